@@ -1,0 +1,48 @@
+# Needs Python 3.11 or newer and make. Everything is installed into $(VENV), nothing outside this folder.
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?= -n 2
+DATA ?=
+
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
+# one stamp per extra: a later run installs again only after a change of pyproject.toml
+installed = $(VENV)/.installed-$(1)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help:
+	@echo "make demo    fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
+	@echo "make test    run the tests                (PYTEST_ARGS='-n 2')"
+	@echo "make check   lint, format, types and layers"
+	@echo "make bench   compare with the peers       (DATA=folder with the data sets)"
+	@echo "make clean   delete the environment, caches and built files"
+
+demo: $(call installed,report)
+	$(VENV)/bin/mercer demo
+
+test: $(call installed,test)
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+check: $(call installed,dev)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy src
+	$(VENV)/bin/lint-imports
+
+bench: $(call installed,bench)
+	$(VENV)/bin/python benchmarks/kernel_svm.py $(if $(DATA),--data $(DATA))
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png
+	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/pip
+	$(PIP) install --quiet --editable '.[$*]'
+	@touch $@
+
+# pip is what venv installs last: where it exists the environment is complete
+$(VENV)/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else \
+	  "mercer needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] + ": try make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,101 @@
+"""From sums over features to kernel values, entry by entry.
+
+Every vector kernel is phi(s) of one sum s over features: an inner product, a squared or absolute distance, a sum
+of minima, a chi-squared distance. Inner products become squared distances through the norms where a kernel needs
+distances: |x - z|^2 = |x|^2 + |z|^2 - 2 <x, z>.
+"""
+
+import numpy as np
+
+from mercer._numerics.compile import compiled
+from mercer._numerics.exp import exp
+
+IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, COSINE = range(9)
+
+
+@compiled()
+def _distances(values, norm, norms):
+    """Inner products of one row with the columns to squared distances, in place."""
+    zero, two = values.dtype.type(0.0), values.dtype.type(2.0)
+    for j in range(values.shape[0]):
+        square = norm + norms[j] - two * values[j]
+        values[j] = square if square > zero else zero
+
+
+@compiled()
+def _power(values, degree):
+    """values ** degree, in place, by repeated squaring on a small block that stays in registers and L1."""
+    one = values.dtype.type(1.0)
+    for j in range(values.shape[0]):
+        base, result, e = values[j], one, degree
+        while e > 0:
+            if e & 1:
+                result *= base
+            base *= base
+            e >>= 1
+        values[j] = result
+
+
+@compiled()
+def apply_map(code, params, values, norm, norms, out):
+    """out[j] = phi(values[j]) for one row; values is scratch space and changes.
+
+    params holds, in the dtype of the tile: [needs distances, gamma, constant, degree, coefficients...].
+    norm and norms are squared norms of the row and of the columns.
+    """
+    n = values.shape[0]
+    kind = values.dtype.type
+    zero, one, two, three = kind(0.0), kind(1.0), kind(2.0), kind(3.0)
+    gamma, constant = params[1], params[2]
+    if params[0] != zero:
+        _distances(values, norm, norms)
+    if code == IDENTITY:
+        for j in range(n):
+            out[j] = values[j]
+    elif code == EXPONENTIAL:
+        for j in range(n):
+            out[j] = exp(-gamma * values[j])
+    elif code == POLYNOMIAL:
+        for j in range(n):
+            values[j] = gamma * values[j] + constant
+        degree = int(params[3])
+        if degree == 2:
+            for j in range(n):
+                out[j] = values[j] * values[j]
+        elif degree == 3:
+            for j in range(n):
+                out[j] = values[j] * values[j] * values[j]
+        else:
+            _power(values, degree)
+            for j in range(n):
+                out[j] = values[j]
+    elif code == SERIES:
+        for j in range(n):
+            out[j] = params[params.shape[0] - 1]
+        for k in range(params.shape[0] - 2, 3, -1):
+            coefficient = params[k]
+            for j in range(n):
+                out[j] = out[j] * values[j] + coefficient
+    elif code == MATERN12:
+        for j in range(n):
+            out[j] = exp(-gamma * np.sqrt(values[j]))
+    elif code == MATERN32:
+        for j in range(n):
+            r = gamma * np.sqrt(values[j])
+            out[j] = (one + r) * exp(-r)
+    elif code == MATERN52:
+        for j in range(n):
+            r = gamma * np.sqrt(values[j])
+            out[j] = (one + r + r * r / three) * exp(-r)
+    elif code == TANH:
+        for j in range(n):
+            t = gamma * values[j] + constant
+            size = t if t > zero else -t
+            # of |t|, so that the exponential cannot overflow
+            e = exp(-two * size)
+            ratio = (one - e) / (one + e)
+            out[j] = ratio if t > zero else -ratio
+    elif code == COSINE:
+        for j in range(n):
+            square = norm * norms[j]
+            out[j] = values[j] / np.sqrt(square) if square > zero else zero

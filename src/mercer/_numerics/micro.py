@@ -1,0 +1,195 @@
+"""Register tiles: sums over features for a few rows against one panel of columns.
+
+    out[r, c] = sum_k  term(A[r, k], P[k, c])        r < ROWS, c < LANES
+
+``term`` is a product (dot), a squared difference (sq), an absolute difference (l1), a minimum (min) or
+(a - b)^2 / (a + b) (chi2). The accumulators live in vector registers: LLVM keeps them there only if it is
+given vector types, which plain loops do not produce, so the loop is emitted as intermediate code. Vectors
+wider than the machine's are split by LLVM, so this runs on any processor.
+
+Each entry is summed in the order of k, whatever the tile around it: values do not depend on the batch.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+ROWS = 6
+VECTOR_BYTES = 32
+PANEL_BYTES = 2 * VECTOR_BYTES
+SPARSE_VECTORS = 4
+SPARSE_ROWS_BYTES = SPARSE_VECTORS * VECTOR_BYTES
+
+
+def lanes(dtype) -> int:
+    """Columns of a panel: two 256-bit vectors."""
+    return PANEL_BYTES // dtype.itemsize
+
+
+def _call(builder, name, vector_type, arguments):
+    """Call llvm.<name> on vectors, e.g. llvm.fmuladd.v8f32."""
+    scalar = "f32" if isinstance(vector_type.element, ir.FloatType) else "f64"
+    function_type = ir.FunctionType(vector_type, [vector_type] * len(arguments))
+    function = cgutils.get_or_insert_function(
+        builder.module, function_type, f"llvm.{name}.v{vector_type.count}{scalar}"
+    )
+    return builder.call(function, arguments)
+
+
+def _term(builder, op, vector_type, accumulator, a, b):
+    """accumulator + term(a, b) on vectors."""
+    if op == "dot":
+        return _call(builder, "fmuladd", vector_type, [a, b, accumulator])
+    if op == "sq":
+        difference = builder.fsub(a, b)
+        return _call(builder, "fmuladd", vector_type, [difference, difference, accumulator])
+    if op == "l1":
+        return builder.fadd(accumulator, _call(builder, "fabs", vector_type, [builder.fsub(a, b)]))
+    if op == "min":
+        smaller = builder.fcmp_ordered("<", a, b)
+        return builder.fadd(accumulator, builder.select(smaller, a, b))
+    if op == "chi2":
+        zero = ir.Constant(vector_type, None)
+        difference, total = builder.fsub(a, b), builder.fadd(a, b)
+        ratio = builder.fdiv(builder.fmul(difference, difference), total)
+        # two zeros have distance zero, not 0/0
+        ratio = builder.select(builder.fcmp_ordered("==", total, zero), zero, ratio)
+        return builder.fadd(accumulator, ratio)
+    raise ValueError(f"unknown term {op!r}")
+
+
+def _sparse_term(builder, op, vector_type, accumulator, a, b):
+    """accumulator + term(a, b) - term(a, 0): what a non-zero b changes. min and chi2 are for a, b >= 0."""
+    if op == "dot":
+        return _call(builder, "fmuladd", vector_type, [a, b, accumulator])
+    changed = _term(builder, op, vector_type, accumulator, a, b)
+    if op == "min":
+        return changed
+    return builder.fsub(changed, _call(builder, "fabs", vector_type, [a]))
+
+
+def _spread(builder, vector_type, value):
+    """A vector with value in every lane."""
+    undefined = ir.Constant(vector_type, ir.Undefined)
+    single = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(
+        single, undefined, ir.Constant(ir.VectorType(ir.IntType(32), vector_type.count), None)
+    )
+
+
+def _register_tile(op):
+    @intrinsic
+    def register_tile(typingctx, A, row, panels, panel, out, out_row, out_col):
+        """Write the ROWS x LANES sums for A[row:row+ROWS] and panels[panel] to out[out_row:, out_col:]."""
+        signature = types.void(A, row, panels, panel, out, out_row, out_col)
+
+        def codegen(context, builder, sig, args):
+            a_type, _, p_type, _, out_type, _, _ = sig.args
+            a = context.make_array(a_type)(context, builder, args[0])
+            p = context.make_array(p_type)(context, builder, args[2])
+            o = context.make_array(out_type)(context, builder, args[4])
+            scalar = context.get_data_type(a_type.dtype)
+            width = VECTOR_BYTES * 8 // a_type.dtype.bitwidth
+            vector = ir.VectorType(scalar, width)
+            intp = context.get_value_type(types.intp)
+            const = lambda value: ir.Constant(intp, value)  # noqa: E731
+            row, panel, out_row, out_col = (
+                context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 3, 5, 6)
+            )
+            d = cgutils.unpack_tuple(builder, p.shape)[1]
+            a_stride = cgutils.unpack_tuple(builder, a.shape)[1]
+            out_stride = cgutils.unpack_tuple(builder, o.shape)[1]
+
+            panel_base = builder.gep(p.data, [builder.mul(panel, builder.mul(d, const(2 * width)))])
+            row_base = [
+                builder.gep(a.data, [builder.mul(builder.add(row, const(r)), a_stride)]) for r in range(ROWS)
+            ]
+            zero = ir.Constant(vector, None)
+            sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(2)] for _ in range(ROWS)]
+            for r in range(ROWS):
+                for half in range(2):
+                    builder.store(zero, sums[r][half])
+            with cgutils.for_range(builder, d, intp=intp) as loop:
+                column = builder.gep(panel_base, [builder.mul(loop.index, const(2 * width))])
+                b = []
+                for half in range(2):
+                    pointer = builder.gep(column, [const(half * width)])
+                    load = builder.load(builder.bitcast(pointer, vector.as_pointer()), typ=vector)
+                    load.align = a_type.dtype.bitwidth // 8
+                    b.append(load)
+                for r in range(ROWS):
+                    value = builder.load(builder.gep(row_base[r], [loop.index]), typ=scalar)
+                    spread = _spread(builder, vector, value)
+                    for half in range(2):
+                        total = builder.load(sums[r][half], typ=vector)
+                        builder.store(_term(builder, op, vector, total, spread, b[half]), sums[r][half])
+            for r in range(ROWS):
+                line = builder.gep(o.data, [builder.add(builder.mul(builder.add(out_row, const(r)), out_stride), out_col)])
+                for half in range(2):
+                    pointer = builder.bitcast(builder.gep(line, [const(half * width)]), vector.as_pointer())
+                    store = builder.store(builder.load(sums[r][half], typ=vector), pointer)
+                    store.align = a_type.dtype.bitwidth // 8
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return register_tile
+
+
+register_tile_dot = _register_tile("dot")
+register_tile_sq = _register_tile("sq")
+register_tile_l1 = _register_tile("l1")
+register_tile_min = _register_tile("min")
+register_tile_chi2 = _register_tile("chi2")
+
+
+def _sparse_tile(op):
+    @intrinsic
+    def sparse_tile(typingctx, indices, data, begin, end, dense, out, out_row):
+        """Write sum_t term(dense[indices[t]], data[t]), t in begin:end, to out[out_row], all lanes at once."""
+        signature = types.void(indices, data, begin, end, dense, out, out_row)
+
+        def codegen(context, builder, sig, args):
+            index_type, data_type, _, _, dense_type, out_type, _ = sig.args
+            index = context.make_array(index_type)(context, builder, args[0])
+            values = context.make_array(data_type)(context, builder, args[1])
+            matrix = context.make_array(dense_type)(context, builder, args[4])
+            o = context.make_array(out_type)(context, builder, args[5])
+            scalar = context.get_data_type(data_type.dtype)
+            align = data_type.dtype.bitwidth // 8
+            width = VECTOR_BYTES * 8 // data_type.dtype.bitwidth
+            vector = ir.VectorType(scalar, width)
+            intp = context.get_value_type(types.intp)
+            begin, end, out_row = (context.cast(builder, args[i], sig.args[i], types.intp) for i in (2, 3, 6))
+            stride = ir.Constant(intp, SPARSE_VECTORS * width)
+            zero = ir.Constant(vector, None)
+            sums = [cgutils.alloca_once_value(builder, zero) for _ in range(SPARSE_VECTORS)]
+            for total in sums:
+                builder.store(zero, total)
+            with cgutils.for_range(builder, builder.sub(end, begin), intp=intp) as loop:
+                position = builder.add(begin, loop.index)
+                feature = builder.load(builder.gep(index.data, [position]))
+                feature = context.cast(builder, feature, index_type.dtype, types.intp)
+                value = _spread(builder, vector, builder.load(builder.gep(values.data, [position]), typ=scalar))
+                line = builder.gep(matrix.data, [builder.mul(feature, stride)])
+                for v, total in enumerate(sums):
+                    pointer = builder.gep(line, [ir.Constant(intp, v * width)])
+                    a = builder.load(builder.bitcast(pointer, vector.as_pointer()), typ=vector)
+                    a.align = align
+                    builder.store(_sparse_term(builder, op, vector, builder.load(total, typ=vector), a, value), total)
+            line = builder.gep(o.data, [builder.mul(out_row, stride)])
+            for v, total in enumerate(sums):
+                pointer = builder.bitcast(builder.gep(line, [ir.Constant(intp, v * width)]), vector.as_pointer())
+                builder.store(builder.load(total, typ=vector), pointer).align = align
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return sparse_tile
+
+
+sparse_tile_dot = _sparse_tile("dot")
+sparse_tile_l1 = _sparse_tile("l1")
+sparse_tile_min = _sparse_tile("min")
+sparse_tile_chi2 = _sparse_tile("chi2")

@@ -1,0 +1,40 @@
+"""A small pool of threads for compiled functions, which release the interpreter's lock.
+
+numba's own parallel loops abort the process when two threads enter them; these do not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def pool(n_threads: int) -> ThreadPoolExecutor:
+    """The pool of this size; one for each process, since threads do not survive a fork."""
+    key = (os.getpid(), n_threads)
+    if key not in _pools:
+        _pools[key] = ThreadPoolExecutor(n_threads, thread_name_prefix="mercer")
+    return _pools[key]
+
+
+def run_parts(function: Callable[[int, int], Any], n: int, n_threads: int, align: int = 1) -> list[Any]:
+    """function(start, stop) over consecutive parts of range(n), one part a thread; the results in order."""
+    size = -(-n // max(1, n_threads))
+    size = -(-size // align) * align
+    parts: Sequence[tuple[int, int]] = [(s, min(s + size, n)) for s in range(0, n, size)]
+    if len(parts) <= 1:
+        return [function(*part) for part in parts]
+    futures = [pool(n_threads - 1).submit(function, *part) for part in parts[1:]]
+    first = function(*parts[0])  # the calling thread works too
+    return [first, *(future.result() for future in futures)]

@@ -1,0 +1,208 @@
+"""Blocks of kernel values, K[i, j] = phi(sum_k term(a_ik, b_jk)), tile by tile.
+
+Dense rows stand against panels: the columns' samples, transposed in groups of one register tile's width. CSR
+samples stand against a few rows written out densely, features by rows, so that one non-zero meets all the rows
+in one vector. In both cases the sums of a tile stay in cache until phi has been applied.
+"""
+
+import numpy as np
+
+from mercer._numerics.compile import compiled
+from mercer._numerics.maps import apply_map
+from mercer._numerics.micro import (
+    ROWS,
+    SPARSE_ROWS_BYTES,
+    register_tile_chi2,
+    register_tile_dot,
+    register_tile_l1,
+    register_tile_min,
+    register_tile_sq,
+    sparse_tile_chi2,
+    sparse_tile_dot,
+    sparse_tile_l1,
+    sparse_tile_min,
+)
+
+DOT, SQUARE, L1, MIN, CHI2 = range(5)
+TILE_BYTES = 1 << 17
+GROUP = 48
+
+
+@compiled()
+def pack(X, start, stop, panels):
+    """Write the samples X[start*L : stop*L] into panels[start:stop] (L = panel width); missing ones are zero."""
+    width = panels.shape[2]
+    n, d = X.shape
+    for p in range(start, stop):
+        for c in range(width):
+            sample = p * width + c
+            if sample < n:
+                for k in range(d):
+                    panels[p, k, c] = X[sample, k]
+            else:
+                for k in range(d):
+                    panels[p, k, c] = 0
+
+
+@compiled()
+def _sums(term, A, panels, first, last, sums):
+    """sums = term totals of all rows of A (a multiple of ROWS) against panels first:last."""
+    width = panels.shape[2]
+    for p in range(first, last):
+        column = (p - first) * width
+        for r in range(0, A.shape[0], ROWS):
+            if term == DOT:
+                register_tile_dot(A, r, panels, p, sums, r, column)
+            elif term == SQUARE:
+                register_tile_sq(A, r, panels, p, sums, r, column)
+            elif term == L1:
+                register_tile_l1(A, r, panels, p, sums, r, column)
+            elif term == MIN:
+                register_tile_min(A, r, panels, p, sums, r, column)
+            else:
+                register_tile_chi2(A, r, panels, p, sums, r, column)
+
+
+@compiled()
+def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
+    """out[:, :] = K of the rows A against the samples start*L : stop*L of the panels.
+
+    out has one column for each sample from start*L on; the last panel may be cut short by its width.
+    """
+    m, d = A.shape
+    width = panels.shape[2]
+    size = A.itemsize
+    # a group of rows that stays in L1 and L2 while the panels stream by, and a tile of long lines for the map
+    group = max(ROWS, min(GROUP, TILE_BYTES // (d * size + 1)) // ROWS * ROWS)
+    group = min(group, (m + ROWS - 1) // ROWS * ROWS)
+    step = max(1, TILE_BYTES // (group * width * size))
+    rows = np.zeros((group, d), A.dtype)
+    sums = np.empty((group, step * width), A.dtype)
+    for top in range(0, m, group):
+        height = min(group, m - top)
+        for r in range(height):
+            for k in range(d):
+                rows[r, k] = A[top + r, k]
+        padded = (height + ROWS - 1) // ROWS * ROWS
+        for r in range(height, padded):
+            for k in range(d):
+                rows[r, k] = 0
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            _sums(term, rows[:padded], panels, first, last, sums)
+            left = (first - start) * width
+            count = min(last * width - start * width, out.shape[1]) - left
+            base = first * width
+            for r in range(height):
+                apply_map(
+                    code, params, sums[r, :count], a_norms[top + r], b_norms[base : base + count],
+                    out[top + r, left : left + count],
+                )  # fmt: skip
+
+
+@compiled()
+def sparse_block(
+    term, code, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
+    b_indptr, b_indices, b_data, b_norms, start, stop, d, out,
+):  # fmt: skip
+    """out[:, :] = K of the CSR rows a_rows of a against the CSR samples start:stop of b.
+
+    A block of the rows of a is written out as a dense matrix, features by rows. Features where b is zero
+    contribute term(a, 0), whose total over all features is in a_totals.
+    """
+    width = SPARSE_ROWS_BYTES // a_data.itemsize
+    m = a_rows.shape[0]
+    step = 64
+    spread = np.zeros((d, width), a_data.dtype)
+    sums = np.empty((step, width), a_data.dtype)
+    line = np.empty(step, a_data.dtype)
+    for top in range(0, m, width):
+        height = min(width, m - top)
+        for r in range(height):
+            row = a_rows[top + r]
+            for t in range(a_indptr[row], a_indptr[row + 1]):
+                spread[a_indices[t], r] += a_data[t]
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            for j in range(first, last):
+                begin, end = b_indptr[j], b_indptr[j + 1]
+                if term == DOT:
+                    sparse_tile_dot(b_indices, b_data, begin, end, spread, sums, j - first)
+                elif term == L1:
+                    sparse_tile_l1(b_indices, b_data, begin, end, spread, sums, j - first)
+                elif term == MIN:
+                    sparse_tile_min(b_indices, b_data, begin, end, spread, sums, j - first)
+                else:
+                    sparse_tile_chi2(b_indices, b_data, begin, end, spread, sums, j - first)
+            count = last - first
+            left = first - start
+            for r in range(height):
+                row = a_rows[top + r]
+                total = a_totals[row]
+                for j in range(count):
+                    line[j] = sums[j, r] + total
+                apply_map(
+                    code, params, line[:count], a_norms[row], b_norms[first:last],
+                    out[top + r, left : left + count],
+                )  # fmt: skip
+        for r in range(height):
+            row = a_rows[top + r]
+            for t in range(a_indptr[row], a_indptr[row + 1]):
+                spread[a_indices[t], r] = 0
+
+
+@compiled(fast=True)
+def _dot(values, weights):
+    total = 0.0
+    for j in range(values.shape[0]):
+        total += values[j] * weights[j]
+    return total
+
+
+@compiled()
+def add_block_product(block, weights, out):
+    """out[i] += sum_j block[i, j] weights[j], in float64, each row by itself."""
+    for i in range(block.shape[0]):
+        out[i] += _dot(block[i], weights)
+
+
+@compiled()
+def add_rows_product(store, slots, weights, start, stop, out):
+    """out[start:stop] += sum_t weights[t] store[slots[t], start:stop], in float64."""
+    step = 2048
+    for first in range(start, stop, step):
+        last = min(first + step, stop)
+        t = 0
+        # four rows at a time: out is read and written once for the four
+        while t + 4 <= slots.shape[0]:
+            a, b = store[slots[t], first:last], store[slots[t + 1], first:last]
+            c, d = store[slots[t + 2], first:last], store[slots[t + 3], first:last]
+            wa, wb, wc, wd = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
+            for j in range(last - first):
+                out[first + j] += wa * a[j] + wb * b[j] + (wc * c[j] + wd * d[j])
+            t += 4
+        while t < slots.shape[0]:
+            a, wa = store[slots[t], first:last], weights[t]
+            for j in range(last - first):
+                out[first + j] += wa * a[j]
+            t += 1
+
+
+@compiled()
+def squared_norms(indptr, data, out):
+    """out[i] = |x_i|^2 of the CSR rows, summed in float64."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            total += float(data[t]) * float(data[t])
+        out[i] = total
+
+
+@compiled()
+def absolute_sums(indptr, data, out):
+    """out[i] = sum_k |x_ik| of the CSR rows."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            total += abs(float(data[t]))
+        out[i] = total

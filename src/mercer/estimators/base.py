@@ -1,0 +1,402 @@
+"""scikit-learn's contract for all kernel machines, and what they add to it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+
+from mercer.estimators.decision import SupportVectors
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
+from mercer.gram.memory import budget_bytes
+from mercer.kernels import Kernel, Linear, Precomputed
+from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.losses import Loss
+from mercer.problems.certificate import Certificate
+from mercer.problems.dual import DualProblem
+from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
+from mercer.solvers.choose import choose_solver
+from mercer.solvers.exact import Data
+from mercer.solvers.start import feasible
+from mercer.validation import (
+    call_kernel,
+    gamma_number,
+    is_pairwise,
+    resolve_kernel,
+    square_matrix,
+    thread_count,
+    validate_samples,
+    validate_weights,
+)
+
+logger = logging.getLogger("mercer")
+
+# rows of a precomputed matrix whose eigenvalues are looked at
+EXAMINED = 300
+
+
+class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Everything that SVC, NuSVC, SVR, NuSVR and OneClassSVM share.
+
+    ``fit`` goes in one direction: validate, bind the kernel, state the problem, solve, publish.
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "kernel": [str, callable, Kernel],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), tuple, list, np.ndarray],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "shrinking": ["boolean"],
+        "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "n_jobs": [Integral, None],
+        "time_limit": [Interval(Real, 0, None, closed="left"), None],
+        "warm_start": ["boolean"],
+        "precision": [StrOptions({"auto", "float32", "float64"})],
+        "solver": [StrOptions({"auto", "decomposition", "qp"})],
+    }
+
+    # ---- parameters ------------------------------------------------------------------------------------------
+
+    def set_params(self, **params: Any) -> KernelMachine:
+        """Set parameters; those of a kernel object as ``kernel__name``, which puts a new kernel in its place."""
+        nested = {key.partition("__")[2]: params.pop(key) for key in list(params) if key.startswith("kernel__")}
+        super().set_params(**params)
+        if nested:
+            if not isinstance(self.kernel, Kernel):
+                raise ValueError(
+                    f"Invalid parameter 'kernel__{next(iter(nested))}' for estimator {self!r}: kernel={self.kernel!r} "
+                    "has no parameters of its own. Give a kernel object such as mercer.Gaussian()."
+                )
+            self.kernel = self.kernel.set_params(**nested)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        tags.input_tags.sparse = not is_pairwise(self.kernel)
+        return tags
+
+    def _options(self) -> Options:
+        return Options(
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            time_limit=self.time_limit,
+            budget=budget_bytes(self.cache_size),
+            shrinking=bool(self.shrinking),
+            n_threads=thread_count(self.n_jobs),
+            precision=self.precision,
+        )
+
+    # ---- fit -------------------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelMachine:
+        """Fit the model to the training data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training samples; the kernel matrix for ``kernel="precomputed"``; any objects for a kernel function.
+        y : array-like of shape (n_samples,)
+            Class labels or target values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C, one per sample.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        context = self._init_callback_context(max_subtasks=None)
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        announce_compilation()
+        with Clock(self.time_limit, self._watcher(context)) as clock:
+            self._fit(X, y, sample_weight, clock)
+        context.call_on_fit_task_end(
+            estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=self._fitted_attributes
+        )
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        if sp.issparse(X) and is_pairwise(self.kernel):
+            raise TypeError("Sparse precomputed kernels are not supported.")
+        X, y = validate_samples(self, X, y, reset=True)
+        n = _num_samples(X)
+        targets = self._validate_targets(y, n)
+        if targets.shape[0] != n:
+            raise InvalidInputError(
+                f"X and y have incompatible shapes.\nX has {n} samples, but y has {targets.shape[0]}."
+            )
+        weight = validate_weights(sample_weight, n, X)
+        self._sparse = bool(sp.issparse(X) and not callable(self.kernel))
+        self._gamma = 0.0 if is_pairwise(self.kernel) or not hasattr(X, "shape") else gamma_number(self.gamma, X)
+        kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
+        samples, self._function_samples = X, None
+        if callable(self.kernel) and not isinstance(self.kernel, Kernel):
+            self._function_samples = X
+            samples = call_kernel(self.kernel, X, X)
+        if isinstance(kernel, Precomputed):
+            square_matrix(samples)
+        self._kernel = kernel.bind(samples)
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
+        data = Data(self._kernel, samples, n, psd=self._seems_psd(samples))
+        self._solve(data, targets, weight, clock)
+        self._warn_unfinished()
+
+    @abstractmethod
+    def _validate_targets(self, y: Any, n: int) -> Vector:
+        """Targets as float64; sets what belongs to them, such as classes_."""
+
+    @abstractmethod
+    def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
+        """State the problem, solve it and publish the fitted attributes."""
+
+    def _run(
+        self, data: Data, loss: Loss, y: Vector, weight: Vector, options: Options, clock: Clock, start: Vector | None
+    ) -> Solution:
+        """One problem: samples of weight zero are left out and get β = 0."""
+        problem = DualProblem(None, loss, y, weight, bool(self.fit_intercept))
+        beta = None if start is None else feasible(problem.qp, start)
+        return choose_solver(self.solver)(data, problem, options, clock, beta)
+
+    def _fit_one(self, data: Data, loss: Loss, y: Vector, weight: Vector, clock: Clock) -> None:
+        """Solve a single problem and publish it: regression and novelty detection."""
+        used = np.flatnonzero(weight > 0)
+        part = data if len(used) == data.n else data.take(used)
+        start = getattr(self, "_warm", None) if self.warm_start else None
+        solution = self._run(part, loss, y[used], weight[used], self._options(), clock, start)
+        if solution.status is Status.UNBOUNDED:
+            raise InvalidInputError(
+                f"No function of this kernel keeps all samples within the tube, which C={self.C:g} asks for: the dual "
+                "grows without limit. Use a finite C, a larger epsilon or a richer kernel."
+            )
+        qp_beta = solution.beta
+        folded = qp_beta[: len(used)] + qp_beta[len(used) :] if len(qp_beta) > len(used) else qp_beta
+        published = loss.publish(folded, solution.thresholds)
+        support = np.flatnonzero(published.beta)
+        self._warm = solution.beta
+        self._publish_support(data, used[support])
+        self.dual_coef_ = self._dual_coef_ = self._as_coef(published.beta[support][None, :])
+        self.intercept_ = np.array([published.intercept])
+        self._intercept_ = self.intercept_.copy()
+        self._n_support = np.array([len(support), 0], dtype=np.int32)
+        self.n_iter_ = int(solution.steps)
+        self._publish_solutions([solution], [published.scale])
+
+    # ---- publishing ------------------------------------------------------------------------------------------
+
+    def _publish_support(self, data: Data, support: Vector) -> None:
+        self.support_ = support.astype(np.int32)
+        if isinstance(data.kernel, Precomputed):
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = take_samples(data.samples, support)
+        self._n_train = data.n
+        self._prepared: SupportVectors | None = None
+
+    def _publish_solutions(self, solutions: list[Solution], scales: list[float]) -> None:
+        from mercer.problems.certificate import combine
+
+        self.certificates_: list[Certificate] = [s.certificate for s in solutions]
+        self.certificate_ = combine(self.certificates_)
+        norms = [np.sqrt(max(0.0, float(s.squared_norm))) / scale for s, scale in zip(solutions, scales, strict=True)]
+        self.rkhs_norm_ = np.array(norms)
+        with np.errstate(divide="ignore"):
+            self.margin_ = 1.0 / self.rkhs_norm_
+        self.trace_: list[TracePoint] = [point for s in solutions for point in s.trace]
+        self.kernel_evaluations_ = int(sum(s.evaluations for s in solutions))
+        self._statuses = [s.status for s in solutions]
+        self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
+
+    def _as_coef(self, coef: Matrix) -> Any:
+        return sp.csr_array(coef) if self._sparse else coef
+
+    def _fitted_attributes(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key.endswith("_") or key in _PRIVATE_FITTED}
+
+    # ---- warnings and progress -------------------------------------------------------------------------------
+
+    def _warn_unfinished(self) -> None:
+        """Say in numbers how far a run that ended early is from the optimum."""
+        status = next((s for s in self._statuses if s is not Status.CONVERGED), None)
+        if status is None:
+            return
+        reached = f" The model is {self.certificate_}; tol is {self.tol:g}."
+        scale = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
+        message = {
+            Status.MAX_ITER: f"Solver terminated early (max_iter={self.max_iter}).  {scale}",
+            Status.TIME_LIMIT: f"Solver terminated early (time_limit={self.time_limit} s).  {scale}",
+            Status.INTERRUPTED: "Solver was interrupted; the model fitted so far is usable.",
+        }.get(status, f"Solver stopped where rounding allows no further progress.  {scale}")
+        warnings.warn(message + reached, ConvergenceWarning, stacklevel=4)
+
+    def _seems_psd(self, samples: Any) -> bool:
+        """Look at a part of a matrix whose positive semidefiniteness nobody vouches for; warn if it is not."""
+        if not isinstance(self._kernel, Precomputed):
+            return True
+        from mercer.kernels import check_mercer
+
+        n = samples.shape[0]
+        part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
+        K = samples[np.ix_(part, part)].astype(np.float64)
+        try:
+            np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max(initial=0.0) * np.eye(len(part)))
+        except np.linalg.LinAlgError:
+            report = check_mercer(K)
+            if not report.positive_semidefinite:
+                warnings.warn(
+                    f"The kernel matrix is not positive semidefinite: the smallest eigenvalue of {len(part)} of its "
+                    f"{n} rows is {report.smallest_eigenvalue:.4g}, the largest {report.largest_eigenvalue:.4g}. The "
+                    "fit ends at a stationary point and its certificate is no bound. Use another kernel, or add "
+                    f"{-report.smallest_eigenvalue:.4g} to the diagonal.",
+                    NotPositiveSemidefiniteWarning,
+                    stacklevel=5,
+                )
+                return False
+        return True
+
+    def _watcher(self, context: Any) -> Any:
+        """What is told of each round: the log if verbose, and scikit-learn's callbacks if there are any."""
+        has_callbacks = bool(getattr(self, "_skl_callbacks", None))
+        if not self.verbose and not has_callbacks:
+            return None
+        lock = threading.Lock()
+        if self.verbose:
+            show_log()
+
+        def watch(point: TracePoint) -> bool:
+            with lock:
+                if self.verbose:
+                    logger.info(
+                        "%8.2f s  %9d steps  violation %.3e  dual %.8g  active %d",
+                        *point,
+                    )
+                if not has_callbacks:
+                    return False
+                task = context.subcontext(task_name="round")
+                task.call_on_fit_task_begin(estimator=self)
+                return bool(task.call_on_fit_task_end(estimator=self))
+
+        return watch
+
+    # ---- prediction ------------------------------------------------------------------------------------------
+
+    def _validate_for_predict(self, X: Any) -> Any:
+        check_is_fitted(self)
+        if self._function_samples is not None:
+            return call_kernel(self.kernel, X, self._function_samples)
+        X, _ = validate_samples(self, X, None, reset=False)
+        if self._sparse and not sp.issparse(X):
+            X = sp.csr_array(X)
+        if sp.issparse(X) and not self._sparse:
+            raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
+        if is_pairwise(self.kernel) and X.shape[1] != self.shape_fit_[0]:
+            raise ValueError(
+                f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, "
+                "the number of samples at training time"
+            )
+        vectors = self.support_vectors_
+        if not self._sparse and np.size(vectors) > 0 and self.n_support_.sum() != _num_samples(vectors):
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
+        return X
+
+    @property
+    def _support(self) -> SupportVectors:
+        """The support vectors prepared for prediction, once."""
+        if getattr(self, "_prepared", None) is None:
+            self._prepared = SupportVectors(self._kernel, self.support_vectors_, self.support_, self._n_support)
+        return self._prepared
+
+    def _values(self, X: Any, labels_only: bool = False) -> Matrix:
+        """Decision values in LIBSVM's convention, one column per problem."""
+        X = self._validate_for_predict(X)
+        coef = self._dual_coef_.toarray() if sp.issparse(self._dual_coef_) else self._dual_coef_
+        return self._support.decision(X, coef, self._intercept_, thread_count(self.n_jobs), labels_only)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        state = dict(state)
+        if "_prepared" in state:
+            state["_prepared"] = None
+        return state
+
+    # ---- attributes ------------------------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, for a linear kernel."""
+        linear = self.kernel == "linear" if isinstance(self.kernel, str) else isinstance(self.kernel, Linear)
+        if not linear:
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        coef = self._get_coef()
+        (coef.data if sp.issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    def _get_coef(self) -> Any:
+        product = self._dual_coef_ @ self.support_vectors_
+        return product if sp.issparse(product) else np.asarray(product)
+
+    @property
+    def n_support_(self) -> Vector:
+        """Number of support vectors, for each class where there are classes."""
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            raise AttributeError("n_support_ is available after fit") from None
+        return np.array([self._n_support[0]])
+
+
+_PRIVATE_FITTED = {
+    "_sparse", "_gamma", "_kernel", "_function_samples", "_dual_coef_", "_intercept_", "_n_support", "_probA", "_probB",
+    "_n_train", "_statuses",
+}  # fmt: skip
+
+
+def real_targets(y: Any) -> Vector:
+    """Targets of a regression."""
+    values: Vector = column_or_1d(y, warn=True).astype(np.float64, copy=False)
+    return values
+
+
+def show_log() -> None:
+    """Let the log be seen if nobody has set one up."""
+    if not logger.handlers and not logging.getLogger().handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("[mercer] %(message)s"))
+        logger.addHandler(handler)
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
+
+
+_announced = False
+
+
+def announce_compilation() -> None:
+    """Say once that the loops are being compiled, if no compiled code is found on disk."""
+    global _announced
+    if _announced:
+        return
+    _announced = True
+    from mercer._numerics.compile import is_cached
+    from mercer._numerics.smo import solve_block
+
+    if not is_cached(solve_block):
+        import sys
+
+        print("mercer: compiling its loops for this machine, once (about 10 s) ...", file=sys.stderr, flush=True)

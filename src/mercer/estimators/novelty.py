@@ -1,0 +1,155 @@
+"""Novelty detection: the smallest region that holds most of the samples."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils._param_validation import Interval
+
+from mercer.estimators.base import KernelMachine
+from mercer.kernels.features import Vector
+from mercer.losses import OneClass
+from mercer.solvers.base import Clock
+from mercer.solvers.exact import Data
+
+
+class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
+    """Estimate the support of a distribution: ½|w|² - ρ ν n + Σ max(0, ρ - f(xᵢ)).
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol : as in ``SVC``.
+    nu : float, default=0.5
+        In (0, 1]: an upper bound on the share of outliers, a lower bound on the share of support vectors.
+    shrinking, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start, precision, solver :
+        As in ``SVC``.
+
+    Attributes
+    ----------
+    offset_ : float
+        ρ: ``decision_function = score_samples - offset_``.
+
+    Examples
+    --------
+    >>> from mercer import OneClassSVM
+    >>> X = [[0], [0.44], [0.45], [0.46], [1]]
+    >>> OneClassSVM(gamma="auto").fit(X).predict(X)
+    array([-1,  1,  1,  1, -1])
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **{key: value for key, value in KernelMachine._parameter_constraints.items() if key != "fit_intercept"},
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+    fit_intercept = True
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: Any = "auto",
+        verbose: Any = False,
+        max_iter: int = -1,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        precision: str = "auto",
+        solver: str = "auto",
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.precision = precision
+        self.solver = solver
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
+        """Detect the soft boundary of the set of samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        y : Ignored
+            Present for API consistency.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        super().fit(X, None, sample_weight=sample_weight)
+        self.offset_ = -self._intercept_
+        return self
+
+    def _validate_targets(self, y: Any, n: int) -> Vector:
+        return np.ones(n)
+
+    def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
+        self._fit_one(data, OneClass(float(self.nu)), y, weight, clock)
+
+    def decision_function(self, X: Any) -> Vector:
+        """Signed distance to the boundary: positive inside.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        dec : ndarray of shape (n_samples,)
+            The values.
+        """
+        return self._values(X)[:, 0]
+
+    def score_samples(self, X: Any) -> Vector:
+        """The decision function without the offset.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        score_samples : ndarray of shape (n_samples,)
+            The scores.
+        """
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> Vector:
+        """1 for inliers, -1 for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            The labels.
+        """
+        values = self._values(X, labels_only=True)[:, 0]
+        return np.where(values > 0, 1, -1).astype(np.intp)

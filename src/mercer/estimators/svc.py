@@ -1,0 +1,528 @@
+"""Support vector classification: SVC with a penalty C, NuSVC with a bound nu on the share of errors."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import compute_class_weight, deprecated
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mercer._numerics.pool import pool
+from mercer.estimators.base import KernelMachine
+from mercer.estimators.probability import fit_sigmoids, pairwise_probabilities
+from mercer.exceptions import InfeasibleNuError, InvalidInputError, NotSeparableError
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses import HardMargin, Hinge, Loss, NuHinge, SquaredHinge
+from mercer.solvers.base import Clock, Options, Solution, Status
+from mercer.solvers.exact import Data
+
+
+class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
+    """One-vs-one classification by LIBSVM's conventions: class i against class j > i, i being positive."""
+
+    _parameter_constraints: dict[str, Any] = {
+        **KernelMachine._parameter_constraints,
+        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def _validate_targets(self, y: Any, n: int) -> Vector:
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        if len(self.classes_) < 2:
+            raise InvalidInputError(
+                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
+            )
+        if self.probability != "deprecated":
+            name = type(self).__name__
+            warnings.warn(
+                "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. "
+                f"Use `CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
+                FutureWarning,
+                stacklevel=5,
+            )
+        return codes.astype(np.float64)
+
+    def _loss(self) -> tuple[Loss, float]:
+        """The loss and the factor C of its weights."""
+        raise NotImplementedError
+
+    # ---- training --------------------------------------------------------------------------------------------
+
+    def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
+        codes = y.astype(np.intp)
+        loss, C = self._loss()
+        if not isinstance(loss, NuHinge) and len(np.unique(codes[weight > 0])) < 2:
+            raise InvalidInputError(
+                "Invalid input - all samples with positive weights belong to the same class, but there must be at "
+                "least two."
+            )
+        factor = np.full(len(y), C) if isinstance(loss, HardMargin) else C * weight * self.class_weight_[codes]
+        factor = np.where(weight > 0, factor, 0.0)
+        pairs = [(i, j) for i in range(len(self.classes_)) for j in range(i + 1, len(self.classes_))]
+        starts = getattr(self, "_warm", None) if self.warm_start else None
+        if starts is None or len(starts) != len(pairs):
+            starts = [None] * len(pairs)
+        members = [np.flatnonzero((codes == c) & (weight > 0)) for c in range(len(self.classes_))]
+        options = self._options()
+        solved = self._solve_pairs(data, members, pairs, loss, factor, options, clock, starts)
+        self._warm = [None if s is None else s.beta for s in solved]
+        self._publish_pairs(data, members, pairs, loss, solved)
+        self._probA = self._probB = np.empty(0)
+        if self.probability is True:
+            self._probA, self._probB = fit_sigmoids(self, data, members, pairs, loss, factor, options, clock)
+
+    def _solve_pairs(
+        self,
+        data: Data,
+        members: list[Vector],
+        pairs: list[tuple[int, int]],
+        loss: Loss,
+        factor: Vector,
+        options: Options,
+        clock: Clock,
+        starts: list[Vector | None],
+    ) -> list[Solution | None]:
+        """All pairs: side by side if they are many, each with all threads if they are few."""
+        together = options.n_threads if len(pairs) >= 2 * options.n_threads else 1
+        if together > 1:
+            options = replace(options, n_threads=1, budget=options.budget // together)
+        if len(pairs) > 1:
+            prepare_shared(data, options)
+
+        def one(k: int) -> Solution | None:
+            i, j = pairs[k]
+            index = np.concatenate([members[i], members[j]])
+            if len(members[i]) == 0 or len(members[j]) == 0:
+                if isinstance(loss, NuHinge):
+                    raise InfeasibleNuError(loss.nu, 0.0, len(members[i]), len(members[j]))
+                return None
+            y = np.concatenate([np.ones(len(members[i])), -np.ones(len(members[j]))])
+            whole = len(index) == data.n and np.array_equal(index, np.arange(data.n))
+            part = data if whole else data.take(index)
+            solution = self._run(part, loss, y, factor[index], options, clock, starts[k])
+            if solution.status is Status.UNBOUNDED:
+                raise not_separable(solution, index, data.n)
+            return solution
+
+        if together == 1:
+            return [one(k) for k in range(len(pairs))]
+        return list(pool(together).map(one, range(len(pairs))))
+
+    def _publish_pairs(
+        self,
+        data: Data,
+        members: list[Vector],
+        pairs: list[tuple[int, int]],
+        loss: Loss,
+        solved: list[Solution | None],
+    ) -> None:
+        n_classes = len(self.classes_)
+        full = np.zeros((n_classes - 1, data.n))
+        intercept, steps, scales = np.zeros(len(pairs)), np.zeros(len(pairs), np.int32), []
+        for k, ((i, j), solution) in enumerate(zip(pairs, solved, strict=True)):
+            if solution is None:
+                # a class without weight never wins
+                intercept[k] = float(len(members[i]) > 0) - float(len(members[j]) > 0)
+                continue
+            published = loss.publish(solution.beta, solution.thresholds)
+            full[j - 1, members[i]] = published.beta[: len(members[i])]
+            full[i, members[j]] = published.beta[len(members[i]) :]
+            intercept[k], steps[k] = published.intercept, solution.steps
+            scales.append(published.scale)
+        carries = full.any(axis=0)
+        support = [m[carries[m]] for m in members]
+        order = np.concatenate(support)
+        self._n_support = np.array([len(s) for s in support], dtype=np.int32)
+        self._publish_support(data, order)
+        self._dual_coef_ = self._as_coef(full[:, order])
+        self._intercept_ = intercept
+        # of two classes the second is positive, against LIBSVM
+        sign = -1.0 if n_classes == 2 else 1.0
+        self.dual_coef_ = sign * self._dual_coef_ if n_classes == 2 else self._dual_coef_
+        self.intercept_ = sign * intercept + 0.0
+        self.n_iter_ = steps
+        self._publish_solutions([s for s in solved if s is not None], scales)
+
+    # ---- prediction ------------------------------------------------------------------------------------------
+
+    @property
+    def n_support_(self) -> Vector:
+        """Number of support vectors of each class."""
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            raise AttributeError("n_support_ is available after fit") from None
+        return self._n_support
+
+    def _get_coef(self) -> Any:
+        if self.dual_coef_.shape[0] == 1:
+            return self.dual_coef_ @ self.support_vectors_
+        import scipy.sparse as sp
+
+        ends = np.concatenate([[0], np.cumsum(self._n_support)])
+        parts = [self._dual_coef_[:, a:b] @ self.support_vectors_[a:b] for a, b in pairwise(ends)]
+        n_classes = len(self.classes_)
+        rows = [
+            parts[i][[j - 1]] + parts[j][[i]] for i in range(n_classes) for j in range(i + 1, n_classes)
+        ]
+        return sp.vstack(rows).tocsr() if sp.issparse(rows[0]) else np.vstack(rows)
+
+    def decision_function(self, X: Any) -> Matrix:
+        """Evaluate the decision function.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes-1) / 2)
+            One value per sample for two classes; else one per class (``decision_function_shape="ovr"``, a monotonic
+            transformation of the pairwise values) or one per pair of classes (``"ovo"``).
+        """
+        values = self._values(X)
+        if len(self.classes_) == 2:
+            return -values[:, 0]
+        if self.decision_function_shape == "ovr":
+            return _ovr_decision_function(values < 0, -values, len(self.classes_))
+        return values
+
+    def predict(self, X: Any) -> Vector:
+        """The class label of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
+            The samples; for a precomputed kernel, their kernel values with all training samples.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            The labels.
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        n_classes = len(self.classes_)
+        if self.break_ties and n_classes > 2:
+            return self.classes_[np.argmax(self.decision_function(X), axis=1)]
+        return self.classes_[votes(self._values(X, labels_only=True), n_classes).argmax(axis=1)]
+
+    def _check_proba(self) -> bool:
+        if self.probability == "deprecated" or not self.probability:
+            raise AttributeError("predict_proba is not available when probability=False")
+        return True
+
+    @available_if(_check_proba)
+    def predict_proba(self, X: Any) -> Matrix:
+        """Probabilities of the classes, from a sigmoid of cross-validated decision values (Platt).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_classes)
+            One column per class, in the order of ``classes_``.
+        """
+        values = self._values(X)
+        if self._probA.size == 0:
+            raise NotFittedError("predict_proba is not available when fitted with probability=False")
+        return pairwise_probabilities(values, self._probA, self._probB, len(self.classes_))
+
+    @available_if(_check_proba)
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Logarithms of ``predict_proba``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_classes)
+            One column per class, in the order of ``classes_``.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @deprecated(
+        "Attribute `probA_` was deprecated in version 1.9 and will be removed in "
+        "1.11 as the `probability=True` option for SVC and NuSVC was deprecated "
+        "and will be removed."
+    )
+    @property
+    def probA_(self) -> Vector:
+        """Slope of the sigmoid of each pair, learnt with ``probability=True``."""
+        return self._probA
+
+    @deprecated(
+        "Attribute `probB_` was deprecated in version 1.9 and will be removed in "
+        "1.11 as the `probability=True` option for SVC and NuSVC was deprecated "
+        "and will be removed."
+    )
+    @property
+    def probB_(self) -> Vector:
+        """Offset of the sigmoid of each pair, learnt with ``probability=True``."""
+        return self._probB
+
+
+class SVC(BaseSVC):
+    """C-support vector classification: ½|w|² + Σ Cᵢ max(0, 1 - yᵢ(f(xᵢ) + b)).
+
+    scikit-learn's parameters and attributes keep their meaning; the others are described below. ``C=inf`` asks for
+    the hard margin: the model is the certified maximum-margin separator, or ``NotSeparableError`` is raised with a
+    proof.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss. May be inf.
+    kernel : str, callable or Kernel, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "precomputed", an expression such as "0.5*gaussian(gamma=0.1) + linear()",
+        a kernel object, or a function of two sets of samples.
+    degree, gamma, coef0 : parameters of "poly", "rbf" and "sigmoid".
+    shrinking : bool, default=True
+        Leave out samples that seem settled while solving; they are checked at the end.
+    probability : bool, default="deprecated"
+        Fit sigmoids on cross-validated decision values for ``predict_proba``.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the decision function.
+    cache_size : float or "auto", default="auto"
+        Memory for kernel rows in MB, a hard limit; "auto" is half of what is available.
+    class_weight : dict or "balanced", default=None
+        Factors of C for each class.
+    verbose : bool, default=False
+        Log every round through Python's logging, under the name "mercer".
+    max_iter : int, default=-1
+        Pair steps at most; -1 for no limit.
+    decision_function_shape : {"ovo", "ovr"}, default="ovr"
+        Shape of the decision function for more than two classes.
+    break_ties : bool, default=False
+        Predict by the decision function instead of by votes.
+    random_state : int, RandomState instance or None, default=None
+        For the folds of ``probability=True``; nothing else is random.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        What a violated margin costs.
+    fit_intercept : bool, default=True
+        Whether there is a b; without it the separator passes through the origin of the feature space.
+    n_jobs : int or None, default=None
+        Threads; None for all cores. The result does not depend on it.
+    time_limit : float or None, default=None
+        Seconds after which the model is taken as it is, with its certificate and a warning.
+    warm_start : bool, default=False
+        Start from the last solution if the problem has the same size.
+    precision : {"auto", "float32", "float64"}, default="auto"
+        Of the stored kernel rows; the certificate is always in float64.
+    solver : {"auto", "decomposition", "qp"}, default="auto"
+        "qp" is the interior-point method on the dense matrix, for small problems.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        Primal, dual, gap, relative gap and violations, in float64; of the sum of all pairwise problems.
+    certificates_ : list of Certificate
+        One for each pair of classes.
+    margin_ : ndarray
+        1/|w| for each pair: the distance from the separator to the margin in feature space.
+    rkhs_norm_ : ndarray
+        |w| for each pair.
+    trace_ : list of TracePoint
+        Seconds, steps, violation, dual value and active samples of every round.
+    kernel_evaluations_ : int
+        Kernel values computed by the fit.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, fit_status_,
+    shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> X = [[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1]]
+    >>> model = SVC(kernel="linear").fit(X, [1, 1, 1, 2, 2, 2])
+    >>> model.predict([[-0.8, -1], [3, 2]])
+    array([1, 2])
+    >>> model.certificate_.gap
+    0.0
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **BaseSVC._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Any = "deprecated",
+        tol: float = 1e-3,
+        cache_size: Any = "auto",
+        class_weight: Any = None,
+        verbose: Any = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        loss: str = "hinge",
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        precision: str = "auto",
+        solver: str = "auto",
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.precision = precision
+        self.solver = solver
+
+    def _loss(self) -> tuple[Loss, float]:
+        if np.isinf(self.C):
+            return HardMargin(), np.inf
+        return (Hinge() if self.loss == "hinge" else SquaredHinge()), float(self.C)
+
+
+class NuSVC(BaseSVC):
+    """ν-support vector classification: nu bounds the share of margin errors from above, of support vectors from below.
+
+    Parameters are those of ``SVC`` with ``nu`` in place of ``C`` and ``loss``, and without ``fit_intercept``.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1]. Too large a value for unbalanced classes raises ``InfeasibleNuError`` with the largest feasible one.
+    kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter,
+    decision_function_shape, break_ties, random_state, n_jobs, time_limit, warm_start, precision, solver :
+        As in ``SVC``.
+
+    Examples
+    --------
+    >>> from mercer import NuSVC
+    >>> model = NuSVC(nu=0.5).fit([[-1, -1], [-2, -1], [1, 1], [2, 1]], [1, 1, 2, 2])
+    >>> model.predict([[-0.8, -1]])
+    array([1])
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **{key: value for key, value in BaseSVC._parameter_constraints.items() if key != "fit_intercept"},
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+    fit_intercept = True
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Any = "deprecated",
+        tol: float = 1e-3,
+        cache_size: Any = "auto",
+        class_weight: Any = None,
+        verbose: Any = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        precision: str = "auto",
+        solver: str = "auto",
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.precision = precision
+        self.solver = solver
+
+    def _loss(self) -> tuple[Loss, float]:
+        return NuHinge(float(self.nu)), 1.0
+
+
+def prepare_shared(data: Data, options: Options) -> None:
+    """Prepare the samples once for all pairs, in the precision that they will ask for."""
+    data.features(np.float64 if options.precision == "float64" else np.float32)
+
+
+def votes(values: Matrix, n_classes: int) -> Matrix:
+    """Each pair (i, j) votes for i where its value is positive, else for j."""
+    count = np.zeros((len(values), n_classes))
+    k = 0
+    for i in range(n_classes):
+        for j in range(i + 1, n_classes):
+            first = values[:, k] > 0
+            count[:, i] += first
+            count[:, j] += ~first
+            k += 1
+    return count
+
+
+def not_separable(solution: Solution, index: Vector, n: int) -> NotSeparableError:
+    """The proof that the hulls of two classes meet: the diverging β, scaled to two convex combinations."""
+    weights = np.zeros(n)
+    total = 0.5 * float(np.abs(solution.beta).sum())
+    weights[index] = solution.beta / total if total > 0 else 0.0
+    return NotSeparableError(weights, float(np.sqrt(max(0.0, solution.squared_norm))) / max(total, 1e-300))

@@ -1,0 +1,198 @@
+"""Support vector regression: SVR with a tube of given width, NuSVR with a bound nu on the share outside it."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mercer.estimators.base import KernelMachine, real_targets
+from mercer.kernels.features import Vector
+from mercer.losses import EpsilonInsensitive, Loss, NuInsensitive, SquaredEpsilonInsensitive
+from mercer.solvers.base import Clock
+from mercer.solvers.exact import Data
+
+
+class BaseSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
+    """A single problem with real targets."""
+
+    def _validate_targets(self, y: Any, n: int) -> Vector:
+        return real_targets(y)
+
+    def _loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
+        # a box that no sample reaches is as good as none, and the loss stays finite
+        self._fit_one(data, self._loss(), y, float(self.C) * weight, clock)
+
+    def predict(self, X: Any) -> Vector:
+        """The predicted value of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
+            The samples; for a precomputed kernel, their kernel values with all training samples.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            The predictions.
+        """
+        return self._values(X)[:, 0]
+
+
+class SVR(BaseSVR):
+    """ε-support vector regression: ½|w|² + Σ Cᵢ max(0, |yᵢ - f(xᵢ) - b| - ε).
+
+    A larger ε leaves fewer support vectors and a flatter function ([M5] "Effect of ε").
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol : as in ``SVC``.
+    C : float, default=1.0
+        Weight of the loss.
+    epsilon : float, default=0.1
+        Half width of the tube in which errors cost nothing.
+    shrinking, cache_size, verbose, max_iter, fit_intercept, n_jobs, time_limit, warm_start, precision, solver :
+        As in ``SVC``.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+        What an error beyond the tube costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVR
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> model = SVR(C=10, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.06)
+    True
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **KernelMachine._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "epsilon": [Interval(Real, 0.0, None, closed="left")],
+        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: Any = "auto",
+        verbose: Any = False,
+        max_iter: int = -1,
+        loss: str = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        precision: str = "auto",
+        solver: str = "auto",
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.precision = precision
+        self.solver = solver
+
+    def _loss(self) -> Loss:
+        if self.loss == "epsilon_insensitive":
+            return EpsilonInsensitive(float(self.epsilon))
+        return SquaredEpsilonInsensitive(float(self.epsilon))
+
+
+class NuSVR(BaseSVR):
+    """ν-support vector regression: the tube's width is found so that a share nu of the samples lies outside.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1]: an upper bound on the share of errors, a lower bound on the share of support vectors.
+    C : float, default=1.0
+        Weight of the loss.
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start,
+    precision, solver : as in ``SVC``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import NuSVR
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> model = NuSVR(nu=0.3, C=10).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[1.0]]).shape
+    (1,)
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        **{key: value for key, value in KernelMachine._parameter_constraints.items() if key != "fit_intercept"},
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+    fit_intercept = True
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: Any = "auto",
+        verbose: Any = False,
+        max_iter: int = -1,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        precision: str = "auto",
+        solver: str = "auto",
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.precision = precision
+        self.solver = solver
+
+    def _loss(self) -> Loss:
+        return NuInsensitive(float(self.nu))
+
+

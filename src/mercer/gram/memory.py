@@ -1,0 +1,42 @@
+"""How much memory kernel rows may take."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+MEGABYTE = 1 << 20
+FALLBACK = 1024 * MEGABYTE
+SHARE = 0.5
+
+
+def _limits() -> list[int]:
+    """Bytes available to this process by every account that can be read."""
+    found: list[int] = []
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(int(line.split()[1]) * 1024)
+    except (OSError, ValueError, IndexError):
+        pass
+    for limit, usage in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            found.append(int(Path(limit).read_text()) - int(Path(usage).read_text()))
+        except (OSError, ValueError):
+            continue
+    if not found and hasattr(os, "sysconf"):
+        try:
+            found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
+        except (OSError, ValueError):
+            pass
+    return found
+
+
+def budget_bytes(cache_size: float | str) -> int:
+    """``cache_size`` in megabytes, or "auto": half of the memory that is available now."""
+    if cache_size == "auto":
+        return int(SHARE * min(_limits(), default=int(FALLBACK / SHARE)))
+    return int(float(cache_size) * MEGABYTE)

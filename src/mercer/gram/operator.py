@@ -1,0 +1,138 @@
+"""The Gram matrix of one set of samples, which need not exist: blocks, products and diagonals on demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._numerics.pool import run_parts
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
+from mercer.kernels.vectors import Linear
+
+TILE_BYTES = 1 << 20
+
+
+class Evaluations:
+    """Counts kernel values computed, shared by all operators of one fit."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class GramOperator:
+    """K[i, j] = k(x_i, x_j) for prepared samples, with threads over rows.
+
+    Values do not depend on the number of threads nor on which block they were computed in.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        features: Features,
+        n_threads: int = 1,
+        evaluations: Evaluations | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.features = features
+        self.n_threads = n_threads
+        self.evaluations = evaluations if evaluations is not None else Evaluations()
+
+    @property
+    def n(self) -> int:
+        return len(self.features)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.features.dtype
+
+    def diagonal(self) -> Vector:
+        return self.kernel.diagonal(self.features)
+
+    def rows(self, features: Features, columns: Features | None = None, out: Matrix | None = None) -> Matrix:
+        """k of other prepared samples against these (or against given columns), a row each."""
+        b = self.features if columns is None else columns
+        if out is None:
+            out = np.empty((len(features), len(b)), b.dtype)
+        n = len(features)
+        self.evaluations.count += n * len(b)
+        prepare_columns(b)
+
+        def part(start: int, stop: int) -> None:
+            step = max(1, TILE_BYTES * 16 // max(1, len(b) * b.dtype.itemsize))
+            for first in range(start, stop, step):
+                last = min(first + step, stop)
+                index = np.arange(first, last)
+                whole = first == 0 and last == n
+                self.kernel.block(features if whole else features.take(index), b, out[first:last])
+
+        threads = self.n_threads if n * len(b) >= 20_000 else 1
+        run_parts(part, n, threads)
+        return out
+
+    def block(self, rows: Vector, columns: Vector) -> Matrix:
+        """K[rows, columns]."""
+        return self.rows(self.features.take(rows), self.features.take(columns))
+
+    def take(self, index: Vector) -> GramOperator:
+        """The operator of a subset of the samples."""
+        return GramOperator(self.kernel, self.features.take(index), self.n_threads, self.evaluations)
+
+    def dense(self) -> Matrix:
+        """The whole matrix."""
+        return self.rows(self.features)
+
+
+def prepare_columns(b: Features) -> None:
+    """Build what the tiles need of the columns once, before threads ask for it."""
+    for part in getattr(b, "parts", (b,)):
+        if not getattr(part, "sparse", True):
+            _ = part.panels
+        if hasattr(part, "norms"):
+            _ = part.norms
+
+
+def product(
+    kernel: Kernel,
+    a: Features,
+    b: Features,
+    weights: Matrix,
+    n_threads: int = 1,
+    evaluations: Evaluations | None = None,
+) -> Matrix:
+    """K(a, b) @ weights, tile by tile, never stored; weights has shape (len(b),) or (len(b), m).
+
+    One column is summed in float64, several in the dtype of b. Each row of the result depends on its own sample
+    alone, not on the batch it came in.
+    """
+    from mercer._numerics.tiles import add_block_product
+
+    out = np.zeros((len(a), *weights.shape[1:]))
+    if len(b) == 0 or len(a) == 0:
+        return out
+    if evaluations is not None:
+        evaluations.count += len(a) * len(b)
+    prepare_columns(b)
+    several = None if weights.ndim == 1 else VectorFeatures(weights.T, b.dtype)
+    single = np.ascontiguousarray(weights, dtype=np.float64)
+    step = max(8, TILE_BYTES // (len(b) * b.dtype.itemsize))
+
+    def part(start: int, stop: int) -> None:
+        tile = np.empty((min(step, stop - start), len(b)), b.dtype)
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            block = kernel.block(a.take(np.arange(first, last)), b, tile[: last - first])
+            if several is None:
+                add_block_product(block, single, out[first:last])
+            else:
+                out[first:last] = _LINEAR.block(VectorFeatures(block, b.dtype), several)
+
+    if several is not None:
+        prepare_columns(several)
+    threads = n_threads if len(a) * len(b) >= 50_000 else 1
+    run_parts(part, len(a), threads)
+    return out
+
+
+_LINEAR = Linear()

@@ -1,0 +1,120 @@
+"""Rows of the Gram matrix kept within a byte budget, the least recently used given up first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._numerics.pool import run_parts
+from mercer.gram.operator import GramOperator
+from mercer.kernels.features import Vector
+
+
+class RowStore:
+    """K[i, :] for samples i that recur, over the columns of one operator.
+
+    The budget is a hard limit on the bytes of stored rows. Memory is reserved at once but touched only as rows
+    come in. When the columns change the rows move within the same memory.
+    """
+
+    def __init__(self, gram: GramOperator, budget: int, at_least: int = 2) -> None:
+        n, size = max(1, gram.n), gram.dtype.itemsize
+        # at least one working set, at most the whole matrix
+        entries = max(min(at_least, n) * n, min(n * n, budget // size))
+        self.buffer = np.empty(entries, gram.dtype)
+        self.clock = 0
+        self._lay_out(gram)
+
+    def _lay_out(self, gram: GramOperator) -> None:
+        """Start empty with the columns of this operator."""
+        self.gram = gram
+        self.capacity = min(gram.n, len(self.buffer) // max(1, gram.n))
+        self.values = self.buffer[: self.capacity * gram.n].reshape(self.capacity, gram.n)
+        self.slot_of = np.full(gram.n, -1, np.intp)
+        self.sample_of = np.full(self.capacity, -1, np.intp)
+        self.last_used = np.zeros(self.capacity, np.int64)
+        self.used = 0
+
+    def _adopt(self, samples: Vector, last_used: Vector) -> None:
+        """The first rows belong to these samples."""
+        count = len(samples)
+        self.slot_of[samples] = np.arange(count)
+        self.sample_of[:count] = samples
+        self.last_used[:count] = last_used
+        self.used = count
+
+    def ensure(self, samples: Vector) -> Vector:
+        """The slots of these samples' rows, computing the missing ones."""
+        self.clock += 1
+        slots = self.slot_of[samples]
+        self.last_used[slots[slots >= 0]] = self.clock
+        missing = samples[slots < 0]
+        if len(missing):
+            missing = np.unique(missing)
+            self._compute(missing, self._free_slots(len(missing)))
+            slots = self.slot_of[samples]
+        return slots
+
+    def _free_slots(self, count: int) -> Vector:
+        fresh = min(count, self.capacity - self.used)
+        slots = np.arange(self.used, self.used + fresh)
+        if fresh < count:
+            # rows of the present request carry the present clock and come last
+            oldest = np.argsort(self.last_used[: self.used], kind="stable")[: count - fresh]
+            self.slot_of[self.sample_of[oldest]] = -1
+            slots = np.concatenate([slots, np.sort(oldest)])
+        self.used += fresh
+        return slots
+
+    def _compute(self, samples: Vector, slots: Vector) -> None:
+        features = self.gram.features.take(samples)
+        start = int(slots[0])
+        if np.array_equal(slots, np.arange(start, start + len(slots))):
+            self.gram.rows(features, out=self.values[start : start + len(slots)])
+        else:
+            self.values[slots] = self.gram.rows(features)
+        self.slot_of[samples] = slots
+        self.sample_of[slots] = samples
+        self.last_used[slots] = self.clock
+
+    def add_product(self, slots: Vector, weights: Vector, out: Vector) -> None:
+        """out += sum_t weights[t] K[sample of slots[t], :], in float64."""
+        from mercer._numerics.tiles import add_rows_product
+
+        def part(start: int, stop: int) -> None:
+            add_rows_product(self.values, slots, weights, start, stop, out)
+
+        threads = self.gram.n_threads if len(slots) * self.gram.n >= 200_000 else 1
+        run_parts(part, self.gram.n, threads, align=2048)
+
+    def restrict(self, index: Vector, gram: GramOperator) -> None:
+        """Keep the columns ``index`` only, and the rows of these samples; gram is their operator."""
+        from mercer._numerics.storage import compact
+
+        n_old = self.gram.n
+        old = self.slot_of[index]
+        kept = np.flatnonzero(old >= 0)
+        kept = kept[np.argsort(old[kept])]
+        slots, last_used = old[kept], self.last_used[old[kept]]
+        compact(self.buffer, n_old, slots, index)
+        self._lay_out(gram)
+        self._adopt(kept, last_used)
+
+    def extend(self, columns: Vector, gram: GramOperator, keep: Vector) -> None:
+        """Columns join: the old ones stand at positions ``columns`` of gram's. Rows of samples in ``keep`` stay.
+
+        ``keep`` marks old columns. The new entries of the rows that stay are computed.
+        """
+        from mercer._numerics.storage import compact, fill, spread
+
+        n_old = self.gram.n
+        slots = np.flatnonzero(keep[self.sample_of[: self.used]])
+        slots = slots[: len(self.buffer) // gram.n]
+        owners, last_used = columns[self.sample_of[slots]], self.last_used[slots]
+        compact(self.buffer, n_old, slots, np.arange(n_old))
+        spread(self.buffer, n_old, len(slots), columns, gram.n)
+        self._lay_out(gram)
+        self._adopt(owners, last_used)
+        fresh = np.setdiff1d(np.arange(gram.n), columns, assume_unique=True)
+        if len(fresh) and len(owners):
+            features = gram.features
+            fill(self.buffer, gram.n, fresh, gram.rows(features.take(owners), features.take(fresh)))

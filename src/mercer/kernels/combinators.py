@@ -1,0 +1,282 @@
+"""Kernels made of kernels: sums, products, multiples, powers, and what they need.
+
+Sums and products of positive semidefinite kernels are positive semidefinite, so are non-negative multiples and whole
+powers ([SSBD] 16.2, [M5] "Building kernels"). Each level computes its first operand where the result goes and at most
+one more block beside it. Operands that prepare their samples alike share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, fields, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, JointFeatures, Matrix, ObjectFeatures, Vector
+from mercer.kernels.vectors import check_number, check_whole
+
+# how tightly Python's operators bind, for parentheses in the printed expression
+_ADD, _MULTIPLY, _POWER, _CALL = range(4)
+
+
+def add(left: Any, right: Any) -> Kernel:
+    """left + right; a number is a constant kernel."""
+    if type(left) is int and left == 0:
+        return right  # what Python's sum() starts with
+    left, right = _as_kernel(left), _as_kernel(right)
+    if left is NotImplemented or right is NotImplemented:
+        return NotImplemented
+    return Sum(left, right)
+
+
+def multiply(left: Any, right: Any) -> Kernel:
+    """left * right; a number is a factor."""
+    if isinstance(left, Real):
+        return Scaled(left, right)  # type: ignore[arg-type]
+    if isinstance(right, Real):
+        return Scaled(right, left)  # type: ignore[arg-type]
+    if not (isinstance(left, Kernel) and isinstance(right, Kernel)):
+        return NotImplemented
+    return Product(left, right)
+
+
+def _as_kernel(operand: Any) -> Any:
+    if isinstance(operand, Kernel):
+        return operand
+    return Constant(operand) if isinstance(operand, Real) else NotImplemented  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Combination(Kernel):
+    """A kernel computed from the blocks of others, on samples prepared for those."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.type == "Kernel":
+                check_kernel_operand(self, field.name)
+        common_domain(self.operands())
+
+    def operands(self) -> tuple[Kernel, ...]:
+        """The kernels this one is made of."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return tuple(value for value in values if isinstance(value, Kernel))
+
+    @property
+    def domain(self) -> str:
+        return common_domain(self.operands())
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return all(kernel.positive_semidefinite for kernel in self.operands())
+
+    @property
+    def psd_is_assumed(self) -> bool:
+        return any(kernel.psd_is_assumed for kernel in self.operands())
+
+    @property
+    def preparation(self) -> Hashable:
+        ways = tuple(dict.fromkeys(leaf.preparation for leaf in self.leaves()))
+        return ways[0] if len(ways) == 1 else ways
+
+    def leaves(self) -> tuple[Kernel, ...]:
+        return tuple(leaf for kernel in self.operands() for leaf in kernel.leaves())
+
+    def check_samples(self, samples: Any) -> None:
+        for kernel in self.operands():
+            kernel.check_samples(samples)
+
+    def bind(self, samples: Any) -> Kernel:
+        names = [field.name for field in fields(self) if isinstance(getattr(self, field.name), Kernel)]
+        return replace(self, **{name: getattr(self, name).bind(samples) for name in names})
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> Features:
+        """Each way of preparation once; just that where there is one way only."""
+        prepared: dict[Hashable, Features] = {}
+        for leaf in self.leaves():
+            if leaf.preparation in prepared:
+                leaf.check_samples(samples)
+            else:
+                prepared[leaf.preparation] = leaf.prepare(samples, dtype)
+        if not prepared:
+            return ObjectFeatures(samples, dtype)
+        return JointFeatures(prepared) if len(prepared) > 1 else next(iter(prepared.values()))
+
+
+def check_kernel_operand(kernel: Kernel, name: str) -> None:
+    """Raise if a parameter that must be a kernel is something else."""
+    value = getattr(kernel, name)
+    if not isinstance(value, Kernel):
+        raise InvalidInputError(
+            f"{type(kernel).__name__} is made of kernels, but {name} is {value!r}. Write a text as "
+            "parse_kernel(text), a function as CallableKernel(function), a number as Constant(number)."
+        )
+
+
+def common_domain(kernels: tuple[Kernel, ...]) -> str:
+    """What the samples of several kernels are together."""
+    domains = {kernel.domain for kernel in kernels} - {"any"}
+    if "matrix" in domains and len(domains) > 1:
+        matrix = next(kernel for kernel in kernels if kernel.domain == "matrix")
+        other = next(kernel for kernel in kernels if kernel.domain not in ("matrix", "any"))
+        raise InvalidInputError(
+            f"{matrix!r} takes the rows of a kernel matrix, {other!r} takes the samples themselves: they cannot be "
+            "combined. Compute the second matrix too, combine the two matrices and use Precomputed()."
+        )
+    if len(domains) > 1:
+        return "frame"
+    return domains.pop() if domains else "any"
+
+
+def _of(kernel: Kernel, features: Features) -> Features:
+    """The part of prepared samples that is this kernel's."""
+    return features.prepared(kernel.preparation) if isinstance(features, JointFeatures) else features
+
+
+def _block(kernel: Kernel, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+    return kernel.block(_of(kernel, a), _of(kernel, b), out)
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(Combination):
+    """k(x, z) = left(x, z) + right(x, z): the features of both side by side."""
+
+    left: Kernel
+    right: Kernel
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        out = _block(self.left, a, b, out)
+        out += _block(self.right, a, b)
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        return self.left.diagonal(_of(self.left, a)) + self.right.diagonal(_of(self.right, a))
+
+    def __repr__(self) -> str:
+        constants = isinstance(self.left, Constant), isinstance(self.right, Constant)
+        # one bare number at most: the other operand must be a kernel for Python to add them
+        left = repr(self.left.value) if constants == (True, False) else _operand(self.left, _ADD)  # type: ignore[attr-defined]
+        right = repr(self.right.value) if constants[1] else _operand(self.right, _MULTIPLY)  # type: ignore[attr-defined]
+        return f"{left} + {right}"
+
+
+@dataclass(frozen=True, repr=False)
+class Product(Combination):
+    """k(x, z) = left(x, z) right(x, z): all products of a feature of one with a feature of the other."""
+
+    left: Kernel
+    right: Kernel
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        out = _block(self.left, a, b, out)
+        out *= _block(self.right, a, b)
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        return self.left.diagonal(_of(self.left, a)) * self.right.diagonal(_of(self.right, a))
+
+    def __repr__(self) -> str:
+        return f"{_operand(self.left, _MULTIPLY)} * {_operand(self.right, _POWER)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Scaled(Combination):
+    """k(x, z) = factor kernel(x, z)."""
+
+    factor: float
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", check_number("factor", self.factor))
+        super().__post_init__()
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return self.factor == 0 or (self.factor > 0 and self.kernel.positive_semidefinite)
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        out = _block(self.kernel, a, b, out)
+        out *= self.factor
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        return self.factor * self.kernel.diagonal(_of(self.kernel, a))
+
+    def __repr__(self) -> str:
+        return f"{self.factor!r} * {_operand(self.kernel, _POWER)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Power(Combination):
+    """k(x, z) = kernel(x, z)^exponent for a whole exponent."""
+
+    kernel: Kernel
+    exponent: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "exponent", check_whole("exponent", self.exponent, 1))
+        super().__post_init__()
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        out = _block(self.kernel, a, b, out)
+        # by the bits of the exponent, highest first: square, and multiply by the base where the bit is set
+        bits = bin(self.exponent)[3:]
+        base = out.copy() if "1" in bits else out
+        for bit in bits:
+            np.square(out, out=out)
+            if bit == "1":
+                out *= base
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        return self.kernel.diagonal(_of(self.kernel, a)) ** self.exponent
+
+    def __repr__(self) -> str:
+        return f"{_operand(self.kernel, _CALL)} ** {self.exponent}"
+
+
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """k(x, z) = value, for samples of any kind; added to a kernel it acts as a regularised intercept."""
+
+    value: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", check_number("value", self.value))
+
+    @property
+    def domain(self) -> str:
+        return "any"
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return self.value >= 0
+
+    @property
+    def preparation(self) -> Hashable:
+        return None
+
+    def leaves(self) -> tuple[Kernel, ...]:
+        """None: it looks at no sample."""
+        return ()
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> Features:
+        return ObjectFeatures(samples, dtype)
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        if out is None:
+            out = np.empty((len(a), len(b)), b.dtype)
+        out[...] = self.value
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        return np.full(len(a), self.value)
+
+
+def _operand(kernel: Kernel, weakest: int) -> str:
+    """A kernel as part of an expression, in parentheses if it binds less tightly than this."""
+    binding = {Sum: _ADD, Product: _MULTIPLY, Scaled: _MULTIPLY, Power: _POWER}.get(type(kernel), _CALL)
+    return repr(kernel) if binding >= weakest else f"({kernel!r})"

@@ -1,0 +1,202 @@
+"""Samples made ready for a kernel: prepared once, then compared in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.exceptions import InvalidInputError
+
+Vector = NDArray[Any]
+Matrix = NDArray[Any]
+
+
+class Features(Protocol):
+    """What a kernel's ``prepare`` returns: a sequence of samples that can be cut."""
+
+    dtype: np.dtype[Any]
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: Vector) -> Features:
+        """The samples at these positions."""
+        ...
+
+
+class VectorFeatures:
+    """Real vectors, dense (C order) or CSR without duplicates, in one dtype, with what all tiles need of them."""
+
+    def __init__(
+        self,
+        X: Any,
+        dtype: np.dtype[Any] | type,
+        norms: Vector | None = None,
+        largest_norm: float | None = None,
+    ) -> None:
+        self.dtype = np.dtype(dtype)
+        self.sparse = sp.issparse(X)
+        if self.sparse:
+            X = X if X.format == "csr" else X.tocsr()
+            if not X.has_canonical_format:
+                # the same position stored twice means the sum, which only inner products would respect
+                X = X.copy()
+                X.sum_duplicates()
+            self.X = X.astype(self.dtype, copy=False)
+        else:
+            self.X = np.ascontiguousarray(X, dtype=self.dtype)
+        if norms is not None:
+            self.__dict__["norms"] = norms
+        if largest_norm is not None:
+            self.__dict__["largest_norm"] = largest_norm
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def d(self) -> int:
+        """The number of features."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def norms(self) -> Vector:
+        """Squared norms, summed in float64."""
+        if self.sparse:
+            from mercer._numerics.tiles import squared_norms
+
+            total = np.empty(len(self))
+            squared_norms(self.X.indptr, self.X.data, total)
+        else:
+            total = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return total.astype(self.dtype)
+
+    @cached_property
+    def largest_norm(self) -> float:
+        """Of the samples, or of those that they were taken from: it chooses the formula, the same for every part."""
+        return float(self.norms.max()) if len(self) else 0.0
+
+    @cached_property
+    def totals(self) -> Vector:
+        """Sums of absolute values: the terms of features in which the other sample is zero."""
+        if self.sparse:
+            from mercer._numerics.tiles import absolute_sums
+
+            total = np.empty(len(self))
+            absolute_sums(self.X.indptr, self.X.data, total)
+        else:
+            total = np.abs(self.X).sum(axis=1, dtype=np.float64)
+        return total.astype(self.dtype)
+
+    @cached_property
+    def largest_total(self) -> float:
+        """The largest sum of absolute values."""
+        return float(self.totals.max()) if len(self) else 0.0
+
+    @cached_property
+    def panels(self) -> Matrix:
+        """The dense samples transposed in groups, as the register tiles read them."""
+        from mercer._numerics.micro import lanes
+        from mercer._numerics.tiles import pack
+
+        width = lanes(self.dtype)
+        panels = np.empty((-(-len(self) // width), self.d, width), self.dtype)
+        pack(self.X, 0, len(panels), panels)
+        return panels
+
+    @cached_property
+    def in_double(self) -> VectorFeatures:
+        """The same samples in float64."""
+        return self if self.dtype == np.float64 else VectorFeatures(self.X, np.float64)
+
+    def take(self, index: Vector) -> VectorFeatures:
+        """The samples at these positions."""
+        return VectorFeatures(self.X[index], self.dtype, self.norms[index], self.largest_norm)
+
+    def stored_like(self, other: VectorFeatures) -> VectorFeatures:
+        """These samples in the storage (dense or CSR) and the dtype of the other."""
+        if self.sparse == other.sparse and self.dtype == other.dtype:
+            return self
+        if self.sparse == other.sparse:
+            return VectorFeatures(self.X, other.dtype)
+        return VectorFeatures(sp.csr_array(self.X) if other.sparse else self.X.toarray(), other.dtype)
+
+
+class ObjectFeatures:
+    """Any samples, kept as they came: for kernels that are Python functions."""
+
+    def __init__(self, samples: Any, dtype: np.dtype[Any] | type = np.float64) -> None:
+        self.samples = samples
+        self.dtype = np.dtype(dtype)
+
+    def __len__(self) -> int:
+        return count_samples(self.samples)
+
+    def take(self, index: Vector) -> ObjectFeatures:
+        """The samples at these positions."""
+        return ObjectFeatures(take_samples(self.samples, index), self.dtype)
+
+
+class JointFeatures:
+    """The same samples prepared in several ways, each once, for kernels made of kernels."""
+
+    def __init__(self, prepared: dict[Hashable, Features]) -> None:
+        self._prepared = prepared
+        self.dtype = next(iter(prepared.values())).dtype
+
+    def __len__(self) -> int:
+        return len(next(iter(self._prepared.values())))
+
+    @property
+    def parts(self) -> tuple[Features, ...]:
+        """What was prepared, without the ways."""
+        return tuple(leaf for part in self._prepared.values() for leaf in getattr(part, "parts", (part,)))
+
+    def prepared(self, way: Hashable) -> Features:
+        """The samples prepared in this way; all of it for a kernel that needs several ways."""
+        return self._prepared.get(way, self)
+
+    def take(self, index: Vector) -> JointFeatures:
+        """The samples at these positions."""
+        return JointFeatures({way: part.take(index) for way, part in self._prepared.items()})
+
+
+def count_samples(samples: Any) -> int:
+    """The number of samples in an array, sparse matrix, data frame or sequence."""
+    return int(samples.shape[0]) if hasattr(samples, "shape") else len(samples)
+
+
+def take_samples(samples: Any, index: Vector) -> Any:
+    """samples[index] for arrays, sparse matrices, data frames, lists and tuples."""
+    if hasattr(samples, "iloc"):
+        return samples.iloc[index]
+    if isinstance(samples, np.ndarray) or sp.issparse(samples):
+        return (samples.tocsr() if sp.issparse(samples) else samples)[index]
+    if isinstance(samples, Sequence) and not isinstance(samples, str):
+        return [samples[i] for i in index]
+    return samples[index]
+
+
+def as_matrix(samples: Any) -> Any:
+    """Samples as a dense array or CSR matrix of numbers, a row each; data frames and nested lists included."""
+    if sp.issparse(samples):
+        return samples if samples.format == "csr" else samples.tocsr()
+    array = np.asarray(samples)
+    if array.ndim != 2:
+        raise InvalidInputError(
+            f"Vectors are given as a matrix with a row per sample, but these samples have the shape {array.shape}. "
+            "Use X.reshape(-1, 1) if each sample is one number, X.reshape(1, -1) if this is one sample."
+        )
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"Vectors are made of real numbers, but some of these samples' values, of type {array.dtype}, are not. "
+                "Encode them as numbers, choose columns with On(columns, kernel), or use a kernel on such objects."
+            ) from None
+    return array

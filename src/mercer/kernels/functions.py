@@ -1,0 +1,190 @@
+"""Kernels that come from outside: a function of two sets of samples, or the matrix itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, Matrix, ObjectFeatures, Vector
+
+# the diagonal of a function is read off blocks of this size: few calls, few values for nothing
+DIAGONAL_BLOCK = 16
+
+
+@dataclass(frozen=True)
+class CallableKernel(Kernel):
+    """k given by ``function(X, Z)``, which returns the matrix of all k(x, z): samples of any kind.
+
+    X and Z are parts of what was given as samples: an array if that was an array, a list if it was a list. The function
+    may be called from several threads, for any part of the matrix, and must give the same values each time.
+
+    That it is positive semidefinite is assumed, not known (``psd_is_assumed``): ``check_mercer(function, samples)``
+    examines it, and so does a fit. A kernel that is known not to be has ``positive_semidefinite`` in a subclass.
+
+    >>> overlap = CallableKernel(lambda X, Z: np.array([[len(x & z) for z in Z] for x in X]))
+    >>> overlap([{"milk", "bread"}, {"milk", "eggs"}])
+    array([[2., 1.],
+           [1., 2.]])
+    """
+
+    function: Callable[[Any, Any], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InvalidInputError(
+                f"CallableKernel needs a function f(X, Z) that returns a matrix, but was given {self.function!r}."
+            )
+
+    @property
+    def domain(self) -> str:
+        return "any"
+
+    @property
+    def psd_is_assumed(self) -> bool:
+        return True
+
+    @property
+    def preparation(self) -> Hashable:
+        return "objects"
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> ObjectFeatures:
+        """The samples as they are."""
+        return ObjectFeatures(samples, dtype)
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        """What the function returns, in a matrix of our own."""
+        assert isinstance(a, ObjectFeatures) and isinstance(b, ObjectFeatures)
+        if out is None:
+            out = np.empty((len(a), len(b)), b.dtype)
+        if len(a) == 0 or len(b) == 0:
+            return out
+        values = self.function(a.samples, b.samples)
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        if values.shape != (len(a), len(b)):
+            raise InvalidInputError(
+                f"{self!r} returned a matrix of shape {values.shape} for {len(a)} and {len(b)} samples: the shape must "
+                f"be {(len(a), len(b))}, one row for each sample of the first argument, one column for each of the "
+                "second."
+            )
+        if values.dtype.kind not in "fiub":
+            raise InvalidInputError(f"{self!r} must return real numbers, but returned a matrix of {values.dtype}.")
+        out[...] = values
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        """k(a_i, a_i), from small blocks along the diagonal."""
+        assert isinstance(a, ObjectFeatures)
+        n, step = len(a), DIAGONAL_BLOCK
+        double = ObjectFeatures(a.samples, np.float64)
+        parts = [double.take(np.arange(start, min(start + step, n))) for start in range(0, n, step)]
+        return np.concatenate([np.diagonal(self.block(part, part)) for part in parts]) if parts else np.empty(0)
+
+    def __repr__(self) -> str:
+        return f"CallableKernel({getattr(self.function, '__qualname__', repr(self.function))})"
+
+
+class PrecomputedFeatures:
+    """Rows of a kernel matrix: which row each sample is, and which column it is for others.
+
+    The matrix is never cut: parts keep it whole and count their rows and columns.
+    """
+
+    def __init__(self, matrix: Any, dtype: Any, rows: Vector, columns: Vector | None, shape: tuple[int, int]) -> None:
+        self.matrix = matrix
+        self.dtype = np.dtype(dtype)
+        self.rows = rows
+        self.columns = columns
+        self.shape = shape
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, index: Vector) -> PrecomputedFeatures:
+        """The samples at these positions; each keeps its column."""
+        columns = None if self.columns is None else self.columns[index]
+        return PrecomputedFeatures(self.matrix, self.dtype, self.rows[index], columns, self.shape)
+
+    def without_matrix(self) -> PrecomputedFeatures:
+        """The samples as columns alone, which is all that a fitted model needs of its support vectors."""
+        return PrecomputedFeatures(None, self.dtype, self.rows, self.columns, self.shape)
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """k(x_i, x_j) = K[i, j]: the samples are the rows of a kernel matrix.
+
+    To fit, give the square matrix K between the training samples; to predict, the matrix between the new samples
+    (rows) and all training samples (columns). ``block(a, b)`` reads the rows of a at the columns of b, so b must be
+    training samples or a part of them. The matrix may be CSR. That it is positive semidefinite is assumed.
+    """
+
+    @property
+    def domain(self) -> str:
+        return "matrix"
+
+    @property
+    def psd_is_assumed(self) -> bool:
+        return True
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> PrecomputedFeatures:
+        """The matrix, uncopied, with the numbers of its rows and, if it is square, of its columns."""
+        matrix = samples.tocsr() if sp.issparse(samples) else np.asarray(samples)
+        if matrix.ndim != 2:
+            raise InvalidInputError(
+                f"Precomputed() takes a kernel matrix, but the array has the shape {matrix.shape}. "
+                "Give K[i, j] = k(x_i, x_j) with a row for each sample and a column for each training sample."
+            )
+        n, m = matrix.shape
+        return PrecomputedFeatures(matrix, dtype, np.arange(n), np.arange(n) if n == m else None, (n, m))
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        """K[rows of a, columns of b], copied."""
+        assert isinstance(a, PrecomputedFeatures) and isinstance(b, PrecomputedFeatures)
+        columns = _square(b)
+        if a.shape[1] != b.shape[0]:
+            raise InvalidInputError(
+                f"Precomputed() was given rows of {a.shape[1]} values, but there are {b.shape[0]} training samples. "
+                "Give one column for each training sample, in the same order, also for those that are no support "
+                "vectors."
+            )
+        if out is None:
+            out = np.empty((len(a), len(b)), b.dtype)
+        rows, chosen = _as_slice(a.rows), _as_slice(columns)
+        if sp.issparse(a.matrix):
+            out[...] = a.matrix[rows][:, chosen].toarray()
+        elif isinstance(rows, slice) or isinstance(chosen, slice):
+            out[...] = a.matrix[rows, chosen]
+        else:
+            out[...] = a.matrix[rows[:, None], chosen]
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        """K[i, i]."""
+        assert isinstance(a, PrecomputedFeatures)
+        columns = _square(a)
+        if sp.issparse(a.matrix):
+            return a.matrix.diagonal().astype(np.float64)[a.rows]
+        return a.matrix[a.rows, columns].astype(np.float64)
+
+
+def _square(features: PrecomputedFeatures) -> Vector:
+    """The columns of training samples."""
+    if features.columns is None:
+        raise InvalidInputError(
+            f"Precomputed() needs the square matrix K[i, j] = k(x_i, x_j) between the training samples, but the matrix "
+            f"has the shape {features.shape}."
+        )
+    return features.columns
+
+
+def _as_slice(index: Vector) -> Any:
+    """The same positions as a slice if they follow each other: a copy without an index is several times faster."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and bool(np.all(np.diff(index) == 1)):
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index

@@ -1,0 +1,150 @@
+"""Kernels that are functions of a distance: k(x, x) = 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import codes
+from mercer.kernels.base import SumKernel
+from mercer.kernels.features import Features, Vector, VectorFeatures
+from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_width, gamma_number
+
+# up to this many features differences cost no more than inner products, and lose no digits
+FEW_FEATURES = 16
+# an inner product may lose this much of the exponent to cancellation before differences are used instead
+CANCELLATION = 1e-6
+# CSR samples have no differences to turn to; float64 costs twice the time, so it is used later
+SPARSE_CANCELLATION = 1e-4
+
+
+def rounding_of_distances(b: VectorFeatures, gamma: float) -> float:
+    """How much of γ |x - z|² is rounding if it is computed from inner products and norms."""
+    return 4.0 * float(np.finfo(b.dtype).eps) * gamma * b.largest_norm
+
+
+def rounding_of_sums(b: VectorFeatures, gamma: float) -> float:
+    """How much of γ Σ term(x, z) is rounding if it is computed from γ Σ |x| and what the non-zeros of z change."""
+    return float(np.finfo(b.dtype).eps) * gamma * b.largest_total
+
+
+@dataclass(frozen=True)
+class RadialKernel(SumKernel):
+    """A function of |x - z|, with one width or one width per feature."""
+
+    def diagonal(self, a: Features) -> Vector:
+        return np.ones(len(a))
+
+
+@dataclass(frozen=True)
+class Gaussian(RadialKernel):
+    """k(x, z) = exp(-γ |x - z|²), or exp(-Σ γ_k (x_k - z_k)²) with one γ per feature."""
+
+    gamma: Width = "scale"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", check_gamma(self.gamma))
+
+    @classmethod
+    def from_sigma(cls, sigma: Any) -> Gaussian:
+        """exp(-|x - z|² / (2σ²)), as [CS229] and [M5] write it."""
+        return cls(0.5 / np.square(check_width("sigma", sigma, np.finfo(float).tiny)))
+
+    def bind(self, samples: Any) -> Gaussian:
+        return bind_gamma(self, samples)
+
+    def weights(self) -> Vector | None:
+        return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
+
+    def needs_double(self, b: VectorFeatures) -> bool:
+        return rounding_of_distances(b, gamma_number(self, self.gamma)) > SPARSE_CANCELLATION
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        gamma = gamma_number(self, self.gamma)
+        cancels = rounding_of_distances(b, gamma) > CANCELLATION
+        differences = not b.sparse and (b.d <= FEW_FEATURES or cancels)
+        term, distances = (codes.SQUARE, 0.0) if differences else (codes.DOT, 1.0)
+        return term, codes.EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
+
+
+@dataclass(frozen=True)
+class Laplacian(RadialKernel):
+    """k(x, z) = exp(-γ Σ |x_k - z_k|), or exp(-Σ γ_k |x_k - z_k|) with one γ per feature."""
+
+    gamma: Width = "auto"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", check_gamma(self.gamma))
+
+    def bind(self, samples: Any) -> Laplacian:
+        return bind_gamma(self, samples)
+
+    def weights(self) -> Vector | None:
+        return np.asarray(self.gamma) if isinstance(self.gamma, tuple) else None
+
+    def needs_double(self, b: VectorFeatures) -> bool:
+        return rounding_of_sums(b, gamma_number(self, self.gamma)) > SPARSE_CANCELLATION
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.L1, codes.EXPONENTIAL, [0.0, _finite(gamma_number(self, self.gamma), b), 0.0, 0.0]
+
+
+@dataclass(frozen=True)
+class Matern(RadialKernel):
+    """Matérn's kernel of smoothness ν = 1/2, 3/2 or 5/2 with r = |x - z| / length_scale.
+
+    ν = 1/2: exp(-r);  ν = 3/2: (1 + √3 r) exp(-√3 r);  ν = 5/2: (1 + √5 r + 5r²/3) exp(-√5 r).
+    """
+
+    nu: float = 1.5
+    length_scale: float | tuple[float, ...] = 1.0
+
+    _CODES: ClassVar[dict[float, int]] = {0.5: codes.MATERN12, 1.5: codes.MATERN32, 2.5: codes.MATERN52}
+
+    def __post_init__(self) -> None:
+        if self.nu not in self._CODES:
+            raise InvalidInputError(f"nu={self.nu!r} is not available: Matern has nu=0.5, 1.5 and 2.5.")
+        object.__setattr__(self, "nu", float(self.nu))
+        scale = check_width("length_scale", self.length_scale, np.finfo(float).tiny)
+        object.__setattr__(self, "length_scale", scale)
+
+    def weights(self) -> Vector | None:
+        return 1.0 / np.asarray(self.length_scale) if isinstance(self.length_scale, tuple) else None
+
+    def needs_double(self, b: VectorFeatures) -> bool:
+        return True  # the square root turns a rounding of 1e-7 into 3e-4
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        scale = 1.0 if isinstance(self.length_scale, tuple) else self.length_scale
+        # by differences wherever there are any: the square root magnifies the rounding of small distances
+        term, distances = (codes.DOT, 1.0) if b.sparse else (codes.SQUARE, 0.0)
+        return term, self._CODES[self.nu], [distances, _finite(sqrt(2.0 * self.nu) / scale, b), 0.0, 0.0]
+
+
+@dataclass(frozen=True)
+class Chi2(RadialKernel):
+    """k(x, z) = exp(-γ Σ (x_k - z_k)² / (x_k + z_k)), for non-negative features."""
+
+    nonnegative: ClassVar[bool] = True
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        gamma = check_width("gamma", self.gamma)
+        if not isinstance(gamma, float):
+            raise InvalidInputError(f"gamma={self.gamma!r} must be one number for Chi2.")
+        object.__setattr__(self, "gamma", gamma)
+
+    def needs_double(self, b: VectorFeatures) -> bool:
+        return rounding_of_sums(b, self.gamma) > SPARSE_CANCELLATION
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.CHI2, codes.EXPONENTIAL, [0.0, _finite(self.gamma, b), 0.0, 0.0]
+
+
+def _finite(factor: float, b: VectorFeatures) -> float:
+    """The factor as far as the dtype reaches: infinity times a distance of 0 would be NaN."""
+    return min(factor, float(np.finfo(b.dtype).max))

@@ -1,0 +1,246 @@
+"""Kernels on real vectors; [CS229] section 5, [M5] "Kernels", [SSBD] 16.2."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import codes
+from mercer.kernels.base import Kernel, SumKernel
+from mercer.kernels.features import Features, Vector, VectorFeatures, as_matrix
+
+Width = float | Literal["scale", "auto"] | tuple[float, ...]
+K = TypeVar("K", bound=Kernel)
+
+LARGEST_GAMMA = float(np.finfo(np.float64).max)
+
+
+def gamma_of(samples: Any, rule: str) -> float:
+    """scikit-learn's rules: "scale" is 1 / (d var(X)), "auto" is 1 / d."""
+    samples = as_matrix(samples)
+    n, d = samples.shape
+    if rule == "auto" or n == 0:
+        return 1.0 / d
+    if sp.issparse(samples):
+        values = samples.data.astype(np.float64)
+        mean = values.sum() / (n * d)
+        squares = float(np.square(values - mean).sum()) + (n * d - len(values)) * mean**2
+        variance = float(squares / (n * d))
+    else:
+        variance = float(np.var(samples, dtype=np.float64))
+    # almost equal samples: the largest number instead of infinity, for which a distance of 0 would give NaN
+    return min(1.0 / (d * variance), LARGEST_GAMMA) if variance > 0 else 1.0
+
+
+def bind_gamma(kernel: K, samples: Any) -> K:
+    """The kernel with gamma="scale" or "auto" made a number."""
+    gamma = kernel.gamma  # type: ignore[attr-defined]
+    if not isinstance(gamma, str):
+        return kernel
+    return replace(kernel, gamma=gamma_of(samples, gamma))  # type: ignore[call-arg]
+
+
+def gamma_number(kernel: Kernel, gamma: Width) -> float:
+    """One gamma for all features; 1 where the features have been multiplied by their own."""
+    if isinstance(gamma, str):
+        raise InvalidInputError(
+            f"{kernel!r} is not bound to samples: gamma={gamma!r} depends on them. Use kernel.bind(samples) first."
+        )
+    return 1.0 if isinstance(gamma, tuple) else gamma
+
+
+def check_width(name: str, value: Any, smallest: float = 0.0) -> Any:
+    """A number or one number per feature, as a plain float or tuple."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+        valid = array.ndim <= 1 and array.size > 0 and bool(np.all(np.isfinite(array)) and np.all(array >= smallest))
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        bound = "at least 0" if smallest == 0 else "positive"
+        raise InvalidInputError(f"{name}={value!r} must be a finite number, {bound}, or one such number per feature.")
+    return float(array) if array.ndim == 0 else tuple(array.tolist())
+
+
+def check_gamma(value: Any) -> Any:
+    """A width, or the name of a rule for it."""
+    if not isinstance(value, str):
+        return check_width("gamma", value)
+    if value not in ("scale", "auto"):
+        raise InvalidInputError(
+            f"gamma={value!r} is not known: give a number, one number per feature, 'scale' or 'auto'."
+        )
+    return str(value)
+
+
+def check_number(name: str, value: Any) -> float:
+    """A plain finite float."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.inf
+    if not np.isfinite(number):
+        raise InvalidInputError(f"{name}={value!r} must be a finite number.")
+    return number
+
+
+def check_whole(name: str, value: Any, smallest: int) -> int:
+    """A plain int."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = smallest - 1
+    if isinstance(value, str) or number != value or number < smallest:
+        raise InvalidInputError(f"{name}={value!r} must be a whole number, at least {smallest}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Linear(SumKernel):
+    """k(x, z) = <x, z>."""
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.DOT, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+
+    def diagonal(self, a: Features) -> Vector:
+        assert isinstance(a, VectorFeatures)
+        return a.norms.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Polynomial(SumKernel):
+    """k(x, z) = (γ <x, z> + c)^degree; c = 0 is the homogeneous kernel."""
+
+    degree: int = 3
+    gamma: Width = 1.0
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "degree", check_whole("degree", self.degree, 0))
+        object.__setattr__(self, "gamma", check_gamma(self.gamma))
+        object.__setattr__(self, "coef0", check_number("coef0", self.coef0))
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return self.coef0 >= 0 or self.degree == 0
+
+    def bind(self, samples: Any) -> Polynomial:
+        return bind_gamma(self, samples)
+
+    def weights(self) -> Vector | None:
+        return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.DOT, codes.POLYNOMIAL, [0.0, gamma_number(self, self.gamma), self.coef0, float(self.degree)]
+
+    def diagonal(self, a: Features) -> Vector:
+        assert isinstance(a, VectorFeatures)
+        return (gamma_number(self, self.gamma) * a.norms.astype(np.float64) + self.coef0) ** self.degree
+
+
+@dataclass(frozen=True)
+class PowerSeries(SumKernel):
+    """k(x, z) = sum_k coefficients[k] <x, z>^k; (1, 1, 1, 1) is 1 + t + t² + t³ of the notes."""
+
+    coefficients: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        coefficients = tuple(check_number("coefficient", c) for c in np.ravel(self.coefficients).tolist())
+        if not coefficients:
+            raise InvalidInputError("PowerSeries needs at least one coefficient.")
+        object.__setattr__(self, "coefficients", coefficients)
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return min(self.coefficients) >= 0
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.DOT, codes.SERIES, [0.0, 0.0, 0.0, 0.0, *self.coefficients]
+
+    def diagonal(self, a: Features) -> Vector:
+        assert isinstance(a, VectorFeatures)
+        return np.polynomial.polynomial.polyval(a.norms.astype(np.float64), self.coefficients)
+
+
+@dataclass(frozen=True)
+class Sigmoid(SumKernel):
+    """k(x, z) = tanh(γ <x, z> + c): not positive semidefinite in general."""
+
+    psd: ClassVar[bool] = False
+    gamma: Width = 1.0
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", check_gamma(self.gamma))
+        object.__setattr__(self, "coef0", check_number("coef0", self.coef0))
+
+    def bind(self, samples: Any) -> Sigmoid:
+        return bind_gamma(self, samples)
+
+    def weights(self) -> Vector | None:
+        return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.DOT, codes.TANH, [0.0, gamma_number(self, self.gamma), self.coef0, 0.0]
+
+    def diagonal(self, a: Features) -> Vector:
+        assert isinstance(a, VectorFeatures)
+        return np.tanh(gamma_number(self, self.gamma) * a.norms.astype(np.float64) + self.coef0)
+
+
+@dataclass(frozen=True)
+class Cosine(SumKernel):
+    """k(x, z) = <x, z> / (|x| |z|), and 0 if one of them is zero."""
+
+    @property
+    def preparation(self) -> Hashable:
+        return "unit vectors"
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> VectorFeatures:
+        """Vectors of length 1, so that no product of two norms can overflow."""
+        return VectorFeatures(unit_rows(as_matrix(samples)), dtype)
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.DOT, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+
+    def diagonal(self, a: Features) -> Vector:
+        assert isinstance(a, VectorFeatures)
+        return (a.norms > 0).astype(np.float64)
+
+
+def unit_rows(X: Any) -> Any:
+    """Each row divided by its length, in float64; rows of zeros stay."""
+    unit = VectorFeatures(X, np.float64).X.copy()
+    sparse = sp.issparse(unit)
+    # first by the largest entry, whose square might overflow or vanish
+    for squares in (False, True):
+        if squares:
+            length = np.sqrt(unit.multiply(unit).sum(axis=1) if sparse else np.einsum("ij,ij->i", unit, unit))
+        else:
+            length = abs(unit).max(axis=1).toarray() if sparse else np.abs(unit).max(axis=1, initial=0.0)
+        length = np.asarray(length).ravel()
+        length[length == 0] = 1.0
+        if sparse:
+            unit.data /= np.repeat(length, np.diff(unit.indptr))
+        else:
+            unit /= length[:, None]
+    return unit
+
+
+@dataclass(frozen=True)
+class Min(SumKernel):
+    """k(x, z) = sum_k min(x_k, z_k), the histogram intersection, for non-negative features."""
+
+    nonnegative: ClassVar[bool] = True
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.MIN, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+
+    def diagonal(self, a: Features) -> Vector:
+        assert isinstance(a, VectorFeatures)
+        return a.totals.astype(np.float64)

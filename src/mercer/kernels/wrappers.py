@@ -1,0 +1,238 @@
+"""Kernels that change what another kernel sees (On) or how long its features are (Normalized)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.base import Kernel
+from mercer.kernels.combinators import check_kernel_operand
+from mercer.kernels.features import Features, Matrix, Vector, as_matrix
+
+Columns = int | str | tuple[int, ...] | tuple[str, ...]
+
+
+class NormalizedFeatures:
+    """Prepared samples with 1 / sqrt(k(x, x)), or 0 where k(x, x) is 0."""
+
+    def __init__(self, inner: Features, scale: Vector) -> None:
+        self.inner = inner
+        self.scale = scale
+        self.dtype = inner.dtype
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    @property
+    def parts(self) -> tuple[Features, ...]:
+        """What the kernel inside has prepared."""
+        return getattr(self.inner, "parts", (self.inner,))
+
+    def take(self, index: Vector) -> NormalizedFeatures:
+        """The samples at these positions."""
+        return NormalizedFeatures(self.inner.take(index), self.scale[index])
+
+
+@dataclass(frozen=True, repr=False)
+class Normalized(Kernel):
+    """k(x, z) = kernel(x, z) / sqrt(kernel(x, x) kernel(z, z)), and 0 where kernel(x, x) is 0.
+
+    It looks at angles alone: in feature space every sample has length 1.
+    """
+
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        check_kernel_operand(self, "kernel")
+
+    @property
+    def domain(self) -> str:
+        return self.kernel.domain
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return self.kernel.positive_semidefinite
+
+    @property
+    def psd_is_assumed(self) -> bool:
+        return self.kernel.psd_is_assumed
+
+    def check_samples(self, samples: Any) -> None:
+        self.kernel.check_samples(samples)
+
+    def bind(self, samples: Any) -> Kernel:
+        return replace(self, kernel=self.kernel.bind(samples))
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> NormalizedFeatures:
+        inner = self.kernel.prepare(samples, dtype)
+        diagonal = self.kernel.diagonal(inner)
+        if np.any(diagonal < 0):
+            i = int(np.argmin(diagonal))
+            raise InvalidInputError(
+                f"{self!r} divides by the square root of k(x, x), but k(x, x) = {diagonal[i]:g} for sample {i}. "
+                "A kernel has k(x, x) >= 0: choose other parameters, or another kernel."
+            )
+        scale = np.zeros(len(diagonal))
+        np.divide(1.0, np.sqrt(diagonal), out=scale, where=diagonal > 0)
+        return NormalizedFeatures(inner, scale.astype(dtype))
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        assert isinstance(a, NormalizedFeatures) and isinstance(b, NormalizedFeatures)
+        out = self.kernel.block(a.inner, b.inner, out)
+        out *= a.scale[:, None]
+        out *= b.scale
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        assert isinstance(a, NormalizedFeatures)
+        return (a.scale > 0).astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"Normalized({self.kernel!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class On(Kernel):
+    """k(x, z) = kernel(x[columns], z[columns]): a kernel that sees some columns only.
+
+    ``columns`` is one column or several: numbers (negative ones count from the end), a slice with an end, or names of a
+    data frame's columns. A kernel on vectors is given a matrix in either case; any other kernel is given the plain
+    sequence of values if ``columns`` is a single one, such as the strings of a column of texts.
+    """
+
+    columns: Columns
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        check_kernel_operand(self, "kernel")
+        object.__setattr__(self, "columns", _check_columns(self.columns))
+
+    @property
+    def names(self) -> bool:
+        """Whether columns are chosen by name."""
+        return isinstance(self.columns, str) or (isinstance(self.columns, tuple) and isinstance(self.columns[0], str))
+
+    @property
+    def domain(self) -> str:
+        return "frame" if self.names else self.kernel.domain
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return self.kernel.positive_semidefinite
+
+    @property
+    def psd_is_assumed(self) -> bool:
+        return self.kernel.psd_is_assumed
+
+    @property
+    def preparation(self) -> Hashable:
+        plain = self.kernel.domain != "vectors"
+        return "on", self.columns, plain, self.kernel.preparation
+
+    def check_samples(self, samples: Any) -> None:
+        self.kernel.check_samples(self.select(samples))
+
+    def bind(self, samples: Any) -> Kernel:
+        return replace(self, kernel=self.kernel.bind(self.select(samples)))
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> Features:
+        return self.kernel.prepare(self.select(samples), dtype)
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        return self.kernel.block(a, b, out)
+
+    def diagonal(self, a: Features) -> Vector:
+        return self.kernel.diagonal(a)
+
+    def select(self, samples: Any) -> Any:
+        """The columns of an array, sparse matrix, data frame (pandas, polars) or sequence of records."""
+        single = not isinstance(self.columns, tuple)
+        columns: Any = [self.columns] if single else list(self.columns)  # type: ignore[arg-type]
+        if self.kernel.domain == "vectors" and not hasattr(samples, "shape"):
+            samples = as_matrix(samples)
+        columns = self._known(columns, samples)
+        plain = single and self.kernel.domain != "vectors"
+        if hasattr(samples, "columns"):
+            chosen = [samples[name] for name in columns]
+            if plain:
+                return list(chosen[0])
+            if self.kernel.domain == "vectors":
+                return np.column_stack([np.asarray(column) for column in chosen])
+            return samples[columns]
+        if sp.issparse(samples):
+            return samples.tocsr()[:, columns]
+        if isinstance(samples, np.ndarray):
+            return samples[:, columns[0]] if plain else samples[:, columns]
+        if plain:
+            return [record[columns[0]] for record in samples]
+        return [[record[c] for c in columns] for record in samples]
+
+    def _known(self, columns: list[Any], samples: Any) -> list[Any]:
+        """The columns as the samples know them: names for data frames, numbers from 0 otherwise; errors for others."""
+        frame = hasattr(samples, "columns")
+        if self.names:
+            if not frame:
+                raise InvalidInputError(
+                    f"{self!r} chooses columns by name, but the samples are of type {type(samples).__name__}, whose "
+                    "columns have no names. Pass a data frame, or choose columns by number."
+                )
+            missing = [name for name in columns if name not in list(samples.columns)]
+            if missing:
+                raise InvalidInputError(
+                    f"{self!r} needs the column {missing[0]!r}, but the data frame has only: "
+                    f"{', '.join(repr(name) for name in samples.columns)}."
+                )
+            return columns
+        if hasattr(samples, "shape"):
+            if len(samples.shape) != 2:
+                raise InvalidInputError(f"{self!r} needs a matrix, but the samples have the shape {samples.shape}.")
+            d = samples.shape[1]
+        else:
+            d = min((len(record) for record in samples), default=0)
+        outside = [c for c in columns if not -d <= c < d]
+        if outside:
+            raise InvalidInputError(
+                f"{self!r} needs column {outside[0]}, but the samples have {d} columns, numbered 0 to {d - 1}."
+            )
+        columns = [c % d for c in columns]
+        return [samples.columns[c] for c in columns] if frame else columns
+
+    def __repr__(self) -> str:
+        columns = self.columns
+        if isinstance(columns, tuple) and len(columns) > 2 and not self.names:
+            first, last = int(columns[0]), int(columns[-1])
+            if first >= 0 and columns == tuple(range(first, last + 1)):
+                return f"On(slice({first}, {last + 1}), {self.kernel!r})"
+        return f"On({columns!r}, {self.kernel!r})"
+
+
+def _check_columns(columns: Any) -> Columns:
+    """Columns as a number, a name, or a tuple of either."""
+    if isinstance(columns, str):
+        return str(columns)
+    if isinstance(columns, Integral):
+        return int(columns)
+    if isinstance(columns, slice):
+        start, stop, step = columns.start or 0, columns.stop, columns.step or 1
+        if stop is None or start < 0 or stop < 0:
+            raise InvalidInputError(
+                f"columns={columns!r} depends on the number of columns. Give a start and an end from 0 on, such as "
+                "slice(2, 10)."
+            )
+        columns = range(start, stop, step)
+    if isinstance(columns, np.ndarray) and columns.ndim == 1:
+        columns = np.flatnonzero(columns).tolist() if columns.dtype == bool else columns.tolist()
+    if isinstance(columns, Sequence) and len(columns) > 0:
+        if all(isinstance(c, str) for c in columns):
+            return tuple(str(c) for c in columns)
+        if all(isinstance(c, Integral) and not isinstance(c, bool) for c in columns):
+            return tuple(int(c) for c in columns)
+    raise InvalidInputError(
+        f"columns={columns!r} chooses no columns: give a number or a name, several of one kind, or a slice."
+    )

@@ -1,0 +1,219 @@
+"""What every loss provides, and the one quadratic program that all of them become.
+
+With the primal  ½|w|² + Σ Cᵢ ℓ(yᵢ, f(xᵢ) + b)  the dual in signed coordinates β (w = Σ βᵢ φ(xᵢ)) is
+
+    min  ½β'Kβ − linear'β + Σ l1ᵢ|βᵢ| + ½Σ ridgeᵢ βᵢ²
+    s.t. lower ≤ β ≤ upper,   Σ_{i∈g} βᵢ = sums[g]  for each group g
+
+The multiplier of a group's sum is its *threshold*: what is added to f, so that f + threshold is the decision. There is
+one threshold, the intercept b, for most losses, none without an intercept, and two for the ν-formulations, whose mean
+is the intercept and whose half difference is the margin (ν-SVC) or the tube's half width (ν-SVR).
+
+Let K = Φ'Φ and let conj_v(t) = max of  tβ − l1_v|β| − ½ridge_v β²  over the box of variable v. Then weak duality reads
+
+    ½|w|² + Σ_g threshold_g sums_g + Σ_v conj_v(linear_v − f_v − threshold_g(v))  ≥  −(the quadratic program's value)
+
+and the left side is the primal. `Loss.primal` evaluates it from the loss itself, not from the program.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.exceptions import InvalidInputError
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class BoxQP:
+    """min ½β'Kβ − linear'β + Σ l1|β| + ½Σ ridge β²  s.t.  lower ≤ β ≤ upper, one sum per group.
+
+    Attributes
+    ----------
+    linear, l1, ridge, lower, upper : one number per variable; the bounds may be infinite.
+    group : the group of each variable.
+    sums : the sum of each group; empty where nothing fixes a sum, that is, without an intercept.
+    sample : the sample of each variable, None for the identity. K is indexed by samples: where two variables share a
+        sample (ν-SVR) the matrix of the program is ``K[sample][:, sample]``.
+    """
+
+    linear: Vector
+    l1: Vector
+    ridge: Vector
+    lower: Vector
+    upper: Vector
+    group: NDArray[np.int8]
+    sums: Vector
+    sample: Index | None = None
+
+    @property
+    def n_vars(self) -> int:
+        """The number of variables."""
+        return len(self.linear)
+
+    @property
+    def n_groups(self) -> int:
+        """The number of sum constraints."""
+        return len(self.sums)
+
+    def at_variables(self, F: Vector) -> Vector:
+        """A vector over samples, such as F = Kβ, read at the sample of each variable."""
+        return F if self.sample is None else F[self.sample]
+
+    def at_samples(self, beta: Vector, n: int) -> Vector:
+        """The coefficient of each of the n samples: the sum of its variables. Returns beta itself for the identity."""
+        if self.sample is None:
+            return beta
+        return np.bincount(self.sample, weights=beta, minlength=n).astype(np.float64)
+
+    def group_sums(self, beta: Vector) -> Vector:
+        """The sum of each group."""
+        return np.bincount(self.group, weights=beta, minlength=self.n_groups)[: self.n_groups].astype(np.float64)
+
+    def incidence(self) -> NDArray[np.float64]:
+        """A, with one row per group: Aβ are the sums."""
+        A: NDArray[np.float64] = (self.group == np.arange(self.n_groups)[:, None]).astype(np.float64)
+        return A
+
+    def take(self, variables: Index, sample: Index | None) -> BoxQP:
+        """The program's data of some variables, with new sample numbers. The sums stay those of the whole."""
+        return replace(
+            self,
+            linear=self.linear[variables],
+            l1=self.l1[variables],
+            ridge=self.ridge[variables],
+            lower=self.lower[variables],
+            upper=self.upper[variables],
+            group=self.group[variables],
+            sample=sample,
+        )
+
+
+class Published(NamedTuple):
+    """What a model shows of a solved program: the decision is Σ beta_i k(x_i, ·) + intercept.
+
+    ``scale`` is what the solved β and the thresholds were divided by: 1 but for ν-SVC.
+    """
+
+    beta: Vector
+    intercept: float
+    scale: float
+
+
+class Loss(ABC):
+    """ℓ(y, f): a frozen value. y is ±1 for classification, a number for regression, 1 for novelty detection."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def value(self, y: Vector, f: Vector) -> Vector:
+        """The loss of each sample, without its weight. f includes the intercept."""
+
+    @abstractmethod
+    def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
+        """The dual program for the weights Cᵢ = C · sample_weightᵢ. A sample of weight 0 is fixed at β = 0."""
+
+    @abstractmethod
+    def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """The thresholds that minimise the primal for a given f (without intercept): one per group of `box_qp`.
+
+        Where an interval of them does, its midpoint; where the interval is unbounded, its finite end.
+        """
+
+    def best_intercept(self, y: Vector, f: Vector, weight: Vector) -> float:
+        """The intercept for a given f: the exact minimiser over b of Σ weight · value(y, f + b).
+
+        For the ν-losses it minimises jointly with the margin or the tube's width.
+        """
+        return float(self.best_thresholds(y, f, weight).mean())
+
+    def primal(
+        self, squared_norm: float, y: Vector, f: Vector, weight: Vector, thresholds: Vector, sums: Vector
+    ) -> float:
+        """½|w|² + Σ weight · value(y, f + threshold) + threshold · sum, for f without the intercept.
+
+        thresholds and sums have one entry per group, none without an intercept. Samples that are known to have no loss
+        may be left out of y, f and weight.
+        """
+        b = thresholds[0] if len(thresholds) else 0.0
+        value = self.value(y, f + b)
+        paid = value > 0  # an infinite weight asks nothing of a sample without loss
+        return float(0.5 * squared_norm + weight[paid] @ value[paid] + thresholds @ sums)
+
+    def publish(self, beta: Vector, thresholds: Vector) -> Published:
+        """The coefficients and the intercept of the model that β and the thresholds describe.
+
+        beta has one number per sample: ``qp.at_samples`` of the solved β.
+        """
+        return Published(beta, float(thresholds.mean()) if len(thresholds) else 0.0, 1.0)
+
+
+def signed_box(y: Vector, bound: Vector) -> tuple[Vector, Vector]:
+    """[0, bound] · y for labels ±1."""
+    return np.where(y > 0, 0.0, -bound), np.where(y > 0, bound, 0.0)
+
+
+def program(
+    linear: Vector,
+    lower: Vector,
+    upper: Vector,
+    intercept: bool,
+    *,
+    l1: float = 0.0,
+    ridge: Vector | None = None,
+    total: float = 0.0,
+) -> BoxQP:
+    """A program of one variable per sample whose sum is ``total`` with an intercept and free without."""
+    n = len(linear)
+    return BoxQP(
+        linear=np.asarray(linear, dtype=np.float64),
+        l1=np.full(n, l1),
+        ridge=np.zeros(n) if ridge is None else ridge,
+        lower=lower,
+        upper=upper,
+        group=np.zeros(n, dtype=np.int8),
+        sums=np.array([total]) if intercept else np.empty(0),
+    )
+
+
+def finite_weight(weight: Vector, loss: Loss, infinite: bool = False) -> Vector:
+    """The weights, if they are finite (or infinite where that has a meaning) and not negative."""
+    weight = np.asarray(weight, dtype=np.float64)
+    allowed = (np.isfinite(weight) | infinite) & (weight >= 0)
+    if not allowed.all():
+        found = weight[~allowed][0]
+        raise InvalidInputError(
+            f"A weight C * sample_weight of {found:g} was found: the {loss.name} needs finite weights of at least 0. "
+            "Correct C or sample_weight; for C=inf use HardMargin."
+        )
+    return weight
+
+
+def half_inverse(weight: Vector) -> Vector:
+    """The ridge 1/(2C) that a squared loss gives, 0 where the weight is 0 (the box is {0} there)."""
+    return np.divide(0.5, weight, out=np.zeros_like(weight), where=weight > 0)
+
+
+def check_nu(nu: float) -> None:
+    """Raise unless 0 < nu ≤ 1."""
+    if not 0 < nu <= 1:
+        raise InvalidInputError(f"nu={nu:g} was given: nu must be greater than 0 and at most 1.")
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise unless 0 ≤ epsilon < inf."""
+    if not 0 <= epsilon < np.inf:
+        raise InvalidInputError(f"epsilon={epsilon:g} was given: epsilon must be a finite number of at least 0.")
+
+
+def needs_intercept(intercept: bool, loss: Loss) -> None:
+    """Raise if a loss whose thresholds are variables of its primal is asked to go without."""
+    if not intercept:
+        raise InvalidInputError(f"The {loss.name} has no form without an intercept: its threshold is what nu controls.")

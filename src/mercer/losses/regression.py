@@ -1,0 +1,143 @@
+"""Losses of regression; y is a number.
+
+    EpsilonInsensitive          max(0, |y − f| − ε)             ε-SVR    [M5] "support vector regression"
+    SquaredEpsilonInsensitive   max(0, |y − f| − ε)²            kernel ridge for ε = 0, λ = 1/(2C)
+    NuInsensitive               max(0, |y − f| − ε) + ν · ε     ν-SVR
+
+The last is from Schölkopf, Smola, Williamson & Bartlett, Neural Computation 12 (2000).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mercer.losses.base import (
+    BoxQP,
+    Loss,
+    Vector,
+    check_epsilon,
+    check_nu,
+    finite_weight,
+    half_inverse,
+    needs_intercept,
+    program,
+)
+from mercer.losses.thresholds import lowest_linear, lowest_quadratic
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(Loss):
+    """ℓ(y, f) = max(0, |y − f| − ε).   Dual: linear y, l1 ε, box [−C, C]."""
+
+    epsilon: float = 0.1
+    name: ClassVar[str] = "epsilon-insensitive loss"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+
+    def value(self, y: Vector, f: Vector) -> Vector:
+        """max(0, |y − f| − ε)."""
+        return np.maximum(0.0, np.abs(y - f) - self.epsilon)
+
+    def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
+        """Linear y, l1 ε, box [−C, C], Σβ = 0."""
+        weight = finite_weight(weight, self, infinite=True)
+        return program(y, 0.0 - weight, weight.copy(), intercept, l1=self.epsilon)
+
+    def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """The weighted median of the tube's edges, y − f ± ε."""
+        residual = y - f
+        edges = np.concatenate([residual - self.epsilon, residual + self.epsilon])
+        return np.array([lowest_linear(edges, np.tile(weight, 2), -float(weight.sum()))])
+
+
+@dataclass(frozen=True)
+class SquaredEpsilonInsensitive(Loss):
+    """ℓ(y, f) = max(0, |y − f| − ε)².   Dual: linear y, l1 ε, ridge 1/(2C), no box."""
+
+    epsilon: float = 0.1
+    name: ClassVar[str] = "squared epsilon-insensitive loss"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+
+    def value(self, y: Vector, f: Vector) -> Vector:
+        """max(0, |y − f| − ε)²."""
+        return np.maximum(0.0, np.abs(y - f) - self.epsilon) ** 2
+
+    def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
+        """Linear y, l1 ε, ridge 1/(2C), no box, Σβ = 0."""
+        weight = finite_weight(weight, self)
+        bound = np.where(weight > 0, np.inf, 0.0)
+        return program(y, 0.0 - bound, bound, intercept, l1=self.epsilon, ridge=half_inverse(weight))
+
+    def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """The mean of the violated edges of the tube that it implies."""
+        residual = y - f
+        return np.array([lowest_quadratic(residual - self.epsilon, weight, residual + self.epsilon, weight)])
+
+
+@dataclass(frozen=True)
+class NuInsensitive(Loss):
+    """ν-SVR: the tube's half width ε is a variable, and ν bounds the fraction of samples outside it.
+
+        min over w, b, ε   ½|w|² + ν·W·ε + Σ C max(0, |y − f − b| − ε),     W = Σ C
+
+    Dual: two variables per sample, a in [0, C] (group 0) and c in [−C, 0] (group 1), both with linear y;
+    Σa = +νW/2, Σc = −νW/2. Variable v belongs to sample v mod n, whose coefficient is a + c.
+
+    A free a has y − f = b₀, the upper edge of the tube, and a free c has y − f = b₁, the lower edge, so
+
+        ε = (b₀ − b₁)/2,     b = (b₀ + b₁)/2
+    """
+
+    nu: float = 0.5
+    name: ClassVar[str] = "nu-SVR loss"
+
+    def __post_init__(self) -> None:
+        check_nu(self.nu)
+
+    def value(self, y: Vector, f: Vector, epsilon: float = 0.0) -> Vector:
+        """max(0, |y − f| − ε)."""
+        return np.maximum(0.0, np.abs(y - f) - epsilon)
+
+    def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
+        """Linear y twice, boxes [0, C] and [−C, 0], one sum for each."""
+        needs_intercept(intercept, self)
+        weight = finite_weight(weight, self)
+        n = len(y)
+        total = 0.5 * self.nu * float(weight.sum())
+        return BoxQP(
+            linear=np.tile(np.asarray(y, dtype=np.float64), 2),
+            l1=np.zeros(2 * n),
+            ridge=np.zeros(2 * n),
+            lower=np.concatenate([np.zeros(n), 0.0 - weight]),
+            upper=np.concatenate([weight, np.zeros(n)]),
+            group=np.repeat(np.array([0, 1], dtype=np.int8), n),
+            sums=np.array([total, -total]),
+            sample=np.tile(np.arange(n), 2),
+        )
+
+    def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """(b₀, b₁): the 1 − ν/2 and the ν/2 quantile of y − f."""
+        total = float(weight.sum())
+        half = 0.5 * self.nu * total
+        residual = y - f
+        return np.array([lowest_linear(residual, weight, half - total), lowest_linear(residual, weight, -half)])
+
+    def primal(
+        self, squared_norm: float, y: Vector, f: Vector, weight: Vector, thresholds: Vector, sums: Vector
+    ) -> float:
+        """½|w|² + νW·ε + Σ C max(0, |y − f − b| − ε), with ε = 0 where the two edges have crossed."""
+        epsilon, b = tube(thresholds)
+        paid = weight @ self.value(y, f + b, epsilon)
+        return float(0.5 * squared_norm + (sums[0] - sums[1]) * epsilon + paid)
+
+
+def tube(thresholds: Vector) -> tuple[float, float]:
+    """(ε, b) of ν-SVR from the thresholds (b₀, b₁) of the tube's upper and lower edge; ε is at least 0."""
+    upper, lower = thresholds
+    return max(0.0, float(0.5 * (upper - lower))), float(0.5 * (upper + lower))

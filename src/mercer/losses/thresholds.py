@@ -1,0 +1,68 @@
+"""Exact minimisers over b of sums of one-sided losses: a sort and cumulative sums, no iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.losses.base import Vector
+
+
+def lowest_linear(breakpoints: Vector, weight: Vector, slope: float) -> float:
+    """The minimiser over b of  slope · b + Σ weight_k max(0, b − breakpoint_k).
+
+    A falling hinge is written by  max(0, z − b) = z − b + max(0, b − z),  which adds −weight to the slope.
+    The derivative climbs from ``slope`` by weight_k at each breakpoint: b is where it crosses zero.
+    """
+    used = weight > 0
+    z, w = breakpoints[used], weight[used]
+    if len(z) == 0:
+        return 0.0
+    order = np.argsort(z, kind="stable")
+    z = z[order]
+    climb = np.cumsum(w[order])
+    rounding = 1e-13 * max(float(climb[-1]), abs(slope))
+    if slope >= -rounding:
+        return float(z[0])
+    k = int(np.searchsorted(climb, -slope - rounding))
+    if k >= len(z) - 1:
+        return float(z[-1])
+    if climb[k] + slope <= rounding:
+        return float(0.5 * (z[k] + z[k + 1]))
+    return float(z[k])
+
+
+def lowest_quadratic(falling: Vector, falling_weight: Vector, rising: Vector, rising_weight: Vector) -> float:
+    """The minimiser over b of  Σ weight max(0, falling − b)² + Σ weight max(0, b − rising)².
+
+    Half the derivative, Σ weight (b − z) over the active terms, is continuous and piecewise linear. Where it is zero on
+    an interval (nothing is active there) the minimiser is the midpoint.
+    """
+    z = np.concatenate([falling, rising])
+    w_fall = np.concatenate([falling_weight, np.zeros(len(rising))])
+    w_rise = np.concatenate([np.zeros(len(falling)), rising_weight])
+    used = w_fall + w_rise > 0
+    z, w_fall, w_rise = z[used], w_fall[used], w_rise[used]
+    if len(z) == 0:
+        return 0.0
+    order = np.argsort(z, kind="stable")
+    z, w_fall, w_rise = z[order], w_fall[order], w_rise[order]
+    # distances from the middle keep the differences of cumulative sums exact
+    centre = float(z[len(z) // 2])
+    d = z - centre
+
+    # active at breakpoint k: the falling terms after it and the rising terms before it. Sums over nothing are exactly 0
+    def active(values_fall: Vector, values_rise: Vector) -> Vector:
+        after: Vector = np.append(np.cumsum(values_fall[::-1])[::-1][1:], 0.0)
+        before: Vector = np.append(0.0, np.cumsum(values_rise)[:-1])
+        return after + before
+
+    weight, moment = active(w_fall, w_rise), active(w_fall * d, w_rise * d)
+    slope = d * weight - moment
+    flat = np.flatnonzero(slope == 0)
+    if len(flat):
+        return centre + float(0.5 * (d[flat[0]] + d[flat[-1]]))
+    # rounding may leave no positive slope: then the crossing is at the end
+    k = int(np.argmax(slope > 0)) or len(z) - 1
+    # on the interval that ends at k: what is active at k, with k itself if it is a falling term
+    root = (moment[k] + w_fall[k] * d[k]) / (weight[k] + w_fall[k])
+    return centre + float(np.clip(root, d[k - 1], d[k]))

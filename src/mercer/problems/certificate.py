@@ -1,0 +1,184 @@
+"""How far a model is from the optimum, recomputed from the data, β and F = Kβ alone.
+
+For every feasible β and every threshold, weak duality ([D6] §5, [M5] "duality") gives
+
+    dual(β) ≤ optimum ≤ primal(w, b),     so     primal − optimum ≤ gap = primal − dual
+
+as long as K is positive semidefinite. No statement of the solver is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.losses.base import BoxQP, Index, Loss, Vector
+from mercer.problems.dual import dual_objective, infeasibility, thresholds, violation
+
+# a negative gap of this size, relative to the terms that it is the difference of, is rounding
+ROUNDING = 1e-12
+# sums and bounds that fail by more than this, relative to the largest |β|, leave no bound
+FEASIBILITY = 1e-6
+
+NOT_PSD = "the kernel is not positive semidefinite"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known of the distance to the optimum. Undefined numbers are inf.
+
+    Attributes
+    ----------
+    primal, dual : the two values; the optimum lies between them.
+    gap : primal − dual.
+    relative_gap : the gap divided by the larger of |primal| and |dual|.
+    kkt_violation : the largest violation of the optimality conditions, in units of the decision function.
+    infeasibility : the largest violation of a bound or a sum by β.
+    valid : whether the gap is a bound.
+    of : what is certified.
+    reason : why the gap is no bound; empty if it is.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    kkt_violation: float
+    infeasibility: float
+    valid: bool
+    of: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        values = f"primal {self.primal:.7g}, dual {self.dual:.7g}"
+        residuals = f"KKT violation {_short(self.kkt_violation)}, infeasibility {_short(self.infeasibility)}"
+        if not self.valid:
+            return f"no bound on the distance to the optimum, because {self.reason} ({values}), {residuals}"
+        if not np.isfinite(self.relative_gap):
+            return f"at an unknown distance from the optimum ({values}), {residuals}"
+        return f"within {_short(self.relative_gap)} of the optimum (relative gap; {values}), {residuals}"
+
+
+def certificate(
+    qp: BoxQP,
+    loss: Loss,
+    y: Vector,
+    weight: Vector,
+    beta: Vector,
+    F: Vector,
+    intercept: ArrayLike | None = None,
+    psd: bool = True,
+    *,
+    rows: Index | None = None,
+    of: str | None = None,
+) -> Certificate:
+    """The certificate of β, where ``qp`` is ``loss.box_qp(y, weight, …)``.
+
+    ``beta`` has one number per variable of qp. ``F`` is Kβ in float64, one number per sample, without the intercept.
+
+    ``intercept`` is the threshold of each group in the scale of β: a number for one group, (b₊, b₋) for ν-SVC and
+    (b₀, b₁) for ν-SVR. None stands for what `thresholds` gives.
+
+    ``psd`` says whether the kernel is known to be positive semidefinite; ``of`` what is certified, by default the
+    loss's name.
+
+    ``rows`` are the samples at which F is exact, all those with β ≠ 0 among them, where the others are known to have
+    neither a loss nor a KKT violation: F is not read there. None stands for all samples.
+    """
+    beta = np.asarray(beta, dtype=np.float64)
+    infeasible = infeasibility(qp, beta)
+    scale_of_beta = max(np.abs(beta).max(initial=0.0), np.abs(qp.sums).max(initial=0.0))
+    feasible = infeasible <= FEASIBILITY * scale_of_beta
+    if rows is not None:
+        qp, y, weight, beta, F = _at_rows(qp, y, weight, beta, F, rows)
+    F = np.asarray(F, dtype=np.float64)
+    b = thresholds(qp, beta, F) if intercept is None else _per_group(qp, intercept)
+
+    squared_norm = float(qp.at_variables(F) @ beta)
+    dual = dual_objective(qp, beta, F)
+    primal = loss.primal(squared_norm, y, F, weight, b, qp.sums)
+    gap = _difference(primal, dual)
+    # both values are sums of terms of this size, which may cancel
+    terms = abs(squared_norm) + float(np.abs(qp.linear * beta).sum() + np.abs(b * qp.sums).sum()) + abs(primal)
+    if -ROUNDING * terms <= gap < 0:
+        gap = 0.0
+    reason = "" if psd else NOT_PSD
+    if psd and not feasible:
+        reason = "beta is not feasible"
+    elif psd and not gap >= 0:
+        reason = "the gap is negative: the kernel is not positive semidefinite, or F is not K beta"
+    return Certificate(
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        relative_gap=_relative(gap, primal, dual),
+        kkt_violation=violation(qp, beta, F),
+        infeasibility=infeasible,
+        valid=not reason,
+        of=loss.name if of is None else of,
+        reason=reason,
+    )
+
+
+def combine(certificates: Sequence[Certificate], of: str | None = None) -> Certificate:
+    """The certificate of separable problems taken as one: values add up, violations do not."""
+    if len(certificates) == 1 and of is None:
+        return certificates[0]
+    primal = float(sum(c.primal for c in certificates))
+    dual = float(sum(c.dual for c in certificates))
+    gap = float(sum(c.gap for c in certificates))
+    return Certificate(
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        relative_gap=_relative(gap, primal, dual),
+        kkt_violation=max((c.kkt_violation for c in certificates), default=0.0),
+        infeasibility=max((c.infeasibility for c in certificates), default=0.0),
+        valid=all(c.valid for c in certificates),
+        of=f"{len(certificates)} pairwise problems" if of is None else of,
+        reason=next((c.reason for c in certificates if not c.valid), ""),
+    )
+
+
+def _at_rows(
+    qp: BoxQP, y: Vector, weight: Vector, beta: Vector, F: Vector, rows: Index
+) -> tuple[BoxQP, Vector, Vector, Vector, Vector]:
+    """The parts of the problem at some samples, which are renumbered 0, 1, …"""
+    position = np.full(len(y), -1, dtype=np.intp)
+    position[rows] = np.arange(len(rows))
+    variables = np.asarray(rows) if qp.sample is None else np.flatnonzero(position[qp.sample] >= 0)
+    if np.count_nonzero(beta[variables]) < np.count_nonzero(beta):
+        raise ValueError("rows must contain every sample with a nonzero beta: F is needed there.")
+    sample = None if qp.sample is None else position[qp.sample[variables]]
+    return qp.take(variables, sample), y[rows], weight[rows], beta[variables], F[rows]
+
+
+def _per_group(qp: BoxQP, intercept: ArrayLike) -> Vector:
+    """The thresholds as a vector. Without sums only an intercept of 0 is meant."""
+    b = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    if qp.n_groups == 0 and not b.any():
+        return np.empty(0)
+    if len(b) != qp.n_groups:
+        raise ValueError(f"intercept has {len(b)} entries, but the problem has {qp.n_groups} groups: give one each.")
+    return b
+
+
+def _difference(primal: float, dual: float) -> float:
+    """The gap primal − dual, where a value that is not finite leaves the gap undefined: inf."""
+    gap = primal - dual
+    return gap if np.isfinite(gap) else np.inf
+
+
+def _relative(gap: float, primal: float, dual: float) -> float:
+    """The gap over max(|primal|, |dual|), with 0/0 = 0."""
+    if gap == 0 or not np.isfinite(gap):
+        return gap
+    return gap / max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
+
+
+def _short(value: float) -> str:
+    """Two digits, and a plain 0."""
+    return "0" if value == 0 else f"{value:.1e}"

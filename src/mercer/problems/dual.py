@@ -1,0 +1,166 @@
+"""The dual problem, and what can be said of a candidate β from F = Kβ alone.
+
+    min  ½β'Kβ − linear'β + Σ l1|β| + ½Σ ridge β²    s.t.  lower ≤ β ≤ upper,  Σ_g β = sums[g]
+
+With s_v = linear_v − F_v − ridge_v β_v, the objective falls at the rate u_v when β_v grows, and at the rate −l_v when
+it shrinks:
+
+    u_v = s_v − l1_v if β_v ≥ 0 else s_v + l1_v,     −∞ at the upper bound
+    l_v = s_v + l1_v if β_v ≤ 0 else s_v − l1_v,     +∞ at the lower bound
+
+β is optimal if and only if each group has a threshold b with  m = max u ≤ b ≤ min l = M; without sums b = 0 must do.
+The KKT violation is how far that fails, in units of the decision function: LIBSVM's stopping rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.losses.base import BoxQP, Index, Loss, Vector
+
+# β'Kβ / |β|², relative to the largest kernel value, at which a combination is taken for zero
+DIVERGED = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class DualProblem:
+    """A kernel matrix, a loss and the data: everything that determines the optimum.
+
+    Attributes
+    ----------
+    gram : the operator K, or whatever the solver at hand understands; None for the mathematics alone.
+    loss, y, weight : the primal is ½|w|² + Σ weight · loss(y, f + b).
+    intercept : whether there is a b.
+    """
+
+    gram: Any
+    loss: Loss
+    y: Vector
+    weight: Vector
+    intercept: bool = True
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.y)
+
+    @cached_property
+    def qp(self) -> BoxQP:
+        """The quadratic program, built once."""
+        return self.loss.box_qp(self.y, self.weight, self.intercept)
+
+    def start(self) -> Vector:
+        """A feasible β: see `feasible_start`."""
+        return feasible_start(self.qp)
+
+    def restrict(self, index: Index, y: Vector | None = None) -> DualProblem:
+        """The problem of some samples, with new labels if y is given: one pair of classes, or one fold."""
+        return DualProblem(
+            None if self.gram is None else self.gram.take(index),
+            self.loss,
+            self.y[index] if y is None else y,
+            self.weight[index],
+            self.intercept,
+        )
+
+
+def feasible_start(qp: BoxQP, near: Vector | None = None) -> Vector:
+    """A β in the box with the right sums: ``near`` or 0, clipped, then filled up from the first variable as in LIBSVM.
+
+    Sums that the box does not allow are approached as far as it does.
+    """
+    beta: Vector = np.clip(np.zeros(qp.n_vars) if near is None else near, qp.lower, qp.upper)
+    for g in range(qp.n_groups):
+        members = np.flatnonzero(qp.group == g)
+        missing = qp.sums[g] - beta[members].sum()
+        sign = 1.0 if missing > 0 else -1.0
+        room = qp.upper[members] - beta[members] if missing > 0 else beta[members] - qp.lower[members]
+        used_before = np.append(0.0, np.cumsum(room)[:-1])
+        beta[members] += sign * np.clip(abs(missing) - used_before, 0.0, room)
+    return beta
+
+
+def dual_objective(qp: BoxQP, beta: Vector, F: Vector) -> float:
+    """linear'β − Σ l1|β| − ½β'Kβ − ½Σ ridge β²: to be maximised, at most the primal for every feasible β."""
+    gain = qp.linear - 0.5 * qp.at_variables(F) - 0.5 * qp.ridge * beta
+    return float(gain @ beta - qp.l1 @ np.abs(beta))
+
+
+def slopes(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
+    """The vector s = linear − F − ridge β."""
+    return qp.linear - qp.at_variables(F) - qp.ridge * beta
+
+
+def rates(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
+    """(u, l) of each variable: the rates of descent when it grows, and, with the opposite sign, when it shrinks."""
+    s = slopes(qp, beta, F)
+    growing = np.where(beta >= qp.upper, -np.inf, s - np.where(beta >= 0, qp.l1, -qp.l1))
+    shrinking = np.where(beta <= qp.lower, np.inf, s + np.where(beta <= 0, qp.l1, -qp.l1))
+    return growing, shrinking
+
+
+def brackets(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
+    """(m, M) of each group; of all variables together where there are no sums."""
+    u, l = rates(qp, beta, F)  # noqa: E741
+    if qp.n_groups <= 1:
+        return np.array([u.max(initial=-np.inf)]), np.array([l.min(initial=np.inf)])
+    members = [qp.group == g for g in range(qp.n_groups)]
+    return (
+        np.array([u[member].max(initial=-np.inf) for member in members]),
+        np.array([l[member].min(initial=np.inf) for member in members]),
+    )
+
+
+def violation(qp: BoxQP, beta: Vector, F: Vector) -> float:
+    """The largest KKT violation: max(0, m − M) over the groups; max(0, m, −M) without sums."""
+    m, M = brackets(qp, beta, F)
+    if qp.n_groups == 0:
+        return float(max(0.0, m[0], -M[0]))
+    return float(max(0.0, (m - M).max()))
+
+
+def thresholds(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
+    """The threshold b of each group; empty where there are no sums.
+
+    The mean of s − l1 sign(β) over the free variables (inside the box and off the kink), where it equals b at the
+    optimum ([D6] Note 35, corrected). Without free variables the middle of [m, M], or its finite end, or 0.
+    """
+    b = np.zeros(qp.n_groups)
+    if qp.n_groups == 0:
+        return b
+    free = (beta > qp.lower) & (beta < qp.upper) & ((beta != 0) | (qp.l1 == 0))
+    at = np.flatnonzero(free)
+    level = qp.linear[at] - qp.at_variables(F)[at] - qp.ridge[at] * beta[at] - qp.l1[at] * np.sign(beta[at])
+    group = qp.group[at]
+    n_free = np.bincount(group, minlength=qp.n_groups)
+    np.divide(np.bincount(group, weights=level, minlength=qp.n_groups), n_free, out=b, where=n_free > 0)
+    if (n_free > 0).all():
+        return b
+    for g, (m, M) in enumerate(zip(*brackets(qp, beta, F), strict=True)):
+        if n_free[g] == 0:
+            ends = [end for end in (m, M) if np.isfinite(end)]
+            b[g] = sum(ends) / len(ends) if ends else 0.0
+    return b
+
+
+def infeasibility(qp: BoxQP, beta: Vector) -> float:
+    """The largest distance of β from its box, or of a group from its sum."""
+    outside = np.maximum(qp.lower - beta, beta - qp.upper).max(initial=0.0)
+    return float(max(0.0, outside, np.abs(qp.group_sums(beta) - qp.sums).max(initial=0.0)))
+
+
+def diverges(qp: BoxQP, beta: Vector, F: Vector, largest: float) -> bool:
+    """Whether β runs away without bound: b'Kb is nothing against |b|^2, so hulls meet or no tube fits."""
+    if not has_open_box(qp):
+        return False
+    total = float(np.abs(beta).sum())
+    return float(qp.at_variables(F) @ beta) <= DIVERGED * largest * total**2 and total > 0
+
+
+def has_open_box(qp: BoxQP) -> bool:
+    """Whether some variable may grow without paying for it: hard margins and hard tubes."""
+    return bool(np.any((np.isinf(qp.lower) | np.isinf(qp.upper)) & (qp.ridge == 0)))

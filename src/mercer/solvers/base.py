@@ -1,0 +1,138 @@
+"""What goes into a solver and what comes out of it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
+
+from mercer.losses.base import Vector
+from mercer.problems.certificate import Certificate
+
+
+class Status(Enum):
+    """How a run ended. Every status leaves a feasible, certified model."""
+
+    CONVERGED = "the certificate is within tol"
+    MAX_ITER = "max_iter steps were taken"
+    TIME_LIMIT = "the time limit was reached"
+    INTERRUPTED = "the run was interrupted"
+    STALLED = "rounding does not allow further progress"
+    UNBOUNDED = "the dual grows without limit: no model meets the constraints"
+
+
+class TracePoint(NamedTuple):
+    """One line of the record of a run."""
+
+    seconds: float
+    steps: int
+    violation: float
+    dual: float
+    active: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask of a run.
+
+    Attributes
+    ----------
+    tol : the largest KKT violation allowed, in units of the decision function.
+    max_iter : pair steps at most; -1 for no limit.
+    time_limit : seconds at most, or None.
+    budget : bytes for kernel rows.
+    shrinking : leave out variables that seem settled at a bound, and check them at the end.
+    working_set : members of a block; 0 to choose.
+    n_threads : threads for kernel rows and products.
+    precision : "float32", "float64" or "auto".
+    """
+
+    tol: float = 1e-3
+    max_iter: int = -1
+    time_limit: float | None = None
+    budget: int = 1 << 30
+    shrinking: bool = True
+    working_set: int = 0
+    n_threads: int = 1
+    precision: str = "auto"
+
+
+@dataclass
+class Solution:
+    """A feasible β with what is known about it."""
+
+    beta: Vector
+    F: Vector
+    thresholds: Vector
+    status: Status
+    steps: int
+    seconds: float
+    certificate: Certificate
+    trace: list[TracePoint] = field(default_factory=list)
+    evaluations: int = 0
+
+    @property
+    def squared_norm(self) -> float:
+        """|w|^2 = b'Kb, in the scale of the solved problem."""
+        n = len(self.F)
+        folded = self.beta[:n] + self.beta[n:] if len(self.beta) > n else self.beta
+        return float(folded @ self.F)
+
+
+Progress = Callable[[TracePoint], bool]
+
+
+class Clock:
+    """Time and interrupts of one fit, shared by all its runs.
+
+    The first Ctrl-C asks the run to end where its state is consistent; the second one is an ordinary
+    KeyboardInterrupt. Only the main thread of the interpreter may watch for it.
+    """
+
+    def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
+        self.start = time.perf_counter()
+        self.deadline = None if time_limit is None else self.start + time_limit
+        self.progress = progress
+        self.interrupted = False
+        self._previous: Any = None
+
+    def __enter__(self) -> Clock:
+        if threading.current_thread() is threading.main_thread():
+            previous = signal.getsignal(signal.SIGINT)
+            if previous is signal.default_int_handler:
+                self._previous = previous
+                signal.signal(signal.SIGINT, self._on_interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    def over(self) -> Status | None:
+        """Why the run must end now, if it must."""
+        if self.interrupted:
+            return Status.INTERRUPTED
+        if self.deadline is not None and time.perf_counter() > self.deadline:
+            return Status.TIME_LIMIT
+        return None
+
+    def report(self, point: TracePoint) -> None:
+        """Tell whoever watches; a true answer asks for the end."""
+        if self.progress is not None and self.progress(point):
+            self.interrupted = True
