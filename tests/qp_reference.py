@@ -103,17 +103,24 @@ def _clarabel(Q: Matrix, qp: BoxQP, unit: float) -> Matrix:
         free = ~(at_lower | at_upper)
         exact, residual = _on_face(L.T @ L, q, sums.toarray(), qp.sums / unit, start, free, lower, upper)
         if residual < 1e-8:
-            return np.clip(T @ exact * unit, qp.lower, qp.upper)
+            return _at_bounds(T @ exact * unit, qp)
         if solution.status in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
             solved.append(z)
     assert solved, f"the reference solver failed: {solution.status}"
-    return np.clip(T @ solved[0] * unit, qp.lower, qp.upper)
+    return _at_bounds(T @ solved[0] * unit, qp)
+
+
+def _at_bounds(beta: Matrix, qp: BoxQP) -> Matrix:
+    """β in the box, and exactly at a bound where the change of units has only rounded it."""
+    for bound in (qp.lower, qp.upper):
+        beta = np.where(np.isclose(beta, bound, rtol=1e-14, atol=0.0), bound, beta)
+    return np.clip(beta, qp.lower, qp.upper)
 
 
 def _on_face(
     P: Matrix, q: Matrix, S: Matrix, s: Matrix, z: Matrix, free: Matrix, lower: Matrix, upper: Matrix
 ) -> tuple[Matrix, float]:
-    """Minimise over the free variables and the sums by least squares. Returns z and what it leaves of the conditions."""
+    """Minimise over the free variables by least squares. Returns z and what it leaves of the conditions."""
     k, m = int(free.sum()), len(s)
     system = np.zeros((k + m, k + m))
     system[:k, :k], system[:k, k:], system[k:, :k] = P[np.ix_(free, free)], S[:, free].T, S[:, free]

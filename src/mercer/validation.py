@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _num_samples, check_consistent_length, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from mercer._numerics.pool import available_cores
 from mercer.exceptions import InvalidInputError, NotSymmetricError
-from mercer.kernels import Kernel, Linear, Polynomial, Precomputed, Sigmoid, parse_kernel
+from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid, parse_kernel
 from mercer.kernels.features import Matrix, Vector
-from mercer.kernels.radial import Gaussian
-from mercer.kernels.vectors import gamma_of
 
 # entries of a kernel matrix may differ from their mirror image by this share of the largest
 ASYMMETRY = 1e-6
-BUILT_IN = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+# rows of a matrix compared with their mirror images at a time
+MIRRORED = 256
+# what scikit-learn is asked to make of vectors
+_VECTORS: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "accept_sparse": "csr",
+    "accept_large_sparse": False,
+}
 
 
 def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel:
@@ -40,40 +51,60 @@ def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel
     return parse_kernel(kernel)
 
 
-def is_pairwise(kernel: Any) -> bool:
-    """Whether samples are rows of a kernel matrix."""
-    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+def domain_of(kernel: Any) -> str:
+    """What the samples of an estimator with this kernel are, as in ``Kernel.domain``; "any" for a function."""
+    if callable(kernel) and not isinstance(kernel, Kernel):
+        return "any"
+    try:
+        return resolve_kernel(kernel, degree=3, gamma=1.0, coef0=0.0).domain
+    except InvalidInputError:
+        return "vectors"  # an expression that cannot be read: fit says so
 
 
-def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-    """X as a C-ordered float array or CSR matrix in its own precision, y as given; any objects for other domains."""
-    kernel = estimator.kernel
-    if _takes_objects(kernel):
-        if y is not None:
-            check_consistent_length(X, y)
-        if _num_samples(X) == 0:
-            raise InvalidInputError(f"Found array with 0 sample(s) while a minimum of 1 is required by {estimator!r}.")
-        return X, y
-    options: dict[str, Any] = {
-        "dtype": [np.float64, np.float32],
-        "order": "C",
-        "accept_sparse": "csr",
-        "accept_large_sparse": False,
-        "reset": reset,
-    }
-    if y is None:
-        X = validate_data(estimator, X, **options)
-    else:
-        X, y = validate_data(estimator, X, y, **options)
-    if sp.issparse(X) and not X.has_sorted_indices:
-        X = X.sorted_indices()
+def validate_training(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y of equal length: vectors as an array or CSR matrix in their own precision, other samples as they are."""
+    domain = domain_of(estimator.kernel)
+    if domain == "matrix" and sp.issparse(X):
+        raise TypeError("Sparse precomputed kernels are not supported.")
+    if domain in ("vectors", "matrix"):
+        checked = validate_data(estimator, X, y, **_VECTORS)
+        X, y = checked if isinstance(checked, tuple) else (checked, y)
+        return _canonical(X), y
+    name = type(estimator).__name__
+    if _num_samples(X) == 0:
+        raise InvalidInputError(f"Found array with 0 sample(s) while a minimum of 1 is required by {name}.")
+    if y is None and estimator.__sklearn_tags__().target_tags.required:
+        raise InvalidInputError(f"{name} requires y to be passed, but the target y is None.")
+    if y is not None:
+        check_consistent_length(X, y)
+    if domain == "frame":
+        validate_data(estimator, X, skip_check_array=True)
     return X, y
 
 
-def _takes_objects(kernel: Any) -> bool:
-    if isinstance(kernel, Kernel):
-        return kernel.domain == "any"
-    return callable(kernel)
+def validate_new(estimator: Any, X: Any) -> Any:
+    """Samples to predict, which must be like those of the training."""
+    domain = domain_of(estimator.kernel)
+    if domain in ("vectors", "matrix"):
+        return _canonical(validate_data(estimator, X, reset=False, **_VECTORS))
+    if domain == "frame":
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    return X
+
+
+def _canonical(X: Any) -> Any:
+    """X itself, or a CSR matrix with its entries in order and each stored once."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def real_targets(y: Any) -> Vector:
+    """Targets of a regression."""
+    values: Vector = column_or_1d(y, warn=True).astype(np.float64, copy=False)
+    assert_all_finite(values, input_name="y")
+    return values
 
 
 def square_matrix(K: Matrix) -> None:
@@ -82,11 +113,15 @@ def square_matrix(K: Matrix) -> None:
         raise InvalidInputError(
             f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix."
         )
-    difference = np.abs(K - K.T)
-    worst = float(difference.max(initial=0.0))
-    if worst > ASYMMETRY * float(np.abs(K).max(initial=0.0)):
-        i, j = (int(v) for v in np.unravel_index(int(difference.argmax()), K.shape))
-        raise NotSymmetricError(i, j, float(K[i, j]), float(K[j, i]))
+    worst, place = ASYMMETRY * float(max(K.max(), -K.min())), None
+    for start in range(0, len(K), MIRRORED):
+        rows, mirrored = K[start : start + MIRRORED], K[:, start : start + MIRRORED].T
+        difference = np.abs(rows - mirrored)
+        if difference.max() > worst:
+            i, j = (int(v) for v in np.unravel_index(int(difference.argmax()), difference.shape))
+            worst, place = float(difference[i, j]), (start + i, j, float(rows[i, j]), float(mirrored[i, j]))
+    if place is not None:
+        raise NotSymmetricError(*place)
 
 
 def call_kernel(function: Any, X: Any, Z: Any) -> Matrix:
@@ -126,26 +161,17 @@ def validate_weights(sample_weight: Any, n: int, X: Any) -> Vector:
     return np.maximum(weight, 0.0)
 
 
-def gamma_number(gamma: Any, X: Any) -> float:
-    """scikit-learn's ``_gamma``."""
-    if isinstance(gamma, str):
-        return gamma_of(X, gamma)
-    return float(gamma) if isinstance(gamma, Real) else float("nan")
-
-
 def thread_count(n_jobs: int | None) -> int:
     """Threads for n_jobs: None is all cores (results do not depend on it), negative counts from the number of cores.
 
-    Within a joblib worker None is one thread, so that processes do not fight for cores.
+    Within a joblib worker None is one thread, so that workers do not fight for cores.
     """
     cores = available_cores()
     if n_jobs is None:
-        from joblib import effective_n_jobs
         from joblib.parallel import get_active_backend
 
         backend, _ = get_active_backend()
-        nested = getattr(backend, "nesting_level", 0) or 0
-        return 1 if nested > 0 and effective_n_jobs(-1) <= 1 else cores
+        return 1 if backend.nesting_level else cores
     if n_jobs == 0:
         raise InvalidInputError("n_jobs=0 has no meaning: give a number of threads, -1 for all cores, or None.")
-    return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
+    return max(1, cores + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)

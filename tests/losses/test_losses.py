@@ -59,7 +59,7 @@ def conjugate(qp: BoxQP, t: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("loss", [x for x in WITHOUT_NU if x != HardMargin()], ids=repr)
 def test_dual_term_is_the_smallest_lagrangian(loss):
-    """linear β − l1|β| − ½ridge β² is the minimum over f of C loss(y, f) + β f, by trying f; outside the box it is −∞."""
+    """linear β − l1|β| − ½ridge β² is the minimum over f of C loss(y, f) + β f, and −∞ outside the box: by trying f."""
     rng = np.random.default_rng(1)
     kinks = [-1.0, 1.0]
     for y in (1.0, -1.0) if loss in CLASSIFICATION else (0.7, -1.3):
@@ -67,13 +67,13 @@ def test_dual_term_is_the_smallest_lagrangian(loss):
             qp = loss.box_qp(np.array([y]), np.array([C]), True)
             inside = rng.uniform(np.maximum(qp.lower, -3), np.minimum(qp.upper, 3), size=20)
             f = np.r_[
-                np.linspace(-20, 20, 400_001), kinks, y - getattr(loss, "epsilon", 0), y + getattr(loss, "epsilon", 0)
+                np.linspace(-20, 20, 100_001), kinks, y - getattr(loss, "epsilon", 0), y + getattr(loss, "epsilon", 0)
             ]
             paid = C * loss.value(np.full_like(f, y), f)
             for beta in inside:
                 value = qp.linear[0] * beta - qp.l1[0] * abs(beta) - 0.5 * qp.ridge[0] * beta**2
                 # the grid misses the minimum of a squared loss by less than C h²
-                np.testing.assert_allclose((paid + beta * f).min(), value, atol=1e-7)
+                np.testing.assert_allclose((paid + beta * f).min(), value, atol=1e-6)
             for beta in (qp.lower[0] - 0.1, qp.upper[0] + 0.1):
                 if np.isfinite(beta):
                     far = np.array([-1e6, 1e6])
@@ -119,7 +119,7 @@ def test_best_thresholds_minimise_the_primal(loss, seed):
     assert best.shape == sums.shape
     lowest = loss.primal(0.0 if loss != HardMargin() else 1.0, y, f, weight, best, sums)
     edges = [y - f, -f, y - f - getattr(loss, "epsilon", 0.0), y - f + getattr(loss, "epsilon", 0.0)]
-    candidates = np.r_[np.linspace(-8, 8, 801), *edges, best, best + 1e-6, best - 1e-6]
+    candidates = np.r_[np.linspace(-8, 8, 161), *edges, best, best + 1e-6, best - 1e-6]
     for g in range(len(best)):
         for c in candidates:
             b = best.copy()

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from tests.problems.instances import FORMS, instance
+from tests.qp_reference import objective, solve_qp
 
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, OneClass
 from mercer.problems import (
@@ -13,8 +15,6 @@ from mercer.problems import (
     thresholds,
     violation,
 )
-from tests.problems.instances import FORMS, instance
-from tests.qp_reference import objective, solve_qp
 
 
 def random_feasible(problem, rng):

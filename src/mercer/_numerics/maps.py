@@ -9,8 +9,9 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.exp import exp
+from mercer._numerics.extrema import smaller
 
-IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, COSINE = range(9)
+IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH = range(8)
 
 
 @compiled()
@@ -19,7 +20,7 @@ def _distances(values, norm, norms):
     zero, two = values.dtype.type(0.0), values.dtype.type(2.0)
     for j in range(values.shape[0]):
         square = norm + norms[j] - two * values[j]
-        values[j] = square if square > zero else zero
+        values[j] = zero if square < zero else square  # NaN stays
 
 
 @compiled()
@@ -46,6 +47,7 @@ def apply_map(code, params, values, norm, norms, out):
     n = values.shape[0]
     kind = values.dtype.type
     zero, one, two, three = kind(0.0), kind(1.0), kind(2.0), kind(3.0)
+    far = kind(1e4)  # exp(-r) is zero there in both formats, and r * r still finite
     gamma, constant = params[1], params[2]
     if params[0] != zero:
         _distances(values, norm, norms)
@@ -81,11 +83,11 @@ def apply_map(code, params, values, norm, norms, out):
             out[j] = exp(-gamma * np.sqrt(values[j]))
     elif code == MATERN32:
         for j in range(n):
-            r = gamma * np.sqrt(values[j])
+            r = smaller(gamma * np.sqrt(values[j]), far)
             out[j] = (one + r) * exp(-r)
     elif code == MATERN52:
         for j in range(n):
-            r = gamma * np.sqrt(values[j])
+            r = smaller(gamma * np.sqrt(values[j]), far)
             out[j] = (one + r + r * r / three) * exp(-r)
     elif code == TANH:
         for j in range(n):
@@ -95,7 +97,3 @@ def apply_map(code, params, values, norm, norms, out):
             e = exp(-two * size)
             ratio = (one - e) / (one + e)
             out[j] = ratio if t > zero else -ratio
-    elif code == COSINE:
-        for j in range(n):
-            square = norm * norms[j]
-            out[j] = values[j] / np.sqrt(square) if square > zero else zero

@@ -8,6 +8,7 @@ in one vector. In both cases the sums of a tile stay in cache until phi has been
 import numpy as np
 
 from mercer._numerics.compile import compiled
+from mercer._numerics.extrema import larger
 from mercer._numerics.maps import apply_map
 from mercer._numerics.micro import (
     ROWS,
@@ -141,6 +142,9 @@ def sparse_block(
                 total = a_totals[row]
                 for j in range(count):
                     line[j] = sums[j, r] + total
+                if term == L1 or term == CHI2:
+                    for j in range(count):  # a distance that rounding made negative
+                        line[j] = larger(line[j], a_data.dtype.type(0.0))
                 apply_map(
                     code, params, line[:count], a_norms[row], b_norms[first:last],
                     out[top + r, left : left + count],

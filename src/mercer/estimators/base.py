@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-import warnings
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
 from typing import Any
@@ -15,15 +12,16 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.estimators.decision import SupportVectors
+from mercer.estimators.progress import announce_compilation, warn_user, watcher
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
-from mercer.kernels import Kernel, Linear, Precomputed
+from mercer.kernels import Kernel, Linear, check_mercer
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import Loss
-from mercer.problems.certificate import Certificate
+from mercer.problems.certificate import Certificate, combine
 from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.choose import choose_solver
@@ -31,18 +29,16 @@ from mercer.solvers.exact import Data
 from mercer.solvers.start import feasible
 from mercer.validation import (
     call_kernel,
-    gamma_number,
-    is_pairwise,
+    domain_of,
     resolve_kernel,
     square_matrix,
     thread_count,
-    validate_samples,
+    validate_new,
+    validate_training,
     validate_weights,
 )
 
-logger = logging.getLogger("mercer")
-
-# rows of a precomputed matrix whose eigenvalues are looked at
+# samples of a kernel that nobody vouches for whose eigenvalues are looked at
 EXAMINED = 300
 
 
@@ -80,15 +76,16 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
             if not isinstance(self.kernel, Kernel):
                 raise ValueError(
                     f"Invalid parameter 'kernel__{next(iter(nested))}' for estimator {self!r}: kernel={self.kernel!r} "
-                    "has no parameters of its own. Give a kernel object such as mercer.Gaussian()."
+                    "has no parameters of its own. Give a kernel object such as mercer.kernels.Gaussian()."
                 )
             self.kernel = self.kernel.set_params(**nested)
         return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        tags.input_tags.sparse = not is_pairwise(self.kernel)
+        domain = domain_of(self.kernel)
+        tags.input_tags.pairwise = domain == "matrix"
+        tags.input_tags.sparse = domain != "matrix"
         return tags
 
     def _options(self) -> Options:
@@ -126,7 +123,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
         announce_compilation()
-        with Clock(self.time_limit, self._watcher(context)) as clock:
+        with Clock(self.time_limit, watcher(self, context)) as clock:
             self._fit(X, y, sample_weight, clock)
         context.call_on_fit_task_end(
             estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=self._fitted_attributes
@@ -134,30 +131,26 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
-        if sp.issparse(X) and is_pairwise(self.kernel):
-            raise TypeError("Sparse precomputed kernels are not supported.")
-        X, y = validate_samples(self, X, y, reset=True)
+        X, y = validate_training(self, X, y)
         n = _num_samples(X)
         targets = self._validate_targets(y, n)
-        if targets.shape[0] != n:
-            raise InvalidInputError(
-                f"X and y have incompatible shapes.\nX has {n} samples, but y has {targets.shape[0]}."
-            )
         weight = validate_weights(sample_weight, n, X)
-        self._sparse = bool(sp.issparse(X) and not callable(self.kernel))
-        self._gamma = 0.0 if is_pairwise(self.kernel) or not hasattr(X, "shape") else gamma_number(self.gamma, X)
+        self._solve(self._bind(X, n), targets, weight, clock)
+        self._warn_unfinished()
+
+    def _bind(self, X: Any, n: int) -> Data:
+        """The samples with the kernel whose parameters they decide."""
+        is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
+        self._function_samples = X if is_function else None
+        samples = call_kernel(self.kernel, X, X) if is_function else X
         kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
-        samples, self._function_samples = X, None
-        if callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            self._function_samples = X
-            samples = call_kernel(self.kernel, X, X)
-        if isinstance(kernel, Precomputed):
+        if kernel.domain == "matrix":
             square_matrix(samples)
         self._kernel = kernel.bind(samples)
+        self._gamma = getattr(self._kernel, "gamma", 0.0)
+        self._sparse = sp.issparse(samples)
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
-        data = Data(self._kernel, samples, n, psd=self._seems_psd(samples))
-        self._solve(data, targets, weight, clock)
-        self._warn_unfinished()
+        return Data(self._kernel, samples, n, psd=self._seems_psd(samples, n))
 
     @abstractmethod
     def _validate_targets(self, y: Any, n: int) -> Vector:
@@ -170,7 +163,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
     def _run(
         self, data: Data, loss: Loss, y: Vector, weight: Vector, options: Options, clock: Clock, start: Vector | None
     ) -> Solution:
-        """One problem: samples of weight zero are left out and get β = 0."""
+        """Solve one problem, beginning near ``start`` if it is given and of the right size."""
         problem = DualProblem(None, loss, y, weight, bool(self.fit_intercept))
         beta = None if start is None else feasible(problem.qp, start)
         return choose_solver(self.solver)(data, problem, options, clock, beta)
@@ -186,11 +179,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
                 f"No function of this kernel keeps all samples within the tube, which C={self.C:g} asks for: the dual "
                 "grows without limit. Use a finite C, a larger epsilon or a richer kernel."
             )
-        qp_beta = solution.beta
-        folded = qp_beta[: len(used)] + qp_beta[len(used) :] if len(qp_beta) > len(used) else qp_beta
-        published = loss.publish(folded, solution.thresholds)
+        self._warm = solution.beta if self.warm_start else None
+        beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
+        published = loss.publish(beta, solution.thresholds)
         support = np.flatnonzero(published.beta)
-        self._warm = solution.beta
         self._publish_support(data, used[support])
         self.dual_coef_ = self._dual_coef_ = self._as_coef(published.beta[support][None, :])
         self.intercept_ = np.array([published.intercept])
@@ -203,16 +195,11 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
 
     def _publish_support(self, data: Data, support: Vector) -> None:
         self.support_ = support.astype(np.int32)
-        if isinstance(data.kernel, Precomputed):
-            self.support_vectors_ = np.empty((0, 0))
-        else:
-            self.support_vectors_ = take_samples(data.samples, support)
-        self._n_train = data.n
+        is_matrix = data.kernel.domain == "matrix"
+        self.support_vectors_ = np.empty((0, 0)) if is_matrix else take_samples(data.samples, support)
         self._prepared: SupportVectors | None = None
 
     def _publish_solutions(self, solutions: list[Solution], scales: list[float]) -> None:
-        from mercer.problems.certificate import combine
-
         self.certificates_: list[Certificate] = [s.certificate for s in solutions]
         self.certificate_ = combine(self.certificates_)
         norms = [np.sqrt(max(0.0, float(s.squared_norm))) / scale for s, scale in zip(solutions, scales, strict=True)]
@@ -244,56 +231,29 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
             Status.TIME_LIMIT: f"Solver terminated early (time_limit={self.time_limit} s).  {scale}",
             Status.INTERRUPTED: "Solver was interrupted; the model fitted so far is usable.",
         }.get(status, f"Solver stopped where rounding allows no further progress.  {scale}")
-        warnings.warn(message + reached, ConvergenceWarning, stacklevel=4)
+        warn_user(message + reached, ConvergenceWarning)
 
-    def _seems_psd(self, samples: Any) -> bool:
+    def _seems_psd(self, samples: Any, n: int) -> bool:
         """Look at a part of a matrix whose positive semidefiniteness nobody vouches for; warn if it is not."""
-        if not isinstance(self._kernel, Precomputed):
+        if not self._kernel.psd_is_assumed:
             return True
-        from mercer.kernels import check_mercer
-
-        n = samples.shape[0]
         part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
-        K = samples[np.ix_(part, part)].astype(np.float64)
+        features = self._kernel.prepare(samples).take(part)
+        K = self._kernel.block(features, features)
         try:
-            np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max(initial=0.0) * np.eye(len(part)))
+            np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max() * np.eye(len(part)))
         except np.linalg.LinAlgError:
             report = check_mercer(K)
             if not report.positive_semidefinite:
-                warnings.warn(
+                smallest, largest = report.smallest_eigenvalue, report.largest_eigenvalue
+                warn_user(
                     f"The kernel matrix is not positive semidefinite: the smallest eigenvalue of {len(part)} of its "
-                    f"{n} rows is {report.smallest_eigenvalue:.4g}, the largest {report.largest_eigenvalue:.4g}. The "
-                    "fit ends at a stationary point and its certificate is no bound. Use another kernel, or add "
-                    f"{-report.smallest_eigenvalue:.4g} to the diagonal.",
+                    f"{n} rows is {smallest:.4g}, the largest {largest:.4g}. The fit ends at a stationary point and its "
+                    f"certificate is no bound. Use another kernel, or add {-smallest:.4g} to the diagonal.",
                     NotPositiveSemidefiniteWarning,
-                    stacklevel=5,
                 )
                 return False
         return True
-
-    def _watcher(self, context: Any) -> Any:
-        """What is told of each round: the log if verbose, and scikit-learn's callbacks if there are any."""
-        has_callbacks = bool(getattr(self, "_skl_callbacks", None))
-        if not self.verbose and not has_callbacks:
-            return None
-        lock = threading.Lock()
-        if self.verbose:
-            show_log()
-
-        def watch(point: TracePoint) -> bool:
-            with lock:
-                if self.verbose:
-                    logger.info(
-                        "%8.2f s  %9d steps  violation %.3e  dual %.8g  active %d",
-                        *point,
-                    )
-                if not has_callbacks:
-                    return False
-                task = context.subcontext(task_name="round")
-                task.call_on_fit_task_begin(estimator=self)
-                return bool(task.call_on_fit_task_end(estimator=self))
-
-        return watch
 
     # ---- prediction ------------------------------------------------------------------------------------------
 
@@ -301,12 +261,12 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         check_is_fitted(self)
         if self._function_samples is not None:
             return call_kernel(self.kernel, X, self._function_samples)
-        X, _ = validate_samples(self, X, None, reset=False)
+        X = validate_new(self, X)
         if self._sparse and not sp.issparse(X):
             X = sp.csr_array(X)
         if sp.issparse(X) and not self._sparse:
             raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
-        if is_pairwise(self.kernel) and X.shape[1] != self.shape_fit_[0]:
+        if self._kernel.domain == "matrix" and X.shape[1] != self.shape_fit_[0]:
             raise ValueError(
                 f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, "
                 "the number of samples at training time"
@@ -341,8 +301,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
     @property
     def coef_(self) -> Any:
         """Weights of the features, for a linear kernel."""
-        linear = self.kernel == "linear" if isinstance(self.kernel, str) else isinstance(self.kernel, Linear)
-        if not linear:
+        if not isinstance(self._kernel, Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
         coef = self._get_coef()
         (coef.data if sp.issparse(coef) else coef).flags.writeable = False
@@ -364,39 +323,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
 
 _PRIVATE_FITTED = {
     "_sparse", "_gamma", "_kernel", "_function_samples", "_dual_coef_", "_intercept_", "_n_support", "_probA", "_probB",
-    "_n_train", "_statuses",
+    "_statuses", "_warm",
 }  # fmt: skip
 
-
-def real_targets(y: Any) -> Vector:
-    """Targets of a regression."""
-    values: Vector = column_or_1d(y, warn=True).astype(np.float64, copy=False)
-    return values
-
-
-def show_log() -> None:
-    """Let the log be seen if nobody has set one up."""
-    if not logger.handlers and not logging.getLogger().handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("[mercer] %(message)s"))
-        logger.addHandler(handler)
-    if logger.getEffectiveLevel() > logging.INFO:
-        logger.setLevel(logging.INFO)
-
-
-_announced = False
-
-
-def announce_compilation() -> None:
-    """Say once that the loops are being compiled, if no compiled code is found on disk."""
-    global _announced
-    if _announced:
-        return
-    _announced = True
-    from mercer._numerics.compile import is_cached
-    from mercer._numerics.smo import solve_block
-
-    if not is_cached(solve_block):
-        import sys
-
-        print("mercer: compiling its loops for this machine, once (about 10 s) ...", file=sys.stderr, flush=True)

@@ -6,8 +6,11 @@ import os
 from pathlib import Path
 
 MEGABYTE = 1 << 20
-FALLBACK = 1024 * MEGABYTE
-SHARE = 0.5
+FALLBACK = 256 * MEGABYTE
+# rows seldom come back once they have left the working set: more memory saves few evaluations, and touching new
+# memory costs more than computing a row again
+SHARE = 1 / 64
+AT_LEAST = 64 * MEGABYTE
 
 
 def _limits() -> list[int]:
@@ -36,7 +39,7 @@ def _limits() -> list[int]:
 
 
 def budget_bytes(cache_size: float | str) -> int:
-    """``cache_size`` in megabytes, or "auto": half of the memory that is available now."""
+    """``cache_size`` in megabytes, or "auto": a 64th of the memory that is available now, at least 64 MB."""
     if cache_size == "auto":
-        return int(SHARE * min(_limits(), default=int(FALLBACK / SHARE)))
+        return max(AT_LEAST, int(SHARE * min(_limits(), default=int(FALLBACK / SHARE))))
     return int(float(cache_size) * MEGABYTE)

@@ -24,6 +24,7 @@ ROUNDING = 1e-12
 FEASIBILITY = 1e-6
 
 NOT_PSD = "the kernel is not positive semidefinite"
+NOT_FEASIBLE = "beta is not feasible"
 
 
 @dataclass(frozen=True)
@@ -97,19 +98,18 @@ def certificate(
     F = np.asarray(F, dtype=np.float64)
     b = thresholds(qp, beta, F) if intercept is None else _per_group(qp, intercept)
 
-    squared_norm = float(qp.at_variables(F) @ beta)
-    dual = dual_objective(qp, beta, F)
-    primal = loss.primal(squared_norm, y, F, weight, b, qp.sums)
-    gap = _difference(primal, dual)
+    products = qp.at_variables(F) * beta
+    squared_norm = float(products.sum())
+    dual = _defined(dual_objective(qp, beta, F), -np.inf)
+    primal = _defined(loss.primal(squared_norm, y, F, weight, b, qp.sums), np.inf)
+    gap = _defined(primal - dual, np.inf)
     # both values are sums of terms of this size, which may cancel
-    terms = abs(squared_norm) + float(np.abs(qp.linear * beta).sum() + np.abs(b * qp.sums).sum()) + abs(primal)
+    terms = float(np.abs(products).sum() + np.abs(qp.linear * beta).sum() + np.abs(b * qp.sums).sum()) + abs(primal)
     if -ROUNDING * terms <= gap < 0:
         gap = 0.0
-    reason = "" if psd else NOT_PSD
-    if psd and not feasible:
-        reason = "beta is not feasible"
-    elif psd and not gap >= 0:
-        reason = "the gap is negative: the kernel is not positive semidefinite, or F is not K beta"
+    # by the Fenchel-Young inequality each sample's part of the gap is nonnegative in the box, whatever K is: a gap
+    # below 0 comes from the sums
+    reason = NOT_PSD if not psd else ("" if feasible and gap >= 0 else NOT_FEASIBLE)
     return Certificate(
         primal=primal,
         dual=dual,
@@ -166,10 +166,9 @@ def _per_group(qp: BoxQP, intercept: ArrayLike) -> Vector:
     return b
 
 
-def _difference(primal: float, dual: float) -> float:
-    """The gap primal − dual, where a value that is not finite leaves the gap undefined: inf."""
-    gap = primal - dual
-    return gap if np.isfinite(gap) else np.inf
+def _defined(value: float, otherwise: float) -> float:
+    """The value, if it is a finite number."""
+    return value if np.isfinite(value) else otherwise
 
 
 def _relative(gap: float, primal: float, dual: float) -> float:

@@ -116,11 +116,9 @@ def brackets(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
 
 
 def violation(qp: BoxQP, beta: Vector, F: Vector) -> float:
-    """The largest KKT violation: max(0, m − M) over the groups; max(0, m, −M) without sums."""
+    """The largest KKT violation: max(0, m − M) over the groups; max(0, m, −M) without sums; inf if undefined."""
     m, M = brackets(qp, beta, F)
-    if qp.n_groups == 0:
-        return float(max(0.0, m[0], -M[0]))
-    return float(max(0.0, (m - M).max()))
+    return _largest(np.append(m, -M) if qp.n_groups == 0 else m - M)
 
 
 def thresholds(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
@@ -148,9 +146,15 @@ def thresholds(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
 
 
 def infeasibility(qp: BoxQP, beta: Vector) -> float:
-    """The largest distance of β from its box, or of a group from its sum."""
+    """The largest distance of β from its box, or of a group from its sum; inf where β is no number."""
     outside = np.maximum(qp.lower - beta, beta - qp.upper).max(initial=0.0)
-    return float(max(0.0, outside, np.abs(qp.group_sums(beta) - qp.sums).max(initial=0.0)))
+    return _largest(np.append(np.abs(qp.group_sums(beta) - qp.sums), outside))
+
+
+def _largest(violations: Vector) -> float:
+    """The largest of them and 0; inf where one is undefined."""
+    largest = float(np.max(violations, initial=0.0))
+    return np.inf if np.isnan(largest) else largest
 
 
 def diverges(qp: BoxQP, beta: Vector, F: Vector, largest: float) -> bool:

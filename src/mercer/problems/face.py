@@ -81,8 +81,9 @@ def polish(Q: Matrix, qp: BoxQP, beta: Vector, is_free: Mask, max_changes: int =
     Q is K over variables. The first variable that meets a bound on the way stays there; where none does, the pair of
     each group that violates optimality most is set free. β must be in the box; its sums are corrected.
     """
-    # a variable with an l1 term stays on one side of its kink, until it is there
+    # a variable with an l1 term stays on one side of its kink; at the kink it is not free
     sign = np.where(qp.l1 > 0, np.sign(beta), 0.0)
+    is_free &= (sign != 0) | (qp.l1 == 0)
     norm = np.sqrt(np.abs(np.diag(Q)))
     for _ in range(max_changes):
         free = np.flatnonzero(is_free)

@@ -1,0 +1,70 @@
+"""What users see of a fit while it runs, and where its warnings point to."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import warnings
+from types import FrameType
+from typing import Any
+
+from mercer.solvers.base import Progress, TracePoint
+
+logger = logging.getLogger("mercer")
+
+_announced = False
+
+
+def watcher(estimator: Any, context: Any) -> Progress | None:
+    """What is told of each round: the log if verbose, and scikit-learn's callbacks if there are any."""
+    verbose, has_callbacks = bool(estimator.verbose), bool(getattr(estimator, "_skl_callbacks", None))
+    if not verbose and not has_callbacks:
+        return None
+    if verbose:
+        show_log()
+    lock = threading.Lock()  # pairs of classes may be solved side by side
+
+    def watch(point: TracePoint) -> bool:
+        with lock:
+            if verbose:
+                logger.info("%8.2f s  %9d steps  violation %.3e  dual %.8g  active %d", *point)
+            if not has_callbacks:
+                return False
+            task = context.subcontext(task_name="round")
+            task.call_on_fit_task_begin(estimator=estimator)
+            return bool(task.call_on_fit_task_end(estimator=estimator))
+
+    return watch
+
+
+def show_log() -> None:
+    """Let the log be seen if nobody has set one up."""
+    if not logger.handlers and not logging.getLogger().handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("[mercer] %(message)s"))
+        logger.addHandler(handler)
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
+
+
+def announce_compilation() -> None:
+    """Say once that the loops are being compiled, if no compiled code is found on disk."""
+    global _announced
+    if _announced:
+        return
+    _announced = True
+    from mercer._numerics.compile import is_cached
+    from mercer._numerics.smo import solve_block
+
+    if not is_cached(solve_block):
+        print("mercer: compiling its loops for this machine, once (about 10 s) ...", file=sys.stderr, flush=True)
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside of mercer and scikit-learn that has called them."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("mercer", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
