@@ -8,6 +8,7 @@ Without --data it runs on scikit-learn's bundled sets and generated ones. Progre
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import extras
 from datasets import BUNDLED, STORED, find, instance
-from measure import LONG, MORE, OBJECTIVE_SLACK, SHORT, Comparison, Options, compare, say
+from measure import EQUAL, LONG, MISSED, MORE, SHORT, WARM, Comparison, Options, compare, say
 from peers import CACHE_MB, TOL, available
 from table import fit_table, machine, predict_table, quality_table, remarks, summary
 
@@ -68,11 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if {"fit", "predict"} & set(sections):
         compare_all(names, options, sections, report)
     if "small" in sections:
-        report.put("Small problems and start-up", extras.small_problems(options) + "\n\n" + extras.start_up(options))
+        text = "Warm fits, then what a new process pays; compiled code is on disk.\n\n"
+        report.put("Small problems", text + extras.small_problems(options) + "\n\n" + extras.start_up(options))
     if "inner" in sections:
-        report.put("Inner step", extras.inner_step(options))
+        text = "Sequential minimal optimisation on one block, Gaussian kernel, random labels, C = 1000.\n\n"
+        report.put("Inner step", text + extras.inner_step(options))
     if "scaling" in sections:
-        report.put("Growth with n", extras.scaling(options))
+        text = "Seconds, medians. Time grows like n to the exponent: from the size before, or over all sizes.\n\n"
+        report.put("Growth with n", text + extras.scaling(options))
     if "memory" in sections:
         report.put("Memory", extras.memory(options))
     print(report)
@@ -87,27 +91,24 @@ def compare_all(names: Sequence[str], options: Options, sections: Sequence[str],
     for name in names:
         try:
             p = instance(f"{name}@{QUICK_ROWS}" if options.quick and "@" not in name else name, options.folder)
+            done.append(compare(p, peers, options, sections))
         except FileNotFoundError as missing:
             notes.append(f"{name} left out: {missing}.")
             say(notes[-1])
-            continue
-        try:
-            done.append(compare(p, peers, options, sections))
         except (ValueError, RuntimeError, MemoryError, subprocess.CalledProcessError) as error:
             # hours of other results must not be lost
-            notes.append(f"{name} failed: {error}.")
+            notes.append(f"{name} failed: {error}")
             say(notes[-1])
-            continue
-        if "fit" in sections:
+        if done and "fit" in sections:
             report.put("Fit", fit_text(done))
-        if "predict" in sections:
+        if done and "predict" in sections:
             report.put("Predict", predict_text(done))
-        report.put("Remarks", "\n".join(f"- {line}" for line in [*notes, *remarks(done)]) or "None.")
+        report.put("Remarks", "\n".join(f"- {line}" for line in [*notes, *remarks(done, sections)]) or "None.")
 
 
 def fit_text(done: Sequence[Comparison]) -> str:
     return "\n\n".join([
-        "Seconds, medians. Ratios above 1: mercer is faster. †: the peer misses the best dual value.",
+        "Seconds, medians. Ratios above 1: mercer is faster. †: misses the objective.",
         fit_table(done),
         summary(done),
         "Relative duality gaps of the same models, recomputed in float64:",
@@ -117,7 +118,9 @@ def fit_text(done: Sequence[Comparison]) -> str:
 
 def predict_text(done: Sequence[Comparison]) -> str:
     return "\n\n".join([
-        "Seconds, medians, for the test part, or for training rows where a set has none. SVR: largest difference.",
+        "Seconds, medians, for the test part, or for training rows where a set has none. "
+        "Equal: the share of equal labels (LIBSVM breaks ties of votes by the order in which classes appear), or the "
+        "largest difference of values.",
         predict_table(done),
         summary(done, "predict"),
     ])  # fmt: skip
@@ -136,16 +139,18 @@ How it is measured:
 
 - All peers solve the same problem, Gaussian kernel, tol = {TOL:g}. mercer has its defaults; scikit-learn,
   scikit-learn-intelex and LIBSVM have a cache of {CACHE_MB} MB. scikit-learn-intelex ("intelex") runs in float32 and in
-  float64: the faster one that reaches the objective is shown.
-- Every peer first fits a tiny problem of the same kind: neither imports, nor compilation, nor the conversion of the
-  data to the peer's favourite form are counted.
-- The peers take turns within one process, {options.repeats} rounds, medians. Fits of more than {LONG:g} s are timed
-  once; where all take less than {SHORT:g} s there are {MORE} times as many rounds.
+  float64: the faster one that reaches the objective is shown. LIBSVM uses all cores through OpenMP, with
+  OMP_WAIT_POLICY={os.environ["OMP_WAIT_POLICY"]}: threads that spin while they wait slow it down on a busy machine.
+- Every peer first fits a tiny problem of the same kind, and its first run is not counted unless it takes more than
+  {WARM:g} s: neither imports, nor compilation, nor the conversion of the data to the peer's favourite form are timed.
+- The peers take turns within one process, medians of {options.repeats}. Fits of more than {LONG:g} s are timed once;
+  where all take less than {SHORT:g} s there are {MORE} times as many rounds.
 - Where a set is marked as slow, each peer's first fit runs in a process of its own and is given up after
   {options.cap:g} s.
 - Dual objectives and gaps are recomputed in float64 from data and coefficients by `mercer.certify`. Coefficients of the
   peers are first moved into the box and to sum zero, which float32 misses by its rounding; mercer's are taken as they
-  are. Two duals are equal if they differ by less than {OBJECTIVE_SLACK:g} relatively.
+  are. "Equal objective": mercer's dual value is at most {EQUAL:g} (relative) below the best of all peers. A peer more
+  than {MISSED:g} below the best is marked † and left out of the means.
 - Peak MB: the largest growth of the resident memory during mercer's fit, alone in a new process."""
 
 

@@ -6,6 +6,7 @@ mercer and scikit-learn, float32 or float64 for scikit-learn-intelex, arrays of 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -17,13 +18,17 @@ from datasets import Instance
 
 import mercer
 
+# LIBSVM's package is built with OpenMP, whose waiting threads spin by default: on a machine that does anything else its
+# fits then take up to a hundred times as long. This is read when LIBSVM is loaded, which is later.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 TOL = 1e-3
 CACHE_MB = 2000
 
 
 @dataclass(frozen=True)
 class Given:
-    """A problem in the form one peer takes it."""
+    """A problem in the form one peer takes it. For LIBSVM X has the targets inside, and y the labels in its order."""
 
     X: Any
     y: np.ndarray
@@ -84,9 +89,9 @@ class Libsvm:
     def prepare(self, p: Instance) -> Given:
         from libsvm.svmutil import svm_problem
 
-        y = _by_appearance(p.y)[0].astype(np.float64) if p.task == "classify" else p.y
+        codes, labels = _by_appearance(p.y) if p.task == "classify" else (p.y, p.y)
         test = svm_problem(np.zeros(p.X_test.shape[0]), sp.csr_matrix(p.X_test))
-        return Given(svm_problem(y, sp.csr_matrix(p.X)), p.y, test)
+        return Given(svm_problem(codes.astype(np.float64), sp.csr_matrix(p.X)), labels, test)
 
     def fit(self, p: Instance, given: Given) -> Any:
         from libsvm.svmutil import svm_train
@@ -100,9 +105,7 @@ class Libsvm:
         # svm_predict of its Python package converts every row anew: this calls the library itself
         rows = given.X_test
         values = np.array([libsvm.svm_predict(model, rows.x[i]) for i in range(rows.l)])
-        if model.get_svm_type() != 0:
-            return values
-        return _by_appearance(given.y)[1][values.astype(np.intp)]
+        return values if model.get_svm_type() else given.y[values.astype(np.intp)]
 
     def judge(self, p: Instance, model: Any) -> Judgement:
         coef = np.stack([np.ctypeslib.as_array(model.sv_coef[j], (model.l,)) for j in range(model.nr_class - 1)])

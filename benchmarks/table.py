@@ -6,11 +6,11 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from measure import LONG, OBJECTIVE_SLACK, Chosen, Comparison, agreement
+from measure import EQUAL, LONG, Chosen, Comparison, agreement
 
 PEERS = ("scikit-learn", "intelex", "libsvm")
 NONE = "–"
@@ -138,10 +138,12 @@ def _predict_seconds(chosen: Chosen | None) -> float | None:
 # ---- remarks -------------------------------------------------------------------------------------------------------
 
 
-def remarks(comparisons: Sequence[Comparison]) -> list[str]:
+def remarks(comparisons: Sequence[Comparison], sections: Collection[str]) -> list[str]:
     """What a reader should know before quoting the tables; each line is computed."""
     lines = []
     for part, verb in (("fit", "fits"), ("predict", "predicts")):
+        if part not in sections:
+            continue
         for column in PEERS:
             ratios = {c.p.name: c.ratio(column, part) for c in comparisons}
             ahead = [f"{name} ({digits(ratio)})" for name, ratio in ratios.items() if ratio is not None and ratio < 1]
@@ -149,7 +151,7 @@ def remarks(comparisons: Sequence[Comparison]) -> list[str]:
                 lines.append(f"{column} {verb} faster than mercer on {', '.join(ahead)}: its time over mercer's.")
     behind = [c.p.name for c in comparisons if "mercer" in c.chosen and c.chosen["mercer"].short]
     if behind:
-        lines.append(f"mercer's dual is below the best peer's by more than {OBJECTIVE_SLACK:g} on {', '.join(behind)}.")
+        lines.append(f"mercer's dual is more than {EQUAL:g} (relative) below the best on {', '.join(behind)}.")
     for column in PEERS:
         short = [c.p.name for c in comparisons if column in c.chosen and c.chosen[column].short]
         if short:

@@ -61,6 +61,11 @@ def domain_of(kernel: Any) -> str:
         return "vectors"  # an expression that cannot be read: fit says so
 
 
+def is_pairwise(kernel: Any) -> bool:
+    """Whether samples are rows of a kernel matrix."""
+    return domain_of(kernel) == "matrix"
+
+
 def validate_training(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """X and y of equal length: vectors as an array or CSR matrix in their own precision, other samples as they are."""
     domain = domain_of(estimator.kernel)
@@ -107,21 +112,36 @@ def real_targets(y: Any) -> Vector:
     return values
 
 
-def square_matrix(K: Matrix) -> None:
-    """Raise unless a precomputed matrix is square and symmetric."""
+def check_square(K: Matrix) -> None:
+    """Raise unless a precomputed matrix is square; scikit-learn's words."""
     if K.shape[0] != K.shape[1]:
         raise InvalidInputError(
             f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix."
         )
+
+
+def check_symmetric(K: Matrix, samples: Vector | None = None) -> None:
+    """Raise unless a square matrix is symmetric. ``samples`` are the numbers of its rows if not 0, 1, …"""
     worst, place = ASYMMETRY * float(max(K.max(), -K.min())), None
     for start in range(0, len(K), MIRRORED):
         rows, mirrored = K[start : start + MIRRORED], K[:, start : start + MIRRORED].T
         difference = np.abs(rows - mirrored)
         if difference.max() > worst:
             i, j = (int(v) for v in np.unravel_index(int(difference.argmax()), difference.shape))
-            worst, place = float(difference[i, j]), (start + i, j, float(rows[i, j]), float(mirrored[i, j]))
+            worst, place = float(difference[i, j]), (start + i, j)
     if place is not None:
-        raise NotSymmetricError(*place)
+        i, j = place
+        names = np.arange(len(K)) if samples is None else samples
+        raise NotSymmetricError(int(names[i]), int(names[j]), float(K[i, j]), float(K[j, i]))
+
+
+def check_pairwise_kernel(kernel: Kernel) -> None:
+    """Raise unless a kernel needs nothing of new samples but their kernel values with the training samples."""
+    if not all(isinstance(leaf, Precomputed) for leaf in kernel.leaves()):
+        raise InvalidInputError(
+            f"{kernel!r} needs more than the rows of a kernel matrix to predict. Compute its matrix, and use "
+            "kernel='precomputed'."
+        )
 
 
 def call_kernel(function: Any, X: Any, Z: Any) -> Matrix:
@@ -175,3 +195,14 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise InvalidInputError("n_jobs=0 has no meaning: give a number of threads, -1 for all cores, or None.")
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)
+
+
+def square_matrix(K: Matrix) -> None:
+    """Raise unless a kernel matrix is square and symmetric."""
+    check_square(K)
+    check_symmetric(K)
+
+
+def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    """Training samples and their targets, or new samples that must be like them."""
+    return validate_training(estimator, X, y) if reset else (validate_new(estimator, X), y)

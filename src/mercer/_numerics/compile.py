@@ -5,6 +5,8 @@
 """
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,22 @@ def compiled(fast: bool = False, inline: bool = False) -> Callable[[Callable[...
         options["fastmath"] = FAST
     if inline:
         options["inline"] = "always"
-    return numba.njit(**options)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        # numba looks at the function's own file only, but what it calls is compiled into it
+        with suppress(AttributeError):
+            dispatcher._cache._cache_file._source_stamp = _source_stamp()
+        return dispatcher
+
+    return decorate
+
+
+@lru_cache
+def _source_stamp() -> tuple[float, int]:
+    """When these files were last changed, and their size: compiled code of another state is not used."""
+    states = [path.stat() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
 def is_cached(function: Any) -> bool:

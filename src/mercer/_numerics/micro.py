@@ -102,9 +102,7 @@ def _register_tile(op):
             out_stride = cgutils.unpack_tuple(builder, o.shape)[1]
 
             panel_base = builder.gep(p.data, [builder.mul(panel, builder.mul(d, const(2 * width)))])
-            row_base = [
-                builder.gep(a.data, [builder.mul(builder.add(row, const(r)), a_stride)]) for r in range(ROWS)
-            ]
+            row_base = [builder.gep(a.data, [builder.mul(builder.add(row, const(r)), a_stride)]) for r in range(ROWS)]
             zero = ir.Constant(vector, None)
             sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(2)] for _ in range(ROWS)]
             for r in range(ROWS):
@@ -125,7 +123,9 @@ def _register_tile(op):
                         total = builder.load(sums[r][half], typ=vector)
                         builder.store(_term(builder, op, vector, total, spread, b[half]), sums[r][half])
             for r in range(ROWS):
-                line = builder.gep(o.data, [builder.add(builder.mul(builder.add(out_row, const(r)), out_stride), out_col)])
+                line = builder.gep(
+                    o.data, [builder.add(builder.mul(builder.add(out_row, const(r)), out_stride), out_col)]
+                )
                 for half in range(2):
                     pointer = builder.bitcast(builder.gep(line, [const(half * width)]), vector.as_pointer())
                     store = builder.store(builder.load(sums[r][half], typ=vector), pointer)
@@ -193,3 +193,51 @@ sparse_tile_dot = _sparse_tile("dot")
 sparse_tile_l1 = _sparse_tile("l1")
 sparse_tile_min = _sparse_tile("min")
 sparse_tile_chi2 = _sparse_tile("chi2")
+
+
+@intrinsic
+def transpose_tile(typingctx, source, row, column, target, target_row, target_column):
+    """target[target_row + c, target_column + r] = source[row + r, column + c] for a square of one vector's width."""
+    signature = types.void(source, row, column, target, target_row, target_column)
+
+    def codegen(context, builder, sig, args):
+        source_type, _, _, target_type, _, _ = sig.args
+        a = context.make_array(source_type)(context, builder, args[0])
+        o = context.make_array(target_type)(context, builder, args[3])
+        scalar = context.get_data_type(source_type.dtype)
+        align = source_type.dtype.bitwidth // 8
+        width = VECTOR_BYTES * 8 // source_type.dtype.bitwidth
+        vector = ir.VectorType(scalar, width)
+        intp = context.get_value_type(types.intp)
+        row, column, target_row, target_column = (
+            context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 2, 4, 5)
+        )
+
+        def pointer(array, first, second, offset):
+            stride = cgutils.unpack_tuple(builder, array.shape)[1]
+            line = builder.mul(builder.add(first, ir.Constant(intp, offset)), stride)
+            return builder.bitcast(builder.gep(array.data, [builder.add(line, second)]), vector.as_pointer())
+
+        lines = []
+        for r in range(width):
+            load = builder.load(pointer(a, row, column, r), typ=vector)
+            load.align = align
+            lines.append(load)
+        # interleave lines that are half the distance apart until each holds one column
+        half = width // 2
+        while half:
+            mask_low = [k // 2 + (k % 2) * width for k in range(width)]
+            mask_high = [k + width // 2 for k in mask_low]
+            merged = []
+            for k in range(width // 2):
+                first, second = lines[k], lines[k + width // 2]
+                for mask in (mask_low, mask_high):
+                    constant = ir.Constant(ir.VectorType(ir.IntType(32), width), mask)
+                    merged.append(builder.shuffle_vector(first, second, constant))
+            lines = merged
+            half //= 2
+        for c, line in enumerate(lines):
+            builder.store(line, pointer(o, target_row, target_column, c)).align = align
+        return context.get_dummy_value()
+
+    return signature, codegen

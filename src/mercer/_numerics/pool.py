@@ -6,6 +6,7 @@ numba's own parallel loops abort the process when two threads enter them; these 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -38,3 +39,26 @@ def run_parts(function: Callable[[int, int], Any], n: int, n_threads: int, align
     futures = [pool(n_threads - 1).submit(function, *part) for part in parts[1:]]
     first = function(*parts[0])  # the calling thread works too
     return [first, *(future.result() for future in futures)]
+
+
+def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
+    """function(0), ..., function(n - 1), each thread taking the next one that is free."""
+    if n_threads <= 1 or n <= 1:
+        for task in range(n):
+            function(task)
+        return
+    todo = iter(range(n))
+    lock = threading.Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                task = next(todo, None)
+            if task is None:
+                return
+            function(task)
+
+    futures = [pool(n_threads - 1).submit(work) for _ in range(min(n_threads, n) - 1)]
+    work()
+    for future in futures:
+        future.result()

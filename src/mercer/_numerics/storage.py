@@ -1,5 +1,7 @@
 """Moving stored rows within one buffer when the set of columns changes."""
 
+import numpy as np
+
 from mercer._numerics.compile import compiled
 
 
@@ -28,3 +30,55 @@ def fill(buffer, n_columns, columns, values):
     for t in range(values.shape[0]):
         for k in range(columns.shape[0]):
             buffer[t * n_columns + columns[k]] = values[t, k]
+
+
+@compiled()
+def mirror(K, size):
+    """Copy what lies right of the diagonal blocks of this size to below them."""
+    n = K.shape[0]
+    tile = 32
+    for top in range(0, n, tile):
+        for left in range(top // size * size + size, n, tile):
+            bottom, right = min(top + tile, n), min(left + tile, n)
+            part = K[top:bottom, left:right]
+            for j in range(right - left):
+                line = K[left + j, top:bottom]
+                for i in range(bottom - top):
+                    line[i] = part[i, j]
+
+
+@compiled()
+def take_rows(indptr, indices, data, rows):
+    """(indptr, indices, data) of some rows of a CSR matrix."""
+    new_indptr = np.zeros(rows.shape[0] + 1, indptr.dtype)
+    for r in range(rows.shape[0]):
+        new_indptr[r + 1] = new_indptr[r] + indptr[rows[r] + 1] - indptr[rows[r]]
+    new_indices = np.empty(new_indptr[-1], indices.dtype)
+    new_data = np.empty(new_indptr[-1], data.dtype)
+    for r in range(rows.shape[0]):
+        start, target = indptr[rows[r]], new_indptr[r]
+        for t in range(new_indptr[r + 1] - target):
+            new_indices[target + t] = indices[start + t]
+            new_data[target + t] = data[start + t]
+    return new_indptr, new_indices, new_data
+
+
+@compiled()
+def join(first, second, between, K):
+    """K = [[first, between], [between', second]], in tiles so that the transpose stays in cache."""
+    n_i, n_j = between.shape
+    for i in range(n_i):
+        line = K[i]
+        line[:n_i] = first[i]
+        line[n_i:] = between[i]
+    for j in range(n_j):
+        K[n_i + j, n_i:] = second[j]
+    tile = 32
+    for left in range(0, n_j, tile):
+        for top in range(0, n_i, tile):
+            bottom, right = min(top + tile, n_i), min(left + tile, n_j)
+            part = between[top:bottom, left:right]
+            for j in range(right - left):
+                line = K[n_i + left + j, top:bottom]
+                for i in range(bottom - top):
+                    line[i] = part[i, j]

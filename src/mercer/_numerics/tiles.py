@@ -13,6 +13,7 @@ from mercer._numerics.maps import apply_map
 from mercer._numerics.micro import (
     ROWS,
     SPARSE_ROWS_BYTES,
+    VECTOR_BYTES,
     register_tile_chi2,
     register_tile_dot,
     register_tile_l1,
@@ -22,6 +23,7 @@ from mercer._numerics.micro import (
     sparse_tile_dot,
     sparse_tile_l1,
     sparse_tile_min,
+    transpose_tile,
 )
 
 DOT, SQUARE, L1, MIN, CHI2 = range(5)
@@ -112,11 +114,12 @@ def sparse_block(
     contribute term(a, 0), whose total over all features is in a_totals.
     """
     width = SPARSE_ROWS_BYTES // a_data.itemsize
+    square = VECTOR_BYTES // a_data.itemsize
     m = a_rows.shape[0]
-    step = 64
+    step = 128
     spread = np.zeros((d, width), a_data.dtype)
-    sums = np.empty((step, width), a_data.dtype)
-    line = np.empty(step, a_data.dtype)
+    sums = np.zeros((step, width), a_data.dtype)
+    lines = np.empty((width, step), a_data.dtype)
     for top in range(0, m, width):
         height = min(width, m - top)
         for r in range(height):
@@ -137,18 +140,16 @@ def sparse_block(
                     sparse_tile_chi2(b_indices, b_data, begin, end, spread, sums, j - first)
             count = last - first
             left = first - start
+            for j in range(0, count, square):
+                for r in range(0, width, square):
+                    transpose_tile(sums, j, r, lines, r, j)
             for r in range(height):
                 row = a_rows[top + r]
-                total = a_totals[row]
-                for j in range(count):
-                    line[j] = sums[j, r] + total
+                line = lines[r, :count]
                 if term == L1 or term == CHI2:
-                    for j in range(count):  # a distance that rounding made negative
-                        line[j] = larger(line[j], a_data.dtype.type(0.0))
-                apply_map(
-                    code, params, line[:count], a_norms[row], b_norms[first:last],
-                    out[top + r, left : left + count],
-                )  # fmt: skip
+                    for j in range(count):  # a distance that rounding made negative is zero
+                        line[j] = larger(line[j] + a_totals[row], a_data.dtype.type(0.0))
+                apply_map(code, params, line, a_norms[row], b_norms[first:last], out[top + r, left : left + count])
         for r in range(height):
             row = a_rows[top + r]
             for t in range(a_indptr[row], a_indptr[row + 1]):

@@ -107,16 +107,22 @@ def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first
 def gather_block(store, slots, columns, block):
     """block[a, b] = store[slots[a], columns[b]]; a slot or column of -1 is the null sample: zeros."""
     n = slots.shape[0]
+    null = -1
     for a in range(n):
         if slots[a] < 0:
-            block[a, :] = 0.0
-            continue
-        row = store[slots[a]]
-        for b in range(n):
-            block[a, b] = row[columns[b]] if columns[b] >= 0 else 0.0
-    for a in range(n):  # the two triangles may differ in the last bits
-        for b in range(a):
-            block[a, b] = block[b, a]
+            null = a
+    # unsigned numbers spare the test for a negative index
+    position = columns.astype(np.uint64)
+    if null >= 0:
+        position[null] = 0
+    for a in range(n):
+        if a != null:
+            row, line = store[slots[a]], block[a]
+            for b in range(n):
+                line[b] = row[position[b]]
+    if null >= 0:
+        block[null, :] = 0.0
+        block[:, null] = 0.0
 
 
 @compiled()

@@ -1,6 +1,6 @@
 """scikit-learn's contract for the machines of mercer."""
 
-from mercer.estimators.certify import certify
+from mercer.estimators.certification import certify
 from mercer.estimators.novelty import OneClassSVM
 from mercer.estimators.svc import SVC, NuSVC
 from mercer.estimators.svr import SVR, NuSVR

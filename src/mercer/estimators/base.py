@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,13 +25,15 @@ from mercer.problems.certificate import Certificate, combine
 from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.choose import choose_solver
-from mercer.solvers.exact import Data
+from mercer.solvers.data import Data
 from mercer.solvers.start import feasible
 from mercer.validation import (
     call_kernel,
-    domain_of,
+    check_pairwise_kernel,
+    check_square,
+    check_symmetric,
+    is_pairwise,
     resolve_kernel,
-    square_matrix,
     thread_count,
     validate_new,
     validate_training,
@@ -48,7 +50,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
     ``fit`` goes in one direction: validate, bind the kernel, state the problem, solve, publish.
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [str, callable, Kernel],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), tuple, list, np.ndarray],
@@ -65,6 +67,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "solver": [StrOptions({"auto", "decomposition", "qp"})],
     }
+
+    kernel: Any
+    _warm: Any
 
     # ---- parameters ------------------------------------------------------------------------------------------
 
@@ -83,9 +88,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        domain = domain_of(self.kernel)
-        tags.input_tags.pairwise = domain == "matrix"
-        tags.input_tags.sparse = domain != "matrix"
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
     def _options(self) -> Options:
@@ -125,17 +129,18 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         announce_compilation()
         with Clock(self.time_limit, watcher(self, context)) as clock:
             self._fit(X, y, sample_weight, clock)
-        context.call_on_fit_task_end(
-            estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=self._fitted_attributes
-        )
+        # a fitted estimator is a copy of self, which has all attributes by now
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         X, y = validate_training(self, X, y)
         n = _num_samples(X)
-        targets = self._validate_targets(y, n)
         weight = validate_weights(sample_weight, n, X)
-        self._solve(self._bind(X, n), targets, weight, clock)
+        targets = self._validate_targets(y, weight)
+        data = self._bind(X, n)
+        self._solve(data, targets, weight, clock)
+        self.kernel_evaluations_ = data.evaluations.count
         self._warn_unfinished()
 
     def _bind(self, X: Any, n: int) -> Data:
@@ -144,8 +149,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         self._function_samples = X if is_function else None
         samples = call_kernel(self.kernel, X, X) if is_function else X
         kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
-        if kernel.domain == "matrix":
-            square_matrix(samples)
+        if is_pairwise(kernel):
+            check_square(samples)
+            check_symmetric(samples)
+            check_pairwise_kernel(kernel)
         self._kernel = kernel.bind(samples)
         self._gamma = getattr(self._kernel, "gamma", 0.0)
         self._sparse = sp.issparse(samples)
@@ -153,8 +160,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         return Data(self._kernel, samples, n, psd=self._seems_psd(samples, n))
 
     @abstractmethod
-    def _validate_targets(self, y: Any, n: int) -> Vector:
-        """Targets as float64; sets what belongs to them, such as classes_."""
+    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
+        """Targets of the weighted samples as float64; sets what belongs to them, such as classes_."""
 
     @abstractmethod
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
@@ -183,41 +190,39 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
         published = loss.publish(beta, solution.thresholds)
         support = np.flatnonzero(published.beta)
+        self._n_support = np.array([len(support)], dtype=np.int32)
+        self.rkhs_norm_ = np.array([norm(solution) / published.scale])
         self._publish_support(data, used[support])
         self.dual_coef_ = self._dual_coef_ = self._as_coef(published.beta[support][None, :])
         self.intercept_ = np.array([published.intercept])
         self._intercept_ = self.intercept_.copy()
-        self._n_support = np.array([len(support), 0], dtype=np.int32)
-        self.n_iter_ = int(solution.steps)
-        self._publish_solutions([solution], [published.scale])
+        self.n_iter_: Any = int(solution.steps)
+        self._publish_solutions([solution])
 
     # ---- publishing ------------------------------------------------------------------------------------------
 
     def _publish_support(self, data: Data, support: Vector) -> None:
+        """The support vectors, where ``_n_support`` and ``rkhs_norm_`` are known."""
         self.support_ = support.astype(np.int32)
-        is_matrix = data.kernel.domain == "matrix"
-        self.support_vectors_ = np.empty((0, 0)) if is_matrix else take_samples(data.samples, support)
-        self._prepared: SupportVectors | None = None
+        pairwise = is_pairwise(data.kernel)
+        self.support_vectors_ = np.empty((0, 0)) if pairwise else take_samples(data.samples, support)
+        self._support = SupportVectors(
+            data.kernel, self.support_vectors_, self.support_, self._n_support, data.n, self.rkhs_norm_
+        )
 
-    def _publish_solutions(self, solutions: list[Solution], scales: list[float]) -> None:
+    def _publish_solutions(self, solutions: list[Solution]) -> None:
         self.certificates_: list[Certificate] = [s.certificate for s in solutions]
         self.certificate_ = combine(self.certificates_)
-        norms = [np.sqrt(max(0.0, float(s.squared_norm))) / scale for s, scale in zip(solutions, scales, strict=True)]
-        self.rkhs_norm_ = np.array(norms)
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_
         self.trace_: list[TracePoint] = [point for s in solutions for point in s.trace]
-        self.kernel_evaluations_ = int(sum(s.evaluations for s in solutions))
         self._statuses = [s.status for s in solutions]
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
 
     def _as_coef(self, coef: Matrix) -> Any:
         return sp.csr_array(coef) if self._sparse else coef
 
-    def _fitted_attributes(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key.endswith("_") or key in _PRIVATE_FITTED}
-
-    # ---- warnings and progress -------------------------------------------------------------------------------
+    # ---- warnings --------------------------------------------------------------------------------------------
 
     def _warn_unfinished(self) -> None:
         """Say in numbers how far a run that ended early is from the optimum."""
@@ -238,18 +243,22 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         if not self._kernel.psd_is_assumed:
             return True
         part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
-        features = self._kernel.prepare(samples).take(part)
+        # a float32 matrix is judged by its own rounding
+        single = getattr(samples, "dtype", None) == np.float32
+        features = self._kernel.prepare(samples, np.float32 if single else np.float64).take(part)
         K = self._kernel.block(features, features)
+        check_symmetric(K, part)
+        rounding = len(part) * np.finfo(np.float32).eps if single else 1e-8
         try:
-            np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max() * np.eye(len(part)))
+            np.linalg.cholesky(K + rounding * np.abs(np.diag(K)).max() * np.eye(len(part)))
         except np.linalg.LinAlgError:
             report = check_mercer(K)
             if not report.positive_semidefinite:
                 smallest, largest = report.smallest_eigenvalue, report.largest_eigenvalue
                 warn_user(
                     f"The kernel matrix is not positive semidefinite: the smallest eigenvalue of {len(part)} of its "
-                    f"{n} rows is {smallest:.4g}, the largest {largest:.4g}. The fit ends at a stationary point and its "
-                    f"certificate is no bound. Use another kernel, or add {-smallest:.4g} to the diagonal.",
+                    f"{n} rows is {smallest:.4g}, the largest {largest:.4g}. The fit ends at a stationary point and "
+                    f"its certificate is no bound. Use another kernel, or add {-smallest:.4g} to the diagonal.",
                     NotPositiveSemidefiniteWarning,
                 )
                 return False
@@ -266,35 +275,21 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
             X = sp.csr_array(X)
         if sp.issparse(X) and not self._sparse:
             raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
-        if self._kernel.domain == "matrix" and X.shape[1] != self.shape_fit_[0]:
+        if is_pairwise(self._kernel) and X.shape[1] != self.shape_fit_[0]:
             raise ValueError(
                 f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, "
                 "the number of samples at training time"
             )
         vectors = self.support_vectors_
-        if not self._sparse and np.size(vectors) > 0 and self.n_support_.sum() != _num_samples(vectors):
+        if isinstance(vectors, np.ndarray) and vectors.size > 0 and self.n_support_.sum() != len(vectors):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return X
-
-    @property
-    def _support(self) -> SupportVectors:
-        """The support vectors prepared for prediction, once."""
-        if getattr(self, "_prepared", None) is None:
-            self._prepared = SupportVectors(self._kernel, self.support_vectors_, self.support_, self._n_support)
-        return self._prepared
 
     def _values(self, X: Any, labels_only: bool = False) -> Matrix:
         """Decision values in LIBSVM's convention, one column per problem."""
         X = self._validate_for_predict(X)
         coef = self._dual_coef_.toarray() if sp.issparse(self._dual_coef_) else self._dual_coef_
         return self._support.decision(X, coef, self._intercept_, thread_count(self.n_jobs), labels_only)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        state = dict(state)
-        if "_prepared" in state:
-            state["_prepared"] = None
-        return state
 
     # ---- attributes ------------------------------------------------------------------------------------------
 
@@ -318,11 +313,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
             check_is_fitted(self)
         except NotFittedError:
             raise AttributeError("n_support_ is available after fit") from None
-        return np.array([self._n_support[0]])
+        n_support: Vector = self._n_support
+        return n_support
 
 
-_PRIVATE_FITTED = {
-    "_sparse", "_gamma", "_kernel", "_function_samples", "_dual_coef_", "_intercept_", "_n_support", "_probA", "_probB",
-    "_statuses", "_warm",
-}  # fmt: skip
-
+def norm(solution: Solution) -> float:
+    """|w|, in the scale of the solved problem."""
+    return float(np.sqrt(max(0.0, solution.squared_norm)))

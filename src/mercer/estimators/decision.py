@@ -2,79 +2,123 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from mercer.estimators.pairs import class_pairs
 from mercer.gram.operator import product
-from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.features import Features, Matrix, Vector, count_samples, take_samples
+from mercer.kernels import Gaussian, Kernel
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, count_samples, take_samples
 from mercer.kernels.functions import PrecomputedFeatures
-from mercer.kernels.radial import RadialKernel
+from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION, rounding_of_distances
 
 # samples prepared at a time
 BATCH = 8192
-# float32 kernel values of size at most 1, and their sums, are off by less than this share of the sum of |coef|
-SINGLE_ERROR = 4e-6
+# float32 is of use while a kernel value is wrong by less than this
+LARGEST_ERROR = 1e-3
 
 
 class SupportVectors:
-    """The support vectors of a model, in LIBSVM's order: class by class."""
+    """The support vectors of a model, in LIBSVM's order: class by class.
 
-    def __init__(self, kernel: Kernel, vectors: Any, support: Vector, n_support: Vector) -> None:
+    ``vectors`` are the samples, which rows of a kernel matrix do not need; ``support`` their numbers in the training
+    set of n_train samples, ``n_support`` how many each class has; ``norms`` is |w| of each problem.
+    """
+
+    def __init__(
+        self, kernel: Kernel, vectors: Any, support: Vector, n_support: Vector, n_train: int, norms: Vector
+    ) -> None:
         self.kernel = kernel
         self.vectors = vectors
         self.support = support
-        self.ends = np.cumsum(n_support)
+        self.ends = np.concatenate([[0], np.cumsum(n_support)])
+        self.n_train = n_train
+        self.norms = norms
         self._features: dict[np.dtype[Any], Features] = {}
 
-    def features(self, dtype: Any, n_train: int) -> Features:
-        """All of them, prepared."""
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_features": {}}
+
+    def features(self, dtype: Any) -> Features:
+        """All of them, prepared once."""
         dtype = np.dtype(dtype)
         if dtype not in self._features:
-            if isinstance(self.kernel, Precomputed):
-                columns = self.support.astype(np.intp)
-                self._features[dtype] = PrecomputedFeatures(None, dtype, columns, columns, (n_train, n_train))
+            if self.kernel.domain == "matrix":
+                columns, n = self.support.astype(np.intp), self.n_train
+                self._features[dtype] = PrecomputedFeatures(None, dtype, columns, columns, (n, n))
             else:
                 self._features[dtype] = self.kernel.prepare(self.vectors, dtype)
         return self._features[dtype]
 
-    def decision(
-        self, X: Any, coef: Matrix, intercept: Vector, n_threads: int, labels_only: bool = False
-    ) -> Matrix:
+    def decision(self, X: Any, coef: Matrix, intercept: Vector, n_threads: int, labels_only: bool = False) -> Matrix:
         """The value of every sample for each problem: one, or one for each pair of classes.
 
-        With ``labels_only`` only the signs must be right: values are computed in float32 and again in float64 where
-        the float32 error might hide the sign.
+        With ``labels_only`` only the signs must be right: values are computed in float32, and again in float64 where
+        the rounding of float32 might hide the sign.
         """
         n = count_samples(X)
         out = np.empty((n, len(intercept)))
-        bound = SINGLE_ERROR * float(np.abs(coef).sum(axis=1).max(initial=0.0)) * max(1, coef.shape[0])
-        quick = labels_only and isinstance(self.kernel, RadialKernel) and coef.shape[1] > 0
+        out[:] = intercept
+        if coef.shape[1] == 0:
+            return out
+        doubtful = self._single_error(coef) if labels_only else None
         for start in range(0, n, BATCH):
             part = take_samples(X, np.arange(start, min(start + BATCH, n))) if n > BATCH else X
             values = out[start : start + BATCH]
-            if quick:
-                values[:] = self._values(part, coef, np.float32, n_threads) + intercept
-                unsure = np.flatnonzero(np.abs(values).min(axis=1) <= bound)
-                if len(unsure):
-                    exact = self._values(take_samples(part, unsure), coef, np.float64, n_threads)
-                    values[unsure] = exact + intercept
-            else:
-                values[:] = self._values(part, coef, np.float64, n_threads) + intercept
+            if doubtful is None:
+                values += self._values(part, coef, np.float64, n_threads)
+                continue
+            with np.errstate(over="ignore", invalid="ignore"):
+                values += self._values(part, coef, np.float32, n_threads)
+            unsure = np.flatnonzero(~(np.abs(values) > doubtful).all(axis=1))  # where it is not a number, too
+            if len(unsure):
+                values[unsure] = intercept + self._values(take_samples(part, unsure), coef, np.float64, n_threads)
         return out
 
     def _values(self, X: Any, coef: Matrix, dtype: Any, n_threads: int) -> Matrix:
-        n_train = X.shape[1] if isinstance(self.kernel, Precomputed) else 0
-        a = self.kernel.prepare(X, dtype)
-        b = self.features(dtype, n_train)
+        """The values without the intercepts."""
+        a, b = self.kernel.prepare(X, dtype), self.features(dtype)
         if coef.shape[0] == 1:
             return product(self.kernel, a, b, coef[0], n_threads)[:, None]
-        n_classes = coef.shape[0] + 1
         parts = []
-        for c in range(n_classes):
-            inside = np.arange(self.ends[c - 1] if c else 0, self.ends[c])
+        for start, stop in pairwise(self.ends):
+            inside = np.arange(start, stop)
             parts.append(product(self.kernel, a, b.take(inside), coef[:, inside].T, n_threads))
-        # the pair (i, j) takes row j - 1 of the coefficients of class i and row i of those of class j
-        pairs = [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
-        return np.stack([parts[i][:, j - 1] + parts[j][:, i] for i, j in pairs], axis=1)
+        return np.stack(pair_values(parts), axis=1)
+
+    def _single_error(self, coef: Matrix) -> Vector | None:
+        """By how much the value of each problem may be wrong in float32; None where float32 is of no use.
+
+        Rounding a sample x by δ changes the value by at most |w| |φ(x) - φ(x + δ)| ≤ |w| √(2γ) |δ|. The exponent of a
+        Gaussian kernel is rounded where support vectors are, where its terms are added (√d of them by chance), and
+        where it is a difference of products; errors of different support vectors meet by chance, too. Farther out
+        than the support vectors the kernel falls faster than these errors grow.
+        """
+        if not isinstance(self.kernel, Gaussian):
+            return None
+        with np.errstate(over="ignore"):
+            b = self.features(np.float32)
+        assert isinstance(b, VectorFeatures)
+        gamma = self.kernel.gamma if isinstance(self.kernel.gamma, float) else 1.0
+        eps, length = float(np.finfo(np.float32).eps), np.sqrt(gamma * b.largest_norm)
+        error = eps * (8.0 + np.sqrt(b.d) + 2.0 * length)
+        error += min(rounding_of_distances(b, gamma), SPARSE_CANCELLATION if b.sparse else CANCELLATION)
+        if not error < LARGEST_ERROR:
+            return None
+        if len(coef) == 1:
+            squares = (coef**2).sum(axis=1)
+        else:
+            parts = [(coef[:, start:stop] ** 2).sum(axis=1)[None, :] for start, stop in pairwise(self.ends)]
+            squares = np.concatenate(pair_values(parts))
+            error += eps * np.sqrt(coef.shape[1])  # several problems are also summed in float32
+        return error * np.sqrt(squares) + 2.0 * eps * length * self.norms
+
+
+def pair_values(parts: list[Matrix]) -> list[Vector]:
+    """What each pair of classes gets from the classes' parts, which have a row per sample and LIBSVM's columns.
+
+    The pair (i, j) takes row j - 1 of the coefficients of class i and row i of those of class j.
+    """
+    return [parts[i][:, j - 1] + parts[j][:, i] for i, j in class_pairs(len(parts))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -13,7 +13,7 @@ from mercer.estimators.base import KernelMachine
 from mercer.kernels.features import Vector
 from mercer.losses import OneClass
 from mercer.solvers.base import Clock
-from mercer.solvers.exact import Data
+from mercer.solvers.data import Data
 
 
 class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
@@ -40,7 +40,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
     array([-1,  1,  1,  1, -1])
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{key: value for key, value in KernelMachine._parameter_constraints.items() if key != "fit_intercept"},
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
@@ -99,14 +99,14 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
             The fitted estimator.
         """
         super().fit(X, None, sample_weight=sample_weight)
-        self.offset_ = -self._intercept_
         return self
 
-    def _validate_targets(self, y: Any, n: int) -> Vector:
-        return np.ones(n)
+    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
+        return np.ones(len(weight))
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         self._fit_one(data, OneClass(float(self.nu)), y, weight, clock)
+        self.offset_ = -self._intercept_
 
     def decision_function(self, X: Any) -> Vector:
         """Signed distance to the boundary: positive inside.

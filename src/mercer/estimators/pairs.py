@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +15,8 @@ from mercer.exceptions import InfeasibleNuError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss, NuHinge
 from mercer.solvers.base import Clock, Options, Solution, Status
-from mercer.solvers.exact import WHOLE_BELOW, Data
+from mercer.solvers.data import ClassBlocks, Data
+from mercer.solvers.exact import shared_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,38 +54,41 @@ class OneVsOne:
     def solve_all(self, starts: Sequence[Vector | None]) -> list[Solution | None]:
         """Every pair, side by side if they are many, each with all threads if they are few; None for an empty class."""
         n_threads = self.options.n_threads
-        if len(self.pairs) > 1:
-            self._prepare_shared()
+        blocks = shared_blocks(self.data, self.members, self.options) if len(self.pairs) > 1 else None
+        one = partial(self._solve_pair, blocks)
         if n_threads == 1 or len(self.pairs) < 2 * n_threads:
-            return [self._solve_pair(pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
+            return [one(pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
         each = replace(self, options=replace(self.options, n_threads=1, budget=self.options.budget // n_threads))
-        return list(pool(n_threads).map(each._solve_pair, self.pairs, starts))
+        return list(pool(n_threads).map(partial(each._solve_pair, blocks), self.pairs, starts))
 
-    def solve(self, index: Vector, y: Vector, loss: Loss | None = None, start: Vector | None = None) -> Solution:
-        """The problem of these samples."""
-        data = self.data if np.array_equal(index, np.arange(self.data.n)) else self.data.take(index)
+    def solve(
+        self,
+        index: Vector,
+        y: Vector,
+        loss: Loss | None = None,
+        start: Vector | None = None,
+        matrix: Callable[[], Matrix] | None = None,
+    ) -> Solution:
+        """The problem of these samples, whose float32 Gram matrix may be known."""
+        whole = np.array_equal(index, np.arange(self.data.n))
+        data = self.data if whole else self.data.take(index, matrix)
         loss = self.loss if loss is None else loss
         return self.machine._run(data, loss, y, self.factor[index], self.options, self.clock, start)
 
-    def _solve_pair(self, pair: tuple[int, int], start: Vector | None) -> Solution | None:
+    def _solve_pair(
+        self, blocks: ClassBlocks | None, pair: tuple[int, int], start: Vector | None
+    ) -> Solution | None:
         n_positive, n_negative = (len(self.members[c]) for c in pair)
         if n_positive == 0 or n_negative == 0:
             if isinstance(self.loss, NuHinge):
                 raise InfeasibleNuError(self.loss.nu, 0.0, n_positive, n_negative)
             return None
         index, y = self.samples(*pair)
-        solution = self.solve(index, y, start=start)
+        matrix = None if blocks is None else partial(blocks.pair, *pair)
+        solution = self.solve(index, y, start=start, matrix=matrix)
         if solution.status is Status.UNBOUNDED:
             raise not_separable(solution, index, self.data.n)
         return solution
-
-    def _prepare_shared(self) -> None:
-        """Prepare the samples once for all pairs, in the precision that they will ask for."""
-        second, largest = sorted(len(m) for m in self.members)[-2:]
-        single = self.options.precision != "float64" and second + largest > WHOLE_BELOW
-        # float32 samples are copied to float64 in parts only
-        if single or getattr(self.data.samples, "dtype", None) != np.float32:
-            self.data.features(np.float32 if single else np.float64)
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:

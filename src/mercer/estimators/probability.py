@@ -12,67 +12,54 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from mercer.estimators.pairs import OneVsOne, class_pairs
+from mercer.exceptions import InfeasibleNuError
 from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector
-from mercer.losses import Loss
-from mercer.solvers.base import Clock, Options
-from mercer.solvers.exact import Data
+from mercer.losses import Loss, NuHinge
 
 FOLDS = 5
 SMALLEST = 1e-7
 
 
-def fit_sigmoids(
-    estimator: Any,
-    data: Data,
-    members: list[Vector],
-    pairs: list[tuple[int, int]],
-    loss: Loss,
-    factor: Vector,
-    options: Options,
-    clock: Clock,
-) -> tuple[Vector, Vector]:
-    """The slope and offset of each pair's sigmoid, from five-fold decision values."""
-    random = check_random_state(estimator.random_state)
-    A, B = np.zeros(len(pairs)), np.zeros(len(pairs))
-    for k, (i, j) in enumerate(pairs):
-        index = np.concatenate([members[i], members[j]])
-        if len(members[i]) == 0 or len(members[j]) == 0:
-            continue
-        y = np.concatenate([np.ones(len(members[i])), -np.ones(len(members[j]))])
-        values = _held_out_values(estimator, data, index, y, loss, factor[index], options, clock, random)
-        A[k], B[k] = sigmoid(values, y)
+def fit_sigmoids(problems: OneVsOne, random_state: Any) -> tuple[Vector, Vector]:
+    """The slope and offset of each pair's sigmoid, from five-fold decision values; 0 where a class is empty."""
+    random = check_random_state(random_state)
+    A, B = np.zeros(len(problems.pairs)), np.zeros(len(problems.pairs))
+    for k, (i, j) in enumerate(problems.pairs):
+        index, y = problems.samples(i, j)
+        if len(np.unique(y)) == 2:
+            A[k], B[k] = sigmoid(_held_out_values(problems, index, y, random.permutation(len(y))), y)
     return A, B
 
 
-def _held_out_values(
-    estimator: Any,
-    data: Data,
-    index: Vector,
-    y: Vector,
-    loss: Loss,
-    factor: Vector,
-    options: Options,
-    clock: Clock,
-    random: Any,
-) -> Vector:
-    """Decision values of each sample by a model that has not seen it."""
-    order = random.permutation(len(index))
-    values = np.zeros(len(index))
-    for fold in range(FOLDS):
-        test = order[fold * len(order) // FOLDS : (fold + 1) * len(order) // FOLDS]
-        train = np.setdiff1d(np.arange(len(index)), test, assume_unique=True)
+def _held_out_values(problems: OneVsOne, index: Vector, y: Vector, order: Vector) -> Vector:
+    """Decision values of each sample by a model that has not seen it; ``order`` deals the samples to the folds."""
+    values, data = np.zeros(len(index)), problems.data
+    for test in np.array_split(order, FOLDS):
+        train = np.setdiff1d(order, test, assume_unique=True)
         labels = np.unique(y[train])
         if len(labels) < 2:
             values[test] = labels.sum()  # LIBSVM's answer where a fold has only one class
             continue
-        part = data.take(index[train])
-        solution = estimator._run(part, loss, y[train], factor[train], options, clock, None)
+        loss = _feasible_loss(problems.loss, y[train], problems.factor[index[train]])
+        solution = problems.solve(index[train], y[train], loss)
         published = loss.publish(solution.beta, solution.thresholds)
         support = np.flatnonzero(published.beta)
         a, b = data.exact(index[test]), data.exact(index[train[support]])
-        values[test] = product(data.kernel, a, b, published.beta[support], options.n_threads) + published.intercept
+        threads = problems.options.n_threads
+        values[test] = product(data.kernel, a, b, published.beta[support], threads) + published.intercept
     return values
+
+
+def _feasible_loss(loss: Loss, y: Vector, weight: Vector) -> Loss:
+    """The loss, with nu as large as the classes' shares in this fold allow."""
+    if isinstance(loss, NuHinge):
+        try:
+            loss.class_total(y, weight)
+        except InfeasibleNuError as error:
+            return NuHinge(error.nu_max)
+    return loss
 
 
 def sigmoid(values: Vector, y: Vector, max_iter: int = 100) -> tuple[float, float]:
@@ -120,11 +107,8 @@ def pairwise_probabilities(values: Matrix, A: Vector, B: Vector, n_classes: int)
         return np.column_stack([r[:, 0], 1.0 - r[:, 0]])
     n = len(values)
     R = np.zeros((n, n_classes, n_classes))
-    k = 0
-    for i in range(n_classes):
-        for j in range(i + 1, n_classes):
-            R[:, i, j], R[:, j, i] = r[:, k], 1.0 - r[:, k]
-            k += 1
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        R[:, i, j], R[:, j, i] = r[:, k], 1.0 - r[:, k]
     return _couple(R)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from itertools import pairwise
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import compute_class_weight, deprecated
@@ -17,20 +16,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from mercer._numerics.pool import pool
-from mercer.estimators.base import KernelMachine
+from mercer.estimators.base import KernelMachine, norm
+from mercer.estimators.pairs import OneVsOne, class_pairs, votes
 from mercer.estimators.probability import fit_sigmoids, pairwise_probabilities
-from mercer.exceptions import InfeasibleNuError, InvalidInputError, NotSeparableError
+from mercer.estimators.progress import warn_user
+from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Hinge, Loss, NuHinge, SquaredHinge
-from mercer.solvers.base import Clock, Options, Solution, Status
-from mercer.solvers.exact import Data
+from mercer.solvers.base import Clock, Solution
+from mercer.solvers.data import Data
 
 
 class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     """One-vs-one classification by LIBSVM's conventions: class i against class j > i, i being positive."""
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelMachine._parameter_constraints,
         "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -39,7 +39,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         "random_state": ["random_state"],
     }
 
-    def _validate_targets(self, y: Any, n: int) -> Vector:
+    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         labels = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -48,13 +48,18 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             raise InvalidInputError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
             )
+        # LIBSVM calls nu infeasible then
+        if not hasattr(self, "nu") and len(np.unique(codes[weight > 0])) < 2:
+            raise InvalidInputError(
+                "Invalid input - all samples with positive weights belong to the same class, but there must be at "
+                "least two."
+            )
         if self.probability != "deprecated":
             name = type(self).__name__
-            warnings.warn(
+            warn_user(
                 "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. "
                 f"Use `CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
                 FutureWarning,
-                stacklevel=5,
             )
         return codes.astype(np.float64)
 
@@ -65,122 +70,57 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     # ---- training --------------------------------------------------------------------------------------------
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        codes = y.astype(np.intp)
+        codes, used = y.astype(np.intp), weight > 0
+        members = [np.flatnonzero((codes == c) & used) for c in range(len(self.classes_))]
         loss, C = self._loss()
-        if not isinstance(loss, NuHinge) and len(np.unique(codes[weight > 0])) < 2:
-            raise InvalidInputError(
-                "Invalid input - all samples with positive weights belong to the same class, but there must be at "
-                "least two."
-            )
-        factor = np.full(len(y), C) if isinstance(loss, HardMargin) else C * weight * self.class_weight_[codes]
-        factor = np.where(weight > 0, factor, 0.0)
-        pairs = [(i, j) for i in range(len(self.classes_)) for j in range(i + 1, len(self.classes_))]
+        # a hard margin weighs nothing
+        factor = np.where(used, C, 0.0) if isinstance(loss, HardMargin) else C * weight * self.class_weight_[codes]
+        problems = OneVsOne(self, data, members, loss, factor, self._options(), clock)
+        n_pairs = len(problems.pairs)
         starts = getattr(self, "_warm", None) if self.warm_start else None
-        if starts is None or len(starts) != len(pairs):
-            starts = [None] * len(pairs)
-        members = [np.flatnonzero((codes == c) & (weight > 0)) for c in range(len(self.classes_))]
-        options = self._options()
-        solved = self._solve_pairs(data, members, pairs, loss, factor, options, clock, starts)
-        self._warm = [None if s is None else s.beta for s in solved]
-        self._publish_pairs(data, members, pairs, loss, solved)
+        solved = problems.solve_all(starts if starts is not None and len(starts) == n_pairs else [None] * n_pairs)
+        self._warm = [None if s is None else s.beta for s in solved] if self.warm_start else None
+        self._publish_pairs(problems, solved)
         self._probA = self._probB = np.empty(0)
-        if self.probability is True:
-            self._probA, self._probB = fit_sigmoids(self, data, members, pairs, loss, factor, options, clock)
+        if self.probability not in (False, "deprecated"):
+            self._probA, self._probB = fit_sigmoids(problems, self.random_state)
 
-    def _solve_pairs(
-        self,
-        data: Data,
-        members: list[Vector],
-        pairs: list[tuple[int, int]],
-        loss: Loss,
-        factor: Vector,
-        options: Options,
-        clock: Clock,
-        starts: list[Vector | None],
-    ) -> list[Solution | None]:
-        """All pairs: side by side if they are many, each with all threads if they are few."""
-        together = options.n_threads if len(pairs) >= 2 * options.n_threads else 1
-        if together > 1:
-            options = replace(options, n_threads=1, budget=options.budget // together)
-        if len(pairs) > 1:
-            prepare_shared(data, options)
-
-        def one(k: int) -> Solution | None:
-            i, j = pairs[k]
-            index = np.concatenate([members[i], members[j]])
-            if len(members[i]) == 0 or len(members[j]) == 0:
-                if isinstance(loss, NuHinge):
-                    raise InfeasibleNuError(loss.nu, 0.0, len(members[i]), len(members[j]))
-                return None
-            y = np.concatenate([np.ones(len(members[i])), -np.ones(len(members[j]))])
-            whole = len(index) == data.n and np.array_equal(index, np.arange(data.n))
-            part = data if whole else data.take(index)
-            solution = self._run(part, loss, y, factor[index], options, clock, starts[k])
-            if solution.status is Status.UNBOUNDED:
-                raise not_separable(solution, index, data.n)
-            return solution
-
-        if together == 1:
-            return [one(k) for k in range(len(pairs))]
-        return list(pool(together).map(one, range(len(pairs))))
-
-    def _publish_pairs(
-        self,
-        data: Data,
-        members: list[Vector],
-        pairs: list[tuple[int, int]],
-        loss: Loss,
-        solved: list[Solution | None],
-    ) -> None:
-        n_classes = len(self.classes_)
-        full = np.zeros((n_classes - 1, data.n))
-        intercept, steps, scales = np.zeros(len(pairs)), np.zeros(len(pairs), np.int32), []
-        for k, ((i, j), solution) in enumerate(zip(pairs, solved, strict=True)):
+    def _publish_pairs(self, problems: OneVsOne, solved: list[Solution | None]) -> None:
+        """The coefficients of all pairs in LIBSVM's layout: a sample of class i takes part in n_classes - 1 pairs."""
+        members, n_classes = problems.members, len(self.classes_)
+        full = np.zeros((n_classes - 1, problems.data.n))
+        intercept, norms, steps = np.zeros(len(solved)), np.zeros(len(solved)), np.zeros(len(solved), np.int32)
+        for k, ((i, j), solution) in enumerate(zip(problems.pairs, solved, strict=True)):
             if solution is None:
                 # a class without weight never wins
                 intercept[k] = float(len(members[i]) > 0) - float(len(members[j]) > 0)
                 continue
-            published = loss.publish(solution.beta, solution.thresholds)
+            published = problems.loss.publish(solution.beta, solution.thresholds)
             full[j - 1, members[i]] = published.beta[: len(members[i])]
             full[i, members[j]] = published.beta[len(members[i]) :]
-            intercept[k], steps[k] = published.intercept, solution.steps
-            scales.append(published.scale)
-        carries = full.any(axis=0)
-        support = [m[carries[m]] for m in members]
+            intercept[k], norms[k], steps[k] = published.intercept, norm(solution) / published.scale, solution.steps
+        support = [m[full[:, m].any(axis=0)] for m in members]
         order = np.concatenate(support)
         self._n_support = np.array([len(s) for s in support], dtype=np.int32)
-        self._publish_support(data, order)
+        self.rkhs_norm_ = norms
+        self._publish_support(problems.data, order)
         self._dual_coef_ = self._as_coef(full[:, order])
         self._intercept_ = intercept
         # of two classes the second is positive, against LIBSVM
         sign = -1.0 if n_classes == 2 else 1.0
-        self.dual_coef_ = sign * self._dual_coef_ if n_classes == 2 else self._dual_coef_
+        self.dual_coef_ = sign * self._dual_coef_
         self.intercept_ = sign * intercept + 0.0
         self.n_iter_ = steps
-        self._publish_solutions([s for s in solved if s is not None], scales)
+        self._publish_solutions([s for s in solved if s is not None])
 
     # ---- prediction ------------------------------------------------------------------------------------------
-
-    @property
-    def n_support_(self) -> Vector:
-        """Number of support vectors of each class."""
-        try:
-            check_is_fitted(self)
-        except NotFittedError:
-            raise AttributeError("n_support_ is available after fit") from None
-        return self._n_support
 
     def _get_coef(self) -> Any:
         if self.dual_coef_.shape[0] == 1:
             return self.dual_coef_ @ self.support_vectors_
-        import scipy.sparse as sp
-
         ends = np.concatenate([[0], np.cumsum(self._n_support)])
         parts = [self._dual_coef_[:, a:b] @ self.support_vectors_[a:b] for a, b in pairwise(ends)]
-        n_classes = len(self.classes_)
-        rows = [
-            parts[i][[j - 1]] + parts[j][[i]] for i in range(n_classes) for j in range(i + 1, n_classes)
-        ]
+        rows = [parts[i][[j - 1]] + parts[j][[i]] for i, j in class_pairs(len(self.classes_))]
         return sp.vstack(rows).tocsr() if sp.issparse(rows[0]) else np.vstack(rows)
 
     def decision_function(self, X: Any) -> Matrix:
@@ -266,7 +206,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    @deprecated(
+    @deprecated(  # type: ignore[prop-decorator]
         "Attribute `probA_` was deprecated in version 1.9 and will be removed in "
         "1.11 as the `probability=True` option for SVC and NuSVC was deprecated "
         "and will be removed."
@@ -276,7 +216,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         """Slope of the sigmoid of each pair, learnt with ``probability=True``."""
         return self._probA
 
-    @deprecated(
+    @deprecated(  # type: ignore[prop-decorator]
         "Attribute `probB_` was deprecated in version 1.9 and will be removed in "
         "1.11 as the `probability=True` option for SVC and NuSVC was deprecated "
         "and will be removed."
@@ -365,7 +305,7 @@ class SVC(BaseSVC):
     0.0
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseSVC._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
@@ -447,7 +387,7 @@ class NuSVC(BaseSVC):
     array([1])
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{key: value for key, value in BaseSVC._parameter_constraints.items() if key != "fit_intercept"},
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
@@ -500,29 +440,3 @@ class NuSVC(BaseSVC):
 
     def _loss(self) -> tuple[Loss, float]:
         return NuHinge(float(self.nu)), 1.0
-
-
-def prepare_shared(data: Data, options: Options) -> None:
-    """Prepare the samples once for all pairs, in the precision that they will ask for."""
-    data.features(np.float64 if options.precision == "float64" else np.float32)
-
-
-def votes(values: Matrix, n_classes: int) -> Matrix:
-    """Each pair (i, j) votes for i where its value is positive, else for j."""
-    count = np.zeros((len(values), n_classes))
-    k = 0
-    for i in range(n_classes):
-        for j in range(i + 1, n_classes):
-            first = values[:, k] > 0
-            count[:, i] += first
-            count[:, j] += ~first
-            k += 1
-    return count
-
-
-def not_separable(solution: Solution, index: Vector, n: int) -> NotSeparableError:
-    """The proof that the hulls of two classes meet: the diverging β, scaled to two convex combinations."""
-    weights = np.zeros(n)
-    total = 0.5 * float(np.abs(solution.beta).sum())
-    weights[index] = solution.beta / total if total > 0 else 0.0
-    return NotSeparableError(weights, float(np.sqrt(max(0.0, solution.squared_norm))) / max(total, 1e-300))

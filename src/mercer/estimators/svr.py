@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mercer.estimators.base import KernelMachine, real_targets
+from mercer.estimators.base import KernelMachine
 from mercer.kernels.features import Vector
 from mercer.losses import EpsilonInsensitive, Loss, NuInsensitive, SquaredEpsilonInsensitive
 from mercer.solvers.base import Clock
-from mercer.solvers.exact import Data
+from mercer.solvers.data import Data
+from mercer.validation import real_targets
 
 
 class BaseSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
     """A single problem with real targets."""
 
-    def _validate_targets(self, y: Any, n: int) -> Vector:
+    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         return real_targets(y)
 
     def _loss(self) -> Loss:
         raise NotImplementedError
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        # a box that no sample reaches is as good as none, and the loss stays finite
-        self._fit_one(data, self._loss(), y, float(self.C) * weight, clock)
+        # an infinite C leaves samples of weight 0 out like any other
+        factor = np.multiply(float(self.C), weight, out=np.zeros(data.n), where=weight > 0)
+        self._fit_one(data, self._loss(), y, factor, clock)
 
     def predict(self, X: Any) -> Vector:
         """The predicted value of each sample.
@@ -54,7 +56,7 @@ class SVR(BaseSVR):
     ----------
     kernel, degree, gamma, coef0, tol : as in ``SVC``.
     C : float, default=1.0
-        Weight of the loss.
+        Weight of the loss. inf asks for the flattest function that has all samples in its tube.
     epsilon : float, default=0.1
         Half width of the tube in which errors cost nothing.
     shrinking, cache_size, verbose, max_iter, fit_intercept, n_jobs, time_limit, warm_start, precision, solver :
@@ -72,7 +74,7 @@ class SVR(BaseSVR):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelMachine._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
@@ -121,7 +123,8 @@ class SVR(BaseSVR):
         self.solver = solver
 
     def _loss(self) -> Loss:
-        if self.loss == "epsilon_insensitive":
+        # nobody leaves a hard tube, so that it does not matter what that would cost
+        if self.loss == "epsilon_insensitive" or np.isinf(self.C):
             return EpsilonInsensitive(float(self.epsilon))
         return SquaredEpsilonInsensitive(float(self.epsilon))
 
@@ -148,9 +151,9 @@ class NuSVR(BaseSVR):
     (1,)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{key: value for key, value in KernelMachine._parameter_constraints.items() if key != "fit_intercept"},
-        "C": [Interval(Real, 0.0, None, closed="right")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
     fit_intercept = True
@@ -194,5 +197,3 @@ class NuSVR(BaseSVR):
 
     def _loss(self) -> Loss:
         return NuInsensitive(float(self.nu))
-
-

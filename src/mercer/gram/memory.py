@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from functools import lru_cache
 from pathlib import Path
 
 MEGABYTE = 1 << 20
@@ -11,6 +13,7 @@ FALLBACK = 256 * MEGABYTE
 # memory costs more than computing a row again
 SHARE = 1 / 64
 AT_LEAST = 64 * MEGABYTE
+REMEMBERED = 10.0
 
 
 def _limits() -> list[int]:
@@ -41,5 +44,11 @@ def _limits() -> list[int]:
 def budget_bytes(cache_size: float | str) -> int:
     """``cache_size`` in megabytes, or "auto": a 64th of the memory that is available now, at least 64 MB."""
     if cache_size == "auto":
-        return max(AT_LEAST, int(SHARE * min(_limits(), default=int(FALLBACK / SHARE))))
+        return _automatic(int(time.monotonic() / REMEMBERED))
     return int(float(cache_size) * MEGABYTE)
+
+
+@lru_cache(maxsize=1)
+def _automatic(period: int) -> int:
+    """The automatic budget, looked up once in a while: reading the accounts takes longer than a small fit."""
+    return max(AT_LEAST, int(SHARE * min(_limits(), default=int(FALLBACK / SHARE))))

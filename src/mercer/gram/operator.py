@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
-from mercer._numerics.pool import run_parts
+from mercer._numerics.pool import run_parts, run_tasks
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.kernels.vectors import Linear
 
 TILE_BYTES = 1 << 20
+# rows of a symmetric matrix computed together
+MIRROR = 192
 
 
 class Evaluations:
-    """Counts kernel values computed, shared by all operators of one fit."""
+    """Counts kernel values computed, shared by all operators and threads of one fit."""
 
     def __init__(self) -> None:
         self.count = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        """So many more."""
+        with self._lock:
+            self.count += count
 
 
 class GramOperator:
@@ -56,7 +65,7 @@ class GramOperator:
         if out is None:
             out = np.empty((len(features), len(b)), b.dtype)
         n = len(features)
-        self.evaluations.count += n * len(b)
+        self.evaluations.add(n * len(b))
         prepare_columns(b)
 
         def part(start: int, stop: int) -> None:
@@ -80,17 +89,36 @@ class GramOperator:
         return GramOperator(self.kernel, self.features.take(index), self.n_threads, self.evaluations)
 
     def dense(self) -> Matrix:
-        """The whole matrix."""
-        return self.rows(self.features)
+        """The whole matrix: one triangle computed, the other its mirror image."""
+        from mercer._numerics.storage import mirror
+
+        n = self.n
+        K = np.empty((n, n), self.dtype)
+        starts = range(0, n, MIRROR)
+        prepare_columns(self.features)
+
+        def one(task: int) -> None:
+            start = starts[task]
+            stop = min(start + MIRROR, n)
+            if start == 0:
+                self.kernel.block(self.features.take(np.arange(stop)), self.features, K[:stop])
+            else:
+                columns = self.features.take(np.arange(start, n))
+                K[start:stop, start:] = self.kernel.block(self.features.take(np.arange(start, stop)), columns)
+
+        run_tasks(one, len(starts), self.n_threads if n > MIRROR else 1)
+        self.evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
+        mirror(K, MIRROR)
+        return K
 
 
 def prepare_columns(b: Features) -> None:
     """Build what the tiles need of the columns once, before threads ask for it."""
     for part in getattr(b, "parts", (b,)):
-        if not getattr(part, "sparse", True):
-            _ = part.panels
-        if hasattr(part, "norms"):
-            _ = part.norms
+        if isinstance(part, VectorFeatures):
+            _ = part.norms, part.largest_norm
+            if not part.sparse:
+                _ = part.panels
 
 
 def product(
@@ -112,7 +140,7 @@ def product(
     if len(b) == 0 or len(a) == 0:
         return out
     if evaluations is not None:
-        evaluations.count += len(a) * len(b)
+        evaluations.add(len(a) * len(b))
     prepare_columns(b)
     several = None if weights.ndim == 1 else VectorFeatures(weights.T, b.dtype)
     single = np.ascontiguousarray(weights, dtype=np.float64)
@@ -133,6 +161,36 @@ def product(
     threads = n_threads if len(a) * len(b) >= 50_000 else 1
     run_parts(part, len(a), threads)
     return out
+
+
+def symmetric_product(
+    kernel: Kernel, a: Features, weights: Vector, n_threads: int = 1, evaluations: Evaluations | None = None
+) -> Vector:
+    """K(a, a) @ weights in float64: each value of one triangle serves both of its places.
+
+    Partial sums are added in a fixed order, so that the result does not depend on the number of threads.
+    """
+    from mercer._numerics.tiles import add_block_product, add_rows_product
+
+    n = len(a)
+    starts = range(0, n, MIRROR)
+    parts = np.zeros((len(starts), n))
+    prepare_columns(a)
+
+    def one(task: int) -> None:
+        start = starts[task]
+        stop = min(start + MIRROR, n)
+        rows = a.take(np.arange(start, stop))
+        columns = a if start == 0 else a.take(np.arange(start, n))
+        block = kernel.block(rows, columns)
+        add_block_product(block, weights[start:], parts[task, start:stop])
+        beyond = parts[task, start:]
+        add_rows_product(block, np.arange(stop - start), weights[start:stop], stop - start, n - start, beyond)
+
+    run_tasks(one, len(starts), n_threads if n > MIRROR else 1)
+    if evaluations is not None:
+        evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
+    return np.add.reduce(parts, axis=0)
 
 
 _LINEAR = Linear()

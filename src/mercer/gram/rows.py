@@ -1,4 +1,4 @@
-"""Rows of the Gram matrix kept within a byte budget, the least recently used given up first."""
+"""Rows of the Gram matrix kept within a byte budget, the oldest given up first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,35 @@ import numpy as np
 
 from mercer._numerics.pool import run_parts
 from mercer.gram.operator import GramOperator
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Matrix, Vector
+
+
+def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_threads: int) -> None:
+    """out += sum_t weights[t] rows[slots[t]], in float64, threads over columns."""
+    from mercer._numerics.tiles import add_rows_product
+
+    n = rows.shape[1]
+
+    def part(start: int, stop: int) -> None:
+        add_rows_product(rows, slots, weights, start, stop, out)
+
+    run_parts(part, n, n_threads if len(slots) * n >= 200_000 else 1, align=2048)
+
+
+class WholeRows:
+    """Rows of a Gram matrix that exists: nothing to compute, nothing to give up."""
+
+    def __init__(self, K: Matrix, n_threads: int) -> None:
+        self.values = K
+        self.n_threads = n_threads
+
+    def ensure(self, samples: Vector) -> Vector:
+        """The slots of these samples' rows: their own numbers."""
+        return samples
+
+    def add_product(self, slots: Vector, weights: Vector, out: Vector) -> None:
+        """out += sum_t weights[t] K[slots[t], :], in float64."""
+        add_product(self.values, slots, weights, out, self.n_threads)
 
 
 class RowStore:
@@ -33,6 +61,7 @@ class RowStore:
         self.sample_of = np.full(self.capacity, -1, np.intp)
         self.last_used = np.zeros(self.capacity, np.int64)
         self.used = 0
+        self._next = 0
 
     def _adopt(self, samples: Vector, last_used: Vector) -> None:
         """The first rows belong to these samples."""
@@ -55,36 +84,34 @@ class RowStore:
         return slots
 
     def _free_slots(self, count: int) -> Vector:
+        """Unused slots, then those whose rows were computed longest ago and are not asked for now.
+
+        In the order of the memory, so that new rows can be written where they belong without a copy.
+        """
         fresh = min(count, self.capacity - self.used)
         slots = np.arange(self.used, self.used + fresh)
-        if fresh < count:
-            # rows of the present request carry the present clock and come last
-            oldest = np.argsort(self.last_used[: self.used], kind="stable")[: count - fresh]
-            self.slot_of[self.sample_of[oldest]] = -1
-            slots = np.concatenate([slots, np.sort(oldest)])
         self.used += fresh
+        if fresh < count:
+            around = np.roll(np.arange(self.capacity), -self._next)
+            around = around[self.last_used[around] != self.clock]
+            old = around[~np.isin(around, slots)][: count - fresh]
+            self._next = (int(old[-1]) + 1) % self.capacity
+            self.slot_of[self.sample_of[old]] = -1
+            slots = np.concatenate([slots, old])
         return slots
 
     def _compute(self, samples: Vector, slots: Vector) -> None:
-        features = self.gram.features.take(samples)
-        start = int(slots[0])
-        if np.array_equal(slots, np.arange(start, start + len(slots))):
-            self.gram.rows(features, out=self.values[start : start + len(slots)])
-        else:
-            self.values[slots] = self.gram.rows(features)
+        breaks = np.flatnonzero(np.diff(slots) != 1) + 1
+        for part, place in zip(np.split(samples, breaks), np.split(slots, breaks), strict=True):
+            features = self.gram.features.take(part)
+            self.gram.rows(features, out=self.values[place[0] : place[-1] + 1])
         self.slot_of[samples] = slots
         self.sample_of[slots] = samples
         self.last_used[slots] = self.clock
 
     def add_product(self, slots: Vector, weights: Vector, out: Vector) -> None:
         """out += sum_t weights[t] K[sample of slots[t], :], in float64."""
-        from mercer._numerics.tiles import add_rows_product
-
-        def part(start: int, stop: int) -> None:
-            add_rows_product(self.values, slots, weights, start, stop, out)
-
-        threads = self.gram.n_threads if len(slots) * self.gram.n >= 200_000 else 1
-        run_parts(part, self.gram.n, threads, align=2048)
+        add_product(self.values, slots, weights, out, self.gram.n_threads)
 
     def restrict(self, index: Vector, gram: GramOperator) -> None:
         """Keep the columns ``index`` only, and the rows of these samples; gram is their operator."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +28,40 @@ class Features(Protocol):
         ...
 
 
+class Csr(NamedTuple):
+    """The arrays of a CSR matrix without duplicates: cutting it costs a copy, not scipy's checks."""
+
+    indptr: Vector
+    indices: Vector
+    data: Vector
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, X: Any, dtype: np.dtype[Any]) -> Csr:
+        """A scipy matrix's arrays, its duplicates summed."""
+        X = X if X.format == "csr" else X.tocsr()
+        if not X.has_canonical_format:
+            # the same position stored twice means the sum, which only inner products would respect
+            X = X.copy()
+            X.sum_duplicates()
+        return cls(X.indptr, X.indices, X.data.astype(dtype, copy=False), X.shape)
+
+    def astype(self, dtype: np.dtype[Any]) -> Csr:
+        """The same matrix in another dtype."""
+        return self._replace(data=self.data.astype(dtype, copy=False))
+
+    def take(self, index: Vector) -> Csr:
+        """The rows at these positions."""
+        from mercer._numerics.storage import take_rows
+
+        indptr, indices, data = take_rows(self.indptr, self.indices, self.data, index.astype(np.intp, copy=False))
+        return Csr(indptr, indices, data, (len(index), self.shape[1]))
+
+    def toarray(self) -> Matrix:
+        """The dense matrix."""
+        return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape).toarray()
+
+
 class VectorFeatures:
     """Real vectors, dense (C order) or CSR without duplicates, in one dtype, with what all tiles need of them."""
 
@@ -39,16 +73,14 @@ class VectorFeatures:
         largest_norm: float | None = None,
     ) -> None:
         self.dtype = np.dtype(dtype)
-        self.sparse = sp.issparse(X)
-        if self.sparse:
-            X = X if X.format == "csr" else X.tocsr()
-            if not X.has_canonical_format:
-                # the same position stored twice means the sum, which only inner products would respect
-                X = X.copy()
-                X.sum_duplicates()
-            self.X = X.astype(self.dtype, copy=False)
+        self.X: Any
+        if isinstance(X, Csr):
+            self.X = X.astype(self.dtype)
+        elif sp.issparse(X):
+            self.X = Csr.of(X, self.dtype)
         else:
             self.X = np.ascontiguousarray(X, dtype=self.dtype)
+        self.sparse = isinstance(self.X, Csr)
         if norms is not None:
             self.__dict__["norms"] = norms
         if largest_norm is not None:
@@ -115,7 +147,8 @@ class VectorFeatures:
 
     def take(self, index: Vector) -> VectorFeatures:
         """The samples at these positions."""
-        return VectorFeatures(self.X[index], self.dtype, self.norms[index], self.largest_norm)
+        rows = self.X.take(index) if self.sparse else self.X[index]
+        return VectorFeatures(rows, self.dtype, self.norms[index], self.largest_norm)
 
     def stored_like(self, other: VectorFeatures) -> VectorFeatures:
         """These samples in the storage (dense or CSR) and the dtype of the other."""

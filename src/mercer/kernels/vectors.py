@@ -215,8 +215,10 @@ class Cosine(SumKernel):
 
 def unit_rows(X: Any) -> Any:
     """Each row divided by its length, in float64; rows of zeros stay."""
-    unit = VectorFeatures(X, np.float64).X.copy()
-    sparse = sp.issparse(unit)
+    sparse = sp.issparse(X)
+    unit: Any = sp.csr_array(X, dtype=np.float64, copy=True) if sparse else np.array(X, dtype=np.float64)
+    if sparse:
+        unit.sum_duplicates()
     # first by the largest entry, whose square might overflow or vanish
     for squares in (False, True):
         if squares:

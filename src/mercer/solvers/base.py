@@ -74,7 +74,6 @@ class Solution:
     seconds: float
     certificate: Certificate
     trace: list[TracePoint] = field(default_factory=list)
-    evaluations: int = 0
 
     @property
     def squared_norm(self) -> float:

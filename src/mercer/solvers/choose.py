@@ -7,36 +7,35 @@ from collections.abc import Callable
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.gram.operator import GramOperator
 from mercer.losses.base import Vector
 from mercer.problems.certificate import certificate
 from mercer.problems.dual import DualProblem, thresholds, violation
 from mercer.solvers import exact
 from mercer.solvers.base import Clock, Options, Solution, Status
+from mercer.solvers.data import Data
 from mercer.solvers.interior import interior_point
+from mercer.solvers.judge import check_finite
 
 # a dense factorisation per iteration: beyond this, decomposition is the tool
 QP_UP_TO = 5000
 
-Solve = Callable[[exact.Data, DualProblem, Options, Clock, Vector | None], Solution]
+Solve = Callable[[Data, DualProblem, Options, Clock, Vector | None], Solution]
 
 
 def choose_solver(name: str) -> Solve:
-    """"auto" and "decomposition" are the exact solver for all sizes; "qp" is the interior-point method."""
+    """ "auto" and "decomposition" are the exact solver for all sizes; "qp" is the interior-point method."""
     return solve_qp if name == "qp" else exact.solve
 
 
-def solve_qp(
-    data: exact.Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None
-) -> Solution:
+def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
     """The interior-point method on the dense matrix, for small problems; [M5] "dual QP by a standard package"."""
     if problem.qp.n_vars > QP_UP_TO:
         raise InvalidInputError(
             f"solver='qp' factors a dense matrix of all {problem.qp.n_vars} variables: it takes at most {QP_UP_TO}. "
             "Use solver='auto'."
         )
-    K = GramOperator(data.kernel, data.features(np.float64), options.n_threads, data.evaluations).dense()
-    exact.check_finite(K)
+    K = data.matrix(np.float64, options.n_threads)
+    check_finite(K)
     limit = 100 if options.max_iter < 0 else options.max_iter
     beta, n_iter, converged = interior_point(K, problem.qp, tol=1e-10, max_iter=limit)
     qp = problem.qp
@@ -45,4 +44,4 @@ def solve_qp(
     proof = certificate(qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd)
     done = converged or violation(qp, beta, F) <= options.tol
     status = Status.CONVERGED if done else (Status.MAX_ITER if n_iter >= limit else Status.STALLED)
-    return Solution(beta, F, b, status, n_iter, clock.seconds, proof, evaluations=data.evaluations.count)
+    return Solution(beta, F, b, status, n_iter, clock.seconds, proof)

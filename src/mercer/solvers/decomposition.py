@@ -6,328 +6,301 @@ Each round takes the worst violators and the newest members of the last working 
 second-order SMO (smo.solve_block), and carries the change over to F = K b of all active samples with one product of
 stored kernel rows. Joachims, "Making large-scale SVM learning practical" (1999); Fan, Chen & Lin, JMLR 6 (2005).
 
-Shrinking leaves out samples whose variables sit at a bound with a gain that is negative by a margin. When the rest
-is solved, F of the samples left out is brought up to date and the violators among them come back: the end is
-always an end on all samples.
-
-Without a sum constraint a null sample is added: a free variable with a zero row in K, which takes up any sum.
+Many samples are begun with a part of them. When a part is solved, F of the samples left out is brought up to date, and
+those that violate the level at which the part has settled come in. Shrinking is the way back: samples whose variables
+sit at a bound with a gain that is negative by a margin are left out. The end is always an end on all samples.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from mercer.gram.operator import GramOperator, product
-from mercer.gram.rows import RowStore
-from mercer.losses.base import BoxQP, Vector
-from mercer.problems.dual import DIVERGED, dual_objective, has_open_box
+from mercer.gram.rows import RowStore, WholeRows
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses.base import BoxQP
+from mercer.problems.dual import diverges, dual_objective, has_open_box
+from mercer.solvers.active import Active, Look
 from mercer.solvers.base import Clock, Options, Status, TracePoint
 
-# members of a working set, and the share of them that is new in each round
-WORKING_SET = 512
+# members of a working set: a share of the variables, since too large a set computes rows that are never needed
+LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 512, 64, 8
+# at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
 NEW_SHARE = 0.5
-# pair steps in one block: enough to solve it, an end if rounding prevents that
+FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
+# a block is solved to this share of the violation, in so many pair steps: an end if rounding prevents that
+BLOCK_TOL = 0.1
 STEPS_PER_MEMBER = 200
-# leave out variables whose gain misses by this share of the violation; only if so many can go
-SHRINK_SLACK = 0.5
-SHRINK_AT_LEAST = 0.2
-# from so many samples on begin with a part of them, at least so many
-FIRST_STAGE_FROM = 8192
-FIRST_STAGE = 2048
+# leave out variables whose gain misses by this share of the violation, if so many can go, every so many rounds
+SHRINK_SLACK, SHRINK_AT_LEAST, SHRINK_EVERY = 0.5, 0.2, 4
+# from so many samples on begin with a part of them, at least so many and at least a share of all
+FIRST_STAGE_FROM, FIRST_STAGE, FIRST_STAGE_SHARE = 8192, 2048, 16
+FIRST_STAGE_TOL = 0.1
+# how far a part is solved before all samples are looked at again, relative to the violation seen there
+STAGE_TOL = 0.02
+# growth of the active set below which it is taken for right
+SETTLED = 1.05
+# changes of beta that are too small to be seen in F of samples that are left out: in all this share of tol
+NEGLECTED = 0.5
 # rounds without an improvement of the violation or the objective
 PATIENCE = 12
-
-
-@dataclass
-class _Active:
-    """The program restricted to active samples: contiguous copies of its columns."""
-
-    samples: Vector  # active samples
-    variables: Vector  # their variables in the whole program
-    sample: Vector  # position of each variable's sample in ``samples``; the null sample comes last
-    linear: Vector
-    l1: Vector
-    ridge: Vector
-    lower: Vector
-    upper: Vector
-    group: Vector
-    beta: Vector
-    F: Vector  # of the active samples, and a zero for the null sample
-    null: int  # its variable, or -1
+NOBODY = np.empty(0, np.int64)
 
 
 class Decomposition:
-    """One run of the solver, which can be continued: ``beta`` and ``F`` are its state."""
+    """One run of the solver, which can be continued: ``beta`` and ``F`` are its state.
+
+    ``gram`` is an operator, or the matrix itself.
+    """
 
     def __init__(
-        self, gram: GramOperator, qp: BoxQP, beta: Vector, F: Vector, options: Options, clock: Clock, steps: int = 0
+        self, gram: GramOperator | Matrix, qp: BoxQP, beta: Vector, F: Vector, options: Options, clock: Clock
     ) -> None:
-        self.gram = gram
-        self.qp = qp
-        self.beta = beta
-        self.F = F
-        self.options = options
-        self.clock = clock
-        self.steps = steps
+        self.qp, self.options, self.clock = qp, options, clock
+        self.beta, self.F = beta, F
+        self.n = len(F)
+        self.steps = 0
         self.trace: list[TracePoint] = []
-        self.sample = np.arange(qp.n_vars) if qp.sample is None else qp.sample
-        self.n = gram.n
-        size = options.working_set or WORKING_SET
-        self.size = min(size, qp.n_vars + (qp.n_groups == 0))
-        row_bytes = max(1, self.n * gram.dtype.itemsize)
-        # the rows of one working set must fit in the budget
-        self.size = int(max(2, min(self.size, options.budget // row_bytes)))
-        self.open_box = has_open_box(qp)
-        self.largest = float(np.abs(gram.diagonal()).max()) if self.open_box else 1.0
-        if self.open_box:
-            self.options = options = replace(options, shrinking=False)
-        self.violation = np.inf
         self.dual = dual_objective(qp, beta, F)
-        self._epochs: list[tuple[Vector, Vector]] = []
-        self.stage_tol = 0.0
-        self.store = RowStore(gram, options.budget, self.size)
-        self._activate(np.arange(self.n))
-        if options.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any():
+        self.open_box = has_open_box(qp)
+        self.size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
+        self.size = min(self.size, qp.n_vars + (qp.n_groups == 0))
+        self.store: RowStore | WholeRows
+        if isinstance(gram, GramOperator):
+            # the rows of one working set must fit in the budget
+            row_bytes = max(1, self.n * gram.dtype.itemsize)
+            self.size = int(max(2, min(self.size, options.budget // row_bytes)))
+            self.store = RowStore(gram, options.budget, self.size)
+            self.gram = gram
+        else:
+            self.store = WholeRows(gram, options.n_threads)
+        self.largest = float(np.abs(self._diagonal(gram)).max())
+        self.shrinking = options.shrinking and isinstance(self.store, RowStore) and not self.open_box
+        # scores of float32 rows need no more digits, until a block no longer gains by them
+        self.score_dtype = np.float32 if gram.dtype == np.float32 and options.tol > 1e-4 else np.float64
+        self._memory = np.empty(self.size**2, self.score_dtype)
+        self._most_new = max(2, int(NEW_SHARE * self.size))
+        self._n_new = self._most_new
+        # samples left out, with the beta (over samples) for which their F is right
+        self._left_out: list[tuple[Vector, Vector]] = []
+        self._stage_tol = 0.0
+        self.restart()
+        if self.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any():
             self._start_small()
+
+    @staticmethod
+    def _diagonal(gram: GramOperator | Matrix) -> Vector:
+        return gram.diagonal() if isinstance(gram, GramOperator) else np.diagonal(gram)
+
+    def restart(self) -> None:
+        """Take up beta and F again, at all samples, after they were changed from outside."""
+        self.active = Active.of(self.qp, np.arange(self.n), self.beta, self.F)
 
     def run(self, tol: float) -> Status:
         """Descend until the violation of all variables is at most tol, as far as F tells."""
-        from mercer._numerics.smo import solve_block
-        from mercer._numerics.working_set import choose, gather_block, group_extremes, score_all
-
-        active = self.active
-        previous = np.empty(0, np.int64)
-        extremes = np.empty((2, 2))
-        n_groups = max(1, self.qp.n_groups)
-        best, idle, rounds = np.inf, 0, 0
-        gained = np.inf
-        status: Status | None = None
-        while status is None:
-            n_vars = len(active.variables)
-            up, low = np.empty(n_vars), np.empty(n_vars)
-            score_all(
-                active.beta, active.F, active.sample, active.linear, active.l1, active.ridge, active.lower,
-                active.upper, up, low,
-            )  # fmt: skip
-            group_extremes(up, low, active.group, extremes)
-            self.violation = float((extremes[:n_groups, 0] - extremes[:n_groups, 1]).max())
-            self._record(len(active.samples))
-            if self.violation <= (tol if len(active.samples) == self.n else max(tol, self.stage_tol)):
-                if len(active.samples) == self.n:
-                    return self._finish(active, Status.CONVERGED)
-                active, previous = self._unshrink(tol, previous)
+        previous, best, gained, idle, rounds = NOBODY, np.inf, np.inf, 0, 0
+        while True:
+            look = self.active.look()
+            self._record(look.violation)
+            everything = len(self.active.samples) == self.n
+            if look.violation <= (tol if everything else max(tol, self._stage_tol)):
+                if everything:
+                    return self._finish(Status.CONVERGED)
+                previous = self._look_at_all(tol, look.level, previous)
                 best, idle = np.inf, 0
                 continue
-            improved = self.violation < best or gained > 1e-12 * abs(self.dual)
-            best = min(best, self.violation)
-            idle = 0 if improved else idle + 1
-            status = self.clock.over()
-            if idle > PATIENCE or not np.isfinite(self.violation):
-                status = Status.STALLED
-            elif 0 <= self.options.max_iter <= self.steps:
-                status = Status.MAX_ITER
-            elif self.open_box and self._diverges(active):
-                status = Status.UNBOUNDED
+            idle = 0 if look.violation < best or gained > 1e-12 * abs(self.dual) else idle + 1
+            best = min(best, look.violation)
+            status = self._must_end(look.violation, idle)
             if status is not None:
-                break
+                return self._finish(status)
+            if idle > 1:
+                self.score_dtype = np.float64
             rounds += 1
-            if self.options.shrinking and rounds % 4 == 0:
-                shrunk = self._shrink(active, up, low, extremes, previous)
-                if shrunk is not None:
-                    active, previous = shrunk
+            if self.shrinking and rounds % SHRINK_EVERY == 0:
+                kept = self._shrink(look, previous)
+                if kept is not None:
+                    previous = kept
                     continue
-            n_new = self.size if len(previous) == 0 else max(2, int(NEW_SHARE * self.size))
-            members = choose(
-                up, low, active.group, n_groups, extremes, previous, n_new, self.size, active.null
-            )  # fmt: skip
-            previous = members
-            # the members of the first group come first
-            members = members[np.argsort(active.group[members], kind="stable")]
-            positions = active.sample[members]
-            real = positions < len(active.samples)
-            columns = np.where(real, positions, -1)
-            slots = np.full(len(members), -1, np.intp)
-            slots[real] = self.store.ensure(positions[real])
-            block = np.empty((len(members), len(members)))
-            gather_block(self.store.values, slots, columns, block)
-            before = active.beta[members]
-            beta = before.copy()
-            score = active.linear[members] - active.F[positions] - active.ridge[members] * beta
-            first_score = score.copy()
-            limit = STEPS_PER_MEMBER * len(members)
-            if self.options.max_iter >= 0:
-                limit = min(limit, self.options.max_iter - self.steps)
-            first_group = int(np.count_nonzero(active.group[members] == 0))
-            steps, _, unbounded = solve_block(
-                block, beta, score, active.lower[members], active.upper[members], active.l1[members],
-                active.ridge[members], first_group, max(0.5 * tol, 0.1 * self.violation), limit,
-            )  # fmt: skip
-            self.steps += steps
-            if unbounded:
-                return self._finish(active, Status.UNBOUNDED)
-            change = beta - before
-            # exact along the path: the mean of the slopes at both ends times the change
-            gained = float(0.5 * (first_score + score) @ change)
-            gained -= float(active.l1[members] @ (np.abs(beta) - np.abs(before)))
-            self.dual += gained
-            active.beta[members] = beta
-            moved = (change != 0) & real
-            if moved.any():
-                self.store.add_product(slots[moved], change[moved], active.F)
-        return self._finish(active, status)
+            previous, gained = self._round(look, previous, tol)
+            if gained == np.inf:
+                return self._finish(Status.UNBOUNDED)
 
-    def restart(self) -> None:
-        """Take up beta and F again after F was corrected from outside."""
-        self._activate(np.arange(self.n))
-
-    def _record(self, n_active: int) -> None:
-        point = TracePoint(self.clock.seconds, self.steps, self.violation, self.dual, n_active)
+    def _record(self, violation: float) -> None:
+        point = TracePoint(self.clock.seconds, self.steps, violation, self.dual, len(self.active.samples))
         self.trace.append(point)
         self.clock.report(point)
 
-    def _diverges(self, active: _Active) -> bool:
-        """Whether the dual grows without limit: see `exact.diverges`; all samples are active then."""
-        total = float(np.abs(active.beta).sum())
-        return float(active.F[active.sample] @ active.beta) <= DIVERGED * self.largest * total**2 and total > 0
+    def _must_end(self, violation: float, idle: int) -> Status | None:
+        if idle > PATIENCE or not np.isfinite(violation):
+            return Status.STALLED
+        if 0 <= self.options.max_iter <= self.steps:
+            return Status.MAX_ITER
+        if self.open_box:  # then all samples are active
+            self.active.write_back(self.beta, self.F)
+            if diverges(self.qp, self.beta, self.F, self.largest):
+                return Status.UNBOUNDED
+        return self.clock.over()
 
-    def _activate(self, samples: Vector) -> _Active:
-        """Make these the active samples, from the state of the whole."""
-        qp = self.qp
-        position = np.full(self.n, -1, np.intp)
-        position[samples] = np.arange(len(samples))
-        variables = np.flatnonzero(position[self.sample] >= 0)
-        null = len(variables) if qp.n_groups == 0 else -1
+    # ---- one round -------------------------------------------------------------------------------------------
 
-        def column(values: Vector, extra: float) -> Vector:
-            taken = values[variables]
-            return np.append(taken, extra) if null >= 0 else taken
+    def _round(self, look: Look, previous: Vector, tol: float) -> tuple[Vector, float]:
+        """Solve one working set; its members, and what the dual gained: inf if it has no bound."""
+        from mercer._numerics.smo import solve_block
+        from mercer._numerics.working_set import choose, gather_block
 
-        sample = position[self.sample[variables]]
-        self.active = _Active(
-            samples=samples,
-            variables=np.append(variables, -1) if null >= 0 else variables,
-            sample=np.append(sample, len(samples)) if null >= 0 else sample,
-            linear=column(qp.linear, 0.0),
-            l1=column(qp.l1, 0.0),
-            ridge=column(qp.ridge, 0.0),
-            lower=column(qp.lower, -np.inf),
-            upper=column(qp.upper, np.inf),
-            group=column(qp.group, 0).astype(np.int8),
-            beta=column(self.beta, 0.0),
-            F=np.append(self.F[samples], 0.0),
-            null=null,
+        active = self.active
+        n_new = self._n_new if len(previous) else min(self.size, 2 * self._n_new)
+        chosen = choose(
+            look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, self.size, active.null
         )
-        return self.active
+        # the members of the first group come first
+        members = chosen[np.argsort(active.group[chosen], kind="stable")]
+        positions = active.sample[members]
+        real = positions < len(active.samples)
+        slots = np.full(len(members), -1, np.intp)
+        slots[real] = self.store.ensure(positions[real])
+        block = self._block(len(members))
+        gather_block(self.store.values, slots, np.where(real, positions, -1), block)
+
+        before = active.beta[members]
+        beta = before.copy()
+        score_before = active.linear[members] - active.F[positions] - active.ridge[members] * beta
+        score = score_before.astype(self.score_dtype)
+        limit = STEPS_PER_MEMBER * len(members)
+        if self.options.max_iter >= 0:
+            limit = min(limit, self.options.max_iter - self.steps)
+        steps, _, unbounded = solve_block(
+            block, beta, score, active.lower[members], active.upper[members], active.l1[members],
+            active.ridge[members], int(np.count_nonzero(active.group[members] == 0)),
+            max(0.5 * tol, BLOCK_TOL * look.violation), limit,
+        )  # fmt: skip
+        self.steps += steps
+        if unbounded:
+            return chosen, np.inf
+        change = beta - before
+        active.beta[members] = beta
+        moved = (change != 0) & real
+        if moved.any():
+            self.store.add_product(slots[moved], change[moved], active.F)
+        self._adapt(chosen[~np.isin(chosen, previous)])
+        # exact along the path: the mean of the slopes at both ends times the change
+        gained = float(0.5 * (score_before + score) @ change)
+        gained -= float(active.l1[members] @ (np.abs(beta) - np.abs(before)))
+        self.dual += gained
+        return chosen, gained
+
+    def _block(self, size: int) -> Matrix:
+        """Memory for the matrix of a working set, the same for all rounds."""
+        if self._memory.dtype != self.score_dtype:
+            self._memory = np.empty(self.size**2, self.score_dtype)
+        return self._memory[: size * size].reshape(size, size)
+
+    def _adapt(self, fresh: Vector) -> None:
+        """Ask for fewer new members if few of the last ones were of use, for more if most were."""
+        if len(fresh) >= FEWEST_NEW // 2:
+            used = np.count_nonzero(self.active.beta[fresh]) / len(fresh)
+            if used < FEW_USED:
+                self._n_new = min(self._most_new, max(FEWEST_NEW, self._n_new // 2))
+            elif used > MOST_USED:
+                self._n_new = min(self._most_new, 2 * self._n_new)
+
+    # ---- parts of the samples --------------------------------------------------------------------------------
 
     def _start_small(self) -> None:
         """Begin with a random part of the samples: its optimum tells which of the others matter."""
-        size = max(FIRST_STAGE, self.n // 16)
+        size = max(FIRST_STAGE, self.n // FIRST_STAGE_SHARE)
         samples = np.sort(np.random.default_rng(0).permutation(self.n)[:size])
         inactive = np.setdiff1d(np.arange(self.n), samples, assume_unique=True)
-        self._epochs.append((inactive, np.zeros(self.n)))
-        self.stage_tol = 0.1
-        self.store.restrict(samples, self.gram.take(samples))
-        self._activate(samples)
+        self._left_out.append((inactive, np.zeros(self.n)))
+        self._stage_tol = FIRST_STAGE_TOL
+        self._rows.restrict(samples, self.gram.take(samples))
+        self.active = Active.of(self.qp, samples, self.beta, self.F)
 
-    def _write_back(self, active: _Active) -> None:
-        """Bring beta and F of the whole up to date at the active samples."""
-        real = active.variables >= 0
-        self.beta[active.variables[real]] = active.beta[real]
-        self.F[active.samples] = active.F[:-1]
+    @property
+    def _rows(self) -> RowStore:
+        """The store of a run that may leave samples out."""
+        assert isinstance(self.store, RowStore)
+        return self.store
 
-    def _shrink(
-        self, active: _Active, up: Vector, low: Vector, extremes: Vector, previous: Vector
-    ) -> tuple[_Active, Vector] | None:
-        """Leave out samples all of whose variables seem settled; None if too few are."""
+    def _shrink(self, look: Look, previous: Vector) -> Vector | None:
+        """Leave out samples all of whose variables seem settled; the working set in new numbers, None if too few are."""
         from mercer._numerics.working_set import removable
 
-        keep = np.empty(len(up), np.bool_)
-        count = removable(up, low, active.group, extremes, SHRINK_SLACK, keep)
-        if count < SHRINK_AT_LEAST * len(up):
+        active = self.active
+        keep = np.empty(len(look.up), np.bool_)
+        if removable(look.up, look.low, active.group, look.extremes, SHRINK_SLACK, keep) < SHRINK_AT_LEAST * len(keep):
             return None
-        real = active.variables >= 0
-        wanted = np.zeros(len(active.samples), np.bool_)
-        wanted[active.sample[real & keep]] = True
+        wanted = active.samples_of(keep)
         index = np.flatnonzero(wanted)
         if len(index) == 0 or len(index) > (1 - SHRINK_AT_LEAST) * len(active.samples):
             return None
-        self._write_back(active)
-        # F of those that go is exact for the present beta
-        self._epochs.append((active.samples[~wanted], self.qp.at_samples(self.beta, self.n).copy()))
-        gram = self.store.gram.take(index)
-        self.store.restrict(index, gram)
-        new = self._activate(active.samples[index])
-        return new, _renumber(active, new, previous)
+        active.write_back(self.beta, self.F)
+        # F of those that go is right for the present beta
+        self._left_out.append((active.samples[~wanted], self._beta_of_samples()))
+        self._rows.restrict(index, self._rows.gram.take(index))
+        self.active = Active.of(self.qp, active.samples[index], self.beta, self.F)
+        return active.renumber(previous, self.active)
 
-    def _update_inactive(self) -> None:
-        """Bring F of the samples left out up to date."""
-        features, gram = self.gram.features, self.gram
-        whole = self.qp.at_samples(self.beta, self.n)
-        for rows, beta_then in self._epochs:
-            change = whole - beta_then
-            # from the change since F was exact there, or anew if fewer samples carry weight
-            if np.count_nonzero(change) <= np.count_nonzero(whole):
-                weights, start = change, self.F[rows]
-            else:
-                weights, start = whole, np.zeros(len(rows))
-            columns = np.flatnonzero(weights)
-            self.F[rows] = start + product(
-                gram.kernel, features.take(rows), features.take(columns), weights[columns], gram.n_threads,
-                gram.evaluations,
-            )  # fmt: skip
-        self._epochs.clear()
-
-    def _unshrink(self, tol: float, previous: Vector) -> tuple[_Active, Vector]:
-        """Look at all samples again: the violators come back, with those near them."""
-        from mercer._numerics.working_set import group_extremes, removable, score_all
-
+    def _look_at_all(self, tol: float, level: Vector, previous: Vector) -> Vector:
+        """Look at all samples again: those that violate the level at which the active ones settled come in."""
         old = self.active
-        self._write_back(old)
-        self._update_inactive()
-        whole = self._activate(np.arange(self.n))
-        up, low = np.empty(len(whole.beta)), np.empty(len(whole.beta))
-        score_all(
-            whole.beta, whole.F, whole.sample, whole.linear, whole.l1, whole.ridge, whole.lower, whole.upper, up, low
-        )
-        extremes, keep = np.empty((2, 2)), np.empty(len(up), np.bool_)
-        group_extremes(up, low, whole.group, extremes)
-        n_groups = max(1, self.qp.n_groups)
-        self.violation = float((extremes[:n_groups, 0] - extremes[:n_groups, 1]).max())
-        self.stage_tol = 0.1 * self.violation
-        if self.violation <= tol:
-            self.store.extend(old.samples, self.gram, np.zeros(len(old.samples), np.bool_))
-            return whole, previous
-        removable(up, low, whole.group, extremes, 0.0, keep)
-        wanted = np.zeros(self.n, np.bool_)
+        self._update_left_out()
+        self.restart()
+        look = self.active.look()
+        if look.violation <= tol:
+            self._rows.extend(old.samples, self.gram, np.zeros(len(old.samples), np.bool_))
+            return NOBODY
+        threshold = level[self.active.group]
+        wanted = self.active.samples_of((look.up > threshold) | (look.low < threshold))
         wanted[old.samples] = True
-        real = whole.variables >= 0
-        wanted[whole.sample[real & keep]] = True
         samples = np.flatnonzero(wanted)
-        self._epochs.append((np.flatnonzero(~wanted), self.qp.at_samples(self.beta, self.n).copy()))
+        # once few come in the active set is right, and the next look may wait until it is solved
+        settled = len(samples) <= SETTLED * len(old.samples)
+        self._stage_tol = 0.0 if settled else STAGE_TOL * look.violation
+        if len(samples) < self.n:
+            self._left_out.append((np.flatnonzero(~wanted), self._beta_of_samples()))
         gram = self.gram if len(samples) == self.n else self.gram.take(samples)
         # rows of free variables will be asked for again
-        free = np.zeros(len(old.samples), np.bool_)
-        inside = (old.beta > old.lower) & (old.beta < old.upper) & (old.variables >= 0)
-        free[old.sample[inside & (old.beta != 0)]] = True
-        self.store.extend(np.searchsorted(samples, old.samples), gram, free)
-        new = self._activate(samples)
-        return new, _renumber(old, new, previous)
+        self._rows.extend(np.searchsorted(samples, old.samples), gram, old.free_samples())
+        self.active = Active.of(self.qp, samples, self.beta, self.F)
+        return old.renumber(previous, self.active)
 
-    def _finish(self, active: _Active, status: Status) -> Status:
+    def _beta_of_samples(self) -> Vector:
+        return self.qp.at_samples(self.beta, self.n).copy()
+
+    def _update_left_out(self) -> None:
+        """Bring beta of the whole up to date, and F of the samples left out."""
+        self.active.write_back(self.beta, self.F)
+        gram, now = self.gram, self._beta_of_samples()
+        for rows, then in self._left_out:
+            change = now - then
+            # from the change since F was right there, or anew if fewer samples carry weight
+            anew = np.count_nonzero(now) < np.count_nonzero(change)
+            weights = now if anew else change
+            columns = _noticeable(weights, NEGLECTED * self.options.tol / max(self.largest, 1e-300))
+            start = 0.0 if anew else self.F[rows]
+            self.F[rows] = start + product(
+                gram.kernel, gram.features.take(rows), gram.features.take(columns), weights[columns], gram.n_threads,
+                gram.evaluations,
+            )  # fmt: skip
+        self._left_out.clear()
+
+    def _finish(self, status: Status) -> Status:
         """Leave beta and F of the whole consistent."""
-        self._write_back(active)
-        if len(active.samples) < self.n:
-            self._update_inactive()
-            self._activate(np.arange(self.n))
-            self.store.extend(active.samples, self.gram, np.zeros(len(active.samples), np.bool_))
+        samples = self.active.samples
+        if len(samples) < self.n:
+            self._update_left_out()
+            self._rows.extend(samples, self.gram, np.zeros(len(samples), np.bool_))
+            self.restart()
+        else:
+            self.active.write_back(self.beta, self.F)
         return status
 
 
-def _renumber(old: _Active, new: _Active, members: Vector) -> Vector:
-    """The working set in the numbers of another active set, as far as it is in it."""
-    place = np.searchsorted(new.variables[: len(new.variables) - (new.null >= 0)], old.variables[members])
-    place = np.minimum(place, len(new.variables) - 1)
-    there = (new.variables[place] == old.variables[members]) & (old.variables[members] >= 0)
-    return place[there]
+def _noticeable(weights: Vector, total: float) -> Vector:
+    """Where weights are not zero, but for the smallest, which together are at most this total."""
+    columns = np.flatnonzero(weights)
+    size = np.abs(weights[columns])
+    order = np.argsort(size, kind="stable")
+    return np.sort(columns[order[np.cumsum(size[order]) > total]])

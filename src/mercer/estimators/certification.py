@@ -1,0 +1,441 @@
+"""Judge a fitted model, mercer's own or scikit-learn's, from its coefficients and the data alone.
+
+The primal is the value of the model as it is published: its own w and b, and for ν-SVC the margin 1 that LIBSVM
+divides by. The dual is the value at a feasible β next to the published coefficients. For every feasible β
+
+    dual(β) ≤ optimum ≤ primal(w, b)
+
+so the gap bounds how far the model is from the optimum, whatever solver made it and wherever it stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import compute_class_weight
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from mercer.estimators.base import EXAMINED
+from mercer.exceptions import InvalidInputError
+from mercer.gram.operator import product
+from mercer.kernels import Kernel, Linear, check_mercer
+from mercer.kernels.features import Matrix, Vector, count_samples
+from mercer.losses import (
+    BoxQP,
+    EpsilonInsensitive,
+    HardMargin,
+    Hinge,
+    Loss,
+    NuHinge,
+    NuInsensitive,
+    OneClass,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    tube,
+)
+from mercer.problems.certificate import FEASIBILITY, NOT_PSD, ROUNDING, Certificate, certificate, combine
+from mercer.problems.dual import DualProblem, dual_objective, thresholds, violation
+from mercer.solvers.base import Clock, Options
+from mercer.solvers.data import Data
+from mercer.solvers.exact import solve
+from mercer.validation import (
+    call_kernel,
+    real_targets,
+    resolve_kernel,
+    square_matrix,
+    thread_count,
+    validate_samples,
+    validate_weights,
+)
+
+LINEAR = ("LinearSVC", "LinearSVR")
+KINDS = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", *LINEAR)
+
+# a negative gap of this size, relative to primal and dual, is rounding
+NEGATIVE = 1e-9
+# the search for a good dual point of a linear model ends at this violation, or after so many seconds
+LINEAR_TOL = 1e-3
+LINEAR_SECONDS = 10.0
+
+
+def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
+    """How far a fitted estimator is from the optimum of its own problem on its training data.
+
+    Everything is recomputed in float64, on all rows, from the data and the coefficients. The infeasibility and, but for
+    linear models, the KKT violation are those of the published coefficients. Where these miss a bound or a sum, they
+    are moved to feasible ones for the dual value, so that the gap remains a bound.
+
+    ``LinearSVC`` and ``LinearSVR`` publish w, but no β. Theirs is looked for: what the residuals of the model imply is
+    improved by mercer's solver, for at most 10 seconds. Any β gives a bound, and a better one a sharper bound; on large
+    problems that are far from solved, part of the gap may be due to β. Their KKT violation is that of the model's
+    decision values with this β.
+
+    Parameters
+    ----------
+    estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC or LinearSVR
+        Of mercer or of scikit-learn. LinearSVC with ``penalty="l2"`` and ``multi_class="ovr"``.
+    X, y, sample_weight : the data that it was fitted to, in the same order.
+        Samples whose weight is not positive are left out, as in fit.
+
+    Returns
+    -------
+    certificate : Certificate
+        For several classes, of the sum of the pairwise (LinearSVC: one-vs-rest) problems.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from mercer import certify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> certify(SVC().fit(X, y), X, y).relative_gap < 1e-3
+    True
+    """
+    kind = _kind(estimator)
+    check_is_fitted(estimator)
+    if kind.name != "OneClassSVM":
+        if y is None:
+            raise InvalidInputError(
+                f"certify needs the targets of a {kind.name}, but y is None: pass the y that it was fitted to."
+            )
+        check_consistent_length(X, y)
+    return (_certify_linear if kind.name in LINEAR else _certify_kernel)(kind, estimator, X, y, sample_weight)
+
+
+class _Kind(NamedTuple):
+    """Which machine an estimator is, and which package made it: "mercer" or "sklearn"."""
+
+    name: str
+    package: str
+
+
+def _kind(estimator: Any) -> _Kind:
+    """The first base class that is known."""
+    for base in type(estimator).__mro__:
+        package = base.__module__.partition(".")[0]
+        if base.__name__ in KINDS and package in ("mercer", "sklearn"):
+            return _Kind(base.__name__, package)
+    raise InvalidInputError(
+        f"certify knows {', '.join(KINDS)}, of mercer or of scikit-learn, but was given {type(estimator).__name__}. "
+        "Pass the fitted machine itself, with the samples that it was fitted to."
+    )
+
+
+def _loss(kind: _Kind, estimator: Any) -> Loss:
+    if kind.name == "NuSVC":
+        return NuHinge(float(estimator.nu))
+    if kind.name == "NuSVR":
+        return NuInsensitive(float(estimator.nu))
+    if kind.name == "OneClassSVM":
+        return OneClass(float(estimator.nu))
+    squared = str(getattr(estimator, "loss", "")).startswith("squared")
+    if kind.name in ("SVR", "LinearSVR"):
+        return (SquaredEpsilonInsensitive if squared else EpsilonInsensitive)(float(estimator.epsilon))
+    if np.isinf(estimator.C):
+        return HardMargin()
+    return SquaredHinge() if squared else Hinge()
+
+
+def _codes(estimator: Any, y: Any) -> Vector:
+    """The number of each label in classes_."""
+    labels, classes = column_or_1d(y, warn=True), estimator.classes_
+    unknown = np.setdiff1d(labels, classes).tolist()
+    if unknown:
+        raise InvalidInputError(
+            f"y contains the label {unknown[0]!r}, but the estimator was fitted to the classes {classes.tolist()}: "
+            "pass the y that it was fitted to."
+        )
+    codes: Vector = np.searchsorted(classes, labels)
+    return codes
+
+
+def _other_classes(n_fitted: int, n_found: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"The estimator was fitted to {n_fitted} classes, but y and sample_weight leave {n_found}: pass those that it "
+        "was fitted to."
+    )
+
+
+# ---- kernel machines -------------------------------------------------------------------------------------------------
+
+
+class _Machine(NamedTuple):
+    """What all problems of one kernel machine share."""
+
+    kind: _Kind
+    estimator: Any
+    data: Data
+    n_threads: int
+
+    def problem(self, y: Vector, weight: Vector) -> DualProblem:
+        """The problem of some samples."""
+        loss = _loss(self.kind, self.estimator)
+        return DualProblem(None, loss, y, weight, bool(getattr(self.estimator, "fit_intercept", True)))
+
+    def product(self, rows: Vector, beta: Vector) -> Vector:
+        """K[rows, rows] @ beta in float64."""
+        carries = np.flatnonzero(beta)
+        a, b = self.data.exact(rows), self.data.exact(rows[carries])
+        return product(self.data.kernel, a, b, beta[carries], self.n_threads)
+
+
+def _certify_kernel(kind: _Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
+    data = _data(estimator, X)
+    machine = _Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
+    weight = validate_weights(sample_weight, data.n, X)
+    coef = _coefficients(machine, weight)
+    if kind.name in ("SVC", "NuSVC"):
+        return _pairs(machine, _codes(estimator, y), weight, coef)
+    rows = np.flatnonzero(weight > 0)
+    is_novelty = kind.name == "OneClassSVM"
+    target, C = (np.ones(data.n), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
+    problem = machine.problem(target[rows], C * weight[rows])
+    return _judge(machine, rows, problem, coef[0, rows], float(estimator._intercept_[0]))
+
+
+def _data(estimator: Any, X: Any) -> Data:
+    """The samples, with the kernel as it was bound to them in fit."""
+    X, _ = validate_samples(estimator, X, None, reset=False)
+    n, n_fitted = count_samples(X), estimator.shape_fit_[0]
+    if n != n_fitted:
+        raise InvalidInputError(
+            f"X has {n} samples, but the estimator was fitted to {n_fitted}: pass the training data, in the same order."
+        )
+    kernel = getattr(estimator, "_kernel", None)
+    if kernel is None:
+        kernel = resolve_kernel(estimator.kernel, estimator.degree, estimator._gamma, estimator.coef0)
+    if callable(estimator.kernel) and not isinstance(estimator.kernel, Kernel):
+        X = call_kernel(estimator.kernel, X, X)
+    if kernel.domain == "matrix":
+        square_matrix(X)
+    data = Data(kernel.bind(X), X, n)
+    data.features(np.float64)  # once, for all products
+    data.psd = data.psd and _seems_psd(data)
+    return data
+
+
+def _seems_psd(data: Data) -> bool:
+    """Where nobody vouches for the kernel: whether it is positive semidefinite on a part of the samples."""
+    if not data.kernel.psd_is_assumed:
+        return True
+    part = np.sort(np.random.default_rng(0).permutation(data.n)[:EXAMINED])
+    features = data.exact(part)
+    K = data.kernel.block(features, features)
+    try:
+        np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max() * np.eye(len(part)))
+    except np.linalg.LinAlgError:
+        return check_mercer(K).positive_semidefinite
+    return True
+
+
+def _coefficients(machine: _Machine, weight: Vector) -> Matrix:
+    """LIBSVM's coefficients, a column for each sample."""
+    support = np.asarray(machine.estimator.support_, dtype=np.intp)
+    if machine.kind.package == "sklearn":
+        # LIBSVM numbers the samples that are left when those without weight are gone
+        used = np.flatnonzero(weight > 0)
+        if support.max(initial=-1) >= len(used):
+            raise InvalidInputError(
+                f"sample_weight leaves {len(used)} samples, but the estimator was fitted to at least "
+                f"{support.max() + 1} with a positive weight: pass the weights that it was fitted with."
+            )
+        support = used[support]
+    coef = _dense(machine.estimator._dual_coef_)
+    full = np.zeros((len(coef), machine.data.n))
+    full[:, support] = coef
+    return full
+
+
+def _dense(coef: Any) -> Matrix:
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
+
+
+def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> Certificate:
+    """Class i against class j > i, i being positive: row j − 1 for the samples of i, row i for those of j."""
+    kind, estimator, used = machine.kind, machine.estimator, weight > 0
+    # scikit-learn does not pass class_weight on to LIBSVM's ν-SVC
+    factor = weight if kind == ("NuSVC", "sklearn") else weight * estimator.class_weight_[codes]
+    if kind.name == "SVC":
+        factor = np.where(used, np.inf, 0.0) if np.isinf(estimator.C) else estimator.C * factor
+    # LIBSVM forgets classes without weight, mercer keeps their place
+    present = np.unique(codes[used])
+    labels = present if kind.package == "sklearn" else np.arange(len(estimator.classes_))
+    if len(labels) != len(coef) + 1 or len(present) < 2:
+        raise _other_classes(len(coef) + 1, len(present))
+    pairs = [(i, j) for i in range(len(labels)) for j in range(i + 1, len(labels))]
+    certificates = []
+    for (i, j), b in zip(pairs, estimator._intercept_, strict=True):
+        rows = np.flatnonzero(used & ((codes == labels[i]) | (codes == labels[j])))
+        target = np.where(codes[rows] == labels[i], 1.0, -1.0)
+        if abs(target.sum()) < len(rows):
+            beta = np.where(target > 0, coef[j - 1, rows], coef[i, rows])
+            certificates.append(_judge(machine, rows, machine.problem(target, factor[rows]), beta, float(b)))
+    return combine(certificates)
+
+
+def _judge(machine: _Machine, rows: Vector, problem: DualProblem, beta: Vector, b: float) -> Certificate:
+    """The primal of the published model, the dual of the feasible β next to it."""
+    qp = problem.qp
+    beta, F, b_groups = _in_the_program(problem, beta, machine.product(rows, beta), b)
+    known = (qp, problem.loss, problem.y, problem.weight)
+    of, psd = machine.kind.name, machine.data.psd
+    shown = certificate(*known, beta, F, b_groups, psd, of=of)
+    size = max(np.abs(beta).max(initial=0.0), np.abs(qp.sums).max(initial=0.0))
+    if shown.infeasibility <= ROUNDING * size:
+        return shown
+    feasible = _feasible(qp, beta)
+    F = F + machine.product(rows, qp.at_samples(feasible - beta, len(rows)))
+    bound = certificate(*known, feasible, F, b_groups, psd, of=of)
+    if shown.infeasibility > FEASIBILITY * size:
+        # beyond its bounds a variable shows no violation
+        shown = replace(shown, kkt_violation=max(shown.kkt_violation, bound.kkt_violation))
+    return _between(shown, bound.dual, bound.reason)
+
+
+def _between(shown: Certificate, dual: float, reason: str) -> Certificate:
+    """What is shown, with the dual value of another β, which is a bound unless there is a reason against it."""
+    gap = shown.primal - dual
+    if not np.isfinite(gap):
+        gap = np.inf
+    elif gap < 0 and not reason:
+        # values on the wrong sides of the optimum: rounding, or no kernel
+        reason = "" if gap >= -NEGATIVE * max(abs(shown.primal), abs(dual)) else NOT_PSD
+        gap = gap if reason else 0.0
+    return combine([replace(shown, dual=dual, gap=gap, valid=not reason, reason=reason)], of=shown.of)
+
+
+def _in_the_program(problem: DualProblem, beta: Vector, F: Vector, b: float) -> tuple[Vector, Vector, Vector]:
+    """What `Loss.publish` was given: β over variables, F = Kβ, and the threshold of each group."""
+    qp, loss, b_groups = problem.qp, problem.loss, np.array([b])
+    if isinstance(loss, NuHinge):
+        # both were divided by the margin: before that, Σα of a class was νW/2
+        total = abs(float(beta[problem.y > 0].sum()))
+        margin = float(qp.sums[0]) / total if total > 0 else 1.0
+        beta, F, b = margin * beta, margin * F, margin * b
+        # where nothing was divided, the margin may also have been 0: the better one of the two
+        margins = [margin, 0.0] if abs(margin - 1.0) <= ROUNDING else [margin]
+        norm, data = float(beta @ F), (problem.y, F, problem.weight)
+        b_groups = min((np.array([b - m, b + m]) for m in margins), key=lambda c: loss.primal(norm, *data, c, qp.sums))
+    if not isinstance(loss, NuInsensitive):
+        return _at_bounds(qp, beta), F, b_groups
+    beta = _at_bounds(qp, _doubled(problem, beta, F, b))
+    # the tube's width is not published: that of the free variables, as in LIBSVM
+    width, _ = tube(thresholds(qp, beta, F))
+    return beta, F, np.array([b + width, b - width])
+
+
+def _doubled(problem: DualProblem, net: Vector, F: Vector, b: float) -> Vector:
+    """ν-SVR's variables a ≥ 0 and c ≤ 0 with a + c = net and, if possible, the sums that ν fixes.
+
+    What a sample has on both sides is lost in the net coefficients, and the dual value does not depend on it. It is
+    given back to the samples nearest to the middle of the tube: there the larger of the two violations is smallest.
+    """
+    a, c = np.maximum(net, 0.0), np.minimum(net, 0.0)
+    total = float(problem.qp.sums[0])
+    missing = total - max(a.sum(), -c.sum())
+    if missing > FEASIBILITY * total:
+        order = np.argsort(np.abs(problem.y - F - b), kind="stable")
+        room = np.maximum(problem.weight - np.abs(net), 0.0)[order]
+        extra = np.clip(missing - np.append(0.0, np.cumsum(room)[:-1]), 0.0, room)
+        a[order] += extra
+        c[order] -= extra
+    return np.concatenate([a, c])
+
+
+def _at_bounds(qp: BoxQP, beta: Vector) -> Vector:
+    """β, exactly at a bound where another order of the same factors has only rounded it."""
+    for bound in (qp.lower, qp.upper):
+        beta = np.where(np.abs(beta - bound) <= ROUNDING * np.abs(beta), bound, beta)
+    return beta
+
+
+def _feasible(qp: BoxQP, beta: Vector) -> Vector:
+    """β in its box, then moved to the sums: its free variables first, all of them where that is not enough.
+
+    Those with room for it share what is missing equally: the nearest point on their face of the box.
+    """
+    beta = np.clip(beta, qp.lower, qp.upper)
+    free = (beta > qp.lower) & (beta < qp.upper)
+    for g, total in enumerate(qp.sums):
+        member = qp.group == g
+        for moving in (member & free, member):
+            missing = total - beta[member].sum()
+            end = (qp.upper if missing > 0 else qp.lower)[moving]
+            step = np.clip(end - beta[moving], -abs(missing), abs(missing))
+            # what rounding leaves is not worth a new support vector
+            if abs(missing) > ROUNDING * np.abs(beta).max() and step.any():
+                beta[moving] += step * min(1.0, missing / step.sum())
+    return np.clip(beta, qp.lower, qp.upper)
+
+
+# ---- linear models ---------------------------------------------------------------------------------------------------
+
+
+def _certify_linear(kind: _Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
+    """The intercept is the weight of one more feature, intercept_scaling, and is penalised like the others."""
+    penalty, scheme = getattr(estimator, "penalty", "l2"), getattr(estimator, "multi_class", "ovr")
+    if (penalty, scheme) != ("l2", "ovr"):
+        raise InvalidInputError(
+            f"certify judges a LinearSVC with penalty='l2' and multi_class='ovr', but this one has penalty={penalty!r} "
+            f"and multi_class={scheme!r}: their duals are not available."
+        )
+    X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C")
+    weight = estimator.C * validate_weights(sample_weight, X.shape[0], X)
+    coef = np.atleast_2d(_dense(estimator.coef_))
+    if estimator.fit_intercept:
+        column = np.full((X.shape[0], 1), float(estimator.intercept_scaling))
+        X = sp.hstack([X, sp.csr_array(column)], format="csr") if sp.issparse(X) else np.hstack([X, column])
+        coef = np.column_stack([coef, np.ravel(estimator.intercept_) / estimator.intercept_scaling])
+    loss = _loss(kind, estimator)
+    if kind.name == "LinearSVR":
+        return _judge_linear(X, DualProblem(None, loss, real_targets(y), weight, False), coef[0], LINEAR_SECONDS)
+    codes, classes = _codes(estimator, y), estimator.classes_
+    of_class = compute_class_weight(
+        estimator.class_weight, classes=classes, y=column_or_1d(y), sample_weight=sample_weight
+    )
+    # LIBLINEAR forgets classes without weight
+    present = np.unique(codes[weight > 0])
+    several = len(present) > 2
+    positives = present if several else present[1:]
+    if len(positives) != len(coef):
+        raise _other_classes(len(coef) if len(coef) > 1 else 2, len(present))
+    certificates = []
+    for k, w in zip(positives, coef, strict=True):
+        is_positive = codes == k
+        # of several classes LIBLINEAR weights the one, not the rest
+        C = weight * (np.where(is_positive, of_class[k], 1.0) if several else of_class[codes])
+        problem = DualProblem(None, loss, np.where(is_positive, 1.0, -1.0), C, False)
+        certificates.append(_judge_linear(X, problem, w, LINEAR_SECONDS / len(coef)))
+    return combine(certificates, of=f"{len(coef)} one-vs-rest problems" if several else None)
+
+
+def _judge_linear(X: Any, problem: DualProblem, w: Vector, seconds: float) -> Certificate:
+    """The primal of w, the dual of a β that is looked for."""
+    qp, loss, f = problem.qp, problem.loss, X @ w
+    primal = loss.primal(float(w @ w), problem.y, f, problem.weight, np.empty(0), np.empty(0))
+    beta = _good_dual(X, problem, f, seconds)
+    dual = dual_objective(qp, beta, X @ (X.T @ beta))
+    shown = Certificate(primal, dual, np.inf, np.inf, violation(qp, beta, f), 0.0, True, loss.name)
+    return _between(shown, dual, "")
+
+
+def _good_dual(X: Any, problem: DualProblem, f: Vector, seconds: float) -> Vector:
+    """A feasible β with a large dual value.
+
+    The residuals t = linear − f imply the maximiser over the box of  tβ − l1|β| − ½ridge β²,  which is optimal if w is.
+    If w is not, β may be far too large: any part of it is feasible, and the best part is where the solver begins.
+    """
+    qp = problem.qp
+    t = qp.linear - f
+    beyond = np.sign(t) * np.maximum(np.abs(t) - qp.l1, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beta = np.where(beyond == 0, 0.0, np.clip(beyond / qp.ridge, qp.lower, qp.upper))
+    slope = float(qp.linear @ beta - qp.l1 @ np.abs(beta))
+    curvature = float(np.sum((X.T @ beta) ** 2) + qp.ridge @ beta**2)
+    beta *= np.clip(slope / curvature, 0.0, 1.0) if curvature > 0 else 0.0
+    options = Options(tol=LINEAR_TOL, n_threads=thread_count(None))
+    solution = solve(Data(Linear(), X, problem.n), problem, options, Clock(seconds), beta)
+    return np.clip(solution.beta, qp.lower, qp.upper)

@@ -1,0 +1,117 @@
+"""The part of a program that a run is working on: contiguous copies of its columns, and looks at its scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer.kernels.features import Vector
+from mercer.losses.base import BoxQP
+
+
+class Look(NamedTuple):
+    """The scores of all active variables (see smo): who gains by growing, who by shrinking."""
+
+    up: Vector
+    low: Vector
+    extremes: Vector  # (largest up, smallest low) of each group
+    violation: float
+
+    @property
+    def level(self) -> Vector:
+        """The threshold of each group: halfway between its extremes, 0 where one is infinite."""
+        middle = self.extremes.mean(axis=1)
+        return np.where(np.isfinite(middle), middle, 0.0)
+
+
+@dataclass
+class Active:
+    """The program restricted to active samples.
+
+    Where nothing fixes a sum, a null sample comes last: a free variable with a zero row in K, which takes up any sum.
+    """
+
+    samples: Vector  # active samples
+    variables: Vector  # their variables in the whole program, -1 for the null variable
+    sample: Vector  # position of each variable's sample in ``samples``
+    linear: Vector
+    l1: Vector
+    ridge: Vector
+    lower: Vector
+    upper: Vector
+    group: Vector
+    n_groups: int
+    beta: Vector
+    F: Vector  # of the active samples, and a zero for the null sample
+    null: int  # its variable, or -1
+
+    @classmethod
+    def of(cls, qp: BoxQP, samples: Vector, beta: Vector, F: Vector) -> Active:
+        """These samples of a program, in the state (beta, F) of the whole."""
+        position = np.full(len(F), -1, np.intp)
+        position[samples] = np.arange(len(samples))
+        at = position if qp.sample is None else position[qp.sample]
+        variables = np.flatnonzero(at >= 0)
+        has_null = qp.n_groups == 0
+
+        def column(values: Vector, extra: float) -> Vector:
+            taken = values[variables]
+            return np.append(taken, extra) if has_null else taken
+
+        return cls(
+            samples=samples,
+            variables=np.append(variables, -1) if has_null else variables,
+            sample=column(at, len(samples)).astype(np.intp, copy=False),
+            linear=column(qp.linear, 0.0),
+            l1=column(qp.l1, 0.0),
+            ridge=column(qp.ridge, 0.0),
+            lower=column(qp.lower, -np.inf),
+            upper=column(qp.upper, np.inf),
+            group=column(qp.group, 0).astype(np.int8, copy=False),
+            n_groups=max(1, qp.n_groups),
+            beta=column(beta, 0.0),
+            F=np.append(F[samples], 0.0),
+            null=len(variables) if has_null else -1,
+        )
+
+    @property
+    def real(self) -> Vector:
+        """Which variables belong to samples."""
+        return self.variables >= 0
+
+    def look(self) -> Look:
+        """The scores as they are now."""
+        from mercer._numerics.working_set import group_extremes, score_all
+
+        up, low = np.empty(len(self.beta)), np.empty(len(self.beta))
+        score_all(self.beta, self.F, self.sample, self.linear, self.l1, self.ridge, self.lower, self.upper, up, low)
+        extremes = np.empty((2, 2))
+        group_extremes(up, low, self.group, extremes)
+        extremes = extremes[: self.n_groups]
+        return Look(up, low, extremes, float((extremes[:, 0] - extremes[:, 1]).max()))
+
+    def samples_of(self, chosen: Vector) -> Vector:
+        """Which active samples have a variable among those chosen (a mask)."""
+        wanted = np.zeros(len(self.samples), np.bool_)
+        wanted[self.sample[self.real & chosen]] = True
+        return wanted
+
+    def free_samples(self) -> Vector:
+        """Which active samples have a variable strictly inside its box and not at zero."""
+        return self.samples_of((self.beta > self.lower) & (self.beta < self.upper) & (self.beta != 0))
+
+    def write_back(self, beta: Vector, F: Vector) -> None:
+        """Bring beta and F of the whole up to date at the active samples. Edits both."""
+        real = self.real
+        beta[self.variables[real]] = self.beta[real]
+        F[self.samples] = self.F[:-1]
+
+    def renumber(self, members: Vector, other: Active) -> Vector:
+        """Variables of this part in the numbers of another, as far as they are in it."""
+        known = other.variables[: len(other.variables) - (other.null >= 0)]
+        wanted = self.variables[members]
+        wanted = wanted[wanted >= 0]
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return place[known[place] == wanted]

@@ -1,0 +1,109 @@
+"""Samples and the kernel that compares them, as the solvers see them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer._numerics.pool import run_tasks
+from mercer.gram.operator import Evaluations, GramOperator
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, Matrix, Vector, take_samples
+
+
+class Data:
+    """Samples and their kernel, prepared in each precision at most once.
+
+    ``psd`` says whether the kernel's dual bounds anything. A part shares the samples of the whole.
+    """
+
+    def __init__(self, kernel: Kernel, samples: Any, n: int, psd: bool = True) -> None:
+        self.kernel = kernel
+        self.samples = samples
+        self.n = n
+        self.psd = psd and kernel.positive_semidefinite
+        self.evaluations = Evaluations()
+        self._index: Vector | None = None
+        self._features: dict[np.dtype[Any], Features] = {}
+        self._matrix: Callable[[], Matrix] | None = None
+
+    def features(self, dtype: Any) -> Features:
+        """All samples, prepared for values of this dtype."""
+        dtype = np.dtype(dtype)
+        if dtype not in self._features:
+            samples = self.samples if self._index is None else take_samples(self.samples, self._index)
+            self._features[dtype] = self.kernel.prepare(samples, dtype)
+        return self._features[dtype]
+
+    def exact(self, index: Vector) -> Features:
+        """Some samples in float64, without a float64 copy of all."""
+        double = self._features.get(np.dtype(np.float64))
+        if double is None and self.kernel.domain == "matrix":
+            double = self.features(np.float64)
+        if double is not None:
+            return double.take(index)
+        index = index if self._index is None else self._index[index]
+        return self.kernel.prepare(take_samples(self.samples, index), np.float64)
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether the float32 Gram matrix comes from parts that exist already."""
+        return self._matrix is not None
+
+    def matrix(self, dtype: Any, n_threads: int) -> Matrix:
+        """The whole Gram matrix."""
+        if self._matrix is not None and np.dtype(dtype) == np.float32:
+            return self._matrix()
+        return GramOperator(self.kernel, self.features(dtype), n_threads, self.evaluations).dense()
+
+    def take(self, index: Vector, matrix: Callable[[], Matrix] | None = None) -> Data:
+        """A part of the samples, with what is prepared of them; ``matrix`` gives its float32 Gram matrix."""
+        part = Data(self.kernel, self.samples, len(index), self.psd)
+        part.evaluations = self.evaluations
+        part._index = index if self._index is None else self._index[index]
+        part._matrix = matrix
+        if self.kernel.domain == "matrix":
+            self.features(np.float64)
+        if matrix is None:
+            part._features = {dtype: features.take(index) for dtype, features in self._features.items()}
+        return part
+
+
+class ClassBlocks:
+    """float32 Gram matrices of pairs of classes: what a class has with itself is computed once for all its pairs.
+
+    Of n samples in k classes n^2/k values are kept. Values between two classes belong to one pair alone.
+    """
+
+    def __init__(self, data: Data, members: Sequence[Vector], n_threads: int) -> None:
+        self.kernel = data.kernel
+        self.evaluations = data.evaluations
+        whole = data.features(np.float32)
+        self.features = [whole.take(index) for index in members]
+        self.own: list[Matrix] = [np.empty((0, 0))] * len(members)
+        self._scratch = threading.local()
+
+        def one(c: int) -> None:
+            self.own[c] = GramOperator(self.kernel, self.features[c], 1, self.evaluations).dense()
+
+        run_tasks(one, len(members), n_threads)
+
+    def pair(self, i: int, j: int) -> Matrix:
+        """The matrix of the samples of class i followed by those of class j.
+
+        Each thread has one piece of memory for it, which its next pair overwrites: touching new memory takes longer
+        than the arithmetic.
+        """
+        from mercer._numerics.storage import join
+
+        n = len(self.own[i]) + len(self.own[j])
+        if not hasattr(self._scratch, "memory"):
+            two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])
+            self._scratch.memory = np.empty(two_largest**2, np.float32)
+        K = self._scratch.memory[: n * n].reshape(n, n)
+        gram = GramOperator(self.kernel, self.features[j], 1, self.evaluations)
+        join(self.own[i], self.own[j], gram.rows(self.features[i]), K)
+        return K

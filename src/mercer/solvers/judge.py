@@ -1,0 +1,96 @@
+"""F = K b recomputed in float64 where it matters: what a certificate is made of.
+
+The loss of a sample without weight that is far from every kink of the loss is zero, and so is its violation: a
+float32 value of its F, with the error seen at thousands of other samples, is enough to know that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.gram.operator import product, symmetric_product
+from mercer.kernels.features import Vector
+from mercer.losses.base import BoxQP
+from mercer.problems.dual import slopes, thresholds, violation
+from mercer.solvers.base import Options
+from mercer.solvers.data import Data
+
+# F tracked in float32 is trusted this many times the largest error seen
+SAFETY = 4.0
+
+
+def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options) -> tuple[Vector, Vector]:
+    """The samples whose loss or violation may not be zero, and F there in float64.
+
+    Samples with weight, and those within a margin of a kink of the loss: at least SAFETY times the largest error of
+    the given F.
+    """
+    weights = qp.at_samples(beta, data.n)
+    columns = np.flatnonzero(weights)
+    b_columns = data.exact(columns)
+    margin = max(10 * options.tol, 1e-4)
+    gap = _slack(qp, beta, F)
+    exact = np.zeros(data.n)
+    exact[columns] = symmetric_product(data.kernel, b_columns, weights[columns], options.n_threads, data.evaluations)
+    done = np.zeros(data.n, np.bool_)
+    done[columns] = True
+    for _ in range(3):
+        error = float(np.abs(exact[done] - F[done]).max(initial=0.0))
+        margin = max(margin, SAFETY * error) if np.isfinite(error) else np.inf
+        todo = np.flatnonzero(~done & (gap < margin))
+        if len(todo) == 0:
+            break
+        exact[todo] = product(
+            data.kernel, data.exact(todo), b_columns, weights[columns], options.n_threads, data.evaluations
+        )
+        done[todo] = True
+    rows = np.flatnonzero(done)
+    return rows, exact[rows]
+
+
+def _slack(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
+    """For each sample without weight, how far its score is from making it move; -inf for samples with weight."""
+    b = thresholds(qp, beta, F)
+    level = b[qp.group] if len(b) else np.zeros(qp.n_vars)
+    s = slopes(qp, beta, F)
+    slack = np.minimum(
+        np.where(beta < qp.upper, level - (s - qp.l1), np.inf), np.where(beta > qp.lower, s + qp.l1 - level, np.inf)
+    )
+    slack[beta != 0] = -np.inf
+    if qp.sample is None:
+        return slack
+    out = np.full(len(F), np.inf)
+    np.minimum.at(out, qp.sample, slack)
+    return out
+
+
+def at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[BoxQP, Vector, Vector]:
+    """The program at some samples."""
+    if rows is None:
+        return qp, beta, F
+    if qp.sample is None:
+        return qp.take(rows, None), beta[rows], F[rows]
+    position = np.full(len(F), -1, np.intp)
+    position[rows] = np.arange(len(rows))
+    variables = np.flatnonzero(position[qp.sample] >= 0)
+    return qp.take(variables, position[qp.sample[variables]]), beta[variables], F[rows]
+
+
+def violation_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> float:
+    """The largest violation among some samples."""
+    return violation(*at_rows(qp, beta, F, rows))
+
+
+def thresholds_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> Vector:
+    """The thresholds from some samples."""
+    return thresholds(*at_rows(qp, beta, F, rows))
+
+
+def check_finite(values: Vector | float) -> None:
+    """scikit-learn's words for kernel values that are not numbers."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite. The input data may contain large values and need to "
+            "be preprocessed: the kernel gives values that are not finite numbers. Scale the features, for example "
+            "with StandardScaler."
+        )

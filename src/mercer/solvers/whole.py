@@ -1,0 +1,151 @@
+"""SMO on the whole matrix, for problems that are small enough to have one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses.base import BoxQP
+from mercer.problems.dual import diverges, dual_objective, violation
+from mercer.solvers.base import Clock, Options, Status, TracePoint
+
+# pair steps between two looks at the clock; Newton's step helps where so many were not enough
+STEPS_PER_VARIABLE = 100
+# looks without an improvement of the violation
+PATIENCE = 3
+
+
+class WholeMatrix:
+    """One run on a Gram matrix K of any precision, which can be continued: ``beta`` and ``F`` are its state."""
+
+    def __init__(self, K: Matrix, qp: BoxQP, beta: Vector, options: Options, clock: Clock) -> None:
+        self.K = K
+        self.qp = qp
+        self.beta = beta
+        self.options = options
+        self.clock = clock
+        self.steps = 0
+        self.trace: list[TracePoint] = []
+        n = qp.n_vars
+        self._null = qp.n_groups == 0
+        self._order = np.arange(n)
+        self._block = K
+        if self._null or qp.n_groups == 2 or qp.sample is not None:
+            # the members of the first group first; a null sample where no sum is fixed
+            self._order = np.argsort(qp.group, kind="stable")
+            sample = self._order if qp.sample is None else qp.sample[self._order]
+            self._block = np.zeros((n + self._null, n + self._null), K.dtype)
+            self._block[:n, :n] = K[np.ix_(sample, sample)]
+        self._lower, self._upper = self._column(qp.lower, -np.inf), self._column(qp.upper, np.inf)
+        self._l1, self._ridge = self._column(qp.l1, 0.0), self._column(qp.ridge, 0.0)
+        self._linear = self._column(qp.linear, 0.0)
+        self._first_group = n + self._null if qp.n_groups < 2 else int(np.count_nonzero(qp.group == 0))
+        self.F = self.product()
+
+    def _column(self, values: Vector, extra: float) -> Vector:
+        return np.append(values[self._order], extra) if self._null else values[self._order]
+
+    def product(self) -> Vector:
+        """F = K beta over samples, in float64."""
+        from mercer._numerics.tiles import add_rows_product
+
+        n = len(self.K)
+        weights = self.qp.at_samples(self.beta, n)
+        support = np.flatnonzero(weights)
+        F = np.zeros(n)
+        add_rows_product(self.K, support, weights[support], 0, n, F)
+        return F
+
+    def restart(self) -> None:
+        """Take up F after it was corrected from outside: nothing else depends on it."""
+
+    def run(self, tol: float) -> Status:
+        """Descend until the violation is at most tol, as far as F tells."""
+        from mercer._numerics.smo import solve_block
+
+        qp, options = self.qp, self.options
+        n = qp.n_vars
+        # scores of a float32 matrix need no more digits unless many are asked for
+        kind = np.float32 if self.K.dtype == np.float32 and tol > 1e-4 else np.float64
+        largest = float(np.abs(np.diagonal(self.K)).max(initial=0.0))
+        best, idle = np.inf, 0
+        b = self._column(self.beta, 0.0)
+        while True:
+            F = qp.at_variables(self.F)
+            score = self._linear - self._column(F, 0.0) - self._ridge * b
+            limit = STEPS_PER_VARIABLE * n + 1000
+            if options.max_iter >= 0:
+                limit = max(0, min(limit, options.max_iter - self.steps))
+            taken, _, unbounded = solve_block(
+                self._block, b, score.astype(kind), self._lower, self._upper, self._l1, self._ridge,
+                self._first_group, 0.9 * tol if kind == np.float32 else tol, limit,
+            )  # fmt: skip
+            self.steps += taken
+            self.beta[self._order] = b[:n]
+            self.F = self.product()
+            found = violation(qp, self.beta, self.F)
+            point = TracePoint(
+                self.clock.seconds, self.steps, found, dual_objective(qp, self.beta, self.F), len(self.F)
+            )
+            self.trace.append(point)
+            self.clock.report(point)
+            idle = 0 if found < 0.99 * best else idle + 1
+            best = min(best, found)
+            if found <= tol:
+                return Status.CONVERGED
+            if unbounded or diverges(qp, self.beta, self.F, largest):
+                return Status.UNBOUNDED
+            if 0 <= options.max_iter <= self.steps:
+                return Status.MAX_ITER
+            over = self.clock.over()
+            if over is not None:
+                return over
+            if kind == np.float32:
+                kind = np.float64
+            elif not np.isfinite(found) or idle > PATIENCE or taken == 0:
+                return Status.STALLED
+            if taken >= limit:
+                self._newton(b)
+                self.beta[self._order] = b[:n]
+                self.F = self.product()
+
+    def _newton(self, b: Vector) -> None:
+        """One step to the optimum of the free variables, as far as their bounds allow. Edits b in place.
+
+        SMO needs many steps where the matrix of the free variables is ill-conditioned; solving their equations
+
+            K_FF d + sum constraints = score_F,     d summing to zero in each group
+
+        takes one. A step that does not raise the objective is not taken.
+        """
+        K, lower, upper, l1, ridge = self._block, self._lower, self._upper, self._l1, self._ridge
+        free = np.flatnonzero((b > lower) & (b < upper) & ((b != 0) | (l1 == 0)))
+        if len(free) < 2:
+            return
+        groups = [members for members in (free < self._first_group, free >= self._first_group) if members.any()]
+        m = len(free)
+        score = (self._linear - K @ b - ridge * b - l1 * np.sign(b))[free]
+        K_free = K[np.ix_(free, free)].astype(np.float64)
+        M = np.zeros((m + len(groups), m + len(groups)))
+        M[:m, :m] = K_free
+        # as much as rounding has already added
+        M[np.arange(m), np.arange(m)] += ridge[free] + 1e-14 * np.trace(K_free) / m
+        for g, member in enumerate(groups):
+            M[:m, m + g] = M[m + g, :m] = member
+        try:
+            step = np.linalg.solve(M, np.append(score, np.zeros(len(groups))))[:m]
+        except np.linalg.LinAlgError:
+            return
+        slope = float(step @ score)
+        if not np.all(np.isfinite(step)) or not slope > 0:
+            return
+        # a kink at zero is a bound of the piece on which the objective is quadratic
+        kinked = l1[free] > 0
+        low = np.where(kinked & (b[free] > 0), 0.0, lower[free])
+        high = np.where(kinked & (b[free] < 0), 0.0, upper[free])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(step > 0, (high - b[free]) / step, np.where(step < 0, (low - b[free]) / step, np.inf))
+        length = min(1.0, float(room.min()))
+        curvature = float(step @ (K_free @ step) + ridge[free] @ step**2)
+        if length * slope - 0.5 * length**2 * curvature > 0:
+            b[free] = np.clip(b[free] + length * step, low, high)
