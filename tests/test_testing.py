@@ -1,15 +1,19 @@
-"""The conformance check of kernels finds what is wrong, and says it in a sentence."""
+"""The conformance checks find what is wrong, and say it in a sentence."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from mercer.kernels import CallableKernel, Linear
+from mercer.gram.operator import GramOperator
+from mercer.kernels import CallableKernel, Gaussian, Linear
 from mercer.kernels.features import VectorFeatures
-from mercer.testing import check_kernel
+from mercer.losses import EpsilonInsensitive, Hinge, NuInsensitive, SquaredEpsilonInsensitive
+from mercer.solvers import exact
+from mercer.testing import check_gram, check_kernel, check_loss, check_solver
+from mercer.testing.solvers import LOSSES
 
 X = np.random.default_rng(0).normal(size=(15, 3))
 
@@ -121,3 +125,141 @@ def test_one_sample_is_too_few():
     with pytest.raises(AssertionError) as error:
         check_kernel(Linear(), X[:1])
     assert str(error.value) == "check_kernel needs at least two samples, but was given 1."
+
+
+class TestGram:
+    @staticmethod
+    def operator(cls=GramOperator, n=50):
+        kernel = Gaussian(0.3)
+        return cls(kernel, kernel.prepare(np.random.default_rng(1).normal(size=(n, 3))))
+
+    def test_operators_pass(self):
+        """Of one sample and of several blocks."""
+        for n in (1, 2, 50, 300):
+            check_gram(self.operator(n=n))
+
+    def test_what_is_wrong_is_found(self):
+        """One sentence that names the kernel, what was asked for and where it differs."""
+
+        class Shifted(GramOperator):
+            def diagonal(self):
+                return super().diagonal() + 1e-3
+
+        class HalfMirrored(GramOperator):
+            def dense(self):
+                return np.triu(super().dense())
+
+        class Repeats(GramOperator):
+            def take(self, index):
+                return super().take(np.sort(index))
+
+        class DependsOnThreads(GramOperator):
+            def dense(self):
+                return super().dense() * (1 + 1e-15 * self.n_threads)
+
+        class DoesNotCount(GramOperator):
+            def block(self, rows, columns):
+                return self.kernel.block(self.features.take(rows), self.features.take(columns))
+
+        start = "The operator of Gaussian(gamma=0.3): "
+        for cls, message in (
+            (Shifted, start + "diagonal differs from k(x, x): 1.001 instead of 1 at [0]."),
+            (HalfMirrored, start + "dense differs from rows: 0 instead of "),
+            (Repeats, start + "take gives other samples: "),
+            (DependsOnThreads, start + "dense has other bits with 3 threads than with one."),
+            (DoesNotCount, "0 evaluations were counted for a block of 40 values."),
+        ):
+            with pytest.raises(AssertionError) as error:
+                check_gram(self.operator(cls))
+            assert str(error.value).startswith(message)
+
+
+class TestLoss:
+    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    def test_losses_pass(self, loss):
+        """On labels, and on numbers where those are meant."""
+        check_loss(loss)
+        if isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, NuInsensitive)):
+            check_loss(loss, np.random.default_rng(0).normal(size=30))
+
+    def test_what_is_wrong_is_found(self):
+        """A sign, a box, a shape, a threshold: one sentence each."""
+
+        class Negative(Hinge):
+            def value(self, y, f):
+                return 1.0 - y * f
+
+        class TwiceTheBox(Hinge):
+            def box_qp(self, y, weight, intercept):
+                return super().box_qp(y, 2 * weight, intercept)
+
+        class Generous(Hinge):
+            def box_qp(self, y, weight, intercept):
+                qp = super().box_qp(y, weight, intercept)
+                return replace(qp, linear=20 * qp.linear)
+
+        class WrongLinear(Hinge):
+            def box_qp(self, y, weight, intercept):
+                qp = super().box_qp(y, weight, intercept)
+                return replace(qp, linear=0.5 * qp.linear)
+
+        class Short(Hinge):
+            def box_qp(self, y, weight, intercept):
+                qp = super().box_qp(y, weight, intercept)
+                return replace(qp, l1=qp.l1[1:])
+
+        class NoThreshold(Hinge):
+            def best_thresholds(self, y, f, weight):
+                return np.zeros(1)
+
+        for cls, message in (
+            (Negative, ".value is "),
+            (TwiceTheBox, ": at the program's optimum primal "),
+            (Generous, ": a feasible beta has the dual value "),
+            (WrongLinear, ": at the program's optimum primal "),
+            (Short, ".box_qp: l1 has the shape (23,), but there are 24 variables."),
+            (NoThreshold, ".best_thresholds are not the best: [0.] give "),
+        ):
+            with pytest.raises(AssertionError) as error:
+                check_loss(cls())
+            assert message in str(error.value)
+        with pytest.raises(AssertionError) as error:
+            check_loss("hinge")
+        assert str(error.value) == "'hinge' is not a mercer.losses.Loss: derive its class from Loss."
+
+
+class TestSolver:
+    def test_what_is_wrong_is_found(self):
+        """A loose tol, an infeasible beta, a certificate of another beta, an edited start: one sentence each."""
+
+        def loose(data, problem, options, clock, start=None):
+            return exact.solve(data, problem, replace(options, tol=0.5), clock, start)
+
+        def infeasible(data, problem, options, clock, start=None):
+            solution = exact.solve(data, problem, options, clock, start)
+            return replace(solution, beta=solution.beta + 1e-3)
+
+        def flattering(data, problem, options, clock, start=None):
+            solution = exact.solve(data, problem, options, clock, start)
+            return replace(solution, certificate=replace(solution.certificate, gap=0.0))
+
+        def editing(data, problem, options, clock, start=None):
+            solution = exact.solve(data, problem, options, clock, start)
+            if start is not None:
+                start[:] = 0.0
+            return solution
+
+        def idle(data, problem, options, clock, start=None):
+            return exact.solve(data, problem, replace(options, max_iter=3), clock, start)
+
+        name = "Hinge(), Gaussian(gamma=0.5), with an intercept: "
+        for solve, message in (
+            (loose, "the KKT violation is "),
+            (infeasible, "beta is infeasible by "),
+            (flattering, "the certificate says gap = 0, but K beta gives "),
+            (editing, "the solver has edited the start."),
+            (idle, "the run ended as MAX_ITER."),
+        ):
+            with pytest.raises(AssertionError) as error:
+                check_solver(solve, (Hinge(),))
+            assert str(error.value).startswith(name + message)

@@ -79,7 +79,8 @@ class InfeasibleNuError(InvalidInputError):
                 f"{self.nu_max:g}. Lower nu."
             )
         return (
-            f"specified nu is infeasible: nu={self.nu:g}, but with {self.n_positive:g} positive and {self.n_negative:g} negative samples "
+            f"specified nu is infeasible: nu={self.nu:g}, but with {self.n_positive:g} positive and "
+            f"{self.n_negative:g} negative samples "
             f"it must be at most {self.nu_max:g}. Lower nu, or use SVC with class_weight."
         )
 
@@ -146,19 +147,31 @@ class NotSeparableError(MercerError, ValueError):
 
         |Σ βᵢ φ(xᵢ)| = √(β'Kβ) = distance ≈ 0
 
+    Without an intercept the hyperplane must pass through the origin. It is then the origin that is a combination of the
+    samples of one class and the mirror images of the others; the absolute weights sum to 2.
+
     Attributes
     ----------
     common_point_weights : β, one weight per sample.
     distance : √(β'Kβ), the distance in feature space between the two combinations.
+    intercept : whether the hyperplane could be anywhere.
     """
 
-    def __init__(self, common_point_weights: NDArray[np.float64], distance: float) -> None:
-        super().__init__(common_point_weights, distance)
+    def __init__(self, common_point_weights: NDArray[np.float64], distance: float, intercept: bool = True) -> None:
+        super().__init__(common_point_weights, distance, intercept)
         self.common_point_weights = common_point_weights
         self.distance = distance
+        self.intercept = intercept
 
     def __str__(self) -> str:
         n_used = int((self.common_point_weights != 0).sum())
+        if not self.intercept:
+            return (
+                f"The two classes are not separable through the origin with this kernel: {n_used} of the "
+                f"{len(self.common_point_weights)} samples, mirrored in one class, combine to the origin (to within "
+                f"{self.distance:.1e}; see common_point_weights). Use fit_intercept=True, a finite C, or a richer "
+                "kernel."
+            )
         return (
             f"The two classes are not separable with this kernel: {n_used} of the {len(self.common_point_weights)} "
             f"samples combine to one point of both convex hulls (to within {self.distance:.1e}; see "

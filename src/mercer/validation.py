@@ -23,6 +23,14 @@ from mercer.kernels.features import Matrix, Vector
 ASYMMETRY = 1e-6
 # rows of a matrix compared with their mirror images at a time
 MIRRORED = 256
+# of the kernels that scikit-learn has names for
+SKLEARN_DOMAINS = {
+    "linear": "vectors",
+    "poly": "vectors",
+    "rbf": "vectors",
+    "sigmoid": "vectors",
+    "precomputed": "matrix",
+}
 # what scikit-learn is asked to make of vectors
 _VECTORS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
@@ -36,6 +44,8 @@ def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel
     """The kernel that scikit-learn's parameters, an expression or a Kernel describe."""
     if isinstance(kernel, Kernel):
         return kernel
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise InvalidInputError(f"kernel={kernel.__name__} is a class, not a kernel: write {kernel.__name__}().")
     if callable(kernel):
         return Precomputed()  # scikit-learn's contract: the function is called with all samples at once
     if kernel == "linear":
@@ -53,10 +63,14 @@ def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel
 
 def domain_of(kernel: Any) -> str:
     """What the samples of an estimator with this kernel are, as in ``Kernel.domain``; "any" for a function."""
-    if callable(kernel) and not isinstance(kernel, Kernel):
+    if isinstance(kernel, Kernel):
+        return kernel.domain
+    if callable(kernel):
         return "any"
+    if kernel in SKLEARN_DOMAINS:
+        return SKLEARN_DOMAINS[kernel]
     try:
-        return resolve_kernel(kernel, degree=3, gamma=1.0, coef0=0.0).domain
+        return parse_kernel(kernel).domain
     except InvalidInputError:
         return "vectors"  # an expression that cannot be read: fit says so
 
@@ -66,35 +80,35 @@ def is_pairwise(kernel: Any) -> bool:
     return domain_of(kernel) == "matrix"
 
 
-def validate_training(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """X and y of equal length: vectors as an array or CSR matrix in their own precision, other samples as they are."""
+def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    """Vectors as an array or CSR matrix in their own precision, other samples as they are; y of the same length.
+
+    ``reset`` is true for training samples. Others must be like those, and y is not looked at.
+    """
     domain = domain_of(estimator.kernel)
     if domain == "matrix" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
-    if domain in ("vectors", "matrix"):
-        checked = validate_data(estimator, X, y, **_VECTORS)
-        X, y = checked if isinstance(checked, tuple) else (checked, y)
-        return _canonical(X), y
-    name = type(estimator).__name__
+    if domain in ("any", "frame"):
+        if reset:
+            _check_objects(type(estimator).__name__, X, y, estimator.__sklearn_tags__().target_tags.required)
+        if domain == "frame":
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return X, y
+    if not reset:
+        return _canonical(validate_data(estimator, X, reset=False, **_VECTORS)), y
+    checked = validate_data(estimator, X, y, **_VECTORS)
+    X, y = checked if isinstance(checked, tuple) else (checked, y)
+    return _canonical(X), y
+
+
+def _check_objects(name: str, X: Any, y: Any, needs_y: bool) -> None:
+    """Raise where training samples that only their kernel understands cannot be used."""
     if _num_samples(X) == 0:
         raise InvalidInputError(f"Found array with 0 sample(s) while a minimum of 1 is required by {name}.")
-    if y is None and estimator.__sklearn_tags__().target_tags.required:
-        raise InvalidInputError(f"{name} requires y to be passed, but the target y is None.")
     if y is not None:
         check_consistent_length(X, y)
-    if domain == "frame":
-        validate_data(estimator, X, skip_check_array=True)
-    return X, y
-
-
-def validate_new(estimator: Any, X: Any) -> Any:
-    """Samples to predict, which must be like those of the training."""
-    domain = domain_of(estimator.kernel)
-    if domain in ("vectors", "matrix"):
-        return _canonical(validate_data(estimator, X, reset=False, **_VECTORS))
-    if domain == "frame":
-        validate_data(estimator, X, reset=False, skip_check_array=True)
-    return X
+    elif needs_y:
+        raise InvalidInputError(f"{name} requires y to be passed, but the target y is None.")
 
 
 def _canonical(X: Any) -> Any:
@@ -107,21 +121,19 @@ def _canonical(X: Any) -> Any:
 
 def real_targets(y: Any) -> Vector:
     """Targets of a regression."""
-    values: Vector = column_or_1d(y, warn=True).astype(np.float64, copy=False)
-    assert_all_finite(values, input_name="y")
+    plain = isinstance(y, np.ndarray) and y.ndim == 1  # for which scikit-learn's many checks are too slow
+    values: Vector = (y if plain else column_or_1d(y, warn=True)).astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        assert_all_finite(values, input_name="y")
     return values
 
 
-def check_square(K: Matrix) -> None:
-    """Raise unless a precomputed matrix is square; scikit-learn's words."""
+def square_matrix(K: Matrix, samples: Vector | None = None) -> None:
+    """Raise unless a kernel matrix is square and symmetric. ``samples`` are the numbers of its rows if not 0, 1, …"""
     if K.shape[0] != K.shape[1]:
         raise InvalidInputError(
             f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix."
         )
-
-
-def check_symmetric(K: Matrix, samples: Vector | None = None) -> None:
-    """Raise unless a square matrix is symmetric. ``samples`` are the numbers of its rows if not 0, 1, …"""
     worst, place = ASYMMETRY * float(max(K.max(), -K.min())), None
     for start in range(0, len(K), MIRRORED):
         rows, mirrored = K[start : start + MIRRORED], K[:, start : start + MIRRORED].T
@@ -195,14 +207,3 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise InvalidInputError("n_jobs=0 has no meaning: give a number of threads, -1 for all cores, or None.")
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)
-
-
-def square_matrix(K: Matrix) -> None:
-    """Raise unless a kernel matrix is square and symmetric."""
-    check_square(K)
-    check_symmetric(K)
-
-
-def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-    """Training samples and their targets, or new samples that must be like them."""
-    return validate_training(estimator, X, y) if reset else (validate_new(estimator, X), y)

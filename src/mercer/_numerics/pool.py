@@ -32,7 +32,7 @@ def pool(n_threads: int) -> ThreadPoolExecutor:
 def run_parts(function: Callable[[int, int], Any], n: int, n_threads: int, align: int = 1) -> list[Any]:
     """function(start, stop) over consecutive parts of range(n), one part a thread; the results in order."""
     size = -(-n // max(1, n_threads))
-    size = -(-size // align) * align
+    size = max(1, -(-size // align) * align)
     parts: Sequence[tuple[int, int]] = [(s, min(s + size, n)) for s in range(0, n, size)]
     if len(parts) <= 1:
         return [function(*part) for part in parts]

@@ -34,7 +34,7 @@ def fill(buffer, n_columns, columns, values):
 
 @compiled()
 def mirror(K, size):
-    """Copy what lies right of the diagonal blocks of this size to below them."""
+    """Copy what lies right of the diagonal blocks of this size, a multiple of 32, to below them."""
     n = K.shape[0]
     tile = 32
     for top in range(0, n, tile):

@@ -88,10 +88,10 @@ def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first
         share = max(1, (n_new - count) // (2 * (n_groups - g)))
         for v in range(n):
             excess[v] = up[v] - extremes[g, 1]
-        count = _pick(excess, group, g, span, share, taken, chosen, count)
+        count = _pick(excess, group, g, span, min(share, size - count), taken, chosen, count)
         for v in range(n):
             excess[v] = extremes[g, 0] - low[v]
-        count = _pick(excess, group, g, span, share, taken, chosen, count)
+        count = _pick(excess, group, g, span, min(share, size - count), taken, chosen, count)
     for k in range(previous.shape[0]):
         if count >= size:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,27 +17,24 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.estimators.decision import SupportVectors
 from mercer.estimators.progress import announce_compilation, warn_user, watcher
-from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Kernel, Linear, check_mercer
 from mercer.kernels.features import Matrix, Vector, take_samples
-from mercer.losses import Loss
+from mercer.losses import BoxQP, Loss
 from mercer.problems.certificate import Certificate, combine
-from mercer.problems.dual import DualProblem
+from mercer.problems.dual import DualProblem, feasible_start, infeasibility
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.choose import choose_solver
 from mercer.solvers.data import Data
-from mercer.solvers.start import feasible
 from mercer.validation import (
     call_kernel,
     check_pairwise_kernel,
-    check_square,
-    check_symmetric,
     is_pairwise,
     resolve_kernel,
+    square_matrix,
     thread_count,
-    validate_new,
-    validate_training,
+    validate_samples,
     validate_weights,
 )
 
@@ -70,8 +68,16 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
 
     kernel: Any
     _warm: Any
+    _param_names: list[str]
 
     # ---- parameters ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """scikit-learn's, remembered: reading the signature takes a tenth of a small fit."""
+        if "_param_names" not in cls.__dict__:
+            cls._param_names = super()._get_param_names()
+        return list(cls._param_names)
 
     def set_params(self, **params: Any) -> KernelMachine:
         """Set parameters; those of a kernel object as ``kernel__name``, which puts a new kernel in its place."""
@@ -134,7 +140,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
-        X, y = validate_training(self, X, y)
+        X, y = validate_samples(self, X, y, reset=True)
         n = _num_samples(X)
         weight = validate_weights(sample_weight, n, X)
         targets = self._validate_targets(y, weight)
@@ -145,13 +151,12 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
 
     def _bind(self, X: Any, n: int) -> Data:
         """The samples with the kernel whose parameters they decide."""
+        kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
         is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
         self._function_samples = X if is_function else None
         samples = call_kernel(self.kernel, X, X) if is_function else X
-        kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
         if is_pairwise(kernel):
-            check_square(samples)
-            check_symmetric(samples)
+            square_matrix(samples)
             check_pairwise_kernel(kernel)
         self._kernel = kernel.bind(samples)
         self._gamma = getattr(self._kernel, "gamma", 0.0)
@@ -171,9 +176,27 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         self, data: Data, loss: Loss, y: Vector, weight: Vector, options: Options, clock: Clock, start: Vector | None
     ) -> Solution:
         """Solve one problem, beginning near ``start`` if it is given and of the right size."""
-        problem = DualProblem(None, loss, y, weight, bool(self.fit_intercept))
-        beta = None if start is None else feasible(problem.qp, start)
-        return choose_solver(self.solver)(data, problem, options, clock, beta)
+        intercept = bool(self.fit_intercept) or hasattr(loss, "nu")  # these losses have no form without
+        problem = DualProblem(None, loss, y, weight, intercept)
+        beta = None if start is None else near(problem.qp, self._unit * start)
+        over = clock.over()
+        if over is not None:
+            # one of many pairs or folds, after the time of all has passed: its start is taken as it is
+            solution = choose_solver("auto")(data, problem, replace(options, max_iter=0), clock, beta)
+            solution.status = over
+            return solution
+        solution = choose_solver(self.solver)(data, problem, options, clock, beta)
+        if solution.status is Status.UNBOUNDED and not data.psd:
+            report = check_mercer(data.kernel, data.samples)
+            if not report.positive_semidefinite:
+                raise NotPositiveSemidefiniteError(report.smallest_eigenvalue, report.largest_eigenvalue)
+        return solution
+
+    @property
+    def _unit(self) -> float:
+        """Of the solution that a warm start keeps: coefficients at their bound stay there when C changes."""
+        C = float(getattr(self, "C", 1.0))
+        return C if np.isfinite(C) else 1.0
 
     def _fit_one(self, data: Data, loss: Loss, y: Vector, weight: Vector, clock: Clock) -> None:
         """Solve a single problem and publish it: regression and novelty detection."""
@@ -186,7 +209,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
                 f"No function of this kernel keeps all samples within the tube, which C={self.C:g} asks for: the dual "
                 "grows without limit. Use a finite C, a larger epsilon or a richer kernel."
             )
-        self._warm = solution.beta if self.warm_start else None
+        self._warm = solution.beta / self._unit if self.warm_start else None
         beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
         published = loss.publish(beta, solution.thresholds)
         support = np.flatnonzero(published.beta)
@@ -245,9 +268,12 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
         # a float32 matrix is judged by its own rounding
         single = getattr(samples, "dtype", None) == np.float32
-        features = self._kernel.prepare(samples, np.float32 if single else np.float64).take(part)
+        examined = samples[np.ix_(part, part)] if is_pairwise(self._kernel) else take_samples(samples, part)
+        features = self._kernel.prepare(examined, np.float32 if single else np.float64)
         K = self._kernel.block(features, features)
-        check_symmetric(K, part)
+        if not np.all(np.isfinite(K)):
+            raise InvalidInputError(f"{self._kernel!r} returned values that are NaN or infinite.")
+        square_matrix(K, part)
         rounding = len(part) * np.finfo(np.float32).eps if single else 1e-8
         try:
             np.linalg.cholesky(K + rounding * np.abs(np.diag(K)).max() * np.eye(len(part)))
@@ -270,16 +296,11 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         check_is_fitted(self)
         if self._function_samples is not None:
             return call_kernel(self.kernel, X, self._function_samples)
-        X = validate_new(self, X)
+        X, _ = validate_samples(self, X, None, reset=False)
         if self._sparse and not sp.issparse(X):
             X = sp.csr_array(X)
         if sp.issparse(X) and not self._sparse:
             raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
-        if is_pairwise(self._kernel) and X.shape[1] != self.shape_fit_[0]:
-            raise ValueError(
-                f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, "
-                "the number of samples at training time"
-            )
         vectors = self.support_vectors_
         if isinstance(vectors, np.ndarray) and vectors.size > 0 and self.n_support_.sum() != len(vectors):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
@@ -320,3 +341,16 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
 def norm(solution: Solution) -> float:
     """|w|, in the scale of the solved problem."""
     return float(np.sqrt(max(0.0, solution.squared_norm)))
+
+
+def near(qp: BoxQP, beta: Vector) -> Vector | None:
+    """A feasible β near the solution of another problem; None if that has another size.
+
+    Only the first few coefficients are moved to correct the sums: scaling them all would take them off their bounds.
+    """
+    if len(beta) != qp.n_vars:
+        return None
+    inside = np.clip(beta, qp.lower, qp.upper)
+    if infeasibility(qp, inside) <= 1e-12 * np.abs(inside).sum():
+        return inside  # nothing moves for what is only rounding
+    return feasible_start(qp, near=inside)

@@ -18,6 +18,8 @@ from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION, rounding_of
 BATCH = 8192
 # float32 is of use while a kernel value is wrong by less than this
 LARGEST_ERROR = 1e-3
+# and while squared distances of the size 1/gamma are far from the ends of its range
+SMALLEST_GAMMA = 1e-28
 
 
 class SupportVectors:
@@ -102,6 +104,8 @@ class SupportVectors:
             b = self.features(np.float32)
         assert isinstance(b, VectorFeatures)
         gamma = self.kernel.gamma if isinstance(self.kernel.gamma, float) else 1.0
+        if not SMALLEST_GAMMA < gamma < 1.0 / SMALLEST_GAMMA:
+            return None
         eps, length = float(np.finfo(np.float32).eps), np.sqrt(gamma * b.largest_norm)
         error = eps * (8.0 + np.sqrt(b.d) + 2.0 * length)
         error += min(rounding_of_distances(b, gamma), SPARSE_CANCELLATION if b.sparse else CANCELLATION)

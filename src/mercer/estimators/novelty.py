@@ -139,7 +139,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         return self.decision_function(X) + self.offset_
 
     def predict(self, X: Any) -> Vector:
-        """1 for inliers, -1 for outliers.
+        """1 for inliers, the boundary included, -1 for outliers.
 
         Parameters
         ----------
@@ -152,4 +152,4 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
             The labels.
         """
         values = self._values(X, labels_only=True)[:, 0]
-        return np.where(values > 0, 1, -1).astype(np.intp)
+        return np.where(values >= 0, 1, -1).astype(np.intp)

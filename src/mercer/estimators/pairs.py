@@ -18,6 +18,9 @@ from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import shared_blocks
 
+# for the proof that two classes cannot be separated, once that is known
+PROOF_SECONDS = 10.0
+
 
 @dataclass(frozen=True, eq=False)
 class OneVsOne:
@@ -59,7 +62,11 @@ class OneVsOne:
         if n_threads == 1 or len(self.pairs) < 2 * n_threads:
             return [one(pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
         each = replace(self, options=replace(self.options, n_threads=1, budget=self.options.budget // n_threads))
-        return list(pool(n_threads).map(partial(each._solve_pair, blocks), self.pairs, starts))
+        try:
+            return list(pool(n_threads).map(partial(each._solve_pair, blocks), self.pairs, starts))
+        except BaseException:
+            self.clock.interrupted = True  # the other pairs must not go on alone
+            raise
 
     def solve(
         self,
@@ -68,27 +75,47 @@ class OneVsOne:
         loss: Loss | None = None,
         start: Vector | None = None,
         matrix: Callable[[], Matrix] | None = None,
+        matrix_dtype: Any = None,
     ) -> Solution:
-        """The problem of these samples, whose float32 Gram matrix may be known."""
-        whole = np.array_equal(index, np.arange(self.data.n))
-        data = self.data if whole else self.data.take(index, matrix)
+        """The problem of these samples, whose Gram matrix may be known in one dtype."""
+        whole = len(index) == self.data.n and np.array_equal(index, np.arange(self.data.n))
+        data = self.data if whole else self.data.take(index, matrix, matrix_dtype)
         loss = self.loss if loss is None else loss
         return self.machine._run(data, loss, y, self.factor[index], self.options, self.clock, start)
 
-    def _solve_pair(
-        self, blocks: ClassBlocks | None, pair: tuple[int, int], start: Vector | None
-    ) -> Solution | None:
+    def _solve_pair(self, blocks: ClassBlocks | None, pair: tuple[int, int], start: Vector | None) -> Solution | None:
         n_positive, n_negative = (len(self.members[c]) for c in pair)
         if n_positive == 0 or n_negative == 0:
             if isinstance(self.loss, NuHinge):
                 raise InfeasibleNuError(self.loss.nu, 0.0, n_positive, n_negative)
             return None
         index, y = self.samples(*pair)
-        matrix = None if blocks is None else partial(blocks.pair, *pair)
-        solution = self.solve(index, y, start=start, matrix=matrix)
+        if blocks is None:
+            solution = self.solve(index, y, start=start)
+        else:
+            solution = self.solve(index, y, start=start, matrix=partial(blocks.pair, *pair), matrix_dtype=blocks.dtype)
         if solution.status is Status.UNBOUNDED:
-            raise not_separable(solution, index, self.data.n)
+            raise self._not_separable(solution, index, y)
         return solution
+
+    def _not_separable(self, solution: Solution, index: Vector, y: Vector) -> NotSeparableError:
+        """The proof that the classes cannot be separated: of two combinations that should vanish, the shorter one.
+
+        One is the diverging β. The other joins the nearest points of the two hulls, each class's weights summing to
+        1: the ν-SVC with νn = 2.
+        """
+        options = replace(self.options, tol=1e-12, max_iter=-1)
+        hulls = replace(self, factor=np.ones(self.data.n), options=options, clock=Clock(time_limit=PROOF_SECONDS))
+        nearest = hulls.solve(index, y, NuHinge(2.0 / len(y)))
+        proofs = []
+        for found in (solution, nearest):
+            total = 0.5 * float(np.abs(found.beta).sum())
+            if total > 0:
+                proofs.append((float(np.sqrt(max(0.0, found.squared_norm))) / total, found.beta / total))
+        distance, beta = min(proofs, key=lambda proof: proof[0])
+        weights = np.zeros(self.data.n)
+        weights[index] = beta
+        return NotSeparableError(weights, distance, bool(self.machine.fit_intercept))
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -104,11 +131,3 @@ def votes(values: Matrix, n_classes: int) -> Matrix:
         count[:, i] += first
         count[:, j] += ~first
     return count
-
-
-def not_separable(solution: Solution, index: Vector, n: int) -> NotSeparableError:
-    """The proof that the hulls of two classes meet: the diverging β, scaled to two convex combinations."""
-    weights = np.zeros(n)
-    total = 0.5 * float(np.abs(solution.beta).sum())
-    weights[index] = solution.beta / total
-    return NotSeparableError(weights, float(np.sqrt(max(0.0, solution.squared_norm))) / total)

@@ -41,13 +41,15 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         labels = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        if labels.dtype.kind not in "biuSU":  # whole numbers and strings are classes, whatever they are
+            check_classification_targets(y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        if self.class_weight is None:
+            self.class_weight_ = np.ones(len(self.classes_))
+        else:
+            self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
         if len(self.classes_) < 2:
-            raise InvalidInputError(
-                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
-            )
+            raise InvalidInputError(f"The number of classes has to be greater than one; got {len(self.classes_)} class")
         # LIBSVM calls nu infeasible then
         if not hasattr(self, "nu") and len(np.unique(codes[weight > 0])) < 2:
             raise InvalidInputError(
@@ -79,7 +81,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         n_pairs = len(problems.pairs)
         starts = getattr(self, "_warm", None) if self.warm_start else None
         solved = problems.solve_all(starts if starts is not None and len(starts) == n_pairs else [None] * n_pairs)
-        self._warm = [None if s is None else s.beta for s in solved] if self.warm_start else None
+        self._warm = [None if s is None else s.beta / self._unit for s in solved] if self.warm_start else None
         self._publish_pairs(problems, solved)
         self._probA = self._probB = np.empty(0)
         if self.probability not in (False, "deprecated"):
@@ -249,7 +251,7 @@ class SVC(BaseSVC):
     tol : float, default=1e-3
         Largest violation of the optimality conditions, in units of the decision function.
     cache_size : float or "auto", default="auto"
-        Memory for kernel rows in MB, a hard limit; "auto" is half of what is available.
+        Memory for kernel rows in MB, a hard limit; "auto" is a 64th of what is available, at least 64.
     class_weight : dict or "balanced", default=None
         Factors of C for each class.
     verbose : bool, default=False
@@ -369,7 +371,8 @@ class SVC(BaseSVC):
 class NuSVC(BaseSVC):
     """ν-support vector classification: nu bounds the share of margin errors from above, of support vectors from below.
 
-    Parameters are those of ``SVC`` with ``nu`` in place of ``C`` and ``loss``, and without ``fit_intercept``.
+    Parameters are those of ``SVC`` with ``nu`` in place of ``C`` and ``loss``, and without ``fit_intercept``. Unlike
+    scikit-learn's, it respects ``class_weight``: with "balanced" every nu is feasible.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,25 +20,19 @@ REMEMBERED = 10.0
 def _limits() -> list[int]:
     """Bytes available to this process by every account that can be read."""
     found: list[int] = []
-    try:
+    with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 found.append(int(line.split()[1]) * 1024)
-    except (OSError, ValueError, IndexError):
-        pass
     for limit, usage in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
     ):
-        try:
+        with suppress(OSError, ValueError):
             found.append(int(Path(limit).read_text()) - int(Path(usage).read_text()))
-        except (OSError, ValueError):
-            continue
     if not found and hasattr(os, "sysconf"):
-        try:
+        with suppress(OSError, ValueError):
             found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
-        except (OSError, ValueError):
-            pass
     return found
 
 

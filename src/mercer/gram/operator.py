@@ -13,6 +13,8 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.kernels.vectors import Linear
 
 TILE_BYTES = 1 << 20
+# kernel values from which a second thread is worth waking
+THREADS_FROM = 100_000
 # rows of a symmetric matrix computed together
 MIRROR = 192
 
@@ -76,7 +78,7 @@ class GramOperator:
                 whole = first == 0 and last == n
                 self.kernel.block(features if whole else features.take(index), b, out[first:last])
 
-        threads = self.n_threads if n * len(b) >= 20_000 else 1
+        threads = self.n_threads if n * len(b) >= THREADS_FROM else 1
         run_parts(part, n, threads)
         return out
 
@@ -88,12 +90,15 @@ class GramOperator:
         """The operator of a subset of the samples."""
         return GramOperator(self.kernel, self.features.take(index), self.n_threads, self.evaluations)
 
-    def dense(self) -> Matrix:
-        """The whole matrix: one triangle computed, the other its mirror image."""
+    def dense(self, out: Matrix | None = None) -> Matrix:
+        """The whole matrix, written to out if given: one triangle computed, the other its mirror image."""
         from mercer._numerics.storage import mirror
 
         n = self.n
-        K = np.empty((n, n), self.dtype)
+        K = np.empty((n, n), self.dtype) if out is None else out
+        if n <= MIRROR:
+            self.evaluations.add(n * n)
+            return self.kernel.block(self.features, self.features, K)
         starts = range(0, n, MIRROR)
         prepare_columns(self.features)
 
@@ -158,7 +163,7 @@ def product(
 
     if several is not None:
         prepare_columns(several)
-    threads = n_threads if len(a) * len(b) >= 50_000 else 1
+    threads = n_threads if len(a) * len(b) >= THREADS_FROM else 1
     run_parts(part, len(a), threads)
     return out
 

@@ -6,7 +6,11 @@ import numpy as np
 
 from mercer._numerics.pool import run_parts
 from mercer.gram.operator import GramOperator
+from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
+
+# entries of stored rows from which a second thread is worth waking
+THREADS_FROM = 1_000_000
 
 
 def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_threads: int) -> None:
@@ -18,7 +22,7 @@ def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_thr
     def part(start: int, stop: int) -> None:
         add_rows_product(rows, slots, weights, start, stop, out)
 
-    run_parts(part, n, n_threads if len(slots) * n >= 200_000 else 1, align=2048)
+    run_parts(part, n, n_threads if len(slots) * n >= THREADS_FROM else 1, align=256)
 
 
 class WholeRows:
@@ -48,7 +52,8 @@ class RowStore:
         n, size = max(1, gram.n), gram.dtype.itemsize
         # at least one working set, at most the whole matrix
         entries = max(min(at_least, n) * n, min(n * n, budget // size))
-        self.buffer = np.empty(entries, gram.dtype)
+        self._loan = Loan(entries, gram.dtype)
+        self.buffer = self._loan.array
         self.clock = 0
         self._lay_out(gram)
 

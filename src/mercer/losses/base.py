@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -62,6 +63,11 @@ class BoxQP:
     def n_groups(self) -> int:
         """The number of sum constraints."""
         return len(self.sums)
+
+    @cached_property
+    def has_open_box(self) -> bool:
+        """Whether some variable may grow without paying for it: hard margins and hard tubes."""
+        return bool(np.any((np.isinf(self.lower) | np.isinf(self.upper)) & (self.ridge == 0)))
 
     def at_variables(self, F: Vector) -> Vector:
         """A vector over samples, such as F = Kβ, read at the sample of each variable."""

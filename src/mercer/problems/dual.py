@@ -77,6 +77,8 @@ def feasible_start(qp: BoxQP, near: Vector | None = None) -> Vector:
     for g in range(qp.n_groups):
         members = np.flatnonzero(qp.group == g)
         missing = qp.sums[g] - beta[members].sum()
+        if missing == 0:
+            continue
         sign = 1.0 if missing > 0 else -1.0
         room = qp.upper[members] - beta[members] if missing > 0 else beta[members] - qp.lower[members]
         used_before = np.append(0.0, np.cumsum(room)[:-1])
@@ -105,14 +107,18 @@ def rates(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
 
 def brackets(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
     """(m, M) of each group; of all variables together where there are no sums."""
-    u, l = rates(qp, beta, F)  # noqa: E741
-    if qp.n_groups <= 1:
-        return np.array([u.max(initial=-np.inf)]), np.array([l.min(initial=np.inf)])
-    members = [qp.group == g for g in range(qp.n_groups)]
-    return (
-        np.array([u[member].max(initial=-np.inf) for member in members]),
-        np.array([l[member].min(initial=np.inf) for member in members]),
-    )
+    from mercer._numerics.optimality import bracket
+
+    extremes = np.empty((max(1, qp.n_groups), 2))
+    bracket(*_columns(qp, beta, F), extremes)
+    return extremes[:, 0], extremes[:, 1]
+
+
+def _columns(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Any, ...]:
+    """The arguments of a compiled pass over the variables."""
+    F = np.ascontiguousarray(qp.at_variables(F), dtype=np.float64)
+    beta = np.ascontiguousarray(beta, dtype=np.float64)
+    return beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group
 
 
 def violation(qp: BoxQP, beta: Vector, F: Vector) -> float:
@@ -127,15 +133,14 @@ def thresholds(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
     The mean of s − l1 sign(β) over the free variables (inside the box and off the kink), where it equals b at the
     optimum ([D6] Note 35, corrected). Without free variables the middle of [m, M], or its finite end, or 0.
     """
+    from mercer._numerics.optimality import free_levels
+
     b = np.zeros(qp.n_groups)
     if qp.n_groups == 0:
         return b
-    free = (beta > qp.lower) & (beta < qp.upper) & ((beta != 0) | (qp.l1 == 0))
-    at = np.flatnonzero(free)
-    level = qp.linear[at] - qp.at_variables(F)[at] - qp.ridge[at] * beta[at] - qp.l1[at] * np.sign(beta[at])
-    group = qp.group[at]
-    n_free = np.bincount(group, minlength=qp.n_groups)
-    np.divide(np.bincount(group, weights=level, minlength=qp.n_groups), n_free, out=b, where=n_free > 0)
+    n_free = np.zeros(qp.n_groups, np.intp)
+    free_levels(*_columns(qp, beta, F), b, n_free)
+    b /= np.maximum(n_free, 1)
     if (n_free > 0).all():
         return b
     for g, (m, M) in enumerate(zip(*brackets(qp, beta, F), strict=True)):
@@ -147,8 +152,11 @@ def thresholds(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
 
 def infeasibility(qp: BoxQP, beta: Vector) -> float:
     """The largest distance of β from its box, or of a group from its sum; inf where β is no number."""
-    outside = np.maximum(qp.lower - beta, beta - qp.upper).max(initial=0.0)
-    return _largest(np.append(np.abs(qp.group_sums(beta) - qp.sums), outside))
+    from mercer._numerics.optimality import excess
+
+    missing = qp.sums.copy()
+    outside = excess(np.ascontiguousarray(beta, dtype=np.float64), qp.lower, qp.upper, qp.group, missing)
+    return _largest(np.append(np.abs(missing), outside))
 
 
 def _largest(violations: Vector) -> float:
@@ -159,12 +167,7 @@ def _largest(violations: Vector) -> float:
 
 def diverges(qp: BoxQP, beta: Vector, F: Vector, largest: float) -> bool:
     """Whether β runs away without bound: b'Kb is nothing against |b|^2, so hulls meet or no tube fits."""
-    if not has_open_box(qp):
+    if not qp.has_open_box:
         return False
     total = float(np.abs(beta).sum())
     return float(qp.at_variables(F) @ beta) <= DIVERGED * largest * total**2 and total > 0
-
-
-def has_open_box(qp: BoxQP) -> bool:
-    """Whether some variable may grow without paying for it: hard margins and hard tubes."""
-    return bool(np.any((np.isinf(qp.lower) | np.isinf(qp.upper)) & (qp.ridge == 0)))

@@ -92,6 +92,23 @@ class Active:
         extremes = extremes[: self.n_groups]
         return Look(up, low, extremes, float((extremes[:, 0] - extremes[:, 1]).max()))
 
+    def gap(self, level: Vector) -> float:
+        """How much the primal at these thresholds exceeds the dual, as far as the active variables contribute.
+
+        Each variable's share is the most that  t b - l1|b| - ridge b^2/2  can reach in its box, t = linear - F - level,
+        less what it reaches at beta; inf where the box has no end.
+        """
+        t = self.linear - self.F[self.sample] - level[self.group]
+        beyond = np.sign(t) * np.maximum(np.abs(t) - self.l1, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.clip(np.where(beyond == 0, 0.0, beyond / self.ridge), self.lower, self.upper)
+            gain = self._value(t, best) - self._value(t, self.beta)
+        total = float(gain.sum())
+        return total if np.isfinite(total) else np.inf
+
+    def _value(self, t: Vector, b: Vector) -> Vector:
+        return t * b - self.l1 * np.abs(b) - 0.5 * self.ridge * b**2
+
     def samples_of(self, chosen: Vector) -> Vector:
         """Which active samples have a variable among those chosen (a mask)."""
         wanted = np.zeros(len(self.samples), np.bool_)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._numerics.pool import run_tasks
 from mercer.gram.operator import Evaluations, GramOperator
+from mercer.gram.workspace import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
 
@@ -29,6 +30,7 @@ class Data:
         self._index: Vector | None = None
         self._features: dict[np.dtype[Any], Features] = {}
         self._matrix: Callable[[], Matrix] | None = None
+        self.matrix_dtype: np.dtype[Any] | None = None
 
     def features(self, dtype: Any) -> Features:
         """All samples, prepared for values of this dtype."""
@@ -48,23 +50,20 @@ class Data:
         index = index if self._index is None else self._index[index]
         return self.kernel.prepare(take_samples(self.samples, index), np.float64)
 
-    @property
-    def has_matrix(self) -> bool:
-        """Whether the float32 Gram matrix comes from parts that exist already."""
-        return self._matrix is not None
-
-    def matrix(self, dtype: Any, n_threads: int) -> Matrix:
-        """The whole Gram matrix."""
-        if self._matrix is not None and np.dtype(dtype) == np.float32:
+    def matrix(self, dtype: Any, n_threads: int, out: Matrix | None = None) -> Matrix:
+        """The whole Gram matrix: from parts that exist (``matrix_dtype``), or computed and written to out if given."""
+        if self._matrix is not None and np.dtype(dtype) == self.matrix_dtype:
             return self._matrix()
-        return GramOperator(self.kernel, self.features(dtype), n_threads, self.evaluations).dense()
+        return GramOperator(self.kernel, self.features(dtype), n_threads, self.evaluations).dense(out)
 
-    def take(self, index: Vector, matrix: Callable[[], Matrix] | None = None) -> Data:
-        """A part of the samples, with what is prepared of them; ``matrix`` gives its float32 Gram matrix."""
+    def take(
+        self, index: Vector, matrix: Callable[[], Matrix] | None = None, matrix_dtype: np.dtype[Any] | None = None
+    ) -> Data:
+        """A part of the samples, with what is prepared of them; ``matrix`` gives its Gram matrix in one dtype."""
         part = Data(self.kernel, self.samples, len(index), self.psd)
         part.evaluations = self.evaluations
         part._index = index if self._index is None else self._index[index]
-        part._matrix = matrix
+        part._matrix, part.matrix_dtype = matrix, matrix_dtype
         if self.kernel.domain == "matrix":
             self.features(np.float64)
         if matrix is None:
@@ -73,21 +72,27 @@ class Data:
 
 
 class ClassBlocks:
-    """float32 Gram matrices of pairs of classes: what a class has with itself is computed once for all its pairs.
+    """Gram matrices of pairs of classes: what a class has with itself is computed once for all its pairs.
 
     Of n samples in k classes n^2/k values are kept. Values between two classes belong to one pair alone.
     """
 
-    def __init__(self, data: Data, members: Sequence[Vector], n_threads: int) -> None:
+    def __init__(self, data: Data, members: Sequence[Vector], dtype: Any, n_threads: int) -> None:
+        self.dtype = np.dtype(dtype)
         self.kernel = data.kernel
         self.evaluations = data.evaluations
-        whole = data.features(np.float32)
+        whole = data.features(self.dtype)
         self.features = [whole.take(index) for index in members]
         self.own: list[Matrix] = [np.empty((0, 0))] * len(members)
         self._scratch = threading.local()
 
+        sizes = np.array([len(index) for index in members])
+        self._loan = Loan(int((sizes**2).sum()), self.dtype)
+        ends = np.concatenate([[0], np.cumsum(sizes**2)])
+
         def one(c: int) -> None:
-            self.own[c] = GramOperator(self.kernel, self.features[c], 1, self.evaluations).dense()
+            place = self._loan.array[ends[c] : ends[c + 1]].reshape(sizes[c], sizes[c])
+            self.own[c] = GramOperator(self.kernel, self.features[c], 1, self.evaluations).dense(place)
 
         run_tasks(one, len(members), n_threads)
 
@@ -100,10 +105,10 @@ class ClassBlocks:
         from mercer._numerics.storage import join
 
         n = len(self.own[i]) + len(self.own[j])
-        if not hasattr(self._scratch, "memory"):
+        if not hasattr(self._scratch, "loan"):
             two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])
-            self._scratch.memory = np.empty(two_largest**2, np.float32)
-        K = self._scratch.memory[: n * n].reshape(n, n)
+            self._scratch.loan = Loan(two_largest**2, self.dtype)
+        K = self._scratch.loan.array[: n * n].reshape(n, n)
         gram = GramOperator(self.kernel, self.features[j], 1, self.evaluations)
         join(self.own[i], self.own[j], gram.rows(self.features[i]), K)
         return K

@@ -13,18 +13,23 @@ sit at a bound with a gain that is negative by a margin are left out. The end is
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from mercer.gram.operator import GramOperator, product
 from mercer.gram.rows import RowStore, WholeRows
+from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
-from mercer.problems.dual import diverges, dual_objective, has_open_box
+from mercer.problems.dual import diverges, dual_objective
 from mercer.solvers.active import Active, Look
 from mercer.solvers.base import Clock, Options, Status, TracePoint
 
 # members of a working set: a share of the variables, since too large a set computes rows that are never needed
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 512, 64, 8
+# two pairs, one for each group
+FEWEST_MEMBERS = 4
 # at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
 NEW_SHARE = 0.5
 FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
@@ -42,8 +47,10 @@ STAGE_TOL = 0.02
 SETTLED = 1.05
 # changes of beta that are too small to be seen in F of samples that are left out: in all this share of tol
 NEGLECTED = 0.5
-# rounds without an improvement of the violation or the objective
-PATIENCE = 12
+# rounds without an improvement of the violation or, relative to it, the objective
+PATIENCE, SMALLEST_GAIN = 30, 1e-14
+# rounds between two looks at the duality gap, the share by which it must have shrunk, and the failures allowed
+GAP_EVERY, GAP_SHRINKS, GAP_FAILURES = 25, 0.98, 3
 NOBODY = np.empty(0, np.int64)
 
 
@@ -54,22 +61,30 @@ class Decomposition:
     """
 
     def __init__(
-        self, gram: GramOperator | Matrix, qp: BoxQP, beta: Vector, F: Vector, options: Options, clock: Clock
+        self,
+        gram: GramOperator | Matrix,
+        qp: BoxQP,
+        beta: Vector,
+        F: Vector,
+        options: Options,
+        clock: Clock,
+        loan: Loan | None = None,
     ) -> None:
+        self._loan = loan  # of the memory that a matrix is on, if it is borrowed
         self.qp, self.options, self.clock = qp, options, clock
         self.beta, self.F = beta, F
         self.n = len(F)
         self.steps = 0
         self.trace: list[TracePoint] = []
         self.dual = dual_objective(qp, beta, F)
-        self.open_box = has_open_box(qp)
+        self.open_box = qp.has_open_box
         self.size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
-        self.size = min(self.size, qp.n_vars + (qp.n_groups == 0))
+        self.size = min(max(FEWEST_MEMBERS, self.size), qp.n_vars + (qp.n_groups == 0))
         self.store: RowStore | WholeRows
         if isinstance(gram, GramOperator):
             # the rows of one working set must fit in the budget
             row_bytes = max(1, self.n * gram.dtype.itemsize)
-            self.size = int(max(2, min(self.size, options.budget // row_bytes)))
+            self.size = int(max(min(FEWEST_MEMBERS, self.size), min(self.size, options.budget // row_bytes)))
             self.store = RowStore(gram, options.budget, self.size)
             self.gram = gram
         else:
@@ -84,6 +99,7 @@ class Decomposition:
         # samples left out, with the beta (over samples) for which their F is right
         self._left_out: list[tuple[Vector, Vector]] = []
         self._stage_tol = 0.0
+        self._gaps: list[float] = []
         self.restart()
         if self.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any():
             self._start_small()
@@ -107,9 +123,9 @@ class Decomposition:
                 if everything:
                     return self._finish(Status.CONVERGED)
                 previous = self._look_at_all(tol, look.level, previous)
-                best, idle = np.inf, 0
+                best, idle, self._gaps = np.inf, 0, []
                 continue
-            idle = 0 if look.violation < best or gained > 1e-12 * abs(self.dual) else idle + 1
+            idle = 0 if look.violation < best or gained > SMALLEST_GAIN * abs(self.dual) else idle + 1
             best = min(best, look.violation)
             status = self._must_end(look.violation, idle)
             if status is not None:
@@ -117,6 +133,8 @@ class Decomposition:
             if idle > 1:
                 self.score_dtype = np.float64
             rounds += 1
+            if rounds % GAP_EVERY == 0 and self._crawls(look):
+                return self._finish(Status.STALLED)
             if self.shrinking and rounds % SHRINK_EVERY == 0:
                 kept = self._shrink(look, previous)
                 if kept is not None:
@@ -141,6 +159,13 @@ class Decomposition:
             if diverges(self.qp, self.beta, self.F, self.largest):
                 return Status.UNBOUNDED
         return self.clock.over()
+
+    def _crawls(self, look: Look) -> bool:
+        """Whether the gap has hardly shrunk at several looks: an ill-conditioned problem, too slow for SMO."""
+        self._gaps.append(self.active.gap(look.level))
+        recent = self._gaps[-GAP_FAILURES - 1 :]
+        slow = [after > GAP_SHRINKS * before for before, after in pairwise(recent) if np.isfinite(before)]
+        return len(slow) == GAP_FAILURES and all(slow)
 
     # ---- one round -------------------------------------------------------------------------------------------
 
@@ -224,7 +249,7 @@ class Decomposition:
         return self.store
 
     def _shrink(self, look: Look, previous: Vector) -> Vector | None:
-        """Leave out samples all of whose variables seem settled; the working set in new numbers, None if too few are."""
+        """Leave out samples that seem settled; the working set in new numbers, or None if too few are."""
         from mercer._numerics.working_set import removable
 
         active = self.active

@@ -17,6 +17,7 @@ from mercer.solvers.data import Data
 
 # F tracked in float32 is trusted this many times the largest error seen
 SAFETY = 4.0
+BATCH = 8192
 
 
 def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options) -> tuple[Vector, Vector]:
@@ -27,6 +28,8 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     """
     weights = qp.at_samples(beta, data.n)
     columns = np.flatnonzero(weights)
+    if len(columns) == 0:
+        return np.arange(data.n), np.zeros(data.n)
     b_columns = data.exact(columns)
     margin = max(10 * options.tol, 1e-4)
     gap = _slack(qp, beta, F)
@@ -46,6 +49,20 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
         done[todo] = True
     rows = np.flatnonzero(done)
     return rows, exact[rows]
+
+
+def exact_product(data: Data, qp: BoxQP, beta: Vector, options: Options) -> Vector:
+    """F = K b at all samples in float64, some thousands of them prepared at a time."""
+    weights = qp.at_samples(beta, data.n)
+    columns = np.flatnonzero(weights)
+    b_columns = data.exact(columns)
+    parts = [np.arange(start, min(start + BATCH, data.n)) for start in range(0, data.n, BATCH)]
+    return np.concatenate(
+        [
+            product(data.kernel, data.exact(part), b_columns, weights[columns], options.n_threads, data.evaluations)
+            for part in parts
+        ]
+    )
 
 
 def _slack(qp: BoxQP, beta: Vector, F: Vector) -> Vector:

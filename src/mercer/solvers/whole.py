@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
-from mercer.problems.dual import diverges, dual_objective, violation
+from mercer.problems.dual import diverges, dual_objective, feasible_start, violation
 from mercer.solvers.base import Clock, Options, Status, TracePoint
+from mercer.solvers.interior import interior_point
 
 # pair steps between two looks at the clock; Newton's step helps where so many were not enough
 STEPS_PER_VARIABLE = 100
@@ -18,14 +21,18 @@ PATIENCE = 3
 class WholeMatrix:
     """One run on a Gram matrix K of any precision, which can be continued: ``beta`` and ``F`` are its state."""
 
-    def __init__(self, K: Matrix, qp: BoxQP, beta: Vector, options: Options, clock: Clock) -> None:
+    def __init__(
+        self, K: Matrix, qp: BoxQP, beta: Vector, options: Options, clock: Clock, loan: Loan | None = None
+    ) -> None:
         self.K = K
+        self._loan = loan  # of the memory that K is on, if it is borrowed
         self.qp = qp
         self.beta = beta
         self.options = options
         self.clock = clock
         self.steps = 0
         self.trace: list[TracePoint] = []
+        self._tried_interior = False
         n = qp.n_vars
         self._null = qp.n_groups == 0
         self._order = np.arange(n)
@@ -40,21 +47,10 @@ class WholeMatrix:
         self._l1, self._ridge = self._column(qp.l1, 0.0), self._column(qp.ridge, 0.0)
         self._linear = self._column(qp.linear, 0.0)
         self._first_group = n + self._null if qp.n_groups < 2 else int(np.count_nonzero(qp.group == 0))
-        self.F = self.product()
+        self.F = matrix_product(self.K, self.qp, self.beta)
 
     def _column(self, values: Vector, extra: float) -> Vector:
         return np.append(values[self._order], extra) if self._null else values[self._order]
-
-    def product(self) -> Vector:
-        """F = K beta over samples, in float64."""
-        from mercer._numerics.tiles import add_rows_product
-
-        n = len(self.K)
-        weights = self.qp.at_samples(self.beta, n)
-        support = np.flatnonzero(weights)
-        F = np.zeros(n)
-        add_rows_product(self.K, support, weights[support], 0, n, F)
-        return F
 
     def restart(self) -> None:
         """Take up F after it was corrected from outside: nothing else depends on it."""
@@ -82,7 +78,7 @@ class WholeMatrix:
             )  # fmt: skip
             self.steps += taken
             self.beta[self._order] = b[:n]
-            self.F = self.product()
+            self.F = matrix_product(self.K, self.qp, self.beta)
             found = violation(qp, self.beta, self.F)
             point = TracePoint(
                 self.clock.seconds, self.steps, found, dual_objective(qp, self.beta, self.F), len(self.F)
@@ -102,12 +98,28 @@ class WholeMatrix:
                 return over
             if kind == np.float32:
                 kind = np.float64
-            elif not np.isfinite(found) or idle > PATIENCE or taken == 0:
+            elif not np.isfinite(found):
                 return Status.STALLED
+            elif idle > PATIENCE or taken == 0:
+                if self._tried_interior:
+                    return Status.STALLED
+                self._interior(b)
+                best, idle = np.inf, 0
+                continue
             if taken >= limit:
                 self._newton(b)
                 self.beta[self._order] = b[:n]
-                self.F = self.product()
+                self.F = matrix_product(self.K, self.qp, self.beta)
+
+    def _interior(self, b: Vector) -> None:
+        """Go on from the interior-point solution, if it is the better one. Edits b in place."""
+        self._tried_interior = True
+        with threadpool_limits(1, user_api="blas"):
+            beta = feasible_start(self.qp, interior_point(self.K.astype(np.float64), self.qp).beta)
+        F = matrix_product(self.K, self.qp, beta)
+        if np.all(np.isfinite(F)) and dual_objective(self.qp, beta, F) > dual_objective(self.qp, self.beta, self.F):
+            self.beta[:], self.F = beta, F
+            b[: self.qp.n_vars] = beta[self._order]
 
     def _newton(self, b: Vector) -> None:
         """One step to the optimum of the free variables, as far as their bounds allow. Edits b in place.
@@ -133,7 +145,8 @@ class WholeMatrix:
         for g, member in enumerate(groups):
             M[:m, m + g] = M[m + g, :m] = member
         try:
-            step = np.linalg.solve(M, np.append(score, np.zeros(len(groups))))[:m]
+            with threadpool_limits(1, user_api="blas"):  # the same result whatever their number
+                step = np.linalg.solve(M, np.append(score, np.zeros(len(groups))))[:m]
         except np.linalg.LinAlgError:
             return
         slope = float(step @ score)
@@ -149,3 +162,16 @@ class WholeMatrix:
         curvature = float(step @ (K_free @ step) + ridge[free] @ step**2)
         if length * slope - 0.5 * length**2 * curvature > 0:
             b[free] = np.clip(b[free] + length * step, low, high)
+
+
+def matrix_product(K: Matrix, qp: BoxQP, beta: Vector) -> Vector:
+    """F = K beta over samples, in float64, from the rows of the samples with weight."""
+    from mercer._numerics.tiles import add_rows_product
+
+    n = len(K)
+    weights = qp.at_samples(beta, n)
+    support = np.flatnonzero(weights)
+    F = np.zeros(n)
+    if len(support):
+        add_rows_product(K, support, weights[support], 0, n, F)
+    return F

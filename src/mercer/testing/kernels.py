@@ -1,8 +1,4 @@
-"""Conformance checks for kernels, Gram operators, losses and solvers, of mercer and of your own.
-
-Each ``check_...`` returns nothing if all is well and raises an AssertionError with a sentence otherwise. They need no
-test framework.
-"""
+"""A kernel keeps its contract: blocks, symmetry, precision, storage, and that it is a value."""
 
 from __future__ import annotations
 
@@ -11,23 +7,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 import mercer.kernels
 from mercer.kernels import Kernel, parse_kernel
 from mercer.kernels.features import as_matrix, count_samples, take_samples
 from mercer.kernels.parse import KERNELS
-
-__all__ = ["check_kernel"]
+from mercer.testing.comparison import DOUBLE, SINGLE, Matrix, claim, compare
 
 # a double loop over so many samples is quick
 MOST_SAMPLES = 12
-# relative to sqrt(k(x, x) k(z, z)): half of the digits, which any sound formula keeps
-DOUBLE, SINGLE = 1e-7, 2e-4
 # distances of CSR vectors come from inner products: their square root keeps half of those digits
 STORAGE = 1e-6
-
-Matrix = NDArray[Any]
 
 
 def check_kernel(kernel: Kernel, samples: Any) -> None:
@@ -39,10 +29,10 @@ def check_kernel(kernel: Kernel, samples: Any) -> None:
 
     >>> check_kernel(mercer.kernels.Gaussian(), [[0.0, 1.0], [2.0, 3.0], [4.0, 6.0]])
     """
-    _assert(isinstance(kernel, Kernel), f"{kernel!r} is not a mercer.kernels.Kernel: derive its class from Kernel.")
+    claim(isinstance(kernel, Kernel), f"{kernel!r} is not a mercer.kernels.Kernel: derive its class from Kernel.")
     samples = _few(kernel, samples)
     bound = kernel.bind(samples)
-    _assert(bound.bind(samples) == bound, f"{kernel!r} changes when it is bound twice: bind must leave numbers alone.")
+    claim(bound.bind(samples) == bound, f"{kernel!r} changes when it is bound twice: bind must leave numbers alone.")
     check_kernel_is_a_value(kernel)
     check_kernel_is_a_value(bound)
     K = _pairs(bound, samples)
@@ -58,11 +48,11 @@ def check_kernel_is_a_value(kernel: Kernel) -> None:
     name = repr(kernel)
     if "<lambda>" not in name and "<locals>" not in name:
         copy = pickle.loads(pickle.dumps(kernel))
-        _assert(copy == kernel, f"{name} is not equal to its pickled copy, {copy!r}.")
-        _assert(hash(copy) == hash(kernel), f"{name} and its pickled copy are equal, but their hashes differ.")
+        claim(copy == kernel, f"{name} is not equal to its pickled copy, {copy!r}.")
+        claim(hash(copy) == hash(kernel), f"{name} and its pickled copy are equal, but their hashes differ.")
     params = kernel.get_params(deep=False)
-    _assert(type(kernel)(**params) == kernel, f"{name} is not rebuilt by its parameters {params}.")
-    _assert(kernel.set_params(**kernel.get_params()) == kernel, f"{name}.set_params(**get_params()) is another kernel.")
+    claim(type(kernel)(**params) == kernel, f"{name} is not rebuilt by its parameters {params}.")
+    claim(kernel.set_params(**kernel.get_params()) == kernel, f"{name}.set_params(**get_params()) is another kernel.")
     parts = [kernel, *(value for value in kernel.get_params().values() if isinstance(value, Kernel))]
     if any(isinstance(part, mercer.kernels.CallableKernel) for part in parts):
         return  # a function has a name, but no expression
@@ -70,51 +60,51 @@ def check_kernel_is_a_value(kernel: Kernel) -> None:
     rebuilt = eval(
         name, {"__builtins__": {"slice": slice}, **names, **{type(part).__name__: type(part) for part in parts}}
     )
-    _assert(rebuilt == kernel, f"The printed expression {name} builds another kernel, {rebuilt!r}.")
+    claim(rebuilt == kernel, f"The printed expression {name} builds another kernel, {rebuilt!r}.")
     if all(type(part) in KERNELS.values() for part in parts):
         rebuilt = parse_kernel(name)
-        _assert(rebuilt == kernel, f"parse_kernel builds another kernel from {name}: {rebuilt!r}.")
+        claim(rebuilt == kernel, f"parse_kernel builds another kernel from {name}: {rebuilt!r}.")
 
 
 def check_kernel_blocks(kernel: Kernel, samples: Any, K: Matrix) -> None:
     """Blocks, parts of blocks, given results and the diagonal agree with single pairs."""
     n = len(K)
     features = kernel.prepare(samples)
-    _assert(len(features) == n, f"{kernel!r} prepared {len(features)} samples of {n}.")
+    claim(len(features) == n, f"{kernel!r} prepared {len(features)} samples of {n}.")
     whole = kernel.block(features, features)
-    _assert(whole.shape == (n, n), f"{kernel!r}.block has the shape {whole.shape} for {n} and {n} samples.")
-    _assert(whole.dtype == np.float64, f"{kernel!r}.block is of type {whole.dtype} for samples prepared as float64.")
-    _compare(whole, K, K, DOUBLE, f"{kernel!r}.block differs from single pairs")
+    claim(whole.shape == (n, n), f"{kernel!r}.block has the shape {whole.shape} for {n} and {n} samples.")
+    claim(whole.dtype == np.float64, f"{kernel!r}.block is of type {whole.dtype} for samples prepared as float64.")
+    compare(whole, K, K, DOUBLE, f"{kernel!r}.block differs from single pairs")
 
     order = np.random.default_rng(0).permutation(n)
     shuffled = kernel.block(features.take(order), features.take(order))
-    _compare(shuffled, K[np.ix_(order, order)], K, DOUBLE, f"{kernel!r} depends on the order of the samples")
+    compare(shuffled, K[np.ix_(order, order)], K, DOUBLE, f"{kernel!r} depends on the order of the samples")
     rows, columns = order[: n // 2 + 1], order[: n - 1]
     part = kernel.block(features.take(rows), features.take(columns))
-    _compare(part, K[np.ix_(rows, columns)], K, DOUBLE, f"{kernel!r} gives other values for a part of the samples")
+    compare(part, K[np.ix_(rows, columns)], K, DOUBLE, f"{kernel!r} gives other values for a part of the samples")
 
     around = np.full((len(rows) + 2, len(columns) + 3), 7.0)
     given = around[1:-1, 2:-1]
     result = kernel.block(features.take(rows), features.take(columns), given)
-    _assert(np.shares_memory(result, around), f"{kernel!r}.block(a, b, out) did not return out.")
-    _compare(given, K[np.ix_(rows, columns)], K, DOUBLE, f"{kernel!r}.block(a, b, out) wrote other values to out")
+    claim(np.shares_memory(result, around), f"{kernel!r}.block(a, b, out) did not return out.")
+    compare(given, K[np.ix_(rows, columns)], K, DOUBLE, f"{kernel!r}.block(a, b, out) wrote other values to out")
     given[...] = 7.0
-    _assert(bool(np.all(around == 7.0)), f"{kernel!r}.block(a, b, out) wrote outside of out.")
+    claim(bool(np.all(around == 7.0)), f"{kernel!r}.block(a, b, out) wrote outside of out.")
 
     diagonal = kernel.diagonal(features)
-    _assert(diagonal.dtype == np.float64, f"{kernel!r}.diagonal is of type {diagonal.dtype} instead of float64.")
+    claim(diagonal.dtype == np.float64, f"{kernel!r}.diagonal is of type {diagonal.dtype} instead of float64.")
     tolerance = STORAGE if getattr(features, "sparse", False) else DOUBLE
-    _compare(diagonal, np.diagonal(K), K, tolerance, f"{kernel!r}.diagonal differs from k(x, x)")
+    compare(diagonal, np.diagonal(K), K, tolerance, f"{kernel!r}.diagonal differs from k(x, x)")
     empty = kernel.block(features.take(order[:0]), features)
-    _assert(empty.shape == (0, n), f"{kernel!r}.block of no samples has the shape {empty.shape} instead of {(0, n)}.")
+    claim(empty.shape == (0, n), f"{kernel!r}.block of no samples has the shape {empty.shape} instead of {(0, n)}.")
 
 
 def check_kernel_symmetry(kernel: Kernel, K: Matrix) -> None:
     """K equals its transpose, and has no negative eigenvalue if the kernel says so."""
-    _compare(K, K.T, K, DOUBLE, f"{kernel!r} is not symmetric: k(x, z) differs from k(z, x)")
+    compare(K, K.T, K, DOUBLE, f"{kernel!r} is not symmetric: k(x, z) differs from k(z, x)")
     if kernel.positive_semidefinite:
         eigenvalues = np.linalg.eigvalsh((K + K.T) / 2)
-        _assert(
+        claim(
             eigenvalues[0] >= -STORAGE * max(abs(eigenvalues[-1]), np.finfo(float).tiny),
             f"{kernel!r} says it is positive semidefinite, but has the eigenvalue {eigenvalues[0]:.3g} on these "
             "samples. Correct it, or let positive_semidefinite be False.",
@@ -126,10 +116,10 @@ def check_kernel_precision(kernel: Kernel, samples: Any) -> None:
     if kernel.domain == "vectors":
         samples = as_matrix(samples).astype(np.float32)
     features, single = kernel.prepare(samples), kernel.prepare(samples, np.float32)
-    _assert(single.dtype == np.float32, f"{kernel!r} prepared samples of type {single.dtype} instead of float32.")
+    claim(single.dtype == np.float32, f"{kernel!r} prepared samples of type {single.dtype} instead of float32.")
     K, values = kernel.block(features, features), kernel.block(single, single)
-    _assert(values.dtype == np.float32, f"{kernel!r}.block is of type {values.dtype} for samples prepared as float32.")
-    _compare(values, K, K, SINGLE, f"{kernel!r} in float32 differs from float64")
+    claim(values.dtype == np.float32, f"{kernel!r}.block is of type {values.dtype} for samples prepared as float32.")
+    compare(values, K, K, SINGLE, f"{kernel!r} in float32 differs from float64")
 
 
 def check_kernel_storage(kernel: Kernel, samples: Any) -> None:
@@ -140,13 +130,13 @@ def check_kernel_storage(kernel: Kernel, samples: Any) -> None:
     a, b = kernel.prepare(dense), kernel.prepare(csr)
     for left, right, what in ((b, b, "CSR"), (a, b, "dense against CSR"), (b, a, "CSR against dense")):
         values = kernel.block(left, right)
-        _compare(values, K, K, STORAGE, f"{kernel!r} gives other values for {what} samples than for dense ones")
+        compare(values, K, K, STORAGE, f"{kernel!r} gives other values for {what} samples than for dense ones")
 
 
 def _few(kernel: Kernel, samples: Any) -> Any:
     """The first few samples; of a kernel matrix, rows and columns."""
     n = count_samples(samples)
-    _assert(n >= 2, f"check_kernel needs at least two samples, but was given {n}.")
+    claim(n >= 2, f"check_kernel needs at least two samples, but was given {n}.")
     if kernel.domain == "vectors":
         samples = as_matrix(samples)
     few = take_samples(samples, np.arange(min(n, MOST_SAMPLES)))
@@ -162,21 +152,5 @@ def _pairs(kernel: Kernel, samples: Any) -> Matrix:
     else:
         singles = [kernel.prepare(take_samples(samples, np.array([i]))) for i in range(n)]
     K = np.array([[float(kernel.block(x, z)[0, 0]) for z in singles] for x in singles])
-    _assert(bool(np.all(np.isfinite(K))), f"{kernel!r} gives values that are not finite on these samples.")
+    claim(bool(np.all(np.isfinite(K))), f"{kernel!r} gives values that are not finite on these samples.")
     return K
-
-
-def _compare(found: Matrix, expected: Matrix, K: Matrix, tolerance: float, problem: str) -> None:
-    """Raise if two arrays differ by more than tolerance times the size of K; say where."""
-    allowed = tolerance * float(np.abs(K).max())
-    difference = np.abs(np.asarray(found, np.float64) - expected)
-    if np.all(difference <= allowed):
-        return
-    place = np.unravel_index(int(np.argmax(np.where(np.isnan(difference), np.inf, difference))), difference.shape)
-    where = ", ".join(str(int(i)) for i in place)
-    raise AssertionError(f"{problem}: {found[place]:.9g} instead of {expected[place]:.9g} at [{where}].")
-
-
-def _assert(truth: bool, problem: str) -> None:
-    if not truth:
-        raise AssertionError(problem)

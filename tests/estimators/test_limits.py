@@ -1,0 +1,312 @@
+"""A fit always returns: limits, Ctrl-C and callbacks leave a usable, certified model and a warning with numbers."""
+
+import logging
+import os
+import re
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.callback import ProgressBar
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
+NUMBERS = (
+    r"The model is within \d\.\de[+-]\d\d of the optimum \(relative gap; primal -?\d\S*, dual -?\d\S*\), KKT violation "
+    r"\d\.\de[+-]\d\d, infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
+)
+SCALE = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
+# far more than any of these takes; a fit that hangs fails the test
+PROMPTLY = 5.0
+
+
+def noise(n=3000, d=5, seed=0):
+    """Labels that depend on nothing: a problem that takes long."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(0, 2, n)
+
+
+def assert_usable(model, X):
+    """It predicts, and its certificate bounds the distance to the optimum."""
+    assert np.isfinite(model.predict(X[:10])).all()
+    assert model.certificate_.valid
+    assert 0.0 <= model.certificate_.gap < np.inf
+    assert model.fit_status_ == 1
+
+
+class TestLimits:
+    @pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=repr)  # the fifth is done before its time
+    def test_time_limit(self, estimator):
+        """A time limit of 0.05 s is kept to within a round of the solver."""
+        X, y = noise()
+        estimator = clone(estimator).set_params(time_limit=0.05, tol=1e-11)
+        estimator.fit(X[:50], y[:50])  # compiles, if need be
+        start = time.perf_counter()
+        with pytest.warns(ConvergenceWarning) as found:
+            estimator.fit(X, y)
+        assert time.perf_counter() - start < PROMPTLY
+        message = str(found[0].message)
+        assert re.fullmatch(re.escape(f"Solver terminated early (time_limit=0.05 s).  {SCALE} ") + NUMBERS, message)
+        assert found[0].filename == __file__
+        assert_usable(estimator, X)
+
+    @pytest.mark.parametrize("n", [100, 3000, 20000])
+    def test_no_time_at_all(self, n):
+        """time_limit=0 returns at once, with a model that predicts and a certificate that says how bad it is."""
+        X, y = noise(n)
+        start = time.perf_counter()
+        with pytest.warns(ConvergenceWarning, match=r"time_limit=0.0 s"):
+            model = SVC(C=1e4, time_limit=0.0, tol=1e-9).fit(X, y)
+        assert time.perf_counter() - start < PROMPTLY
+        assert_usable(model, X)
+
+    @pytest.mark.parametrize("n", [300, 3000])
+    @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+    def test_max_iter(self, estimator, n):
+        """max_iter counts pair steps, for small problems and large ones."""
+        X, y = noise(n)
+        with pytest.warns(ConvergenceWarning) as found:
+            model = clone(estimator).set_params(max_iter=7).fit(X, y)
+        assert np.all(model.n_iter_ == 7)
+        message = str(found[0].message)
+        assert re.fullmatch(re.escape(f"Solver terminated early (max_iter=7).  {SCALE} ") + NUMBERS, message)
+        assert_usable(model, X)
+
+    def test_more_steps_are_better(self):
+        """The gap shrinks as more steps are allowed, and the dual value never falls."""
+        X, y = noise(300)
+        gaps, duals = [], []
+        for max_iter in (10, 100, 1000, 10000):
+            with pytest.warns(ConvergenceWarning):
+                found = SVC(C=100.0, max_iter=max_iter, tol=1e-12).fit(X, y).certificate_
+            gaps.append(found.gap)
+            duals.append(found.dual)
+        assert gaps == sorted(gaps, reverse=True)
+        assert duals == sorted(duals)
+
+    def test_no_step_at_all(self):
+        """max_iter=0 gives the model of the start: w = 0."""
+        X, y = noise(100)
+        with pytest.warns(ConvergenceWarning, match="max_iter=0"):
+            model = SVC(max_iter=0).fit(X, y)
+        assert model.rkhs_norm_ == 0.0 and model.margin_ == np.inf
+        assert_usable(model, X)
+
+    def test_several_classes(self):
+        """The time is that of all pairs together."""
+        X, _ = noise(2000)
+        y = np.random.default_rng(1).integers(0, 8, len(X))
+        start = time.perf_counter()
+        with pytest.warns(ConvergenceWarning, match="time_limit"):
+            model = SVC(C=1e6, gamma=0.1, tol=1e-9, time_limit=0.1).fit(X, y)
+        assert time.perf_counter() - start < PROMPTLY
+        assert_usable(model, X)
+        assert len(model.certificates_) == 28
+
+    def test_the_warning_points_to_the_users_line(self):
+        """Also from inside a pipeline."""
+        X, _ = noise(100)
+        with pytest.warns(ConvergenceWarning) as found:
+            make_pipeline(StandardScaler(), OneClassSVM(max_iter=1)).fit(X)
+        assert found[0].filename == __file__
+
+
+def interrupt_after(seconds, times=1, pause=0.2):
+    """Send SIGINT to this process from another thread, as Ctrl-C would."""
+
+    def send():
+        time.sleep(seconds)
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(pause)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+@pytest.fixture
+def python_handles_interrupts():
+    """Python's own handler, as in a program; a test runner may have another one."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals are handled by the main thread alone")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("python_handles_interrupts")
+class TestInterrupts:
+    def test_the_first_one_ends_the_fit(self):
+        """After Ctrl-C there is a usable model, and a warning."""
+        X, y = noise()
+        before = signal.getsignal(signal.SIGINT)
+        thread = interrupt_after(0.3)
+        with pytest.warns(ConvergenceWarning) as found:
+            model = SVC(C=1e9, tol=1e-12, time_limit=60.0).fit(X, y)
+        thread.join()
+        assert str(found[0].message).startswith(
+            "Solver was interrupted; the model fitted so far is usable. The model is "
+        )
+        assert_usable(model, X)
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_pairs_side_by_side(self):
+        """Also where pairs of classes are solved on several threads."""
+        X, _ = noise()
+        y = np.random.default_rng(1).integers(0, 4, len(X))
+        thread = interrupt_after(0.3)
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = SVC(C=1e9, tol=1e-12, n_jobs=2, time_limit=60.0).fit(X, y)
+        thread.join()
+        assert_usable(model, X)
+
+    def test_the_second_one_is_raised(self):
+        """A second Ctrl-C during the same fit is an ordinary KeyboardInterrupt, and the handler is put back."""
+        X, y = noise(200)
+        before = signal.getsignal(signal.SIGINT)
+
+        class Twice:
+            """Interrupts the fit twice in its first round."""
+
+            def setup(self, estimator, context): ...
+            def teardown(self, estimator, context): ...
+            def on_fit_task_begin(self, estimator, context): ...
+
+            def on_fit_task_end(self, estimator, context):
+                for _ in range(2):
+                    signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            SVC().set_callbacks(Twice()).fit(X, y)
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_other_handlers_are_left_alone(self):
+        """Where a program handles Ctrl-C itself, it keeps doing so."""
+        X, y = noise(100)
+        calls = []
+        before = signal.signal(signal.SIGINT, lambda number, frame: calls.append(number))
+        try:
+            SVC().set_callbacks(Recorder(at_round=lambda: signal.raise_signal(signal.SIGINT))).fit(X, y)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert calls and set(calls) == {signal.SIGINT}
+
+
+class Recorder:
+    """Writes down what is called, and stops the fit after so many rounds."""
+
+    def __init__(self, stop_after=None, at_round=lambda: None):
+        self.calls, self.rounds = [], 0
+        self.stop_after, self.at_round = stop_after, at_round
+
+    def setup(self, estimator, context):
+        self.calls.append(("setup", context.task_name))
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
+        self.calls.append(("begin", context.task_name))
+        if context.task_name == "fit":
+            self.X, self.y = X, y
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        self.calls.append(("end", context.task_name))
+        if context.task_name == "fit":
+            self.fitted = fitted_estimator
+            return False
+        self.at_round()
+        self.rounds += 1
+        return self.rounds == self.stop_after
+
+    def teardown(self, estimator, context):
+        self.calls.append(("teardown", context.task_name))
+
+
+class TestCallbacks:
+    @pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.2), SVR(), NuSVR(), OneClassSVM()], ids=repr)
+    def test_the_order_of_calls(self, estimator):
+        """Setup, begin of the fit, begin and end of each round, end of the fit, teardown."""
+        X, y = noise(1500)
+        recorder = Recorder()
+        model = estimator.set_callbacks(recorder).fit(X, y)
+        rounds = [("begin", "round"), ("end", "round")] * len(model.trace_)
+        assert recorder.calls == [("setup", "fit"), ("begin", "fit"), *rounds, ("end", "fit"), ("teardown", "fit")]
+        assert recorder.X is X
+
+    def test_a_fitted_estimator_is_handed_over(self):
+        """The copy given at the end of the fit predicts."""
+        X, _ = noise(200)
+        recorder = Recorder()
+        model = OneClassSVM().set_callbacks(recorder).fit(X)
+        np.testing.assert_array_equal(recorder.fitted.score_samples(X), model.score_samples(X))
+
+    @pytest.mark.parametrize("n", [100, 3000])
+    def test_true_stops_the_fit(self, n):
+        """A callback that returns True ends the fit after that round, with a usable model."""
+        X, y = noise(n)
+        recorder = Recorder(stop_after=1)
+        with pytest.warns(ConvergenceWarning, match="Solver was interrupted; the model fitted so far is usable."):
+            model = SVC(C=1e6, tol=1e-12).set_callbacks(recorder).fit(X, y)
+        assert recorder.rounds <= 2
+        assert recorder.calls[-2:] == [("end", "fit"), ("teardown", "fit")]
+        assert_usable(model, X)
+
+    def test_an_error_tears_down(self):
+        """A callback that raises ends the fit with its error, after teardown."""
+        X, y = noise(100)
+
+        def fail():
+            raise RuntimeError("of the callback")
+
+        recorder = Recorder(at_round=fail)
+        with pytest.raises(RuntimeError, match="of the callback"):
+            SVC().set_callbacks(recorder).fit(X, y)
+        assert recorder.calls[-1] == ("teardown", "fit")
+
+    def test_progress_bar(self, capsys):
+        """scikit-learn's progress bar shows a fit, alone and inside a grid search."""
+        X, y = noise(200)
+        SVC().set_callbacks(ProgressBar()).fit(X, y)
+        assert "SVC - fit" in capsys.readouterr().out
+        GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2).set_callbacks(ProgressBar()).fit(X, y)
+        assert "GridSearchCV - fit" in capsys.readouterr().out
+
+
+class TestLog:
+    def test_verbose(self, caplog, capfd):
+        """verbose=True logs each round under the name mercer, and prints nothing."""
+        X, y = noise(1500)
+        with caplog.at_level(logging.INFO, logger="mercer"):
+            model = SVC(verbose=True).fit(X, y)
+        lines = [record.getMessage() for record in caplog.records if record.name == "mercer"]
+        assert len(lines) == len(model.trace_) > 0
+        pattern = r" +\d+\.\d\d s +\d+ steps  violation \d\.\d{3}e[+-]\d\d  dual \S+  active \d+"
+        assert all(re.fullmatch(pattern, line) for line in lines)
+        assert capfd.readouterr().out == ""
+
+    def test_silence(self, caplog, capfd):
+        """Without verbose nothing is logged or printed."""
+        X, y = noise(300)
+        with caplog.at_level(logging.DEBUG):
+            SVC().fit(X, y).predict(X)
+        assert caplog.records == []
+        assert capfd.readouterr() == ("", "")
+
+    def test_trace(self):
+        """trace_ is what the log shows: time and steps grow, the dual value, too; the last violation is within tol."""
+        X, y = noise(3000)
+        trace = SVC(tol=1e-3, cache_size=5).fit(X, y).trace_
+        assert len(trace) > 1
+        for name in ("seconds", "steps"):
+            column = [getattr(point, name) for point in trace]
+            assert column == sorted(column)
+        duals = np.array([point.dual for point in trace])
+        assert (np.diff(duals) >= -1e-6 * duals[-1]).all()
+        assert trace[-1].violation <= 1e-3

@@ -1,0 +1,34 @@
+"""The byte budget is what was asked for, or a share of what is free."""
+
+import pytest
+
+from mercer.gram import memory
+from mercer.gram.memory import AT_LEAST, budget_bytes
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(200, 200 << 20), (0.5, 1 << 19), (1e-6, 1), ("8", 8 << 20)])
+def test_numbers_are_megabytes(asked, expected):
+    """Of 2^20 bytes, fractions included."""
+    assert budget_bytes(asked) == expected
+
+
+def test_auto_is_a_share_of_the_smallest_account(monkeypatch):
+    """A 64th of what is available by every account, at least 64 MB, also where nothing is known."""
+    for limits, expected in (
+        ([1 << 40, 1 << 36], 1 << 30),
+        ([1 << 30], AT_LEAST),
+        ([-5], AT_LEAST),
+        ([], memory.FALLBACK),
+    ):
+        memory._automatic.cache_clear()
+        monkeypatch.setattr(memory, "_limits", lambda limits=limits: limits)
+        assert budget_bytes("auto") == expected
+    memory._automatic.cache_clear()
+
+
+def test_this_machine_has_an_account():
+    """What is available is positive, and auto is within it or the least."""
+    memory._automatic.cache_clear()
+    limits = memory._limits()
+    assert limits and min(limits) > 0
+    assert budget_bytes("auto") >= AT_LEAST

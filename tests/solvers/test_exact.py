@@ -1,0 +1,311 @@
+"""The exact solver finds the optimum on each of its ways, says the truth about it, and always ends."""
+
+import signal
+
+import numpy as np
+import pytest
+from tests.problems.instances import FORMS
+from tests.qp_reference import solve_qp
+from tests.solvers.ways import WAYS, force, run, stage, task
+
+from mercer.kernels import CallableKernel, Gaussian, Linear, Polynomial
+from mercer.losses import (
+    EpsilonInsensitive,
+    HardMargin,
+    Hinge,
+    NuHinge,
+    NuInsensitive,
+    OneClass,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
+from mercer.problems.dual import DualProblem
+from mercer.solvers import decomposition
+from mercer.solvers.base import Clock, Status
+from mercer.solvers.start import feasible
+from mercer.testing.solvers import Task, check_solution
+
+LOSSES = [Hinge(), SquaredHinge(), EpsilonInsensitive(0.1), OneClass(0.3), NuHinge(0.4), NuInsensitive(0.4)]
+
+
+def check_optimum(job, beta, best, tol):
+    """A convex objective is above its optimum by at most violation times distance, and below it by rounding."""
+    value, optimum = job.objective(beta), job.objective(best)
+    distance = np.abs(beta - best).sum()
+    rounding = 1e-8 * max(abs(value), abs(optimum), 1e-3)
+    assert -rounding <= value - optimum <= tol * distance + rounding
+
+
+class TestOptimum:
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
+    def test_every_loss_on_every_way(self, loss, intercept, way, monkeypatch):
+        """The reference's optimum to what tol allows, with a certificate that K beta confirms."""
+        force(monkeypatch, way)
+        job = task(loss, intercept, n=60)
+        best = solve_qp(job.K, job.problem.qp)
+        for tol in (1e-3, 1e-5):
+            solution = run(job, tol=tol, working_set=16)
+            assert solution.status is Status.CONVERGED
+            check_solution(job, solution, tol)
+            check_optimum(job, solution.beta, best, tol)
+
+    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    def test_certificate_of_screened_rows(self, loss, monkeypatch):
+        """What is computed at some rows alone equals the full recomputation, for float32 matrices and rows."""
+        job = task(loss, n=500, C=1.0)
+        for way in ("single", "rows"):
+            force(monkeypatch, way)
+            solution = run(job)
+            assert solution.status is Status.CONVERGED and solution.certificate.valid
+            check_solution(job, solution, 1e-3)
+
+    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    def test_shrinking_changes_nothing(self, loss, monkeypatch):
+        """With and without it the optimum is the same to what tol allows."""
+        force(monkeypatch, "rows")
+        job = task(loss, n=600)
+        solutions = [run(job, shrinking=shrinking) for shrinking in (True, False)]
+        assert all(point.active == 600 for point in solutions[1].trace)
+        for solution in solutions:
+            assert solution.status is Status.CONVERGED
+            check_solution(job, solution, 1e-3)
+        with_it, without = (job.objective(solution.beta) for solution in solutions)
+        assert abs(with_it - without) <= 2e-3 * np.abs(solutions[0].beta - solutions[1].beta).sum() + 1e-9
+
+    @pytest.mark.parametrize("size", [2, 3])
+    def test_smallest_working_sets(self, size, monkeypatch):
+        """Two members of one group are enough, also where there are two groups or a null sample."""
+        force(monkeypatch, "rows")
+        for loss, intercept in ((NuHinge(0.4), True), (Hinge(), False)):
+            job = task(loss, intercept, n=100)
+            assert run(job, working_set=size).status is Status.CONVERGED
+
+    def test_any_working_set(self, monkeypatch):
+        """From four members to more than there are variables."""
+        force(monkeypatch, "rows")
+        for loss in (Hinge(), NuHinge(0.4)):
+            job = task(loss, n=150)
+            best = solve_qp(job.K, job.problem.qp)
+            for size in (4, 5, 10, 64, 1000):
+                solution = run(job, working_set=size)
+                assert solution.status is Status.CONVERGED
+                check_optimum(job, solution.beta, best, 1e-3)
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_a_python_function_as_kernel(self, way, monkeypatch):
+        """The compiled code never calls a kernel: any function does."""
+        force(monkeypatch, way)
+        function = CallableKernel(lambda A, B: np.exp(-0.25 * ((A[:, None] - B) ** 2).sum(axis=2)))
+        job, same = task(Hinge(), kernel=function), task(Hinge())
+        solution = run(job)
+        check_solution(same, solution, 1e-3)
+
+
+class TestStages:
+    @pytest.mark.parametrize("loss", [*LOSSES, SquaredEpsilonInsensitive(0.1)], ids=repr)
+    @pytest.mark.parametrize("rows", [None, 40])
+    def test_start_on_a_part(self, loss, rows, monkeypatch):
+        """A run that begins with 150 of 700 samples ends at all of them, with room for 40 rows too."""
+        force(monkeypatch, "rows")
+        stage(monkeypatch, 300, 150)
+        job = task(loss, n=700)
+        options = {} if rows is None else {"budget": rows * 700 * 4}
+        solution = run(job, **options)
+        started_small = not job.problem.start().any()
+        assert solution.trace[0].active == (150 if started_small else 700)
+        assert solution.trace[-1].active == 700
+        assert solution.status is Status.CONVERGED
+        check_solution(job, solution, 1e-3)
+
+    def test_without_an_intercept(self, monkeypatch):
+        """The null sample survives shrinking and stages."""
+        force(monkeypatch, "rows")
+        stage(monkeypatch, 300, 150)
+        for loss in (Hinge(), EpsilonInsensitive(0.1)):
+            job = task(loss, intercept=False, n=700)
+            solution = run(job)
+            assert solution.status is Status.CONVERGED and solution.trace[0].active == 150
+            check_solution(job, solution, 1e-3)
+
+    def test_the_budget_is_kept(self, monkeypatch):
+        """Stored rows never take more bytes than asked for, whatever joins and leaves."""
+        stores = []
+
+        class Recorded(decomposition.RowStore):
+            def _lay_out(self, gram):
+                super()._lay_out(gram)
+                stores.append(self.values.nbytes)
+                assert self.buffer.nbytes <= budget
+
+        monkeypatch.setattr(decomposition, "RowStore", Recorded)
+        force(monkeypatch, "rows")
+        stage(monkeypatch, 300, 150)
+        for rows in (5, 40, 300):
+            budget = rows * 700 * 4 + 3
+            assert run(task(Hinge(), n=700), budget=budget).status is Status.CONVERGED
+        assert len(stores) > 6 and max(stores) <= budget
+
+    @pytest.mark.parametrize("scale", [100.0, 1000.0])
+    def test_large_kernel_values(self, scale, monkeypatch):
+        """Kernel values far above 1 make small coefficients matter: those of samples left out too."""
+        force(monkeypatch, "rows")
+        stage(monkeypatch, 300, 150)
+        job = task(Hinge(), n=700, C=1e-4, kernel=Linear(), scale=scale)
+        solution = run(job, Clock(2.0))
+        assert solution.status is Status.CONVERGED
+        check_solution(job, solution, 1e-3)
+
+
+class TestStart:
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    def test_the_optimum_as_start(self, loss, way, monkeypatch):
+        """No step is taken from there, and the start is left as it is."""
+        force(monkeypatch, way)
+        job = task(loss)
+        first = run(job, tol=1e-4)
+        start = first.beta.copy()
+        again = run(job, start=start, tol=1e-3)
+        assert again.steps == 0 and again.status is Status.CONVERGED
+        np.testing.assert_array_equal(start, first.beta)
+        np.testing.assert_array_equal(again.beta, first.beta)
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_a_neighbour_as_start(self, way, monkeypatch):
+        """The optimum for half of C leads to the optimum for C, in fewer steps than from nothing."""
+        force(monkeypatch, way)
+        half, job = task(Hinge(), n=300, C=1.0), task(Hinge(), n=300, C=1.1)
+        cold = run(job, tol=1e-5)
+        warm = run(job, start=feasible(job.problem.qp, run(half, tol=1e-5).beta), tol=1e-5)
+        assert warm.steps < cold.steps
+        check_optimum(job, warm.beta, cold.beta, 2e-5)
+
+
+class TestEarlyEnd:
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize("max_iter", [0, 1, 37])
+    def test_max_iter(self, way, max_iter, monkeypatch):
+        """That many steps at most, and a certificate that bounds the distance to the optimum."""
+        force(monkeypatch, way)
+        for loss in LOSSES:
+            job = task(loss)
+            solution = run(job, max_iter=max_iter)
+            assert solution.status is Status.MAX_ITER and solution.steps <= max_iter
+            check_solution(job, solution, np.inf)
+            best = run(job, tol=1e-6)
+            assert solution.certificate.gap >= best.certificate.dual - solution.certificate.dual - 1e-9
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_time_limit(self, way, monkeypatch):
+        """No time at all leaves a feasible, certified model; so does a little, in the middle of the stages."""
+        force(monkeypatch, way)
+        job = task(EpsilonInsensitive(0.01), n=500, C=100.0)
+        solution = run(job, Clock(0.0), tol=1e-6)
+        assert solution.status is Status.TIME_LIMIT
+        check_solution(job, solution, np.inf)
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_interrupt(self, way, monkeypatch):
+        """A clock that was interrupted ends the run after the round at hand."""
+        force(monkeypatch, way)
+        job = task(EpsilonInsensitive(0.01), n=300, C=100.0)
+        clock = Clock()
+        clock.interrupted = True
+        solution = run(job, clock, tol=1e-6)
+        assert solution.status is Status.INTERRUPTED
+        check_solution(job, solution, np.inf)
+
+    @pytest.mark.parametrize("after", [1, 3, 6])
+    def test_whoever_watches_may_ask_for_the_end(self, after, monkeypatch):
+        """At any point of a staged run F and beta of all samples are consistent."""
+        force(monkeypatch, "rows")
+        stage(monkeypatch, 300, 150)
+        seen = []
+
+        def watch(point):
+            seen.append(point)
+            return len(seen) >= after
+
+        job = task(Hinge(), n=700)
+        solution = run(job, Clock(progress=watch), tol=1e-5)
+        # the end of a stage is looked at on all samples first
+        assert solution.status is Status.INTERRUPTED and after <= len(seen) <= after + 1
+        assert solution.trace == seen
+        check_solution(job, solution, np.inf)
+
+    def test_ctrl_c(self):
+        """The first one asks for an end, the second one is an ordinary KeyboardInterrupt; then all is as before."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with Clock() as clock:
+                signal.raise_signal(signal.SIGINT)
+                assert clock.interrupted and clock.over() is Status.INTERRUPTED
+                with pytest.raises(KeyboardInterrupt):
+                    signal.raise_signal(signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+class TestPrecision:
+    @pytest.mark.parametrize("way", ["single", "rows"])
+    @pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive(0.05), NuHinge(0.2)], ids=repr)
+    def test_more_digits_than_float32_has(self, loss, way, monkeypatch):
+        """Large coefficients and a small tol: exact values of F, at last a float64 matrix, lead there."""
+        force(monkeypatch, way)
+        job = task(loss, n=200, C=500.0)
+        solution = run(job, tol=1e-5)
+        assert solution.status is Status.CONVERGED
+        check_solution(job, solution, 1e-5)
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_kernels_with_large_values(self, way, monkeypatch):
+        """A polynomial of samples that are not scaled has values around 1e5."""
+        force(monkeypatch, way)
+        job = task(Hinge(), n=200, C=1e-4, kernel=Polynomial(3, 1.0, 1.0), scale=3.0)
+        solution = run(job)
+        assert solution.status is Status.CONVERGED
+        check_solution(job, solution, 1e-3)
+
+    def test_asked_for(self):
+        """float32 and float64 lead to the same optimum."""
+        job = task(Hinge(), n=450)
+        single, double = (run(job, precision=precision) for precision in ("float32", "float64"))
+        for solution in (single, double):
+            check_solution(job, solution, 1e-3)
+        check_optimum(job, single.beta, double.beta, 2e-3)
+
+    def test_values_that_are_not_finite(self):
+        """Overflow of the kernel is an error that says what to do."""
+        job = task(Hinge(), n=50)._replace(kernel=Polynomial(9, 1.0, 1.0), X=1e40 * np.ones((50, 2)))
+        with np.errstate(all="ignore"), pytest.raises(ValueError, match="values that are not finite"):
+            run(job)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_hard_margin_that_does_not_exist(way, monkeypatch):
+    """Inseparable classes, and equal samples with opposite labels, are unbounded."""
+    force(monkeypatch, way)
+    inseparable = task(HardMargin(), kernel=Linear())
+    assert run(inseparable).status is Status.UNBOUNDED
+    X = np.repeat(inseparable.X[:60], 2, axis=0)
+    problem = DualProblem(None, HardMargin(), np.tile([1.0, -1.0], 60), np.ones(120), True)
+    assert run(Task("equal", Gaussian(0.5), X, np.empty(0), problem)).status is Status.UNBOUNDED
+
+
+def test_same_bits_for_any_number_of_threads(monkeypatch):
+    """1, 2 and 3 threads, in decomposition with stages and on the whole matrix."""
+    for n, way in ((4500, "rows"), (600, "single"), (300, "double")):
+        force(monkeypatch, way)
+        stage(monkeypatch, 3000, 1500)
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, 3))
+        y = np.where(X[:, 0] + 0.4 * rng.normal(size=n) > 0, 1.0, -1.0)
+        job = Task("threads", Gaussian(0.3), X, np.empty(0), DualProblem(None, Hinge(), y, np.ones(n), True))
+        one, two, three = (run(job, n_threads=n_threads) for n_threads in (1, 2, 3))
+        assert one.status is Status.CONVERGED
+        for other in (two, three):
+            np.testing.assert_array_equal(other.beta, one.beta)
+            np.testing.assert_array_equal(other.F, one.F)
+            assert other.certificate == one.certificate
