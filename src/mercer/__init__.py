@@ -6,18 +6,23 @@ A public name is imported when it is first used, so that ``mercer --help`` loads
 from importlib import import_module
 from typing import Any
 
-# public name -> where it is defined
-_HOME = {
-    "NuSVC": "mercer.estimators",
-    "NuSVR": "mercer.estimators",
-    "OneClassSVM": "mercer.estimators",
-    "SVC": "mercer.estimators",
-    "SVR": "mercer.estimators",
-    "certify": "mercer.estimators",
-    "check_mercer": "mercer.kernels",
-}
+# where each public name is defined
+_NAMES = {
+    "mercer.estimators": ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify"),
+    "mercer.kernels": (
+        "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
+        "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
+        "MercerReport", "check_mercer", "parse_kernel",
+    ),
+    "mercer.problems": ("Certificate",),
+    "mercer.exceptions": (
+        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
+        "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
+    ),
+}  # fmt: skip
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify", "check_mercer"]
+__all__ = sorted(_HOME)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
@@ -31,4 +36,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return __all__

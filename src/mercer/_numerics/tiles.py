@@ -158,7 +158,7 @@ def sparse_block(
 
 @compiled(fast=True)
 def _dot(values, weights):
-    total = 0.0
+    total = values.dtype.type(0.0)
     for j in range(values.shape[0]):
         total += values[j] * weights[j]
     return total
@@ -166,9 +166,16 @@ def _dot(values, weights):
 
 @compiled()
 def add_block_product(block, weights, out):
-    """out[i] += sum_j block[i, j] weights[j], in float64, each row by itself."""
+    """out[i] += sum_j block[i, j] weights[j], each row by itself.
+
+    Short runs are summed in the dtype of the block (and of the weights), the runs in float64.
+    """
+    run = 256
     for i in range(block.shape[0]):
-        out[i] += _dot(block[i], weights)
+        total = 0.0
+        for first in range(0, block.shape[1], run):
+            total += _dot(block[i, first : first + run], weights[first : first + run])
+        out[i] += total
 
 
 @compiled()

@@ -107,7 +107,7 @@ class SupportVectors:
         if not SMALLEST_GAMMA < gamma < 1.0 / SMALLEST_GAMMA:
             return None
         eps, length = float(np.finfo(np.float32).eps), np.sqrt(gamma * b.largest_norm)
-        error = eps * (8.0 + np.sqrt(b.d) + 2.0 * length)
+        error = eps * (16.0 + np.sqrt(b.d) + 2.0 * length)
         error += min(rounding_of_distances(b, gamma), SPARSE_CANCELLATION if b.sparse else CANCELLATION)
         if not error < LARGEST_ERROR:
             return None

@@ -18,8 +18,9 @@ from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import shared_blocks
 
-# for the proof that two classes cannot be separated, once that is known
-PROOF_SECONDS = 10.0
+# of the proof that two classes cannot be separated: its tolerance, relative to kernel values, and its time
+PROOF_TOL = 1e-13
+PROOF_SECONDS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,8 @@ class OneVsOne:
         One is the diverging β. The other joins the nearest points of the two hulls, each class's weights summing to
         1: the ν-SVC with νn = 2.
         """
-        options = replace(self.options, tol=1e-12, max_iter=-1)
+        largest = float(np.abs(self.data.kernel.diagonal(self.data.exact(index))).max())
+        options = replace(self.options, tol=PROOF_TOL * max(largest, 1e-300), max_iter=-1)
         hulls = replace(self, factor=np.ones(self.data.n), options=options, clock=Clock(time_limit=PROOF_SECONDS))
         nearest = hulls.solve(index, y, NuHinge(2.0 / len(y)))
         proofs = []

@@ -136,7 +136,7 @@ def product(
 ) -> Matrix:
     """K(a, b) @ weights, tile by tile, never stored; weights has shape (len(b),) or (len(b), m).
 
-    One column is summed in float64, several in the dtype of b. Each row of the result depends on its own sample
+    One column is summed in float64 but for short runs, several in the dtype of b. Each row of the result depends on its own sample
     alone, not on the batch it came in.
     """
     from mercer._numerics.tiles import add_block_product
@@ -148,7 +148,7 @@ def product(
         evaluations.add(len(a) * len(b))
     prepare_columns(b)
     several = None if weights.ndim == 1 else VectorFeatures(weights.T, b.dtype)
-    single = np.ascontiguousarray(weights, dtype=np.float64)
+    single = np.ascontiguousarray(weights, dtype=b.dtype)
     step = max(8, TILE_BYTES // (len(b) * b.dtype.itemsize))
 
     def part(start: int, stop: int) -> None:
@@ -188,7 +188,7 @@ def symmetric_product(
         rows = a.take(np.arange(start, stop))
         columns = a if start == 0 else a.take(np.arange(start, n))
         block = kernel.block(rows, columns)
-        add_block_product(block, weights[start:], parts[task, start:stop])
+        add_block_product(block, weights[start:].astype(block.dtype, copy=False), parts[task, start:stop])
         beyond = parts[task, start:]
         add_rows_product(block, np.arange(stop - start), weights[start:stop], stop - start, n - start, beyond)
 
