@@ -11,13 +11,13 @@ EXAMPLES = [
     (
         exceptions.InfeasibleNuError(0.8, 0.5, n_positive=30, n_negative=90),
         ValueError,
-        "nu=0.8 is infeasible: with 30 positive and 90 negative samples nu must be at most 0.5. "
+        "specified nu is infeasible: nu=0.8, but with 30 positive and 90 negative samples it must be at most 0.5. "
         "Lower nu, or use SVC with class_weight.",
     ),
     (
         exceptions.InfeasibleNuError(0.8, 0.5),
         ValueError,
-        "nu=0.8 is infeasible: for these samples nu must be at most 0.5. Lower nu.",
+        "specified nu is infeasible: nu=0.8, but for these samples it must be at most 0.5. Lower nu.",
     ),
     (
         exceptions.NotSymmetricError(0, 3, 0.5, 0.25),

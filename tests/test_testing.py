@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from tests.naming import named
 
 from mercer.gram.operator import GramOperator
 from mercer.kernels import CallableKernel, Gaussian, Linear
@@ -111,7 +112,7 @@ def indefinite(A, B):
             "CallableKernel(<lambda>) gives values that are",
         ),
     ],
-    ids=lambda value: repr(value)[:30],
+    ids=lambda value: named(value)[:30],
 )
 def test_what_is_wrong_is_found(kernel, message):
     """One sentence, beginning with the kernel."""
@@ -175,7 +176,7 @@ class TestGram:
 
 
 class TestLoss:
-    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_losses_pass(self, loss):
         """On labels, and on numbers where those are meant."""
         check_loss(loss)

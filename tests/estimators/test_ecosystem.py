@@ -15,13 +15,14 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
+from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.kernels import CallableKernel, Gaussian, Linear, On, Precomputed
 from mercer.validation import thread_count
 
 ESTIMATORS = [SVC(), NuSVC(nu=0.3), SVR(), NuSVR(), OneClassSVM()]
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
 
 
 def iris():
@@ -105,7 +106,11 @@ class TestParameters:
 
 
 class TestPickle:
-    @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed", Gaussian(gamma=0.2), linear_function], ids=repr)
+    @pytest.mark.parametrize(
+        "kernel",
+        ["rbf", "linear", "precomputed", Gaussian(gamma=0.2), linear_function],
+        ids=lambda kernel: getattr(kernel, "__name__", repr(kernel)),
+    )
     @every_estimator
     def test_predictions(self, estimator, kernel):
         """A copy from another process predicts the same bits, before the first prediction and after it."""
@@ -202,7 +207,7 @@ class TestSelection:
         np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
         assert (probabilities.argmax(axis=1) == y).mean() > 0.95
 
-    @pytest.mark.parametrize("kernel", ["precomputed", Precomputed(), 2.0 * Precomputed()], ids=repr)
+    @pytest.mark.parametrize("kernel", ["precomputed", Precomputed(), 2.0 * Precomputed()], ids=named)
     def test_precomputed(self, kernel):
         """Cross-validation cuts a precomputed matrix on both sides, and agrees with the kernel itself."""
         X, y = iris()
@@ -248,8 +253,8 @@ class TestInput:
         with pytest.raises(ValueError, match="feature names"):
             model.predict(table[["place", "age"]])
 
-    @pytest.mark.parametrize("labels", [["a", "b", "c"], [10, -3, 7], [True, False], ["x", "y"]], ids=repr)
-    @pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.3)], ids=repr)
+    @pytest.mark.parametrize("labels", [["a", "b", "c"], [10, -3, 7], [True, False], ["x", "y"]], ids=named)
+    @pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.3)], ids=named)
     def test_labels(self, estimator, labels):
         """Labels are whatever can be sorted; predictions are labels."""
         X, y = iris()
@@ -279,7 +284,7 @@ class TestInput:
         np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-9)
         np.testing.assert_array_equal(model.support_, expected.support_)
 
-    @pytest.mark.parametrize("kernel", ["linear", Linear(), "linear()", "Linear"], ids=repr)
+    @pytest.mark.parametrize("kernel", ["linear", Linear(), "linear()", "Linear"], ids=named)
     def test_coef_of_linear_kernels(self, kernel):
         """However a linear kernel is named, it has coef_; others have not."""
         X, y = iris()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.kernels import Gaussian
@@ -16,9 +17,9 @@ ESTIMATORS = [
     NuSVR(C=2.0),
     OneClassSVM(nu=0.37),
 ]
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-every_regression = pytest.mark.parametrize("estimator", [SVR(C=2.0), NuSVR(C=2.0)], ids=repr)
-with_C = pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if hasattr(e, "C")], ids=repr)
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+every_regression = pytest.mark.parametrize("estimator", [SVR(C=2.0), NuSVR(C=2.0)], ids=named)
+with_C = pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if hasattr(e, "C")], ids=named)
 
 
 def sample(n=120, d=4, seed=0):
@@ -49,7 +50,7 @@ def test_order_of_rows(estimator):
     np.testing.assert_array_equal(np.sort(order[other.support_]), np.sort(one.support_))
 
 
-@pytest.mark.parametrize("estimator", [SVC(C=2.0), SVC(C=np.inf), NuSVC(nu=0.37)], ids=repr)
+@pytest.mark.parametrize("estimator", [SVC(C=2.0), SVC(C=np.inf), NuSVC(nu=0.37)], ids=named)
 def test_exchanged_labels(estimator):
     """Exchanging the names of two classes changes the sign of the decision function."""
     X, y = sample()
@@ -135,7 +136,7 @@ def everything(model):
 
 
 @pytest.mark.parametrize("settings", [{}, {"cache_size": 1.0}], ids=["whole matrix", "decomposition"])
-@pytest.mark.parametrize("estimator", [SVC(), SVR(), NuSVR(), OneClassSVM()], ids=repr)
+@pytest.mark.parametrize("estimator", [SVC(), SVR(), NuSVR(), OneClassSVM()], ids=named)
 def test_same_bits(estimator, settings):
     """A second fit, on 1, 2 or 3 threads, has the same bits; so have its predictions."""
     X, y = sample(n=1200)

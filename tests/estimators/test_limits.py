@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
@@ -24,8 +25,8 @@ NUMBERS = (
     r"\d\.\de[+-]\d\d, infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
 )
 SCALE = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
-# far more than any of these takes; a fit that hangs fails the test
-PROMPTLY = 5.0
+# far more than any of these takes once its loops are compiled; a fit that hangs fails the test
+PROMPTLY = 20.0
 
 
 def noise(n=3000, d=5, seed=0):
@@ -43,7 +44,7 @@ def assert_usable(model, X):
 
 
 class TestLimits:
-    @pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=repr)  # the fifth is done before its time
+    @pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=named)  # the fifth is done before its time
     def test_time_limit(self, estimator):
         """A time limit of 0.05 s is kept to within a round of the solver."""
         X, y = noise()
@@ -69,7 +70,7 @@ class TestLimits:
         assert_usable(model, X)
 
     @pytest.mark.parametrize("n", [300, 3000])
-    @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+    @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
     def test_max_iter(self, estimator, n):
         """max_iter counts pair steps, for small problems and large ones."""
         X, y = noise(n)
@@ -230,7 +231,7 @@ class Recorder:
 
 
 class TestCallbacks:
-    @pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.2), SVR(), NuSVR(), OneClassSVM()], ids=repr)
+    @pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.2), SVR(), NuSVR(), OneClassSVM()], ids=named)
     def test_the_order_of_calls(self, estimator):
         """Setup, begin of the fit, begin and end of each round, end of the fit, teardown."""
         X, y = noise(1500)

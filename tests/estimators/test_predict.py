@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators import decision
@@ -39,7 +40,7 @@ def rows(X):
 
 @pytest.mark.filterwarnings("ignore::mercer.exceptions.NotPositiveSemidefiniteWarning")
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=named)
 def test_rows_do_not_depend_on_their_batch(kernel, store):
     """One row at a time, all at once and on several threads: the same bits."""
     X, y = sample()
@@ -51,7 +52,7 @@ def test_rows_do_not_depend_on_their_batch(kernel, store):
     np.testing.assert_array_equal(np.concatenate([model.predict(row) for row in rows(X)]), model.predict(X))
 
 
-@pytest.mark.parametrize("estimator", [SVR(), NuSVR(), OneClassSVM(), SVC(), NuSVC(nu=0.05)], ids=repr)
+@pytest.mark.parametrize("estimator", [SVR(), NuSVR(), OneClassSVM(), SVC(), NuSVC(nu=0.05)], ids=named)
 def test_rows_of_several_classes_and_numbers(estimator):
     """The same for regression, novelty detection and several classes."""
     X, y = load_digits(return_X_y=True)
@@ -94,7 +95,7 @@ def near_the_boundary(model, X):
 
 @pytest.mark.parametrize("shift", [0.0, 10.0, 1e3, 1e5])
 @pytest.mark.parametrize(
-    "estimator", [SVC(C=100.0), SVC(kernel="linear"), NuSVC(nu=0.3), OneClassSVM(nu=0.3)], ids=repr
+    "estimator", [SVC(C=100.0), SVC(kernel="linear"), NuSVC(nu=0.3), OneClassSVM(nu=0.3)], ids=named
 )
 def test_labels_are_signs(estimator, shift):
     """predict, which computes in float32 where it can, gives the sign of decision_function however small it is."""
@@ -125,7 +126,7 @@ def test_labels_are_votes(store):
 
 @pytest.mark.parametrize("shift", [0.0, 30.0, 300.0])
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("estimator", [SVC(C=100.0), OneClassSVM(), SVC(gamma=1e-4)], ids=repr)
+@pytest.mark.parametrize("estimator", [SVC(C=100.0), OneClassSVM(), SVC(gamma=1e-4)], ids=named)
 def test_bound_of_the_float32_error(estimator, store, shift):
     """The error that predict allows for in float32 is larger than what is found, by a factor of 3 at least."""
     X, y = load_digits(return_X_y=True)

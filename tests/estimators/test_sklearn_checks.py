@@ -4,6 +4,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils import estimator_checks as checks
 from sklearn.utils.estimator_checks import check_estimator
+from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.kernels import Gaussian
@@ -28,7 +29,7 @@ def checks_that_sklearn_fails_too(estimator):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed", Gaussian(), EXPRESSION], ids=repr)
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed", Gaussian(), EXPRESSION], ids=named)
 @pytest.mark.parametrize("kind", CLASSES)
 def test_conformance(kind, kernel):
     """Every check passes, but for those that scikit-learn's own class does not pass either."""
@@ -47,8 +48,8 @@ def test_conformance(kind, kernel):
     "check",
     [checks.check_sample_weight_equivalence_on_dense_data, checks.check_sample_weight_equivalence_on_sparse_data],
 )
-@pytest.mark.parametrize("kernel", ["linear", Gaussian(gamma=0.1)], ids=repr)
-@pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.3), SVR(), NuSVR()], ids=repr)
+@pytest.mark.parametrize("kernel", ["linear", Gaussian(gamma=0.1)], ids=named)
+@pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.3), SVR(), NuSVR()], ids=named)
 def test_weights_are_repetitions(estimator, kernel, check):
     """With a small tol the checks of sample weights pass, too, which scikit-learn's SVMs do not.
 

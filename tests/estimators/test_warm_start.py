@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
@@ -51,7 +52,7 @@ def test_fewer_steps_to_the_same_optimum(estimator, name, before, after):
     assert distance <= max(warm.certificate_.gap, cold.certificate_.gap)
 
 
-@pytest.mark.parametrize("estimator", [SVC(), SVR(), NuSVC(), NuSVR(), OneClassSVM()], ids=repr)
+@pytest.mark.parametrize("estimator", [SVC(), SVR(), NuSVC(), NuSVR(), OneClassSVM()], ids=named)
 def test_the_optimum_needs_no_step(estimator):
     """A second fit of the same problem is done at once."""
     X, value = sample()
@@ -62,7 +63,7 @@ def test_the_optimum_needs_no_step(estimator):
     np.testing.assert_array_equal(model.support_, support)
 
 
-@pytest.mark.parametrize("estimator", [SVC(), SVR(), NuSVC(), NuSVR(), OneClassSVM()], ids=repr)
+@pytest.mark.parametrize("estimator", [SVC(), SVR(), NuSVC(), NuSVR(), OneClassSVM()], ids=named)
 def test_other_sizes_start_afresh(estimator):
     """A solution of another size is of no use, and does no harm."""
     X, value = sample()

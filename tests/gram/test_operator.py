@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 
 from mercer.gram.operator import Evaluations, GramOperator, product, symmetric_product
 from mercer.kernels import CallableKernel, Gaussian, Laplacian, Linear, Normalized, Polynomial, Precomputed
@@ -16,6 +17,7 @@ KERNELS = [
     Normalized(Polynomial(3, 0.5, 1.0)),
 ]
 EPSILON = {np.float32: 1e-5, np.float64: 1e-12}
+SHORT_RUNS = {np.float32: 1e-7, np.float64: 1e-13}
 
 
 def overlap(X, Z):
@@ -40,7 +42,7 @@ def operator(kernel, n, storage="dense", dtype=np.float64, n_threads=1):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS, ids=named)
 def test_operators_keep_the_contract(kernel, storage, dtype):
     """Rows, blocks, parts, the mirrored matrix and threads agree with single pairs, beyond one mirrored block."""
     check_gram(operator(kernel, 250, storage, dtype))
@@ -90,7 +92,7 @@ def test_no_samples_make_empty_results():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize("kernel", [Gaussian(0.3), KERNELS[2]], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), KERNELS[2]], ids=named)
 def test_products_equal_those_of_the_matrix(kernel, storage, dtype):
     """With one column, with several, and with both triangles from one: K @ weights, to rounding."""
     rng = np.random.default_rng(1)
@@ -99,12 +101,12 @@ def test_products_equal_those_of_the_matrix(kernel, storage, dtype):
     for weights in (rng.normal(size=401), rng.normal(size=(401, 1)), rng.normal(size=(401, 5))):
         found = product(kernel, a, b, weights)
         assert found.dtype == np.float64 and found.shape == (230, *weights.shape[1:])
-        # one column is summed in float64 whatever the values' dtype
-        precision = 1e-13 if weights.ndim == 1 else EPSILON[dtype]
+        # of one column only short runs are summed in the values' dtype
+        precision = SHORT_RUNS[dtype] if weights.ndim == 1 else EPSILON[dtype]
         allowed = precision * np.abs(K).max() * np.abs(weights).sum(axis=0).max()
         np.testing.assert_allclose(found, K @ weights, rtol=0, atol=allowed)
     square, w = GramOperator(kernel, b).dense().astype(np.float64), rng.normal(size=401)
-    allowed = 1e-13 * np.abs(square).max() * np.abs(w).sum()
+    allowed = SHORT_RUNS[dtype] * np.abs(square).max() * np.abs(w).sum()
     np.testing.assert_allclose(symmetric_product(kernel, b, w), square @ w, rtol=0, atol=allowed)
 
 

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import (
@@ -148,7 +149,7 @@ CONFORMING = [
 ]
 
 
-@pytest.mark.parametrize("kernel", CONFORMING, ids=repr)
+@pytest.mark.parametrize("kernel", CONFORMING, ids=named)
 def test_combinations_conform(kernel):
     """The public conformance check finds nothing."""
     check_kernel(kernel, X)

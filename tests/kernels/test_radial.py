@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests import reference
+from tests.naming import named
 
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial
 from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION
@@ -18,13 +19,13 @@ def block(kernel, X, Z, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 class TestLimits:
-    @pytest.mark.parametrize("kernel", [Gaussian(0.0), Laplacian(0.0), Chi2(0.0), Matern(1.5, 1e300)], ids=repr)
+    @pytest.mark.parametrize("kernel", [Gaussian(0.0), Laplacian(0.0), Chi2(0.0), Matern(1.5, 1e300)], ids=named)
     def test_the_widest_kernel_is_one(self, kernel, dtype, storage):
         """γ = 0: all samples are alike."""
         X = storage(np.random.default_rng(0).exponential(size=(20, 30)))
         np.testing.assert_array_equal(block(kernel, X, X, dtype), 1.0)
 
-    @pytest.mark.parametrize("kernel", [Gaussian(1e300), Laplacian(1e300), Chi2(1e300)], ids=repr)
+    @pytest.mark.parametrize("kernel", [Gaussian(1e300), Laplacian(1e300), Chi2(1e300)], ids=named)
     def test_the_narrowest_kernel_is_the_identity(self, kernel, dtype, storage):
         """γ → ∞: each sample is like itself alone, also where γ is beyond the dtype."""
         X = storage(np.arange(1.0, 25.0).reshape(12, 2))
@@ -37,7 +38,7 @@ class TestLimits:
         np.testing.assert_array_equal(block(Matern(nu, 1e-6), X, X, dtype), np.eye(12))
 
     @pytest.mark.parametrize(
-        "kernel", [Gaussian(0.5), Laplacian(0.5), Chi2(0.5), Matern(0.5), Matern(1.5), Matern(2.5)], ids=repr
+        "kernel", [Gaussian(0.5), Laplacian(0.5), Chi2(0.5), Matern(0.5), Matern(1.5), Matern(2.5)], ids=named
     )
     def test_a_sample_is_like_itself(self, kernel, dtype, storage):
         """k(x, x) = 1 to within rounding, whatever x."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests import reference
+from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import (
@@ -66,7 +67,9 @@ def close(values: np.ndarray, expected: list[list[float]], tolerance: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("kernel", "formula"), CASES, ids=lambda value: repr(value) if "lambda" not in repr(value) else ""
+    ("kernel", "formula"),
+    CASES,
+    ids=lambda value: "" if callable(value) and not hasattr(value, "block") else named(value),
 )
 class TestFormula:
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -97,7 +100,7 @@ FORMULAS = dict(CASES) | {
 }
 
 
-@pytest.mark.parametrize("kernel", SIZES, ids=repr)
+@pytest.mark.parametrize("kernel", SIZES, ids=named)
 @pytest.mark.parametrize("d", [1, 3, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_size_of_block_is_filled_exactly(kernel, d, dtype):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.naming import named
 
 from mercer.exceptions import InfeasibleNuError, InvalidInputError
 from mercer.losses import (
@@ -57,7 +58,7 @@ def conjugate(qp: BoxQP, t: np.ndarray) -> np.ndarray:
     return best
 
 
-@pytest.mark.parametrize("loss", [x for x in WITHOUT_NU if x != HardMargin()], ids=repr)
+@pytest.mark.parametrize("loss", [x for x in WITHOUT_NU if x != HardMargin()], ids=named)
 def test_dual_term_is_the_smallest_lagrangian(loss):
     """linear β − l1|β| − ½ridge β² is the minimum over f of C loss(y, f) + β f, and −∞ outside the box: by trying f."""
     rng = np.random.default_rng(1)
@@ -80,7 +81,7 @@ def test_dual_term_is_the_smallest_lagrangian(loss):
                     assert (C * loss.value(np.full(2, y), far) + beta * far).min() < -1e4
 
 
-@pytest.mark.parametrize("loss", [x for x in LOSSES if x != HardMargin()], ids=repr)
+@pytest.mark.parametrize("loss", [x for x in LOSSES if x != HardMargin()], ids=named)
 def test_primal_is_the_dual_of_the_program(loss):
     """½|w|² + Σ b·sums + Σ conj(linear − f − b), from the program alone, equals the primal that the loss computes."""
     y, f, weight = data(loss)
@@ -108,7 +109,7 @@ def test_hard_margin_scales_to_feasibility():
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
 def test_best_thresholds_minimise_the_primal(loss, seed):
     """No threshold of a fine grid, nor any breakpoint, gives a smaller primal."""
     y, f, weight = data(loss, seed=seed)
@@ -129,14 +130,14 @@ def test_best_thresholds_minimise_the_primal(loss, seed):
     assert loss.best_intercept(y, f, weight) == best.mean()
 
 
-@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), HardMargin()], ids=repr)
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), HardMargin()], ids=named)
 def test_best_threshold_is_the_middle_where_many_are(loss):
     """Separable scores leave an interval of intercepts without loss: its midpoint is returned."""
     y, f = np.array([1.0, 1.0, -1.0, -1.0]), np.array([9.0, 6.0, -4.0, -7.0])
     np.testing.assert_allclose(loss.best_intercept(y, f, np.ones(4)), -1.0)
 
 
-@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), HardMargin()], ids=repr)
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), HardMargin()], ids=named)
 @pytest.mark.parametrize("label", [1.0, -1.0])
 def test_best_threshold_of_one_class_is_finite(loss, label):
     """With one class any large intercept is best: the smallest of them is returned, and without weight 0."""

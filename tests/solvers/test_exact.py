@@ -4,6 +4,7 @@ import signal
 
 import numpy as np
 import pytest
+from tests.naming import named
 from tests.problems.instances import FORMS
 from tests.qp_reference import solve_qp
 from tests.solvers.ways import WAYS, force, run, stage, task
@@ -19,10 +20,9 @@ from mercer.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
-from mercer.problems.dual import DualProblem
+from mercer.problems.dual import DualProblem, feasible_start
 from mercer.solvers import decomposition
 from mercer.solvers.base import Clock, Status
-from mercer.solvers.start import feasible
 from mercer.testing.solvers import Task, check_solution
 
 LOSSES = [Hinge(), SquaredHinge(), EpsilonInsensitive(0.1), OneClass(0.3), NuHinge(0.4), NuInsensitive(0.4)]
@@ -50,7 +50,7 @@ class TestOptimum:
             check_solution(job, solution, tol)
             check_optimum(job, solution.beta, best, tol)
 
-    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_certificate_of_screened_rows(self, loss, monkeypatch):
         """What is computed at some rows alone equals the full recomputation, for float32 matrices and rows."""
         job = task(loss, n=500, C=1.0)
@@ -60,7 +60,7 @@ class TestOptimum:
             assert solution.status is Status.CONVERGED and solution.certificate.valid
             check_solution(job, solution, 1e-3)
 
-    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_shrinking_changes_nothing(self, loss, monkeypatch):
         """With and without it the optimum is the same to what tol allows."""
         force(monkeypatch, "rows")
@@ -103,7 +103,7 @@ class TestOptimum:
 
 
 class TestStages:
-    @pytest.mark.parametrize("loss", [*LOSSES, SquaredEpsilonInsensitive(0.1)], ids=repr)
+    @pytest.mark.parametrize("loss", [*LOSSES, SquaredEpsilonInsensitive(0.1)], ids=named)
     @pytest.mark.parametrize("rows", [None, 40])
     def test_start_on_a_part(self, loss, rows, monkeypatch):
         """A run that begins with 150 of 700 samples ends at all of them, with room for 40 rows too."""
@@ -159,7 +159,7 @@ class TestStages:
 
 class TestStart:
     @pytest.mark.parametrize("way", WAYS)
-    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_the_optimum_as_start(self, loss, way, monkeypatch):
         """No step is taken from there, and the start is left as it is."""
         force(monkeypatch, way)
@@ -177,7 +177,7 @@ class TestStart:
         force(monkeypatch, way)
         half, job = task(Hinge(), n=300, C=1.0), task(Hinge(), n=300, C=1.1)
         cold = run(job, tol=1e-5)
-        warm = run(job, start=feasible(job.problem.qp, run(half, tol=1e-5).beta), tol=1e-5)
+        warm = run(job, start=feasible_start(job.problem.qp, run(half, tol=1e-5).beta), tol=1e-5)
         assert warm.steps < cold.steps
         check_optimum(job, warm.beta, cold.beta, 2e-5)
 
@@ -250,7 +250,7 @@ class TestEarlyEnd:
 
 class TestPrecision:
     @pytest.mark.parametrize("way", ["single", "rows"])
-    @pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive(0.05), NuHinge(0.2)], ids=repr)
+    @pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive(0.05), NuHinge(0.2)], ids=named)
     def test_more_digits_than_float32_has(self, loss, way, monkeypatch):
         """Large coefficients and a small tol: exact values of F, at last a float64 matrix, lead there."""
         force(monkeypatch, way)

@@ -136,8 +136,8 @@ def product(
 ) -> Matrix:
     """K(a, b) @ weights, tile by tile, never stored; weights has shape (len(b),) or (len(b), m).
 
-    One column is summed in float64 but for short runs, several in the dtype of b. Each row of the result depends on its own sample
-    alone, not on the batch it came in.
+    One column is summed in float64 but for short runs, several in the dtype of b. Each row of the result depends on
+    its own sample alone, not on the batch it came in.
     """
     from mercer._numerics.tiles import add_block_product
 

@@ -18,6 +18,7 @@ Width = float | Literal["scale", "auto"] | tuple[float, ...]
 K = TypeVar("K", bound=Kernel)
 
 LARGEST_GAMMA = float(np.finfo(np.float64).max)
+ENTRIES_AT_A_TIME = 1 << 20
 
 
 def gamma_of(samples: Any, rule: str) -> float:
@@ -32,7 +33,12 @@ def gamma_of(samples: Any, rule: str) -> float:
         squares = float(np.square(values - mean).sum()) + (n * d - len(values)) * mean**2
         variance = float(squares / (n * d))
     else:
-        variance = float(np.var(samples, dtype=np.float64))
+        # in parts, so that float32 samples are not copied to float64 as a whole
+        step = max(1, ENTRIES_AT_A_TIME // d)
+        with np.errstate(over="ignore", invalid="ignore"):  # the kernel's values will not be finite either
+            mean = float(samples.mean(dtype=np.float64))
+            parts = (np.subtract(samples[i : i + step], mean, dtype=np.float64) for i in range(0, n, step))
+            variance = float(sum(np.square(part).sum() for part in parts) / (n * d))
     # almost equal samples: the largest number instead of infinity, for which a distance of 0 would give NaN
     return min(1.0 / (d * variance), LARGEST_GAMMA) if variance > 0 else 1.0
 

@@ -162,9 +162,10 @@ class Decomposition:
 
     def _crawls(self, look: Look) -> bool:
         """Whether the gap has hardly shrunk at several looks: an ill-conditioned problem, too slow for SMO."""
-        self._gaps.append(self.active.gap(look.level))
+        gap = self.active.gap(look.level)
+        self._gaps.append(gap if np.isfinite(gap) else look.violation)
         recent = self._gaps[-GAP_FAILURES - 1 :]
-        slow = [after > GAP_SHRINKS * before for before, after in pairwise(recent) if np.isfinite(before)]
+        slow = [after > GAP_SHRINKS * before for before, after in pairwise(recent)]
         return len(slow) == GAP_FAILURES and all(slow)
 
     # ---- one round -------------------------------------------------------------------------------------------

@@ -94,10 +94,12 @@ def _start(
     whole_up_to: int,
 ) -> WholeMatrix | Decomposition:
     """A run from beta in one precision."""
-    known = data.matrix_dtype == dtype
+    # a dtype compares equal to None where it is the default
+    known = data.matrix_dtype is not None and data.matrix_dtype == dtype
     if known or (data.n <= whole_up_to and data.n**2 * dtype.itemsize <= options.budget):
         loan = None if known else Loan(data.n**2, dtype)
         K = data.matrix(dtype, options.n_threads, None if loan is None else loan.array.reshape(data.n, data.n))
+        check_finite(np.diagonal(K))
         if qp.n_vars <= whole_up_to:
             return WholeMatrix(K, qp, beta, options, clock, loan)
         return Decomposition(K, qp, beta, matrix_product(K, qp, beta), options, clock, loan)

@@ -1,0 +1,8 @@
+"""Names of test cases that are the same in every process."""
+
+import re
+
+
+def named(value):
+    """repr without addresses in memory, which differ between the processes of one run."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
