@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+# parts of a job for each thread, so that a core that is slower, or busy, gets fewer of them
+SHARES_PER_THREAD = 4
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
@@ -29,16 +32,16 @@ def pool(n_threads: int) -> ThreadPoolExecutor:
     return _pools[key]
 
 
-def run_parts(function: Callable[[int, int], Any], n: int, n_threads: int, align: int = 1) -> list[Any]:
-    """function(start, stop) over consecutive parts of range(n), one part a thread; the results in order."""
-    size = -(-n // max(1, n_threads))
+def run_shares(function: Callable[[int, int], Any], n: int, n_threads: int, align: int = 1) -> None:
+    """function(start, stop) over consecutive parts of range(n), several a thread: the quicker thread takes more."""
+    if n_threads <= 1 or n <= align:
+        if n > 0:
+            function(0, n)
+        return
+    size = -(-n // (SHARES_PER_THREAD * n_threads))
     size = max(1, -(-size // align) * align)
-    parts: Sequence[tuple[int, int]] = [(s, min(s + size, n)) for s in range(0, n, size)]
-    if len(parts) <= 1:
-        return [function(*part) for part in parts]
-    futures = [pool(n_threads - 1).submit(function, *part) for part in parts[1:]]
-    first = function(*parts[0])  # the calling thread works too
-    return [first, *(future.result() for future in futures)]
+    starts = range(0, n, size)
+    run_tasks(lambda task: function(starts[task], min(starts[task] + size, n)), len(starts), n_threads)
 
 
 def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:

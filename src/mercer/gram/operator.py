@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._numerics.pool import run_parts, run_tasks
+from mercer._numerics.pool import run_shares, run_tasks
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.kernels.vectors import Linear
@@ -79,7 +79,7 @@ class GramOperator:
                 self.kernel.block(features if whole else features.take(index), b, out[first:last])
 
         threads = self.n_threads if n * len(b) >= THREADS_FROM else 1
-        run_parts(part, n, threads)
+        run_shares(part, n, threads, align=6)
         return out
 
     def block(self, rows: Vector, columns: Vector) -> Matrix:
@@ -164,7 +164,7 @@ def product(
     if several is not None:
         prepare_columns(several)
     threads = n_threads if len(a) * len(b) >= THREADS_FROM else 1
-    run_parts(part, len(a), threads)
+    run_shares(part, len(a), threads, align=6)
     return out
 
 

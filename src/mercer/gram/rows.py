@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._numerics.pool import run_parts
+from mercer._numerics.pool import run_shares
 from mercer.gram.operator import GramOperator
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
@@ -22,7 +22,7 @@ def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_thr
     def part(start: int, stop: int) -> None:
         add_rows_product(rows, slots, weights, start, stop, out)
 
-    run_parts(part, n, n_threads if len(slots) * n >= THREADS_FROM else 1, align=256)
+    run_shares(part, n, n_threads if len(slots) * n >= THREADS_FROM else 1, align=256)
 
 
 class WholeRows:
