@@ -23,6 +23,10 @@ PROOF_TOL = 1e-13
 PROOF_SECONDS = 5.0
 
 
+# samples of two classes from which pairs gain by running side by side: smaller ones wait for the interpreter
+SIDE_BY_SIDE_FROM = 600
+
+
 @dataclass(frozen=True, eq=False)
 class OneVsOne:
     """Class i against class j > i, i being positive, for all pairs.
@@ -60,7 +64,8 @@ class OneVsOne:
         n_threads = self.options.n_threads
         blocks = shared_blocks(self.data, self.members, self.options) if len(self.pairs) > 1 else None
         one = partial(self._solve_pair, blocks)
-        if n_threads == 1 or len(self.pairs) < 2 * n_threads:
+        largest = sum(sorted(len(index) for index in self.members)[-2:])
+        if n_threads == 1 or len(self.pairs) < 2 * n_threads or largest < SIDE_BY_SIDE_FROM:
             return [one(pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
         each = replace(self, options=replace(self.options, n_threads=1, budget=self.options.budget // n_threads))
         try:
