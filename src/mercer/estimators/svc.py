@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar
@@ -65,9 +66,9 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             )
         return codes.astype(np.float64)
 
+    @abstractmethod
     def _loss(self) -> tuple[Loss, float]:
         """The loss and the factor C of its weights."""
-        raise NotImplementedError
 
     # ---- training --------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -23,8 +24,9 @@ class BaseSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         return real_targets(y)
 
+    @abstractmethod
     def _loss(self) -> Loss:
-        raise NotImplementedError
+        """The loss of the problem."""
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         # an infinite C leaves samples of weight 0 out like any other

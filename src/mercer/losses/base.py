@@ -88,6 +88,17 @@ class BoxQP:
         A: NDArray[np.float64] = (self.group == np.arange(self.n_groups)[:, None]).astype(np.float64)
         return A
 
+    def at_rows(self, rows: Index, n: int) -> tuple[BoxQP, Index]:
+        """The program's data at some of n samples, which are renumbered 0, 1, …, and the variables that they have."""
+        if self.sample is None:
+            variables = np.asarray(rows)
+            return self.take(variables, None), variables
+        position = np.full(n, -1, dtype=np.intp)
+        position[rows] = np.arange(len(rows))
+        at = position[self.sample]
+        variables = np.flatnonzero(at >= 0)
+        return self.take(variables, at[variables]), variables
+
     def take(self, variables: Index, sample: Index | None) -> BoxQP:
         """The program's data of some variables, with new sample numbers. The sums stay those of the whole."""
         return replace(

@@ -94,7 +94,11 @@ def certificate(
     scale_of_beta = max(np.abs(beta).max(initial=0.0), np.abs(qp.sums).max(initial=0.0))
     feasible = infeasible <= FEASIBILITY * scale_of_beta
     if rows is not None:
-        qp, y, weight, beta, F = _at_rows(qp, y, weight, beta, F, rows)
+        total = np.count_nonzero(beta)
+        qp, variables = qp.at_rows(rows, len(y))
+        y, weight, beta, F = y[rows], weight[rows], beta[variables], F[rows]
+        if np.count_nonzero(beta) < total:
+            raise ValueError("rows must contain every sample with a nonzero beta: F is needed there.")
     F = np.asarray(F, dtype=np.float64)
     b = thresholds(qp, beta, F) if intercept is None else _per_group(qp, intercept)
 
@@ -141,19 +145,6 @@ def combine(certificates: Sequence[Certificate], of: str | None = None) -> Certi
         of=f"{len(certificates)} pairwise problems" if of is None else of,
         reason=next((c.reason for c in certificates if not c.valid), ""),
     )
-
-
-def _at_rows(
-    qp: BoxQP, y: Vector, weight: Vector, beta: Vector, F: Vector, rows: Index
-) -> tuple[BoxQP, Vector, Vector, Vector, Vector]:
-    """The parts of the problem at some samples, which are renumbered 0, 1, …"""
-    position = np.full(len(y), -1, dtype=np.intp)
-    position[rows] = np.arange(len(rows))
-    variables = np.asarray(rows) if qp.sample is None else np.flatnonzero(position[qp.sample] >= 0)
-    if np.count_nonzero(beta[variables]) < np.count_nonzero(beta):
-        raise ValueError("rows must contain every sample with a nonzero beta: F is needed there.")
-    sample = None if qp.sample is None else position[qp.sample[variables]]
-    return qp.take(variables, sample), y[rows], weight[rows], beta[variables], F[rows]
 
 
 def _per_group(qp: BoxQP, intercept: ArrayLike) -> Vector:

@@ -81,26 +81,22 @@ def _slack(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
     return out
 
 
-def at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[BoxQP, Vector, Vector]:
+def _at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[BoxQP, Vector, Vector]:
     """The program at some samples."""
     if rows is None:
         return qp, beta, F
-    if qp.sample is None:
-        return qp.take(rows, None), beta[rows], F[rows]
-    position = np.full(len(F), -1, np.intp)
-    position[rows] = np.arange(len(rows))
-    variables = np.flatnonzero(position[qp.sample] >= 0)
-    return qp.take(variables, position[qp.sample[variables]]), beta[variables], F[rows]
+    part, variables = qp.at_rows(rows, len(F))
+    return part, beta[variables], F[rows]
 
 
 def violation_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> float:
     """The largest violation among some samples."""
-    return violation(*at_rows(qp, beta, F, rows))
+    return violation(*_at_rows(qp, beta, F, rows))
 
 
 def thresholds_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> Vector:
     """The thresholds from some samples."""
-    return thresholds(*at_rows(qp, beta, F, rows))
+    return thresholds(*_at_rows(qp, beta, F, rows))
 
 
 def check_finite(values: Vector | float) -> None:
