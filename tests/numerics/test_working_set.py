@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
 
-from mercer._numerics.working_set import BINS, choose, gather_block, group_extremes, removable, score_all
+from mercer._numerics.working_set import BINS, choose, group_extremes, removable, score_all
 from mercer.problems import brackets, feasible_start, rates
 
 NONE = np.empty(0, np.int64)
@@ -76,22 +76,6 @@ def test_a_group_near_its_optimum_leaves_the_room():
     group = np.tile([0, 1], 20).astype(np.int8)
     extremes = np.array([[1.0, -1.0], [0.01, -0.01]])
     assert np.all(group[choose(up, low, group, 2, extremes, NONE, 10, 10, -1)] == 0)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gathered_block(dtype):
-    """block = store[slots][:, columns], with zeros at the null sample."""
-    rng = np.random.default_rng(0)
-    store = rng.normal(size=(20, 30)).astype(dtype)
-    slots, columns = rng.permutation(20)[:7], rng.permutation(30)[:7]
-    block = np.full((7, 7), np.nan)
-    gather_block(store, slots, columns, block)
-    np.testing.assert_array_equal(block, store[np.ix_(slots, columns)])
-    slots[3] = columns[3] = -1
-    gather_block(store, slots, columns, block)
-    assert not block[3].any() and not block[:, 3].any()
-    others = [0, 1, 2, 4, 5, 6]
-    np.testing.assert_array_equal(block[np.ix_(others, others)], store[np.ix_(slots[others], columns[others])])
 
 
 @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)

@@ -1,50 +1,48 @@
-"""What the optimality conditions need, in one pass each: small problems have no time for a dozen array operations."""
+"""All that the optimality conditions need in one pass: small problems have no time for a dozen array operations."""
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 
+# of each group: the largest rate of those that may grow, the smallest of those that may shrink, the levels of its free
+# variables added up, how many these are, the total of beta
+M_UP, M_LOW, LEVELS, N_FREE, TOTAL = range(5)
+# of all: the largest distance from the box, and the sums of F beta, |F beta|, linear beta, |linear beta|, l1 |beta| and
+# ridge beta^2
+OUTSIDE, NORM, ABS_NORM, LINEAR, ABS_LINEAR, PAID, RIDGE = range(7)
+
 
 @compiled()
-def bracket(beta, F, linear, l1, ridge, lower, upper, group, extremes):
-    """extremes[g] = (largest rate of those that may grow, smallest of those that may shrink) of group g.
-
-    NaN among the rates stays NaN.
-    """
-    for g in range(extremes.shape[0]):
-        extremes[g, 0], extremes[g, 1] = -np.inf, np.inf
+def survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals):
+    """Fill groups[g] and totals (see above). NaN among the rates, or in beta, stays NaN."""
+    for g in range(groups.shape[0]):
+        groups[g, :] = 0.0
+        groups[g, M_UP], groups[g, M_LOW] = -np.inf, np.inf
+    outside, norm, abs_norm, line, abs_line, paid, squares = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for v in range(beta.shape[0]):
-        b, g = beta[v], group[v]
+        b = beta[v]
+        mine = groups[group[v]]
         s = linear[v] - F[v] - ridge[v] * b
         if not b >= upper[v]:
             rate = s - l1[v] if b >= 0.0 else s + l1[v]
-            if not rate <= extremes[g, 0]:
-                extremes[g, 0] = rate
+            if not rate <= mine[M_UP]:
+                mine[M_UP] = rate
         if not b <= lower[v]:
             rate = s + l1[v] if b <= 0.0 else s - l1[v]
-            if not rate >= extremes[g, 1]:
-                extremes[g, 1] = rate
-
-
-@compiled()
-def free_levels(beta, F, linear, l1, ridge, lower, upper, group, total, count):
-    """Add up s - l1 sign(beta) of the free variables of each group, and count them."""
-    for v in range(beta.shape[0]):
-        b = beta[v]
+            if not rate >= mine[M_LOW]:
+                mine[M_LOW] = rate
+        mine[TOTAL] += b
+        norm += F[v] * b
+        abs_norm += abs(F[v] * b)
+        line += linear[v] * b
+        abs_line += abs(linear[v] * b)
+        paid += l1[v] * abs(b)
+        squares += ridge[v] * b * b
         if lower[v] < b < upper[v] and (b != 0.0 or l1[v] == 0.0):
-            level = linear[v] - F[v] - ridge[v] * b
-            total[group[v]] += level - l1[v] * np.sign(b)
-            count[group[v]] += 1
-
-
-@compiled()
-def excess(beta, lower, upper, group, sums):
-    """The largest distance from the box; subtracts each group's total from its sum. NaN stays NaN."""
-    worst = 0.0
-    for v in range(beta.shape[0]):
-        outside = max(lower[v] - beta[v], beta[v] - upper[v])
-        if not outside <= worst:
-            worst = outside
-        if group[v] < sums.shape[0]:
-            sums[group[v]] -= beta[v]
-    return worst
+            mine[LEVELS] += s - l1[v] * np.sign(b)
+            mine[N_FREE] += 1.0
+        distance = max(lower[v] - b, b - upper[v])
+        if not distance <= outside:
+            outside = distance
+    totals[OUTSIDE], totals[NORM], totals[ABS_NORM], totals[LINEAR] = outside, norm, abs_norm, line
+    totals[ABS_LINEAR], totals[PAID], totals[RIDGE] = abs_line, paid, squares

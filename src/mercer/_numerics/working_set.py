@@ -104,28 +104,6 @@ def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first
 
 
 @compiled()
-def gather_block(store, slots, columns, block):
-    """block[a, b] = store[slots[a], columns[b]]; a slot or column of -1 is the null sample: zeros."""
-    n = slots.shape[0]
-    null = -1
-    for a in range(n):
-        if slots[a] < 0:
-            null = a
-    # unsigned numbers spare the test for a negative index
-    position = columns.astype(np.uint64)
-    if null >= 0:
-        position[null] = 0
-    for a in range(n):
-        if a != null:
-            row, line = store[slots[a]], block[a]
-            for b in range(n):
-                line[b] = row[position[b]]
-    if null >= 0:
-        block[null, :] = 0.0
-        block[:, null] = 0.0
-
-
-@compiled()
 def removable(up, low, group, extremes, slack, keep):
     """keep[v] = False for variables at a bound whose gain stays negative by a margin; how many those are."""
     count = 0

@@ -67,6 +67,8 @@ class BoxQP:
     @cached_property
     def has_open_box(self) -> bool:
         """Whether some variable may grow without paying for it: hard margins and hard tubes."""
+        if np.isfinite(self.upper.sum() - self.lower.sum()):
+            return False
         return bool(np.any((np.isinf(self.lower) | np.isinf(self.upper)) & (self.ridge == 0)))
 
     def at_variables(self, F: Vector) -> Vector:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.problems.dual import dual_objective, infeasibility, thresholds, violation
+from mercer.problems.dual import survey
 
 # a negative gap of this size, relative to the terms that it is the difference of, is rounding
 ROUNDING = 1e-12
@@ -90,9 +90,6 @@ def certificate(
     neither a loss nor a KKT violation: F is not read there. None stands for all samples.
     """
     beta = np.asarray(beta, dtype=np.float64)
-    infeasible = infeasibility(qp, beta)
-    scale_of_beta = max(np.abs(beta).max(initial=0.0), np.abs(qp.sums).max(initial=0.0))
-    feasible = infeasible <= FEASIBILITY * scale_of_beta
     if rows is not None:
         total = np.count_nonzero(beta)
         qp, variables = qp.at_rows(rows, len(y))
@@ -100,15 +97,17 @@ def certificate(
         if np.count_nonzero(beta) < total:
             raise ValueError("rows must contain every sample with a nonzero beta: F is needed there.")
     F = np.asarray(F, dtype=np.float64)
-    b = thresholds(qp, beta, F) if intercept is None else _per_group(qp, intercept)
+    found = survey(qp, beta, F)
+    b = found.thresholds if intercept is None else _per_group(qp, intercept)
+    infeasible = found.infeasibility
+    scale_of_beta = max(np.abs(beta).max(initial=0.0), *np.abs(qp.sums), 0.0)
+    feasible = infeasible <= FEASIBILITY * scale_of_beta
 
-    products = qp.at_variables(F) * beta
-    squared_norm = float(products.sum())
-    dual = _defined(dual_objective(qp, beta, F), -np.inf)
-    primal = _defined(loss.primal(squared_norm, y, F, weight, b, qp.sums), np.inf)
+    dual = _defined(found.dual, -np.inf)
+    primal = _defined(loss.primal(found.squared_norm, y, F, weight, b, qp.sums), np.inf)
     gap = _defined(primal - dual, np.inf)
     # both values are sums of terms of this size, which may cancel
-    terms = float(np.abs(products).sum() + np.abs(qp.linear * beta).sum() + np.abs(b * qp.sums).sum()) + abs(primal)
+    terms = found.terms + float(np.abs(b * qp.sums).sum()) + abs(primal)
     if -ROUNDING * terms <= gap < 0:
         gap = 0.0
     # by the Fenchel-Young inequality each sample's part of the gap is nonnegative in the box, whatever K is: a gap
@@ -119,7 +118,7 @@ def certificate(
         dual=dual,
         gap=gap,
         relative_gap=_relative(gap, primal, dual),
-        kkt_violation=violation(qp, beta, F),
+        kkt_violation=found.violation,
         infeasibility=infeasible,
         valid=not reason,
         of=loss.name if of is None else of,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,12 +73,10 @@ def feasible_start(qp: BoxQP, near: Vector | None = None) -> Vector:
 
     Sums that the box does not allow are approached as far as it does.
     """
-    beta: Vector = np.clip(np.zeros(qp.n_vars) if near is None else near, qp.lower, qp.upper)
-    for g in range(qp.n_groups):
+    beta: Vector = np.clip(0.0 if near is None else near, qp.lower, qp.upper)
+    for g in np.flatnonzero(qp.group_sums(beta) != qp.sums):
         members = np.flatnonzero(qp.group == g)
         missing = qp.sums[g] - beta[members].sum()
-        if missing == 0:
-            continue
         sign = 1.0 if missing > 0 else -1.0
         room = qp.upper[members] - beta[members] if missing > 0 else beta[members] - qp.lower[members]
         used_before = np.append(0.0, np.cumsum(room)[:-1])
@@ -86,10 +84,82 @@ def feasible_start(qp: BoxQP, near: Vector | None = None) -> Vector:
     return beta
 
 
+class Survey(NamedTuple):
+    """All that F = Kβ says of a β, found in one pass. One entry per group, one for all variables without sums.
+
+    Attributes
+    ----------
+    m, M : the largest rate of those that may grow, the smallest of those that may shrink.
+    levels, n_free : the sum of s − l1 sign(β) over the free variables, and their number.
+    missing : what each group lacks of its sum.
+    outside : the largest distance of β from its box.
+    squared_norm : β'F.
+    dual : linear'β − Σ l1|β| − ½β'F − ½Σ ridge β².
+    terms : the size of the terms that the dual is a sum of.
+    """
+
+    m: Vector
+    M: Vector
+    levels: Vector
+    n_free: Vector
+    missing: Vector
+    outside: float
+    squared_norm: float
+    dual: float
+    terms: float
+
+    @property
+    def violation(self) -> float:
+        """The largest KKT violation: max(0, m − M) over the groups; max(0, m, −M) without sums; inf if undefined."""
+        return _largest(*(self.m - self.M if len(self.missing) else (self.m[0], -self.M[0])))
+
+    @property
+    def infeasibility(self) -> float:
+        """The largest distance of β from its box, or of a group from its sum; inf where β is no number."""
+        return _largest(self.outside, *np.abs(self.missing))
+
+    @property
+    def thresholds(self) -> Vector:
+        """The threshold b of each group; empty where there are no sums.
+
+        The mean of s − l1 sign(β) over the free variables (inside the box and off the kink), where it equals b at
+        the optimum ([D6] Note 35, corrected). Without free variables the middle of [m, M], or its finite end, or 0.
+        """
+        b = np.zeros(len(self.missing))
+        for g in range(len(b)):
+            if self.n_free[g] > 0:
+                b[g] = self.levels[g] / self.n_free[g]
+            else:
+                ends = [end for end in (self.m[g], self.M[g]) if np.isfinite(end)]
+                b[g] = sum(ends) / len(ends) if ends else 0.0
+        return b
+
+
+def survey(qp: BoxQP, beta: Vector, F: Vector) -> Survey:
+    """Look at all variables once."""
+    from mercer._numerics import optimality as at
+
+    groups, totals = np.empty((max(1, qp.n_groups), 5)), np.empty(7)
+    F = np.ascontiguousarray(qp.at_variables(F), dtype=np.float64)
+    beta = np.ascontiguousarray(beta, dtype=np.float64)
+    at.survey(beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, groups, totals)
+    outside, norm, abs_norm, linear, abs_linear, paid, ridge = totals.tolist()
+    return Survey(
+        m=groups[:, at.M_UP],
+        M=groups[:, at.M_LOW],
+        levels=groups[:, at.LEVELS],
+        n_free=groups[:, at.N_FREE],
+        missing=qp.sums - groups[: qp.n_groups, at.TOTAL],
+        outside=outside,
+        squared_norm=norm,
+        dual=linear - paid - 0.5 * (norm + ridge),
+        terms=abs_norm + abs_linear,
+    )
+
+
 def dual_objective(qp: BoxQP, beta: Vector, F: Vector) -> float:
     """linear'β − Σ l1|β| − ½β'Kβ − ½Σ ridge β²: to be maximised, at most the primal for every feasible β."""
-    gain = qp.linear - 0.5 * qp.at_variables(F) - 0.5 * qp.ridge * beta
-    return float(gain @ beta - qp.l1 @ np.abs(beta))
+    return survey(qp, beta, F).dual
 
 
 def slopes(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
@@ -107,61 +177,32 @@ def rates(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
 
 def brackets(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
     """(m, M) of each group; of all variables together where there are no sums."""
-    from mercer._numerics.optimality import bracket
-
-    extremes = np.empty((max(1, qp.n_groups), 2))
-    bracket(*_columns(qp, beta, F), extremes)
-    return extremes[:, 0], extremes[:, 1]
-
-
-def _columns(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Any, ...]:
-    """The arguments of a compiled pass over the variables."""
-    F = np.ascontiguousarray(qp.at_variables(F), dtype=np.float64)
-    beta = np.ascontiguousarray(beta, dtype=np.float64)
-    return beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group
+    found = survey(qp, beta, F)
+    return found.m, found.M
 
 
 def violation(qp: BoxQP, beta: Vector, F: Vector) -> float:
-    """The largest KKT violation: max(0, m − M) over the groups; max(0, m, −M) without sums; inf if undefined."""
-    m, M = brackets(qp, beta, F)
-    return _largest(np.append(m, -M) if qp.n_groups == 0 else m - M)
+    """The largest KKT violation: see `Survey.violation`."""
+    return survey(qp, beta, F).violation
 
 
 def thresholds(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
-    """The threshold b of each group; empty where there are no sums.
-
-    The mean of s − l1 sign(β) over the free variables (inside the box and off the kink), where it equals b at the
-    optimum ([D6] Note 35, corrected). Without free variables the middle of [m, M], or its finite end, or 0.
-    """
-    from mercer._numerics.optimality import free_levels
-
-    b = np.zeros(qp.n_groups)
-    if qp.n_groups == 0:
-        return b
-    n_free = np.zeros(qp.n_groups, np.intp)
-    free_levels(*_columns(qp, beta, F), b, n_free)
-    b /= np.maximum(n_free, 1)
-    if (n_free > 0).all():
-        return b
-    for g, (m, M) in enumerate(zip(*brackets(qp, beta, F), strict=True)):
-        if n_free[g] == 0:
-            ends = [end for end in (m, M) if np.isfinite(end)]
-            b[g] = sum(ends) / len(ends) if ends else 0.0
-    return b
+    """The threshold b of each group: see `Survey.thresholds`."""
+    return survey(qp, beta, F).thresholds
 
 
 def infeasibility(qp: BoxQP, beta: Vector) -> float:
     """The largest distance of β from its box, or of a group from its sum; inf where β is no number."""
-    from mercer._numerics.optimality import excess
-
-    missing = qp.sums.copy()
-    outside = excess(np.ascontiguousarray(beta, dtype=np.float64), qp.lower, qp.upper, qp.group, missing)
-    return _largest(np.append(np.abs(missing), outside))
+    n = qp.n_vars if qp.sample is None else int(qp.sample.max(initial=-1)) + 1
+    return survey(qp, beta, np.zeros(n)).infeasibility
 
 
-def _largest(violations: Vector) -> float:
+def _largest(*violations: float) -> float:
     """The largest of them and 0; inf where one is undefined."""
-    largest = float(np.max(violations, initial=0.0))
+    largest = 0.0
+    for value in violations:
+        if not value <= largest:
+            largest = float(value)
     return np.inf if np.isnan(largest) else largest
 
 

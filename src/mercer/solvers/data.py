@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._numerics.pool import run_tasks
-from mercer.gram.operator import Evaluations, GramOperator
+from mercer.gram.operator import Evaluations, GramOperator, prepare_columns
 from mercer.gram.workspace import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
@@ -94,6 +94,8 @@ class ClassBlocks:
             place = self._loan.array[ends[c] : ends[c + 1]].reshape(sizes[c], sizes[c])
             self.own[c] = GramOperator(self.kernel, self.features[c], 1, self.evaluations).dense(place)
 
+        for features in self.features:
+            prepare_columns(features)
         run_tasks(one, len(members), n_threads)
 
     def pair(self, i: int, j: int) -> Matrix:
@@ -109,6 +111,7 @@ class ClassBlocks:
             two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])
             self._scratch.loan = Loan(two_largest**2, self.dtype)
         K = self._scratch.loan.array[: n * n].reshape(n, n)
-        gram = GramOperator(self.kernel, self.features[j], 1, self.evaluations)
-        join(self.own[i], self.own[j], gram.rows(self.features[i]), K)
+        between = self.kernel.block(self.features[i], self.features[j])
+        self.evaluations.add(between.size)
+        join(self.own[i], self.own[j], between, K)
         return K

@@ -27,7 +27,7 @@ from mercer.solvers.active import Active, Look
 from mercer.solvers.base import Clock, Options, Status, TracePoint
 
 # members of a working set: a share of the variables, since too large a set computes rows that are never needed
-LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 512, 64, 8
+LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 8
 # two pairs, one for each group
 FEWEST_MEMBERS = 4
 # at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
@@ -93,7 +93,8 @@ class Decomposition:
         self.shrinking = options.shrinking and isinstance(self.store, RowStore) and not self.open_box
         # scores of float32 rows need no more digits, until a block no longer gains by them
         self.score_dtype = np.float32 if gram.dtype == np.float32 and options.tol > 1e-4 else np.float64
-        self._memory = np.empty(self.size**2, self.score_dtype)
+        self._memory = np.empty((2, self.size**2), self.score_dtype)
+        self._last = NOBODY  # the members of the last block, which is the first in memory
         self._most_new = max(2, int(NEW_SHARE * self.size))
         self._n_new = self._most_new
         # samples left out, with the beta (over samples) for which their F is right
@@ -110,6 +111,7 @@ class Decomposition:
 
     def restart(self) -> None:
         """Take up beta and F again, at all samples, after they were changed from outside."""
+        self._last = NOBODY
         self.active = Active.of(self.qp, np.arange(self.n), self.beta, self.F)
 
     def run(self, tol: float) -> Status:
@@ -172,55 +174,49 @@ class Decomposition:
 
     def _round(self, look: Look, previous: Vector, tol: float) -> tuple[Vector, float]:
         """Solve one working set; its members, and what the dual gained: inf if it has no bound."""
-        from mercer._numerics.smo import solve_block
-        from mercer._numerics.working_set import choose, gather_block
+        from mercer._numerics.rounds import by_group, solve_members
+        from mercer._numerics.working_set import choose
 
         active = self.active
         n_new = self._n_new if len(previous) else min(self.size, 2 * self._n_new)
         chosen = choose(
             look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, self.size, active.null
         )
-        # the members of the first group come first
-        members = chosen[np.argsort(active.group[chosen], kind="stable")]
+        members = by_group(chosen, active.group)
         positions = active.sample[members]
         real = positions < len(active.samples)
         slots = np.full(len(members), -1, np.intp)
         slots[real] = self.store.ensure(positions[real])
-        block = self._block(len(members))
-        gather_block(self.store.values, slots, np.where(real, positions, -1), block)
-
-        before = active.beta[members]
-        beta = before.copy()
-        score_before = active.linear[members] - active.F[positions] - active.ridge[members] * beta
-        score = score_before.astype(self.score_dtype)
+        old, block = self._blocks(len(members))
         limit = STEPS_PER_MEMBER * len(members)
         if self.options.max_iter >= 0:
             limit = min(limit, self.options.max_iter - self.steps)
-        steps, _, unbounded = solve_block(
-            block, beta, score, active.lower[members], active.upper[members], active.l1[members],
-            active.ridge[members], int(np.count_nonzero(active.group[members] == 0)),
-            max(0.5 * tol, BLOCK_TOL * look.violation), limit,
+        change = np.empty(len(members))
+        steps, gained, unbounded = solve_members(
+            self.store.values, slots, members, self._last, old, block, active.beta, active.F, active.sample,
+            active.linear, active.l1, active.ridge, active.lower, active.upper, active.group,
+            max(0.5 * tol, BLOCK_TOL * look.violation), limit, change,
         )  # fmt: skip
+        self._last = members
         self.steps += steps
         if unbounded:
             return chosen, np.inf
-        change = beta - before
-        active.beta[members] = beta
         moved = (change != 0) & real
         if moved.any():
             self.store.add_product(slots[moved], change[moved], active.F)
         self._adapt(chosen[~np.isin(chosen, previous)])
-        # exact along the path: the mean of the slopes at both ends times the change
-        gained = float(0.5 * (score_before + score) @ change)
-        gained -= float(active.l1[members] @ (np.abs(beta) - np.abs(before)))
         self.dual += gained
         return chosen, gained
 
-    def _block(self, size: int) -> Matrix:
-        """Memory for the matrix of a working set, the same for all rounds."""
+    def _blocks(self, size: int) -> tuple[Matrix, Matrix]:
+        """The block of the last members, and memory for the next; the two change places in each round."""
         if self._memory.dtype != self.score_dtype:
-            self._memory = np.empty(self.size**2, self.score_dtype)
-        return self._memory[: size * size].reshape(size, size)
+            self._memory = np.empty((2, self.size**2), self.score_dtype)
+            self._last = NOBODY
+        self._memory = self._memory[::-1]
+        old, new = self._memory
+        known = len(self._last)
+        return old[: known * known].reshape(known, known), new[: size * size].reshape(size, size)
 
     def _adapt(self, fresh: Vector) -> None:
         """Ask for fewer new members if few of the last ones were of use, for more if most were."""
@@ -265,6 +261,7 @@ class Decomposition:
         # F of those that go is right for the present beta
         self._left_out.append((active.samples[~wanted], self._beta_of_samples()))
         self._rows.restrict(index, self._rows.gram.take(index))
+        self._last = NOBODY
         self.active = Active.of(self.qp, active.samples[index], self.beta, self.F)
         return active.renumber(previous, self.active)
 

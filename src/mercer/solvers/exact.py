@@ -22,7 +22,7 @@ from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.decomposition import Decomposition
-from mercer.solvers.judge import check_finite, exact_product, exact_rows, thresholds_at, violation_at
+from mercer.solvers.judge import check_finite, exact_product, exact_rows, survey_at
 from mercer.solvers.whole import WholeMatrix, matrix_product
 
 # up to this many variables the matrix is computed in float64; is one block
@@ -52,7 +52,8 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
         rows = None
         if dtype == np.float32 or isinstance(run, Decomposition):
             rows, run.F[rows] = exact_rows(data, qp, run.beta, run.F, options)
-        found = run.trace[-1].violation if rows is None else violation_at(qp, run.beta, run.F, rows)
+        seen = survey_at(qp, run.beta, run.F, rows)
+        found = seen.violation
         check_finite(found)
         trace += run.trace
         run.trace = []
@@ -74,7 +75,7 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
     if status is Status.CONVERGED and found > options.tol:
         status = Status.STALLED
     if status is Status.CONVERGED:
-        b = thresholds_at(qp, run.beta, run.F, rows)
+        b = seen.thresholds
     else:
         # far from the optimum free variables say little: the thresholds that are best for this f, at all samples
         if rows is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from mercer.gram.operator import product, symmetric_product
 from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
-from mercer.problems.dual import slopes, thresholds, violation
+from mercer.problems.dual import Survey, slopes, survey, thresholds
 from mercer.solvers.base import Options
 from mercer.solvers.data import Data
 
@@ -89,14 +89,9 @@ def _at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[B
     return part, beta[variables], F[rows]
 
 
-def violation_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> float:
-    """The largest violation among some samples."""
-    return violation(*_at_rows(qp, beta, F, rows))
-
-
-def thresholds_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> Vector:
-    """The thresholds from some samples."""
-    return thresholds(*_at_rows(qp, beta, F, rows))
+def survey_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> Survey:
+    """What is to be seen at some samples."""
+    return survey(*_at_rows(qp, beta, F, rows))
 
 
 def check_finite(values: Vector | float) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
-from mercer.problems.dual import diverges, dual_objective, feasible_start, violation
+from mercer.problems.dual import diverges, dual_objective, feasible_start, survey
 from mercer.solvers.base import Clock, Options, Status, TracePoint
 from mercer.solvers.interior import interior_point
 
@@ -35,7 +37,7 @@ class WholeMatrix:
         self._tried_interior = False
         n = qp.n_vars
         self._null = qp.n_groups == 0
-        self._order = np.arange(n)
+        self._order: Any = slice(None)
         self._block = K
         if self._null or qp.n_groups == 2 or qp.sample is not None:
             # the members of the first group first; a null sample where no sum is fixed
@@ -79,10 +81,9 @@ class WholeMatrix:
             self.steps += taken
             self.beta[self._order] = b[:n]
             self.F = matrix_product(self.K, self.qp, self.beta)
-            found = violation(qp, self.beta, self.F)
-            point = TracePoint(
-                self.clock.seconds, self.steps, found, dual_objective(qp, self.beta, self.F), len(self.F)
-            )
+            seen = survey(qp, self.beta, self.F)
+            found = seen.violation
+            point = TracePoint(self.clock.seconds, self.steps, found, seen.dual, len(self.F))
             self.trace.append(point)
             self.clock.report(point)
             idle = 0 if found < 0.99 * best else idle + 1
