@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -80,12 +80,11 @@ class OneVsOne:
         y: Vector,
         loss: Loss | None = None,
         start: Vector | None = None,
-        matrix: Callable[[], Matrix] | None = None,
-        matrix_dtype: Any = None,
+        pair: tuple[ClassBlocks, int, int] | None = None,
     ) -> Solution:
-        """The problem of these samples, whose Gram matrix may be known in one dtype."""
+        """The problem of these samples, whose Gram matrix may be known in parts."""
         whole = len(index) == self.data.n and np.array_equal(index, np.arange(self.data.n))
-        data = self.data if whole else self.data.take(index, matrix, matrix_dtype)
+        data = self.data if whole else self.data.take(index, pair)
         loss = self.loss if loss is None else loss
         return self.machine._run(data, loss, y, self.factor[index], self.options, self.clock, start)
 
@@ -96,10 +95,7 @@ class OneVsOne:
                 raise InfeasibleNuError(self.loss.nu, 0.0, n_positive, n_negative)
             return None
         index, y = self.samples(*pair)
-        if blocks is None:
-            solution = self.solve(index, y, start=start)
-        else:
-            solution = self.solve(index, y, start=start, matrix=partial(blocks.pair, *pair), matrix_dtype=blocks.dtype)
+        solution = self.solve(index, y, start=start, pair=None if blocks is None else (blocks, *pair))
         if solution.status is Status.UNBOUNDED:
             raise self._not_separable(solution, index, y)
         return solution

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mercer._numerics.pool import run_tasks
 from mercer.gram.operator import Evaluations, GramOperator, prepare_columns
+from mercer.gram.rows import JoinedRows
 from mercer.gram.workspace import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
@@ -29,7 +30,7 @@ class Data:
         self.evaluations = Evaluations()
         self._index: Vector | None = None
         self._features: dict[np.dtype[Any], Features] = {}
-        self._matrix: Callable[[], Matrix] | None = None
+        self._pair: tuple[ClassBlocks, int, int] | None = None
         self.matrix_dtype: np.dtype[Any] | None = None
 
     def features(self, dtype: Any) -> Features:
@@ -52,22 +53,28 @@ class Data:
 
     def matrix(self, dtype: Any, n_threads: int, out: Matrix | None = None) -> Matrix:
         """The whole Gram matrix: from parts that exist (``matrix_dtype``), or computed and written to out if given."""
-        if self._matrix is not None and np.dtype(dtype) == self.matrix_dtype:
-            return self._matrix()
+        if self._pair is not None and np.dtype(dtype) == self.matrix_dtype:
+            blocks, i, j = self._pair
+            return blocks.matrix(i, j)
         return GramOperator(self.kernel, self.features(dtype), n_threads, self.evaluations).dense(out)
 
-    def take(
-        self, index: Vector, matrix: Callable[[], Matrix] | None = None, matrix_dtype: np.dtype[Any] | None = None
-    ) -> Data:
-        """A part of the samples, with what is prepared of them; ``matrix`` gives its Gram matrix in one dtype."""
+    def rows(self) -> JoinedRows:
+        """Rows put together from parts that exist."""
+        assert self._pair is not None
+        blocks, i, j = self._pair
+        return blocks.rows(i, j)
+
+    def take(self, index: Vector, pair: tuple[ClassBlocks, int, int] | None = None) -> Data:
+        """A part of the samples, with what is prepared of them; ``pair`` has its Gram matrix in parts."""
         part = Data(self.kernel, self.samples, len(index), self.psd)
         part.evaluations = self.evaluations
         part._index = index if self._index is None else self._index[index]
-        part._matrix, part.matrix_dtype = matrix, matrix_dtype
         if self.kernel.domain == "matrix":
             self.features(np.float64)
-        if matrix is None:
+        if pair is None:
             part._features = {dtype: features.take(index) for dtype, features in self._features.items()}
+        else:
+            part._pair, part.matrix_dtype = pair, pair[0].dtype
         return part
 
 
@@ -98,20 +105,26 @@ class ClassBlocks:
             prepare_columns(features)
         run_tasks(one, len(members), n_threads)
 
-    def pair(self, i: int, j: int) -> Matrix:
-        """The matrix of the samples of class i followed by those of class j.
-
-        Each thread has one piece of memory for it, which its next pair overwrites: touching new memory takes longer
-        than the arithmetic.
-        """
+    def matrix(self, i: int, j: int) -> Matrix:
+        """The matrix of the samples of class i followed by those of class j."""
         from mercer._numerics.storage import join
 
         n = len(self.own[i]) + len(self.own[j])
-        if not hasattr(self._scratch, "loan"):
-            two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])
-            self._scratch.loan = Loan(two_largest**2, self.dtype)
-        K = self._scratch.loan.array[: n * n].reshape(n, n)
+        K = self._memory()[: n * n].reshape(n, n)
         between = self.kernel.block(self.features[i], self.features[j])
         self.evaluations.add(between.size)
         join(self.own[i], self.own[j], between, K)
         return K
+
+    def rows(self, i: int, j: int) -> JoinedRows:
+        """The same matrix by rows, as they are asked for."""
+        own, features = (self.own[i], self.own[j]), (self.features[i], self.features[j])
+        return JoinedRows(self.kernel, own, features, self._memory(), self.evaluations)
+
+    def _memory(self) -> Vector:
+        """Of this thread, which its next pair overwrites: touching new memory takes longer than the arithmetic."""
+        if not hasattr(self._scratch, "loan"):
+            two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])
+            self._scratch.loan = Loan(two_largest**2, self.dtype)
+        memory: Vector = self._scratch.loan.array
+        return memory

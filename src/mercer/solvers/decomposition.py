@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from mercer.gram.operator import GramOperator, product
-from mercer.gram.rows import RowStore, WholeRows
+from mercer.gram.rows import JoinedRows, RowStore, WholeRows
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
@@ -57,12 +57,12 @@ NOBODY = np.empty(0, np.int64)
 class Decomposition:
     """One run of the solver, which can be continued: ``beta`` and ``F`` are its state.
 
-    ``gram`` is an operator, or the matrix itself.
+    ``gram`` is an operator, or rows that exist or come from elsewhere.
     """
 
     def __init__(
         self,
-        gram: GramOperator | Matrix,
+        gram: GramOperator | WholeRows | JoinedRows,
         qp: BoxQP,
         beta: Vector,
         F: Vector,
@@ -80,19 +80,20 @@ class Decomposition:
         self.open_box = qp.has_open_box
         self.size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
         self.size = min(max(FEWEST_MEMBERS, self.size), qp.n_vars + (qp.n_groups == 0))
-        self.store: RowStore | WholeRows
+        self.store: RowStore | WholeRows | JoinedRows
         if isinstance(gram, GramOperator):
             # the rows of one working set must fit in the budget
             row_bytes = max(1, self.n * gram.dtype.itemsize)
             self.size = int(max(min(FEWEST_MEMBERS, self.size), min(self.size, options.budget // row_bytes)))
             self.store = RowStore(gram, options.budget, self.size)
             self.gram = gram
+            diagonal = gram.diagonal()
         else:
-            self.store = WholeRows(gram, options.n_threads)
-        self.largest = float(np.abs(self._diagonal(gram)).max())
+            self.store, diagonal = gram, gram.diagonal
+        self.largest = float(np.abs(diagonal).max())
         self.shrinking = options.shrinking and isinstance(self.store, RowStore) and not self.open_box
         # scores of float32 rows need no more digits, until a block no longer gains by them
-        self.score_dtype = np.float32 if gram.dtype == np.float32 and options.tol > 1e-4 else np.float64
+        self.score_dtype = np.float32 if diagonal.dtype == np.float32 and options.tol > 1e-4 else np.float64
         self._memory = np.empty((2, self.size**2), self.score_dtype)
         self._last = NOBODY  # the members of the last block, which is the first in memory
         self._most_new = max(2, int(NEW_SHARE * self.size))
@@ -104,10 +105,6 @@ class Decomposition:
         self.restart()
         if self.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any():
             self._start_small()
-
-    @staticmethod
-    def _diagonal(gram: GramOperator | Matrix) -> Vector:
-        return gram.diagonal() if isinstance(gram, GramOperator) else np.diagonal(gram)
 
     def restart(self) -> None:
         """Take up beta and F again, at all samples, after they were changed from outside."""
