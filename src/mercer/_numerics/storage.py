@@ -3,6 +3,7 @@
 import numpy as np
 
 from mercer._numerics.compile import compiled
+from mercer._numerics.micro import VECTOR_BYTES, transpose_tile
 
 
 @compiled()
@@ -64,21 +65,29 @@ def take_rows(indptr, indices, data, rows):
 
 
 @compiled()
+def _place(source, target, top, left):
+    """target[top:, left:] begins with source."""
+    for i in range(source.shape[0]):
+        line, place = source[i], target[top + i, left : left + source.shape[1]]
+        for j in range(line.shape[0]):
+            place[j] = line[j]
+
+
+@compiled()
 def join(first, second, between, K):
-    """K = [[first, between], [between', second]], in tiles so that the transpose stays in cache."""
+    """K = [[first, between], [between', second]], the transpose in register tiles, strips of them in cache."""
     n_i, n_j = between.shape
-    for i in range(n_i):
-        line = K[i]
-        line[:n_i] = first[i]
-        line[n_i:] = between[i]
+    _place(first, K, 0, 0)
+    _place(between, K, 0, n_i)
+    _place(second, K, n_i, n_i)
+    square = VECTOR_BYTES // between.itemsize
+    bottom, right = n_i // square * square, n_j // square * square
+    strip = 64
+    for left in range(0, right, strip):
+        for top in range(0, bottom, square):
+            for j in range(left, min(left + strip, right), square):
+                transpose_tile(between, top, j, K, n_i + j, top)
     for j in range(n_j):
-        K[n_i + j, n_i:] = second[j]
-    tile = 32
-    for left in range(0, n_j, tile):
-        for top in range(0, n_i, tile):
-            bottom, right = min(top + tile, n_i), min(left + tile, n_j)
-            part = between[top:bottom, left:right]
-            for j in range(right - left):
-                line = K[n_i + left + j, top:bottom]
-                for i in range(bottom - top):
-                    line[i] = part[i, j]
+        line = K[n_i + j]
+        for i in range(bottom if j < right else 0, n_i):
+            line[i] = between[i, j]
