@@ -17,6 +17,7 @@ from mercer.losses import Loss, NuHinge
 from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import shared_blocks
+from mercer.solvers.many import can_solve, solve_many
 
 # of the proof that two classes cannot be separated: its tolerance, relative to kernel values, and its time
 PROOF_TOL = 1e-13
@@ -62,6 +63,9 @@ class OneVsOne:
     def solve_all(self, starts: Sequence[Vector | None]) -> list[Solution | None]:
         """Every pair, side by side if they are many, each with all threads if they are few; None for an empty class."""
         n_threads = self.options.n_threads
+        if self._all_at_once(starts):
+            many = solve_many(self.data, self.members, self.pairs, self.loss, self.factor, self.options, self.clock)
+            return [s or self._solve_pair(None, pair, None) for s, pair in zip(many, self.pairs, strict=True)]
         blocks = shared_blocks(self.data, self.members, self.options) if len(self.pairs) > 1 else None
         one = partial(self._solve_pair, blocks)
         largest = sum(sorted(len(index) for index in self.members)[-2:])
@@ -73,6 +77,12 @@ class OneVsOne:
         except BaseException:
             self.clock.interrupted = True  # the other pairs must not go on alone
             raise
+
+    def _all_at_once(self, starts: Sequence[Vector | None]) -> bool:
+        """Whether all pairs are solved together: small classes, a plain loss, no start and nothing else asked for."""
+        machine = self.machine
+        plain = machine.solver == "auto" and machine.fit_intercept and all(start is None for start in starts)
+        return plain and can_solve(self.data, self.members, self.loss, self.options)
 
     def solve(
         self,

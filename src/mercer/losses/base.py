@@ -130,6 +130,8 @@ class Loss(ABC):
     """ℓ(y, f): a frozen value. y is ±1 for classification, a number for regression, 1 for novelty detection."""
 
     name: ClassVar[str]
+    # whether the program's data of a sample, with an intercept, depend on that sample alone, and its sum is 0
+    one_by_one: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, y: Vector, f: Vector) -> Vector:

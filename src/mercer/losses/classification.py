@@ -36,6 +36,7 @@ class Hinge(Loss):
     """ℓ(y, f) = max(0, 1 − yf).   Dual: linear y, box [0, C]·y."""
 
     name: ClassVar[str] = "hinge loss"
+    one_by_one: ClassVar[bool] = True
 
     def value(self, y: Vector, f: Vector) -> Vector:
         """max(0, 1 − yf)."""
@@ -56,6 +57,7 @@ class SquaredHinge(Loss):
     """ℓ(y, f) = max(0, 1 − yf)².   Dual: linear y, ridge 1/(2C), box [0, ∞)·y."""
 
     name: ClassVar[str] = "squared hinge loss"
+    one_by_one: ClassVar[bool] = True
 
     def value(self, y: Vector, f: Vector) -> Vector:
         """max(0, 1 − yf)²."""

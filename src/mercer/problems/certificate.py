@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.problems.dual import survey
+from mercer.problems.dual import Survey, survey
 
 # a negative gap of this size, relative to the terms that it is the difference of, is rounding
 ROUNDING = 1e-12
@@ -99,15 +99,20 @@ def certificate(
     F = np.asarray(F, dtype=np.float64)
     found = survey(qp, beta, F)
     b = found.thresholds if intercept is None else _per_group(qp, intercept)
-    infeasible = found.infeasibility
-    scale_of_beta = max(np.abs(beta).max(initial=0.0), *np.abs(qp.sums), 0.0)
-    feasible = infeasible <= FEASIBILITY * scale_of_beta
+    primal = loss.primal(found.squared_norm, y, F, weight, b, qp.sums)
+    return conclude(found, primal, b, qp.sums, np.abs(beta).max(initial=0.0), psd, loss.name if of is None else of)
 
-    dual = _defined(found.dual, -np.inf)
-    primal = _defined(loss.primal(found.squared_norm, y, F, weight, b, qp.sums), np.inf)
+
+def conclude(
+    found: Survey, primal: float, thresholds: Vector, sums: Vector, largest: float, psd: bool, of: str
+) -> Certificate:
+    """What follows from a survey and the primal value at these thresholds; ``largest`` is the largest |β|."""
+    infeasible = found.infeasibility
+    feasible = infeasible <= FEASIBILITY * max(largest, *np.abs(sums), 0.0)
+    dual, primal = _defined(found.dual, -np.inf), _defined(primal, np.inf)
     gap = _defined(primal - dual, np.inf)
     # both values are sums of terms of this size, which may cancel
-    terms = found.terms + float(np.abs(b * qp.sums).sum()) + abs(primal)
+    terms = found.terms + float(np.abs(thresholds * sums).sum()) + abs(primal)
     if -ROUNDING * terms <= gap < 0:
         gap = 0.0
     # by the Fenchel-Young inequality each sample's part of the gap is nonnegative in the box, whatever K is: a gap
@@ -121,7 +126,7 @@ def certificate(
         kkt_violation=found.violation,
         infeasibility=infeasible,
         valid=not reason,
-        of=loss.name if of is None else of,
+        of=of,
         reason=reason,
     )
 

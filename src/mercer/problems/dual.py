@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 
@@ -143,13 +144,20 @@ def survey(qp: BoxQP, beta: Vector, F: Vector) -> Survey:
     F = np.ascontiguousarray(qp.at_variables(F), dtype=np.float64)
     beta = np.ascontiguousarray(beta, dtype=np.float64)
     at.survey(beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, groups, totals)
+    return survey_of(groups, totals, qp.sums)
+
+
+def survey_of(groups: NDArray[np.float64], totals: Vector, sums: Vector) -> Survey:
+    """The survey from what a compiled pass has found for a program with these sums."""
+    from mercer._numerics import optimality as at
+
     outside, norm, abs_norm, linear, abs_linear, paid, ridge = totals.tolist()
     return Survey(
         m=groups[:, at.M_UP],
         M=groups[:, at.M_LOW],
         levels=groups[:, at.LEVELS],
         n_free=groups[:, at.N_FREE],
-        missing=qp.sums - groups[: qp.n_groups, at.TOTAL],
+        missing=sums - groups[: len(sums), at.TOTAL],
         outside=outside,
         squared_norm=norm,
         dual=linear - paid - 0.5 * (norm + ridge),
