@@ -15,6 +15,7 @@ _NAMES = {
         "MercerReport", "check_mercer", "parse_kernel",
     ),
     "mercer.problems": ("Certificate",),
+    "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
     "mercer.exceptions": (
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
