@@ -211,7 +211,7 @@ def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) ->
     kind = _kind(estimator, X, y)
     if kind.name in LINEAR:
         raise InvalidInputError(
-            f"{type(estimator).__name__} publishes no dual coefficients, which the conditions of its samples are about: "
+            f"{type(estimator).__name__} publishes no dual coefficients, which the conditions of samples are about: "
             "use certify for its distance from the optimum."
         )
     data = _data(estimator, X)

@@ -260,7 +260,7 @@ def compare(model: Any, X: Any, y: Any, delta: float = 0.05) -> tuple[BoundRepor
       margin γ 1, radius ρ 1.118, |w| 1, hinge loss 0, error 0
       hard margin               0.0783                         Theorem 15.4
       soft margin, C of model        -                         Corollary 15.7: no λ belongs to C = inf
-      soft margin, best λ         0.05  smallest               Corollary 15.7, in expectation, of the machine with that λ
+      soft margin, best λ         0.05  smallest               Corollary 15.7, in expectation, for that λ
       VC dimension 2            0.1121                         any halfspace
       for |w| ≤ 1 the best λ is 0.025, that is C = 0.005
     """
@@ -286,20 +286,20 @@ def _compare(problem: Margins, dimension: float, C: Any, delta: float) -> BoundR
         if gamma > 0
         else Bound("hard margin", inf, "Theorem 15.4: the samples are not separated")
     ]
-    if isinstance(C, Real) and 0 < C < inf:
+    if isinstance(C, Real) and 0 < float(C) < inf:
         lam = 1.0 / (2.0 * float(C) * n)
         value = soft_margin(loss, norm, radius, n, lam)
         found.append(Bound("soft margin, C of model", value, f"Corollary 15.7, in expectation, λ = {lam:.4g}{added}"))
     else:
         found.append(Bound("soft margin, C of model", inf, f"Corollary 15.7: no λ belongs to C = {C}"))
-    remark = f"Corollary 15.7, in expectation, of the machine with that λ{added}"
+    remark = f"Corollary 15.7, in expectation, for that λ{added}"
     found.append(Bound("soft margin, best λ", soft_margin(loss, norm, radius, n), remark))
     D = max(1.0, dimension + biased)
-    name = f"VC dimension {D:.6g}" if inf > D else "VC dimension"
-    remark = (
-        "any halfspace" if n >= D else ("the feature space has no dimension" if inf == D else "fewer samples than D")
-    )
-    found.append(Bound(name, vc(D, n, delta, error), remark))
+    if np.isinf(D):
+        found.append(Bound("VC dimension", inf, "the feature space has no finite dimension"))
+    else:
+        remark = "any halfspace" if n >= D else "fewer samples than dimensions"
+        found.append(Bound(f"VC dimension {D:.6g}", vc(D, n, delta, error), remark))
     lam = best_lambda(norm, radius, n) if norm > 0 and radius > 0 else inf
     C_best = lambda_to_C(lam, n) if 0 < lam < inf else inf
     return BoundReport(

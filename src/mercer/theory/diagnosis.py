@@ -163,8 +163,8 @@ def _support(model: Any, optimality: KKTReport, n: int) -> Iterator[Finding]:
         suggestion = (
             "Most samples hold the margin, as in a model that memorises: widen the kernel (lower gamma) or lower C."
             if free >= bound
-            else "Most samples are inside the margin or beyond it: the classes overlap, or the model is too stiff. Raise C, "
-            "or choose a richer kernel, and compare by cross-validation."
+            else "Most samples are inside the margin or beyond it: the classes overlap, or the model is too stiff. Raise "
+            "C, or choose a richer kernel, and compare by cross-validation."
         )
         if not hasattr(model, "classes_"):
             suggestion = (
@@ -185,7 +185,7 @@ def _margin(report: MarginReport) -> Iterator[Finding]:
     suggestion = ""
     if relative < 1.0 / np.sqrt(n):
         suggestion = (
-            f"The margin is below 1/√n = {1 / np.sqrt(n):.2g} of the radius, from where no bound of it holds: lower C, or "
+            f"The margin is below 1/√n = {1 / np.sqrt(n):.2g} of the radius, where bounds say nothing: lower C, or "
             "choose a kernel in which the classes are farther apart."
         )
     elif norm == 0:

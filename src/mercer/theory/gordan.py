@@ -6,9 +6,9 @@ For rows z₁, …, zₙ exactly one is true:
     there is a ≥ 0, a ≠ 0 with Σ aᵢ zᵢ = 0         the origin is in their convex hull
 
 Both come from the point of the hull that is nearest to the origin, p = Σ aᵢ zᵢ with Σ aᵢ = 1: it satisfies
-⟨zᵢ, p⟩ ≥ |p|² for all i, so that v = p unless p = 0. It is found by the algorithm NNLS of Lawson & Hanson, *Solving Least
-Squares Problems*, chapter 23, applied to  min |Z'a|² + (1 − Σ a)²,  a ≥ 0,  whose solution is a multiple of that point's
-a. Each step is a least-squares problem in at most d + 1 of the rows, and the algorithm is finite.
+⟨zᵢ, p⟩ ≥ |p|² for all i, so that v = p unless p = 0. It is found by the algorithm NNLS of Lawson & Hanson, *Solving
+Least Squares Problems*, chapter 23, applied to  min |Z'a|² + (1 − Σ a)²,  a ≥ 0,  whose solution is a multiple of that
+point's a. Each step is a least-squares problem in at most d + 1 of the rows, and the algorithm is finite.
 """
 
 from __future__ import annotations

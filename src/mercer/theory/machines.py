@@ -52,8 +52,8 @@ def check_classifier(model: Any, X: Any, y: Any, asked: str) -> Vector:
     check_is_fitted(model)
     if not hasattr(model, "classes_") or not hasattr(model, "decision_function"):
         raise InvalidInputError(
-            f"{asked} is a question about classifiers, but was asked of {type(model).__name__}: give a fitted classifier "
-            "such as SVC."
+            f"{asked} is a question about classifiers, but was asked of {type(model).__name__}: give a fitted "
+            "classifier such as SVC."
         )
     check_consistent_length(X, y)
     labels: Vector = column_or_1d(y, warn=True)
@@ -147,15 +147,15 @@ def _norms(model: Any) -> list[float]:
     coef, n_train = _coef(model), model.shape_fit_[0]
     if kernel_of(model).domain == "matrix":
         raise InvalidInputError(
-            f"A {type(model).__name__} of scikit-learn with a kernel matrix does not keep what |w| is computed from: fit "
-            "mercer's."
+            f"A {type(model).__name__} of scikit-learn with a kernel matrix does not keep what |w| is computed from: "
+            "fit mercer's."
         )
     vectors = SupportVectors(
         kernel_of(model), model.support_vectors_, model.support_, model._n_support, n_train, np.empty(0)
     )
     F = vectors.decision(model.support_vectors_, coef, np.zeros(len(model._intercept_)), thread_count(None))
     if len(model.classes_) == 2:
-        return [float(np.sqrt(max(0.0, coef[0] @ F[:, 0])))]
+        return [float(np.sqrt(max(0.0, float(coef[0] @ F[:, 0]))))]
     # β of the pair (i, j) is row j − 1 of the coefficients of class i, row i of those of class j, and 0 elsewhere
     norms = []
     for k, (i, j) in enumerate(class_pairs(len(model.classes_))):
@@ -163,5 +163,5 @@ def _norms(model: Any) -> list[float]:
         for c, row in ((i, j - 1), (j, i)):
             start, stop = list(pairwise(vectors.ends))[c]
             beta[start:stop] = coef[row, start:stop]
-        norms.append(float(np.sqrt(max(0.0, beta @ F[:, k]))))
+        norms.append(float(np.sqrt(max(0.0, float(beta @ F[:, k])))))
     return norms

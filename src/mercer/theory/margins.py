@@ -88,7 +88,8 @@ class Margins:
         quantiles = np.quantile(self.geometric, [0.0, 0.25, 0.5, 0.75, 1.0]) if self.norm > 0 else [np.nan] * 5
         lines = [
             f"{self.name}, {len(self.rows)} samples: {verdict}",
-            f"  margin γ {self.gamma:.4g}, radius ρ {self.rho:.4g}, (ρ/γ)² {self.ratio:.4g}, |w| {self.norm:.4g}, {where}",
+            f"  margin γ {self.gamma:.4g}, radius ρ {self.rho:.4g}, (ρ/γ)² {self.ratio:.4g}, "
+            f"|w| {self.norm:.4g}, {where}",
             "  distances: smallest {:.4g}, quarter {:.4g}, median {:.4g}, three quarters {:.4g}, largest {:.4g}".format(
                 *quantiles
             ),
@@ -165,8 +166,8 @@ def margins(model: Any, X: Any, y: Any) -> MarginReport:
     kernel = kernel_of(model)
     if not kernel.positive_semidefinite:
         raise InvalidInputError(
-            f"{kernel!r} is not positive semidefinite: it has no feature space in which samples have distances. The values "
-            "y · decision_function(X) exist all the same."
+            f"{kernel!r} is not positive semidefinite: it has no feature space in which samples have distances. The "
+            "values y · decision_function(X) exist all the same."
         )
     planes = hyperplanes(model, X)
     length = lengths(model, X)

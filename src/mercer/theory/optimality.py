@@ -78,13 +78,13 @@ class Optimality:
         return self.rows[order[self.violation[order] > tol]]
 
     def __str__(self) -> str:
+        width = max(map(len, (*self.conditions, "condition")))
         lines = [
             f"{self.name}, {len(self.rows)} samples: every condition holds to within {_short(self.largest)}",
-            f"  {'coefficient':<12} {'samples':>8}   {'condition':<{max(map(len, self.conditions))}}   largest violation",
+            f"  {'coefficient':<12} {'samples':>8}   {'condition':<{width}}   largest violation",
         ]
         for state, name, condition in zip(STATES, ("at zero", "free", "at the bound"), self.conditions, strict=True):
             worst = float(self.violation[self.state == state].max(initial=0.0))
-            width = max(map(len, self.conditions))
             lines.append(f"  {name:<12} {self.count(state):>8}   {condition:<{width}}   {_short(worst)}")
         worst_rows = self.violators()[:SHOWN]
         if len(worst_rows):

@@ -12,7 +12,7 @@ samples of one class and the mirrored ones of the other (Gordan's theorem).
 
 Whether the classes are separable does not depend on the scales of features or samples, the margin does. Samples of few
 dimensions are therefore first made as well-conditioned as possible (orthonormal columns, rows of unit length), and
-decided there by a finite algorithm (`mercer.theory.gordan`). The largest margin is the matter of the hard-margin solver.
+decided there by a finite algorithm (`mercer.theory.gordan`). The largest margin is a matter of the hard-margin solver.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None
     >>> corners, labels = [[0, 0], [1, 1], [0, 1], [1, 0]], [0, 0, 1, 1]
     >>> print(separability(corners, labels))
     Separability with Linear(), 1 against 0, 4 samples
-      with a bias         NOT separable: 4 samples combine to one point of both convex hulls, to within ... (radius 1.414)
+      with a bias         NOT separable: 4 samples combine to one point of both convex hulls, to within ...
       through the origin  NOT separable: ...
     >>> separability(corners, labels, kernel="poly").separable
     True
@@ -200,8 +200,8 @@ def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None
     data = machine._bind(X, n)
     if not data.psd:
         raise InvalidInputError(
-            f"{data.kernel!r} is not positive semidefinite: it has no feature space in which classes could be separated. "
-            "Choose another kernel; check_mercer shows by how much it fails."
+            f"{data.kernel!r} is not positive semidefinite: it has no feature space in which classes could be "
+            "separated. Choose another kernel; check_mercer shows by how much it fails."
         )
     classes = machine.classes_.tolist()
     pairs = []
