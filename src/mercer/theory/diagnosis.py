@@ -163,8 +163,8 @@ def _support(model: Any, optimality: KKTReport, n: int) -> Iterator[Finding]:
         suggestion = (
             "Most samples hold the margin, as in a model that memorises: widen the kernel (lower gamma) or lower C."
             if free >= bound
-            else "Most samples are inside the margin or beyond it: the classes overlap, or the model is too stiff. Raise "
-            "C, or choose a richer kernel, and compare by cross-validation."
+            else "Most samples are inside the margin or beyond it: the classes overlap, or the model is too stiff. "
+            "Raise C, or choose a richer kernel, and compare by cross-validation."
         )
         if not hasattr(model, "classes_"):
             suggestion = (

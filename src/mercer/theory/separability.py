@@ -87,14 +87,26 @@ class Separation:
         """|Σ βᵢ φ(xᵢ)|: how far the two combinations of samples are from being one point."""
         return 2.0 * self.margin_bound
 
+    def scaled(self, unit: float) -> Separation:
+        """The same for samples that are ``unit`` times as long, with a linear kernel."""
+        return replace(
+            self,
+            margin=unit * self.margin,
+            margin_bound=unit * self.margin_bound,
+            rho=unit * self.rho,
+            coef=self.coef / unit,
+            bias=unit * self.bias,
+        )
+
     def __str__(self) -> str:
         kind = "with a bias" if self.intercept else "through the origin"
         if self.separable:
             proof = f"margin between {self.margin:.6g} and {self.margin_bound:.6g}, radius {self.rho:.4g}"
             return f"{kind:<19} separable, {proof}"
         used = int(np.count_nonzero(self.weights))
+        combine = "1 sample combines" if used == 1 else f"{used} samples combine"
         met = "one point of both convex hulls" if self.intercept else "the origin, one class mirrored"
-        proof = f"{used} samples combine to {met}, to within {self.residual:.1e}"
+        proof = f"{combine} to {met}, to within {f'{self.residual:.1e}' if self.residual else 0}"
         verdict = "NOT separable" if self.decided else "UNDECIDED, rounding hides the answer"
         return f"{kind:<19} {verdict}: {proof} (radius {self.rho:.4g})"
 
@@ -197,7 +209,8 @@ def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None
     X, y = validate_samples(machine, X, y, reset=True)
     n = count_samples(X)
     codes = machine._validate_targets(y, np.ones(n)).astype(np.intp)
-    data = machine._bind(X, n)
+    unit = _unit(X) if machine.kernel == "linear" or isinstance(machine.kernel, Linear) else 1.0
+    data = machine._bind(X / unit if unit != 1.0 else X, n)
     if not data.psd:
         raise InvalidInputError(
             f"{data.kernel!r} is not positive semidefinite: it has no feature space in which classes could be "
@@ -212,7 +225,8 @@ def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None
         samples = _Pair(machine, data, rows, np.where(codes[rows] == i, 1.0, -1.0))
         homogeneous, biased = (samples.separation(intercept) for intercept in (False, True))
         if homogeneous.separable and not biased.separable:
-            biased = replace(homogeneous, intercept=True)
+            biased = replace(homogeneous, intercept=True, weights=biased.weights)
+        homogeneous, biased = homogeneous.scaled(unit), biased.scaled(unit)
         pairs.append(PairSeparability(classes[i], classes[j], len(rows), biased, homogeneous))
     return SeparabilityReport(data.kernel, tuple(pairs))
 
@@ -384,6 +398,12 @@ class _Pair:
             margin_bound=max(proof.margin_bound, hyperplane.margin),
             weights=proof.weights,
         )
+
+
+def _unit(X: Any) -> float:
+    """A power of two near the largest number in X where squares of it would leave the range of float64; else 1."""
+    largest = float(abs(X).max()) if X.shape[1] else 0.0
+    return 1.0 if largest == 0 or 1e-100 < largest < 1e100 else 2.0 ** round(np.log2(largest))
 
 
 def _orthonormal(X: Any, intercept: bool) -> tuple[Matrix, Matrix]:
