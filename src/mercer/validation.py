@@ -16,8 +16,9 @@ from sklearn.utils.validation import (
 
 from mercer._numerics.pool import available_cores
 from mercer.exceptions import InvalidInputError, NotSymmetricError
-from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid, parse_kernel
+from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid, White, parse_kernel
 from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.sklearn import is_sklearn_kernel
 
 # entries of a kernel matrix may differ from their mirror image by this share of the largest
 ASYMMETRY = 1e-6
@@ -65,6 +66,8 @@ def domain_of(kernel: Any) -> str:
     """What the samples of an estimator with this kernel are, as in ``Kernel.domain``; "any" for a function."""
     if isinstance(kernel, Kernel):
         return kernel.domain
+    if kernel is None or is_sklearn_kernel(kernel):  # of a Gaussian process
+        return "vectors" if getattr(kernel, "requires_vector_input", True) else "any"
     if callable(kernel):
         return "any"
     if kernel in SKLEARN_DOMAINS:
@@ -80,10 +83,11 @@ def is_pairwise(kernel: Any) -> bool:
     return domain_of(kernel) == "matrix"
 
 
-def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool, multi_output: bool = False) -> tuple[Any, Any]:
     """Vectors as an array or CSR matrix in their own precision, other samples as they are; y of the same length.
 
-    ``reset`` is true for training samples. Others must be like those, and y is not looked at.
+    ``reset`` is true for training samples. Others must be like those, and y is not looked at. ``multi_output`` allows
+    y to be a matrix of real targets.
     """
     domain = domain_of(estimator.kernel)
     if domain == "matrix" and sp.issparse(X):
@@ -96,7 +100,8 @@ def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[An
         return X, y
     if not reset:
         return _canonical(validate_data(estimator, X, reset=False, **_VECTORS)), y
-    checked = validate_data(estimator, X, y, **_VECTORS)
+    targets = {"multi_output": True, "y_numeric": True} if multi_output else {}
+    checked = validate_data(estimator, X, y, **_VECTORS, **targets)
     X, y = checked if isinstance(checked, tuple) else (checked, y)
     return _canonical(X), y
 
@@ -149,7 +154,7 @@ def square_matrix(K: Matrix, samples: Vector | None = None) -> None:
 
 def check_pairwise_kernel(kernel: Kernel) -> None:
     """Raise unless a kernel needs nothing of new samples but their kernel values with the training samples."""
-    if not all(isinstance(leaf, Precomputed) for leaf in kernel.leaves()):
+    if not all(isinstance(leaf, Precomputed | White) for leaf in kernel.leaves()):
         raise InvalidInputError(
             f"{kernel!r} needs more than the rows of a kernel matrix to predict. Compute its matrix, and use "
             "kernel='precomputed'."

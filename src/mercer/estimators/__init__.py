@@ -2,7 +2,8 @@
 
 from mercer.estimators.certification import certify
 from mercer.estimators.novelty import OneClassSVM
+from mercer.estimators.process import GaussianProcessRegressor
 from mercer.estimators.svc import SVC, NuSVC
 from mercer.estimators.svr import SVR, NuSVR
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify"]
+__all__ = ["SVC", "SVR", "GaussianProcessRegressor", "NuSVC", "NuSVR", "OneClassSVM", "certify"]

@@ -96,7 +96,7 @@ class GramOperator:
 
         n = self.n
         K = np.empty((n, n), self.dtype) if out is None else out
-        if n <= MIRROR:
+        if n <= MIRROR or self.kernel.whole:
             self.evaluations.add(n * n)
             return self.kernel.block(self.features, self.features, K)
         starts = range(0, n, MIRROR)
