@@ -8,9 +8,12 @@ from typing import Any
 
 # where each public name is defined
 _NAMES = {
-    "mercer.estimators": ("GaussianProcessRegressor", "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify"),
+    "mercer.estimators": (
+        "GaussianProcessRegressor", "KernelRidge", "KernelRidgeCV",
+        "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify",
+    ),
     "mercer.kernels": (
-        "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
+        "AdditiveChi2", "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
         "MercerReport", "check_mercer", "parse_kernel",
         "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",

@@ -83,13 +83,15 @@ def is_pairwise(kernel: Any) -> bool:
     return domain_of(kernel) == "matrix"
 
 
-def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool, multi_output: bool = False) -> tuple[Any, Any]:
+def validate_samples(
+    estimator: Any, X: Any, y: Any, *, reset: bool, domain: str | None = None, **targets: Any
+) -> tuple[Any, Any]:
     """Vectors as an array or CSR matrix in their own precision, other samples as they are; y of the same length.
 
-    ``reset`` is true for training samples. Others must be like those, and y is not looked at. ``multi_output`` allows
-    y to be a matrix of real targets.
+    ``reset`` is true for training samples. Others must be like those, and y is not looked at. ``domain`` says what
+    the samples are if not what the estimator's kernel compares; ``targets`` what scikit-learn is told of y.
     """
-    domain = domain_of(estimator.kernel)
+    domain = domain_of(estimator.kernel) if domain is None else domain
     if domain == "matrix" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
     if domain in ("any", "frame"):
@@ -100,7 +102,6 @@ def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool, multi_outpu
         return X, y
     if not reset:
         return _canonical(validate_data(estimator, X, reset=False, **_VECTORS)), y
-    targets = {"multi_output": True, "y_numeric": True} if multi_output else {}
     checked = validate_data(estimator, X, y, **_VECTORS, **targets)
     X, y = checked if isinstance(checked, tuple) else (checked, y)
     return _canonical(X), y
@@ -128,6 +129,24 @@ def real_targets(y: Any) -> Vector:
     """Targets of a regression."""
     plain = isinstance(y, np.ndarray) and y.ndim == 1  # for which scikit-learn's many checks are too slow
     values: Vector = (y if plain else column_or_1d(y, warn=True)).astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        assert_all_finite(values, input_name="y")
+    return values
+
+
+def target_matrix(y: Any) -> Matrix:
+    """Targets of a regression, a column for each of them, as float64."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiub":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"Targets of a regression are real numbers, but y is of type {values.dtype}."
+            ) from None
+    if values.ndim not in (1, 2) or values.shape[-1] == 0:
+        raise InvalidInputError(f"y has the shape {values.shape}: give one number, or one row of numbers, per sample.")
+    values = values.reshape(len(values), -1).astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         assert_all_finite(values, input_name="y")
     return values

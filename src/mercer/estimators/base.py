@@ -154,7 +154,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
         is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
         self._function_samples = X if is_function else None
-        samples = call_kernel(self.kernel, X, X) if is_function else X
+        return self._bind_kernel(kernel, call_kernel(self.kernel, X, X) if is_function else X, X, n)
+
+    def _bind_kernel(self, kernel: Kernel, samples: Any, X: Any, n: int) -> Data:
+        """The samples that the kernel compares, which may be its matrix for the samples X."""
         if is_pairwise(kernel):
             square_matrix(samples)
             check_pairwise_kernel(kernel)

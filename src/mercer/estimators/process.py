@@ -169,7 +169,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         announce_compilation()
         kernel = resolve_covariance(self.kernel)
-        X, y = validate_samples(self, X, y, reset=True, multi_output=True)
+        X, y = validate_samples(self, X, y, reset=True, multi_output=True, y_numeric=True)
         n = _num_samples(X)
         check_memory(n)
         if is_pairwise(kernel):

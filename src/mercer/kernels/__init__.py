@@ -9,12 +9,13 @@ from mercer.kernels.mercer_check import MercerReport, check_mercer
 from mercer.kernels.noise import White
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.periodic import Periodic
-from mercer.kernels.radial import Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
+from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.sklearn import SklearnKernel
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, Sigmoid
 from mercer.kernels.wrappers import Normalized, On
 
 __all__ = [
+    "AdditiveChi2",
     "Bounded",
     "CallableKernel",
     "Chi2",

@@ -20,6 +20,7 @@ from mercer.kernels.base import Kernel
 LONGEST = 10_000
 
 _CLASSES: tuple[type[Kernel], ...] = (
+    radial.AdditiveChi2,
     learning.Bounded,
     radial.Chi2,
     combinators.Constant,
@@ -46,6 +47,7 @@ _CLASSES: tuple[type[Kernel], ...] = (
 )
 KERNELS: dict[str, type[Kernel]] = {kernel.__name__.lower(): kernel for kernel in _CLASSES}
 ALIASES = {
+    "additive_chi2": "additivechi2",
     "histogram": "min",
     "intersection": "min",
     "laplace": "laplacian",

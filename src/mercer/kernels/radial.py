@@ -196,6 +196,23 @@ class Chi2(RadialKernel):
         return codes.CHI2, codes.EXPONENTIAL, [0.0, _finite(self.gamma, b), 0.0, 0.0]
 
 
+@dataclass(frozen=True)
+class AdditiveChi2(SumKernel):
+    """k(x, z) = -Σ (x_k - z_k)² / (x_k + z_k), for non-negative features.
+
+    Positive semidefinite only on differences of samples, so that a machine needs an intercept.
+    """
+
+    nonnegative: ClassVar[bool] = True
+    psd: ClassVar[bool] = False
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.CHI2, codes.SERIES, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0]
+
+    def diagonal(self, a: Features) -> Vector:
+        return np.zeros(len(a))
+
+
 def _finite(factor: float, b: VectorFeatures) -> float:
     """The factor as far as the dtype reaches: infinity times a distance of 0 would be NaN."""
     return min(factor, float(np.finfo(b.dtype).max))

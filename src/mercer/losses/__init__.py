@@ -3,7 +3,7 @@
 from mercer.losses.base import BoxQP, Loss, Published
 from mercer.losses.classification import HardMargin, Hinge, NuHinge, SquaredHinge, nu_scale
 from mercer.losses.novelty import OneClass
-from mercer.losses.regression import EpsilonInsensitive, NuInsensitive, SquaredEpsilonInsensitive, tube
+from mercer.losses.regression import EpsilonInsensitive, NuInsensitive, Squared, SquaredEpsilonInsensitive, tube
 
 __all__ = [
     "BoxQP",
@@ -15,6 +15,7 @@ __all__ = [
     "NuInsensitive",
     "OneClass",
     "Published",
+    "Squared",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "nu_scale",
