@@ -9,6 +9,11 @@ from typing import Any
 # where each public name is defined
 _NAMES = {
     "mercer.estimators": ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify"),
+    "mercer.estimators.pegasos": ("PegasosClassifier",),
+    "mercer.estimators.perceptron": ("Perceptron",),
+    "mercer.estimators.lms": ("KernelLMS",),
+    "mercer.estimators.centroid": ("KernelCentroid",),
+    "mercer.estimators.ramp": ("RampSVC",),
     "mercer.kernels": (
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
