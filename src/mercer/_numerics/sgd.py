@@ -8,6 +8,8 @@ its samples have entries.
 
 The sum of all iterates is kept in the same way. Let c_t be the factor in w_t = c_t v and S_t = c_1 + ... + c_t. What is
 added to v at step j counts in all iterates after j, so that  sum_t c_t v_t = S_T v - A  with A = sum_j S_j u_j.
+Projections make the scale small, and S_T v - A a difference of large numbers: before that, the scale is moved into v,
+and the sum so far into A.
 
 Samples are CSR arrays with unsigned column numbers, which need no check for negative ones; a dense matrix has none, and
 its rows are as long as v, but for the intercept. State of a run: scale, S, |v|^2, number of updates, intercept of v and
@@ -22,6 +24,7 @@ from mercer._numerics.prefetch import prefetch
 # steps to look ahead, and bytes of a cache line
 AHEAD = 16
 LINE = 64
+SMALLEST_SCALE = 0.125
 
 SCALE, SUM, NORM, UPDATES, BIAS, BIAS_SUM = range(6)
 
@@ -70,6 +73,24 @@ def _project(state, lam, t):
     longest = np.sqrt(lam) * (t + 1)
     if length > longest:
         state[SCALE] *= longest / length
+
+
+@compiled()
+def _settle(state, v, A):
+    """Begin a new sum, with a scale of 1, without a change of any iterate or of their sum. Edits v and A only."""
+    for k in range(v.shape[0]):
+        A[k] -= state[SUM] * v[k]
+        v[k] *= state[SCALE]
+
+
+@compiled()
+def _settle_state(state):
+    """The same for the scalars."""
+    state[BIAS_SUM] -= state[SUM] * state[BIAS]
+    state[BIAS] *= state[SCALE]
+    state[NORM] *= state[SCALE] ** 2
+    state[SUM] = 0.0
+    state[SCALE] = 1.0
 
 
 @compiled()
@@ -124,6 +145,10 @@ def linear_steps(
             state[UPDATES] += 1.0
         if project:
             _project(state, lam, t)
+            if state[SCALE] < SMALLEST_SCALE:
+                _settle(state, v, A)
+                _settle(state, beta[:, 0], beta[:, 1])
+                _settle_state(state)
 
 
 @compiled()
@@ -185,6 +210,9 @@ def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t,
         if project:
             for c in range(n_classes):
                 _project(state[c], lam, t)
+                if state[c, SCALE] < SMALLEST_SCALE:
+                    _settle(state[c], v[c], A[c])
+                    _settle_state(state[c])
         if moved and budget >= 0:
             _forget(budget, v, A, diagonal)
             for c in range(n_classes):

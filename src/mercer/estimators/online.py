@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from mercer.estimators.base import KernelMachine
@@ -97,6 +98,15 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     def _chunk(self) -> int:
         return LINEAR_STEPS if self._is_linear else KERNEL_STEPS
 
+    def _takes_parts(self) -> bool:
+        if is_pairwise(self.kernel) or (callable(self.kernel) and not isinstance(self.kernel, Kernel)):
+            raise AttributeError(
+                f"partial_fit is not available for kernel={self.kernel!r}: new samples need kernel values with those "
+                "that came before. Use a kernel object, such as CallableKernel(function), or fit."
+            )
+        return True
+
+    @available_if(_takes_parts)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
         """Go on with new samples: one pass over them, in random order.
@@ -117,7 +127,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self : object
             The estimator.
         """
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "_memory")
         X, y = validate_samples(self, X, y, reset=first)
         n = _num_samples(X)
         weight = validate_weights(sample_weight, n, X)
@@ -125,7 +135,6 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         weight = weight * self.class_weight_[codes]
         announce_compilation()
         if first:
-            self._check_kernel_for_parts()
             self._bind(X, n)
         elif sp.issparse(X) != self._sparse:
             now, before = ("sparse", "dense") if sp.issparse(X) else ("dense", "sparse")
@@ -146,19 +155,12 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._publish(run, X)
         return self
 
-    def _check_kernel_for_parts(self) -> None:
-        if is_pairwise(self.kernel) or (callable(self.kernel) and not isinstance(self.kernel, Kernel)):
-            raise InvalidInputError(
-                f"partial_fit cannot go on with kernel={self.kernel!r}: new samples need kernel values with those that "
-                "came before. Use a kernel object, such as CallableKernel(function), or fit."
-            )
-
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
 
     def _partial_targets(self, y: Any, classes: Any) -> Vector:
         """The number of each sample's class among those that were announced."""
-        if not hasattr(self, "classes_"):
+        if not hasattr(self, "_memory"):
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             self.classes_, _ = class_codes(classes)

@@ -21,18 +21,18 @@ from mercer.validation import thread_count
 
 
 class PegasosClassifier(OnlineClassifier):
-    """Soft-SVM by stochastic subgradient descent: λ/2 |w|² + (1/m) Σ max(0, 1 - yᵢ <w, φ(xᵢ)>).
+    """Soft-SVM by stochastic subgradient descent: λ/2 |w|² + (1/m) Σ max(0, 1 - yᵢ <w, φ(xᵢ)>), [SSBD] (15.12).
 
     The procedure of [SSBD] 15.5, with kernels that of [SSBD] 16.3 and [L8] Algorithm 1: at step t a sample i is drawn,
     and if yᵢ <w, φ(xᵢ)> < 1 for w = θ/(λt), then yᵢ φ(xᵢ) is added to θ. The result is the mean of all w. A linear step
-    costs as much as its sample has non-zeros; with a kernel it costs a kernel value for each sample that carries weight.
+    costs as much as its sample has non-zeros, one with a kernel a kernel value for each sample that carries weight.
 
     Several classes are separated one against the rest.
 
     Parameters
     ----------
-    lam : float, default=1e-4
-        λ, the weight of the norm. With m samples it is the C = 1/(λm) of ``SVC(fit_intercept=False)``.
+    lam : float, default=0.01
+        λ, the weight of the norm. With m samples and without an intercept it is the C = 1/(λm) of ``SVC``.
     kernel, degree, gamma, coef0 : as in ``SVC``; the default is "linear".
     max_iter : int, default=20
         Passes: m steps each, m / batch_size with larger batches.
@@ -53,8 +53,9 @@ class PegasosClassifier(OnlineClassifier):
     budget : int or None, default=None
         Samples that may carry weight, for kernels. Beyond it, the one with the shortest part of w is forgotten, in the
         mean as well (Wang, Crammer & Vucetic, JMLR 13, 2012).
-    fit_intercept : bool, default=False
-        Add a constant feature 1; its weight is regularised like the others.
+    fit_intercept : bool, default=True
+        Add a constant feature 1, as in [D6] Note 26; its weight b is regularised like the others. Without it the
+        separator passes through the origin.
     class_weight : dict or "balanced", default=None
         Factors of the samples' weights for each class.
     cache_size : float or "auto", default="auto"
@@ -104,7 +105,7 @@ class PegasosClassifier(OnlineClassifier):
 
     def __init__(
         self,
-        lam: float = 1e-4,
+        lam: float = 0.01,
         *,
         kernel: Any = "linear",
         degree: int = 3,
@@ -118,7 +119,7 @@ class PegasosClassifier(OnlineClassifier):
         project: bool = False,
         sampling: str = "uniform",
         budget: int | None = None,
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
         class_weight: Any = None,
         cache_size: Any = "auto",
         random_state: Any = None,

@@ -32,8 +32,6 @@ from mercer.problems.dual import DualProblem, violation
 # kernel values of one block of steps, and steps in it
 BLOCK_VALUES = 1 << 20
 BLOCK_STEPS = (16, 256)
-# a scale below this is moved into the vectors
-SMALLEST_SCALE = 1e-60
 STATE = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -171,13 +169,6 @@ class Run(ABC):
     def _intercepts(self, last: bool) -> Vector:
         return self.rule.bias * self._mix(self.state[:, 4:5], self.state[:, 5:6], last)[:, 0]
 
-    def _tidy(self) -> None:
-        """Move a scale that many projections have made small into the vectors. Every iterate stays what it is."""
-        for c in np.flatnonzero(self.state[:, 0] < SMALLEST_SCALE):
-            scale = self.state[c, 0]
-            self.v[c] *= scale
-            self.state[c] *= (1.0 / scale, 1.0 / scale, scale**2, 1.0, scale, 1.0)
-
 
 class LinearRun(Run):
     """[SSBD] 15.5 on vectors, dense or CSR."""
@@ -220,9 +211,6 @@ class LinearRun(Run):
 
         run_tasks(one, len(self.y), n_threads)
         self.t += -(-len(order) // rule.batch)
-        for c in np.flatnonzero(self.state[:, 0] < SMALLEST_SCALE):
-            self.beta[c, :, 0] *= self.state[c, 0]
-        self._tidy()
 
     def model(self, last: bool = False) -> Model:
         beta = self._mix(self.beta[:, :, 0], self.beta[:, :, 1], last)
@@ -297,7 +285,6 @@ class KernelRun(Run):
         )  # fmt: skip
         self.v[:, members], self.A[:, members] = v, A
         self.t += -(-len(drawn) // rule.batch)
-        self._tidy()
 
     def model(self, last: bool = False) -> Model:
         return self.from_coefficients(self._mix(self.v, self.A, last))
