@@ -12,6 +12,11 @@ _NAMES = {
         "GaussianProcessRegressor", "KernelRidge", "KernelRidgeCV",
         "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify",
     ),
+    "mercer.estimators.pegasos": ("PegasosClassifier",),
+    "mercer.estimators.perceptron": ("Perceptron",),
+    "mercer.estimators.lms": ("KernelLMS",),
+    "mercer.estimators.centroid": ("KernelCentroid",),
+    "mercer.estimators.ramp": ("RampSVC",),
     "mercer.kernels": (
         "AdditiveChi2", "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",

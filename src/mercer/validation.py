@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
     assert_all_finite,
@@ -123,6 +125,33 @@ def _canonical(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def class_codes(y: Any) -> tuple[Vector, Vector]:
+    """The classes in order, and the number of each sample's class."""
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind not in "biuSU":  # whole numbers and strings are classes, whatever they are
+        check_classification_targets(y)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidInputError(f"The number of classes has to be greater than one; got {len(classes)} class")
+    return classes, codes
+
+
+def class_weights(class_weight: Any, classes: Vector, codes: Vector) -> Vector:
+    """The factor of each class that scikit-learn's class_weight asks for."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    return compute_class_weight(class_weight, classes=classes, y=classes[codes])
+
+
+def check_weighted_classes(codes: Vector, weight: Vector) -> None:
+    """Raise unless two classes have samples of positive weight."""
+    if len(np.unique(codes[weight > 0])) < 2:
+        raise InvalidInputError(
+            "Invalid input - all samples with positive weights belong to the same class, but there must be at "
+            "least two."
+        )
 
 
 def real_targets(y: Any) -> Vector:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,9 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.hyperparameters import Hyperparameter, numbers_of, replace_numbers
+
+if TYPE_CHECKING:
+    from mercer.kernels.feature_maps import FeatureMap
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,40 @@ class Kernel(ABC):
         kernel = self.bind(X)
         a = kernel.prepare(X)
         return kernel.block(a, a if Z is None else kernel.prepare(Z))
+
+    def feature_map(
+        self, samples: Any, *, degree: int | None = None, error: float = 1e-6, max_dimension: int = 100_000
+    ) -> FeatureMap:
+        """ψ with <ψ(x), ψ(z)> = k(x, z), where it can be written down ([SSBD] 16.1, 16.2, [CS229] 5.4).
+
+        Parameters
+        ----------
+        samples : samples like those that it will be applied to
+            They give the number of features, what ``bind`` needs, the largest number for ``Min``, and the radius for
+            ``Gaussian``.
+        degree : int, default=None
+            For ``Gaussian``, the degree up to which Taylor's series is taken; None for the lowest whose ``error`` is
+            small enough.
+        error : float, default=1e-6
+            What <ψ(x), ψ(z)> may differ from k(x, z) by, for ``Gaussian`` and samples that are no longer than these.
+        max_dimension : int, default=100_000
+            Features at most; more raise an error that says how many there would be.
+
+        Returns
+        -------
+        psi : FeatureMap
+            A function of samples, with ``dimension`` and a bound ``error``, which is 0 where ψ is exact.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> psi = Polynomial(degree=2, coef0=1.0).feature_map([[1.0, 2.0]])
+        >>> psi([[1.0, 2.0]]).round(3)
+        array([[1.   , 1.414, 2.828, 1.   , 2.828, 4.   ]])
+        """
+        from mercer.kernels.feature_maps import feature_map
+
+        return feature_map(self, samples, degree, error, max_dimension)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; those of nested kernels as ``name__parameter``."""
