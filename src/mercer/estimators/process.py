@@ -443,7 +443,7 @@ def public(kernel: Kernel, given: Any) -> Any:
 def check_memory(n: int) -> None:
     """Raise if the kernel matrix of so many samples does not fit in the memory that is left."""
     needed, available = 8 * n * n, available_bytes()
-    if available is not None and needed > available:
+    if needed > available:
         most = int(np.sqrt(available / 8))
         raise InvalidInputError(
             f"A Gaussian process needs the whole kernel matrix: {n:,} samples take {needed / 1e9:,.1f} GB, but "

@@ -36,11 +36,6 @@ def _limits() -> list[int]:
     return found
 
 
-def available_bytes() -> int | None:
-    """Memory that this process could still use; None where no account can be read."""
-    return min(_limits(), default=None)
-
-
 def budget_bytes(cache_size: float | str) -> int:
     """``cache_size`` in megabytes, or "auto": a 64th of the memory that is available now, at least 64 MB."""
     if cache_size == "auto":
