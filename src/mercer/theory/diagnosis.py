@@ -130,7 +130,7 @@ def diagnose(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Di
         → Scale the features, for example with StandardScaler: distances see column 2 alone.
     """
     check_is_fitted(model)
-    optimality = kkt_report(model, X, y, sample_weight) if hasattr(model, "dual_coef_") else None
+    optimality = kkt_report(model, X, y, sample_weight) if hasattr(model, "_n_support") else None
     certificate = (
         certify(model, X, y, sample_weight)
         if optimality is None

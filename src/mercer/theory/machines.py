@@ -68,8 +68,8 @@ def check_classifier(model: Any, X: Any, y: Any, asked: str) -> Vector:
 def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
     """Those of a fitted classifier with their values at samples: one per pair of classes, or one per class."""
     classes = model.classes_.tolist()
-    if not hasattr(model, "dual_coef_"):
-        return _linear_hyperplanes(model, X, classes)
+    if not hasattr(model, "_n_support"):
+        return _one_per_class(model, X, classes)
     values, bias, norms = _values(model, X), np.ravel(model._intercept_), _norms(model)
     found = []
     for k, (i, j) in enumerate(class_pairs(len(classes))):
@@ -80,16 +80,20 @@ def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
     return found
 
 
-def _linear_hyperplanes(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
-    if not hasattr(model, "coef_"):
+def _one_per_class(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
+    """One for two classes, one against the rest for each of more: linear models, and those that say what |w| is."""
+    if hasattr(model, "rkhs_norm_"):
+        norms = np.ravel(model.rkhs_norm_)
+    elif hasattr(model, "coef_"):
+        coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
+        norms = np.linalg.norm(np.atleast_2d(coef), axis=1)
+    else:
         raise InvalidInputError(
-            f"{type(model).__name__} shows neither coef_ nor dual_coef_: its hyperplane is not known."
+            f"{type(model).__name__} shows neither coef_ nor rkhs_norm_: its margins are not known."
         )
-    coef = np.atleast_2d(model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_)
-    bias = np.broadcast_to(np.ravel(model.intercept_), len(coef))
+    bias = np.broadcast_to(np.ravel(model.intercept_), len(norms))
     values = np.asarray(model.decision_function(X)).reshape(count_samples(X), -1)
-    norms = np.linalg.norm(coef, axis=1)
-    sides = [(classes[1], classes[0])] if len(coef) == 1 else [(label, None) for label in classes]
+    sides = [(classes[1], classes[0])] if len(norms) == 1 else [(label, None) for label in classes]
     return [
         Hyperplane(positive, negative, float(norms[k]), float(bias[k]), values[:, k])
         for k, (positive, negative) in enumerate(sides)
