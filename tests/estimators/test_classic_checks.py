@@ -11,7 +11,7 @@ DENSE, SPARSE = "check_sample_weight_equivalence_on_dense_data", "check_sample_w
 
 ESTIMATORS = [
     PegasosClassifier(),
-    PegasosClassifier(kernel=Gaussian(), batch_size=3, average="tail", project=True, sampling="shuffled"),
+    PegasosClassifier(kernel=Gaussian(), batch_size=3, average="last", project=True, sampling="shuffled"),
     PegasosClassifier(kernel="precomputed"),
     Perceptron(),
     Perceptron(kernel="rbf"),
