@@ -107,12 +107,11 @@ def _foresee(order, first, batch, indptr, indices, data):
 
 
 @compiled()
-def linear_steps(
-    indptr, indices, data, norms, y, weight, order, batch, bias, lam, project, t, start, v, A, beta, state
-):
+def linear_steps(indptr, indices, data, norms, push, order, batch, bias, lam, project, t, start, v, A, beta, state):
     """Take the steps that ``order`` asks for, ``batch`` samples each, from step t on. Edits v, A, beta and the state.
 
-    beta[i] are the coefficients of sample i in v and in A. Iterates after step ``start`` are summed.
+    push[i] is y_i times the factor of its steps; beta[i] is the coefficient of sample i in v. Iterates after step
+    ``start`` are summed.
     """
     hit = np.zeros(batch, np.bool_)
     for first in range(0, order.shape[0], batch):
@@ -126,28 +125,28 @@ def linear_steps(
         for s in range(chosen.shape[0]):
             i = chosen[s]
             columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-            margin = y[i] * (_dot(columns, values, v) + bias * state[BIAS])
+            f = _dot(columns, values, v) + bias * state[BIAS]
+            margin = f if push[i] > 0.0 else -f
             hit[s] = margin * factor < 1.0 if lam > 0.0 else margin <= 0.0
         for s in range(chosen.shape[0]):
             if not hit[s]:
                 continue
             i = chosen[s]
             columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-            u = y[i] * weight[i] / (chosen.shape[0] * state[SCALE])
+            u = push[i] / (chosen.shape[0] * state[SCALE])
             if project:
                 f = _dot(columns, values, v) + bias * state[BIAS]
                 state[NORM] += u * (2.0 * f + u * (norms[i] + bias))
             _add(columns, values, u, v, level, A)
             state[BIAS] += u * bias
             state[BIAS_SUM] += level * u * bias
-            beta[i, 0] += u
-            beta[i, 1] += level * u
+            beta[i] += u
             state[UPDATES] += 1.0
         if project:
             _project(state, lam, t)
             if state[SCALE] < SMALLEST_SCALE:
                 _settle(state, v, A)
-                _settle(state, beta[:, 0], beta[:, 1])
+                beta *= state[SCALE]
                 _settle_state(state)
 
 

@@ -127,7 +127,7 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         offset = -0.5 * norms**2
         if self.normalize:
             if norms.min() <= 0:
-                zero = self.classes_[present[int(np.argmin(norms))]]
+                zero = self.classes_[present[int(np.argmin(norms))]].item()
                 raise InvalidInputError(
                     f"normalize=True divides by the length of the means, but that of class {zero!r} is 0: its samples "
                     "cancel. Use normalize=False, or another kernel."

@@ -39,7 +39,8 @@ from mercer.kernels.radial import Gaussian
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, gamma_number, unit_rows
 from mercer.kernels.wrappers import Normalized, On
 
-LARGEST_DEGREE = 200
+# of Taylor features: beyond, 1/k! leaves the range of floating-point numbers
+LARGEST_DEGREE = 160
 
 
 class FeatureMap(ABC):
@@ -110,13 +111,11 @@ class MonomialMap(FeatureMap):
     With ``damping`` it is multiplied by exp(-damping |u|²).
     """
 
-    def __init__(
-        self, inner: FeatureMap, coefficients: Sequence[float], weights: Any = 1.0, damping: float = 0.0
-    ) -> None:
+    def __init__(self, inner: FeatureMap, coefficients: Sequence[float], weights: Any = 1.0) -> None:
         self.inner = inner
         self.coefficients = tuple(coefficients)
         self.weights = weights
-        self.damping = damping
+        self.damping = 0.0
         self.dimension = _n_monomials(inner.dimension, self.coefficients)
 
     def _features(self, samples: Any) -> Any:
@@ -267,7 +266,9 @@ def _(kernel: Constant, samples: Any, wishes: Wishes) -> FeatureMap:
 def _(kernel: Polynomial, samples: Any, wishes: Wishes) -> FeatureMap:
     _check_psd(kernel)
     p, gamma = kernel.degree, gamma_number(kernel, kernel.gamma)
-    coefficients = [comb(p, k) * gamma**k * kernel.coef0 ** (p - k) for k in range(p + 1)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        powers = np.float64(gamma) ** np.arange(p + 1) * np.float64(kernel.coef0) ** np.arange(p, -1, -1)
+        coefficients = [float(comb(p, k)) * float(powers[k]) for k in range(p + 1)] if p < 1000 else [np.inf]
     return _monomials(kernel, coefficients, samples, wishes)
 
 
@@ -283,10 +284,16 @@ def _(kernel: Gaussian, samples: Any, wishes: Wishes) -> FeatureMap:
     mean = 2.0 * gamma * float(kernel.prepare(samples).norms.max(initial=0.0))
     degree = wishes.degree
     if degree is None:
-        degree = next((r for r in range(LARGEST_DEGREE + 1) if taylor_error(mean, r) <= wishes.error), LARGEST_DEGREE)
-    coefficients = [(2.0 * gamma) ** k / factorial(k) for k in range(degree + 1)]
-    found = _monomials(kernel, coefficients, samples, wishes, damping=gamma)
-    found.error = taylor_error(mean, degree)
+        degree = next((r for r in range(LARGEST_DEGREE + 1) if taylor_error(mean, r) <= wishes.error), None)
+    if degree is None or not 0 <= degree <= LARGEST_DEGREE:
+        raise InvalidInputError(
+            f"Taylor features of {kernel!r} are of use up to degree {LARGEST_DEGREE}, but degree={wishes.degree} and "
+            f"error={wishes.error:g} were asked for, with 2 gamma R^2 = {mean:.4g} for samples of length R: about "
+            f"{mean + 5 * np.sqrt(mean):.0f} are needed. Scale the samples, or use a smaller gamma."
+        )
+    # of u = √(2γ) x, with exp(-½|u|²)
+    found = _monomials(kernel, [1.0 / factorial(k) for k in range(degree + 1)], samples, wishes, np.sqrt(2.0 * gamma))
+    found.damping, found.error = 0.5, taylor_error(mean, degree)
     return found
 
 
@@ -348,11 +355,15 @@ def _(kernel: On, samples: Any, wishes: Wishes) -> FeatureMap:
 
 
 def _monomials(
-    kernel: Any, coefficients: Sequence[float], samples: Any, wishes: Wishes, damping: float = 0.0
+    kernel: Any, coefficients: Sequence[float], samples: Any, wishes: Wishes, scale: float = 1.0
 ) -> MonomialMap:
+    if not np.isfinite(coefficients).all():
+        raise InvalidInputError(
+            f"The features of {kernel!r} are too large for floating-point numbers: lower the degree."
+        )
     d, weights = as_matrix(samples).shape[1], kernel.weights()
     _allowed(kernel, _n_monomials(d, coefficients), wishes)
-    return MonomialMap(IdentityMap(d), coefficients, 1.0 if weights is None else weights, damping)
+    return MonomialMap(IdentityMap(d), coefficients, scale if weights is None else scale * weights)
 
 
 def taylor_error(mean: float, degree: int) -> float:

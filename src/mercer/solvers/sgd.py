@@ -66,7 +66,10 @@ class Rule:
 
 
 class Model(NamedTuple):
-    """An iterate, or their mean: w for linear runs, coefficients of the samples, intercepts; a row for each problem."""
+    """An iterate, or their mean; a row for each problem.
+
+    w is that of linear runs. Coefficients of the samples are known but for the mean of linear runs.
+    """
 
     w: Matrix
     beta: Matrix
@@ -176,7 +179,8 @@ class LinearRun(Run):
     def __init__(self, X: Any, y: Matrix, weight: Vector, step: Vector, rule: Rule) -> None:
         super().__init__(y, weight, step, rule, X.shape[1])
         self.X = X
-        self.beta = np.zeros((len(y), X.shape[0], 2))
+        self.beta = np.zeros((len(y), X.shape[0]))
+        self._push = self.y * self.step
 
     @cached_property
     def _arrays(self) -> tuple[Vector, Vector, Vector]:
@@ -187,7 +191,7 @@ class LinearRun(Run):
 
     @property
     def coefficients(self) -> Matrix:
-        return self.beta[:, :, 0]
+        return self.beta
 
     @cached_property
     def squared_lengths(self) -> Vector:
@@ -205,7 +209,7 @@ class LinearRun(Run):
 
         def one(c: int) -> None:
             linear_steps(
-                *arrays, norms, self.y[c], self.step, order, rule.batch, rule.bias, rule.lam, rule.project, self.t,
+                *arrays, norms, self._push[c], order, rule.batch, rule.bias, rule.lam, rule.project, self.t,
                 start, self.v[c], self.A[c], self.beta[c], self.state[c],
             )  # fmt: skip
 
@@ -213,7 +217,8 @@ class LinearRun(Run):
         self.t += -(-len(order) // rule.batch)
 
     def model(self, last: bool = False) -> Model:
-        beta = self._mix(self.beta[:, :, 0], self.beta[:, :, 1], last)
+        # those of the mean are not kept: w is all that is needed of it
+        beta = self._mix(self.beta, self.beta, last) if last else np.empty((len(self.y), 0))
         return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
 
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
