@@ -75,7 +75,7 @@ class KernelRidgeCV(BaseRidge):
     alpha_per_target : bool, default=False
         Whether each target has its own λ; without a splitter only.
     gamma, degree, coef0, kernel_params, fit_intercept, solver, tol, max_iter, cache_size, precision, n_jobs, time_limit,
-    verbose : as in ``KernelRidge``. A decomposition takes twice the memory of the matrix, less if the rank is low.
+    verbose : as in ``KernelRidge``. The decomposition takes the memory of the matrix, less if the rank is low.
         After time_limit no further kernel is tried.
 
     Attributes
@@ -299,7 +299,7 @@ class KernelRidgeCV(BaseRidge):
 
     def _by_folds(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
         """Cross-validation: K is computed once, and decomposed for the training samples of each fold."""
-        needed = 32 * data.n**2
+        needed = 24 * data.n**2
         if needed > options.budget:
             raise InvalidInputError(
                 f"Cross-validation of {data.n} samples needs {needed / 2**30:.3g} GB for the kernel matrix and its "

@@ -31,14 +31,18 @@ class LowRank(NamedTuple):
     exact: bool
 
 
-def pivoted_cholesky(gram: GramOperator, rank: int, tol: float, scale: Vector | None = None) -> LowRank:
+def pivoted_cholesky(
+    gram: GramOperator, rank: int, tol: float, scale: Vector | None = None, only_exact: bool = False
+) -> LowRank:
     """K ≈ LL' in float64 with at most ``rank`` columns, or fewer if the trace of the rest is at most ``tol``.
 
     ``scale`` s stands for the matrix s_i K[i, j] s_j. An indefinite matrix ends the search where a pivot is negative.
+    With ``only_exact`` it ends when the trace falls too slowly to reach tol.
     """
     n = gram.n
     s = np.ones(n) if scale is None else scale
     left = gram.diagonal().astype(np.float64) * s**2
+    total = float(np.abs(left).sum()) or 1.0
     # what subtracting leaves of a diagonal entry that is explained in full
     rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(left).max(initial=0.0))
     L = np.empty((n, max(0, min(rank, n))), order="F")
@@ -66,6 +70,12 @@ def pivoted_cholesky(gram: GramOperator, rank: int, tol: float, scale: Vector | 
         left -= np.einsum("ij,ij->i", new, new)
         left[chosen[first]] = 0.0
         done += kept
+        rest = float(left.clip(min=0.0).sum())
+        if only_exact and rest > tol:
+            # it falls about geometrically: even at twice the speed there would be too many columns
+            fallen, to_fall = np.log(rest / total), np.log(max(tol, rounding) / total)
+            if done * to_fall < 2.0 * L.shape[1] * fallen:
+                break
     rest = float(left.clip(min=0.0).sum())
     # a diagonal that is only rounding is explained
     is_explained = rest <= tol or not (left > rounding).any()

@@ -302,7 +302,7 @@ class _Tiles:
         """(LL' + δ)⁻¹ with a factor of low rank, which all λ share."""
         n, reduction = len(self.root), self.reduction
         if reduction is not None:
-            return lambda R: reduction.solve(R, alpha)
+            return lambda R: reduction.solve(R, np.array([alpha]))[0]
         if self._low is None:
             rank = int(min(RANK, n, max(1, self.options.budget // (24 * n))))
             self._low = pivoted_cholesky(self.gram, rank, 1e-3 * alpha, self.root[:, 0])

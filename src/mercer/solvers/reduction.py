@@ -34,10 +34,10 @@ from mercer.solvers.data import Data
 from mercer.solvers.judge import check_finite
 
 EPS = float(np.finfo(np.float64).eps)
-# K may be replaced by LL' if what is left is this small, relative to the smallest λ
-LEFT_OUT = 1e-11
+# K may be replaced by LL' if what is left is this small, relative to the smallest λ: so wrong may scores be
+LEFT_OUT = 1e-9
 # a factor of lower rank pays up to this share of the samples, and from this size on
-LOW = 0.4
+LOW = 0.5
 LOW_FROM = 200
 # numbers of work space for each row: the blocks in which LAPACK works
 WORK = 64
@@ -65,30 +65,34 @@ class Reduction:
         """The number of rows of T."""
         return len(self.diagonal)
 
-    def eigenvalues(self) -> Vector:
-        """Of T, that is, of the weighted kernel matrix but for zeros."""
-        values: Vector = linalg.eigvalsh_tridiagonal(self.diagonal, self.below)
-        return values
+    def extreme_eigenvalues(self) -> tuple[float, float]:
+        """The smallest and the largest of T, that is, of the weighted kernel matrix but for zeros."""
+        if self.rank == 1:
+            return float(self.diagonal[0]), float(self.diagonal[0])
+        ends = [linalg.eigvalsh_tridiagonal(self.diagonal, self.below, "i", (k, k))[0] for k in (0, self.rank - 1)]
+        return float(ends[0]), float(ends[1])
 
     def check_definite(self, smallest_alpha: float) -> None:
         """Raise where K + λ is not positive definite; take rounding out of T. Edits T."""
-        values = self.eigenvalues()
-        rounding = 4.0 * self.rank * EPS * float(np.abs(values).max(initial=0.0))
-        if values[0] < -rounding and values[0] + smallest_alpha <= rounding:
-            raise NotPositiveSemidefiniteError(float(values[0]), float(values[-1]))
-        if values[0] < 0 and values[0] + smallest_alpha <= rounding:
+        smallest, largest = self.extreme_eigenvalues()
+        rounding = 4.0 * self.rank * EPS * max(abs(smallest), abs(largest))
+        if smallest < -rounding and smallest + smallest_alpha <= rounding:
+            raise NotPositiveSemidefiniteError(smallest, largest)
+        if smallest + smallest_alpha <= rounding:
             self.diagonal = self.diagonal + rounding
 
-    def solve(self, R: Matrix, alpha: float) -> Matrix:
-        """(√w K √w + λ)⁻¹ R."""
+    def solve(self, R: Matrix, alphas: Vector) -> Matrix:
+        """(√w K √w + λ)⁻¹ R for each λ: an array (λ, n, columns). P is read twice for all of them."""
         inside = self.P @ R
+        whole = self.rank == len(R)
+        middle = np.empty((self.rank, len(alphas), R.shape[1]))
         band = np.zeros((2, self.rank))
         band[0, 1:] = self.below
-        band[1] = self.diagonal + alpha
-        middle = linalg.solveh_banded(band, inside, check_finite=False)
-        if self.rank == len(R):
-            return self.P.T @ middle
-        return self.P.T @ (middle - inside / alpha) + R / alpha
+        for k, alpha in enumerate(alphas):
+            band[1] = self.diagonal + alpha
+            middle[:, k] = linalg.solveh_banded(band, inside, check_finite=False) - (0.0 if whole else inside / alpha)
+        out = (self.P.T @ middle.reshape(self.rank, -1)).reshape(len(R), len(alphas), -1).swapaxes(0, 1)
+        return out if whole else out + R / alphas[:, None, None]
 
     def residuals(self, Y: Matrix, alphas: Vector, intercept: bool, n_threads: int) -> Residuals:
         """What every λ gives, with the diagonal of the inverse of its system."""
@@ -117,7 +121,7 @@ class Reduction:
         m = Y.shape[1]
         right = np.column_stack([Y, np.ones(len(Y))]) * self.root[:, None]
         with threadpool_limits(1, user_api="blas"):
-            solved = np.stack([self.solve(right, float(alpha)) for alpha in alphas]) * self.root[:, None]
+            solved = self.solve(right, alphas) * self.root[:, None]
         beta, b, ones = solved[:, :, :m], np.zeros((len(alphas), m)), solved[:, :, m]
         if intercept:
             b = beta.sum(axis=1) / ones.sum(axis=1, keepdims=True)
@@ -131,7 +135,7 @@ def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) 
     with threadpool_limits(1, user_api="blas"):
         found = _low_rank(data, root, smallest_alpha, options) if n >= LOW_FROM else None
         if found is None:
-            needed = 16 * n * n
+            needed = 8 * n * n
             if needed > options.budget:
                 raise InvalidInputError(
                     f"The decomposition of the kernel matrix of {n} samples needs {needed / 2**30:.3g} GB, but "
@@ -146,7 +150,7 @@ def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) 
 
 
 def of_matrix(K: Matrix, root: Vector) -> Reduction:
-    """The reduction of a matrix that exists. Edits K, which becomes P."""
+    """The reduction of a matrix that exists, in its memory: K becomes P."""
     n = len(K)
     if (root != 1).any():
         K *= root
@@ -155,14 +159,19 @@ def of_matrix(K: Matrix, root: Vector) -> Reduction:
         return Reduction(np.ones((1, 1)), K.diagonal().copy(), np.empty(0), root)
     work = WORK * n
     sytrd, orgqr = linalg.get_lapack_funcs(("sytrd", "orgqr"), (K,))
-    A, diagonal, below, tau, _ = sytrd(K.T, lower=1, overwrite_a=1, lwork=work)
+    _, diagonal, below, tau, _ = sytrd(K.T, lower=1, overwrite_a=1, lwork=work)
     check_finite(diagonal)
-    # the reflections leave the first coordinate alone; those of the others are stored like those of a QR factorisation
-    inner, _, _ = orgqr(np.asfortranarray(A[1:, :-1]), tau, lwork=work, overwrite_a=1)
-    P = K
-    P[0], P[:, 0], P[0, 0] = 0.0, 0.0, 1.0
-    P[1:, 1:] = inner.T
-    return Reduction(P, diagonal, below, root)
+    # Column c of K.T now holds the reflection of the coordinates after c. Read one place further on, in columns of the
+    # same length, these are reflections as QR factorisations store them, with one more coordinate: a zero.
+    K[1:, 0] = 0.0
+    reflections = K.reshape(-1)[1 : 1 + n * (n - 1)].reshape(n - 1, n).T
+    orgqr(reflections, tau, lwork=work, overwrite_a=1)
+    # the first coordinate is left alone, the others come after it
+    for row in range(n - 1, 0, -1):
+        K[row, 1:] = K[row - 1, 1:]
+    K[0], K[:, 0] = 0.0, 0.0
+    K[0, 0] = 1.0
+    return Reduction(K, diagonal, below, root)
 
 
 def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options) -> Reduction | None:
@@ -171,7 +180,7 @@ def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options)
     gram = GramOperator(data.kernel, data.features(np.float64), options.n_threads, data.evaluations)
     check_finite(gram.diagonal())
     rank = int(min(LOW * n, options.budget // (24 * n)))
-    low = pivoted_cholesky(gram, rank, LEFT_OUT * smallest_alpha, root)
+    low = pivoted_cholesky(gram, rank, LEFT_OUT * smallest_alpha, root, only_exact=True)
     if not low.exact or low.L.shape[1] == 0:
         return None
     Q, R = linalg.qr(low.L, mode="economic", overwrite_a=False, check_finite=False)
