@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.estimators.decision import SupportVectors
+from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import announce_compilation, warn_user, watcher
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
@@ -42,7 +43,7 @@ from mercer.validation import (
 EXAMINED = 300
 
 
-class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class KernelMachine(KernelParameters, CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Everything that SVC, NuSVC, SVR, NuSVR and OneClassSVM share.
 
     ``fit`` goes in one direction: validate, bind the kernel, state the problem, solve, publish.
@@ -78,19 +79,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         if "_param_names" not in cls.__dict__:
             cls._param_names = super()._get_param_names()
         return list(cls._param_names)
-
-    def set_params(self, **params: Any) -> KernelMachine:
-        """Set parameters; those of a kernel object as ``kernel__name``, which puts a new kernel in its place."""
-        nested = {key.partition("__")[2]: params.pop(key) for key in list(params) if key.startswith("kernel__")}
-        super().set_params(**params)
-        if nested:
-            if not isinstance(self.kernel, Kernel):
-                raise ValueError(
-                    f"Invalid parameter 'kernel__{next(iter(nested))}' for estimator {self!r}: kernel={self.kernel!r} "
-                    "has no parameters of its own. Give a kernel object such as mercer.kernels.Gaussian()."
-                )
-            self.kernel = self.kernel.set_params(**nested)
-        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

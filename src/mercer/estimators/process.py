@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_array
 from threadpoolctl import threadpool_limits
 
+from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import announce_compilation, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import MEGABYTE, available_bytes
@@ -27,14 +28,14 @@ from mercer.solvers.base import Clock, Status
 from mercer.validation import check_pairwise_kernel, is_pairwise, square_matrix, thread_count, validate_samples
 
 # the threads of BLAS take longer to meet than to compute for fewer samples
-BLAS_THREADS_FROM = 512
+BLAS_THREADS_FROM = 2000
 # bytes of kernel values between new and training samples held at a time
 ROWS_BYTES = 64 * MEGABYTE
 # the equations (K + Λ) α = y may be missed by this share of the largest target
 RESIDUAL = 1e-2
 
 
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian process regression, the Bayesian reading of kernel ridge regression ([M5]).
 
     The prior says that the values h(x) are jointly Gaussian with mean 0 and covariance k(x, z). Targets are
@@ -86,6 +87,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         max |y - (K + Λ) α|, recomputed with other kernel values than those that were factored.
     gradient_ : ndarray of shape (n_parameters,)
         Derivatives of log p(y) by ``kernel_.theta``, zero at an optimum inside the bounds; NaN where they are unknown.
+    n_iter_ : int, iterations of all runs of the optimizer, at least 1.
     n_evaluations_ : int, how often log p(y) was computed.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
@@ -98,7 +100,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     >>> model = GaussianProcessRegressor(1.0 * Gaussian() + White()).fit(X, y)
     >>> mean, deviation = model.predict([[1.5], [20.0]], return_std=True)
     >>> mean.round(1), deviation.round(1)
-    (array([1. , 0.1]), array([0.1, 0.8]))
+    (array([0.9, 0. ]), array([0.1, 0.8]))
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -237,6 +239,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.alpha_ = factor.alpha.reshape(self.y_train_.shape)
         self.log_marginal_likelihood_value_ = factor.value if found is None else found.value
         self.n_evaluations_ = 1 if found is None else found.evaluations
+        self.n_iter_ = 1 if found is None else max(1, found.iterations)
         self.gradient_ = np.full(len(kernel.theta), np.nan) if found is None else found.gradient
         self.residual_ = evidence.residual(kernel, factor.alpha)
         self._warn_unfinished(found, kernel.bounds)

@@ -28,6 +28,7 @@ class Ascent:
     gradient: Vector
     status: Status
     evaluations: int = 0
+    iterations: int = 0
 
     def slope(self, bounds: Any) -> float:
         """The largest derivative along which the point can still move."""
@@ -74,6 +75,7 @@ def maximise(
             result = scipy.optimize.minimize(
                 negative, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options
             )
+            best.iterations += int(result.nit)
             if not result.success:
                 best.status = Status.MAX_ITER if result.status == 1 else Status.STALLED
     except _Over:
