@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC as SklearnSVC
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
-from mercer import SVC, SVR, Linear, NuSVC, Polynomial
+from mercer import SVC, SVR, KernelCentroid, Linear, NuSVC, PegasosClassifier, Perceptron, Polynomial
 from mercer.exceptions import InvalidInputError
 from mercer.theory import margins
 
@@ -77,6 +77,20 @@ def test_linear_models_are_one_against_the_rest():
     expected = sign * model.decision_function(X)[:, 1] / np.linalg.norm(model.coef_[1])
     np.testing.assert_allclose(report.problems[1].geometric, expected)
     np.testing.assert_allclose(report.geometric, np.min([p.geometric for p in report.problems], axis=0))
+
+
+def test_machines_without_pairs():
+    """Perceptrons, Pegasos and class means say what |w| is; their decision function has the signs of the classes."""
+    X, y = three_classes()
+    two, labels = X[y < 2], y[y < 2]
+    sign = np.where(labels == 1, 1, -1)
+    for model in (Perceptron(kernel="rbf"), PegasosClassifier(kernel="rbf", random_state=0), KernelCentroid()):
+        report = margins(model.fit(two, labels), two, labels)
+        np.testing.assert_allclose(report.functional, sign * model.decision_function(two))
+        np.testing.assert_allclose(report.geometric * model.rkhs_norm_[0], report.functional)
+        assert report.problems[0].positive == 1
+    with pytest.raises(InvalidInputError, match="Ask about two classes"):
+        margins(KernelCentroid().fit(X, y), X, y)
 
 
 def test_any_linear_classifier():

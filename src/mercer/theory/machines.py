@@ -8,14 +8,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import svm
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from mercer.estimators.centroid import KernelCentroid
 from mercer.estimators.decision import SupportVectors
 from mercer.estimators.pairs import class_pairs
+from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.validation import resolve_kernel, thread_count
+
+# classifiers with a hyperplane for each pair of classes
+PAIRWISE = (BaseSVC, svm.SVC, svm.NuSVC)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +74,7 @@ def check_classifier(model: Any, X: Any, y: Any, asked: str) -> Vector:
 def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
     """Those of a fitted classifier with their values at samples: one per pair of classes, or one per class."""
     classes = model.classes_.tolist()
-    if not hasattr(model, "_n_support"):
+    if not isinstance(model, PAIRWISE):
         return _one_per_class(model, X, classes)
     values, bias, norms = _values(model, X), np.ravel(model._intercept_), _norms(model)
     found = []
@@ -82,6 +88,11 @@ def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
 
 def _one_per_class(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
     """One for two classes, one against the rest for each of more: linear models, and those that say what |w| is."""
+    if isinstance(model, KernelCentroid) and len(classes) > 2:
+        raise InvalidInputError(
+            f"KernelCentroid compares the distances to {len(classes)} class means: of more than two classes it has no "
+            "hyperplane between one class and the rest. Ask about two classes."
+        )
     if hasattr(model, "rkhs_norm_"):
         norms = np.ravel(model.rkhs_norm_)
     elif hasattr(model, "coef_"):
