@@ -13,7 +13,8 @@ _NAMES = {
         "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify",
     ),
     "mercer.kernels": (
-        "AdditiveChi2", "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
+        "AdditiveChi2",
+        "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
         "MercerReport", "check_mercer", "parse_kernel",
     ),

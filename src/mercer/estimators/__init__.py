@@ -7,4 +7,4 @@ from mercer.estimators.ridge_cv import KernelRidgeCV
 from mercer.estimators.svc import SVC, NuSVC
 from mercer.estimators.svr import SVR, NuSVR
 
-__all__ = ["KernelRidge", "KernelRidgeCV", "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify"]
+__all__ = ["SVC", "SVR", "KernelRidge", "KernelRidgeCV", "NuSVC", "NuSVR", "OneClassSVM", "certify"]

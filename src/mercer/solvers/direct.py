@@ -24,7 +24,7 @@ from scipy import linalg
 from threadpoolctl import threadpool_limits
 
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
-from mercer.gram.lowrank import pivoted_cholesky
+from mercer.gram.lowrank import LowRank, pivoted_cholesky
 from mercer.gram.operator import GramOperator, product, symmetric_product
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
@@ -97,7 +97,14 @@ def solve(
                 Y[:, column], weight, float(value), intercept, X[:, k], F[:, k], system.reason, least
             )
             solutions[column] = Solution(
-                X[:, k], F[:, k], b_groups, ended.status, ended.steps, clock.seconds, proof, ended.trace if k == 0 else []
+                X[:, k],
+                F[:, k],
+                b_groups,
+                ended.status,
+                ended.steps,
+                clock.seconds,
+                proof,
+                ended.trace if k == 0 else [],
             )
     return [s for s in solutions if s is not None]
 
@@ -111,7 +118,7 @@ def _is_stored(n: int, options: Options, way: str) -> bool:
         if needed > options.budget:
             raise InvalidInputError(
                 f"solver='cholesky' needs {needed / 2**30:.3g} GB for the kernel matrix of {n} samples, but cache_size "
-                f"allows {options.budget / 2**30:.3g} GB. Use solver='cg', which does not store it, or raise cache_size."
+                f"allows {options.budget / 2**30:.3g} GB. Use solver='cg', which stores no matrix, or raise cache_size."
             )
         return True
     in_time = options.time_limit is None or n**3 / 3 / SPEED <= options.time_limit
@@ -151,9 +158,7 @@ class _Stored:
             self.K[part, part] = lower + lower.T
         self.K[np.diag_indices_from(self.K)] = self.diagonal
 
-    def solve(
-        self, B: Matrix, alpha: float, intercept: bool, clock: Clock
-    ) -> tuple[Matrix, Converged, Vector | None]:
+    def solve(self, B: Matrix, alpha: float, intercept: bool, clock: Clock) -> tuple[Matrix, Converged, Vector | None]:
         """(K + λ) X = B. The last is None, or for a singular matrix the least possible value of each column."""
         X = np.zeros_like(B, order="F")
         limit = MOST_STEPS if self.options.max_iter < 0 else self.options.max_iter
@@ -238,7 +243,10 @@ class _Stored:
         clock.report(point)
         if values[0] < -rounding:
             smallest, largest = float(values[0]), float(values[-1])
-            self.reason = f"the kernel matrix is not positive semidefinite: its smallest eigenvalue is {smallest:.4g}, its largest {largest:.4g}"
+            self.reason = (
+                f"the kernel matrix is not positive semidefinite: its smallest eigenvalue is {smallest:.4g}, its "
+                f"largest {largest:.4g}"
+            )
             return X, Converged(Status.INDEFINITE, 1, np.zeros(B.shape[1]), [point]), np.zeros(B.shape[1])
         floor = 0.5 * np.square(inside[~kept]).sum(axis=0)
         return X, Converged(Status.SINGULAR, 1, np.zeros(B.shape[1]), [point]), floor
@@ -258,7 +266,7 @@ class _Tiles:
         diagonal = self.gram.diagonal() * root**2
         check_finite(diagonal)
         self.norm = float(np.abs(diagonal).sum())
-        self._low = None
+        self._low: LowRank | None = None
         self.reason = "" if data.psd else NOT_PSD
 
     def product(self, V: Matrix) -> Matrix:
@@ -270,9 +278,7 @@ class _Tiles:
         out = [symmetric_product(kernel, a, np.ascontiguousarray(v), threads, self.data.evaluations) for v in V.T]
         return self.root * np.column_stack(out)
 
-    def solve(
-        self, B: Matrix, alpha: float, intercept: bool, clock: Clock
-    ) -> tuple[Matrix, Converged, Vector | None]:
+    def solve(self, B: Matrix, alpha: float, intercept: bool, clock: Clock) -> tuple[Matrix, Converged, Vector | None]:
         """(K + λ) X = B until the largest residual is within tol, relative to the largest entry of B."""
         X = np.zeros_like(B)
         limit = MOST_STEPS if self.options.max_iter < 0 else self.options.max_iter
