@@ -18,7 +18,8 @@ _NAMES = {
     "mercer.estimators.centroid": ("KernelCentroid",),
     "mercer.estimators.ramp": ("RampSVC",),
     "mercer.kernels": (
-        "AdditiveChi2", "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
+        "AdditiveChi2",
+        "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
         "MercerReport", "check_mercer", "parse_kernel",
         "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",

@@ -31,6 +31,7 @@ from mercer.solvers.data import Data
 from mercer.validation import (
     call_kernel,
     check_pairwise_kernel,
+    domain_of,
     is_pairwise,
     resolve_kernel,
     square_matrix,
@@ -82,9 +83,13 @@ class KernelMachine(KernelParameters, CallbackSupportMixin, BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        tags.input_tags.pairwise = self._domain() == "matrix"
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
+
+    def _domain(self) -> str:
+        """What the samples are, as in ``Kernel.domain``."""
+        return domain_of(self.kernel)
 
     def _options(self) -> Options:
         return Options(

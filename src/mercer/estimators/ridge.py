@@ -50,6 +50,25 @@ BATCH = 8192
 SHARE = 0.5
 
 
+class TrainingSamples:
+    """What prediction needs of the training samples, prepared when it is first asked for, and not written to files."""
+
+    def __init__(self, kernel: Kernel, samples: Any) -> None:
+        self.kernel = kernel
+        self.samples = samples
+        self._features: Features | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_features": None}
+
+    def features(self) -> Features:
+        """The samples in float64; of a kernel matrix only which column is whose."""
+        if self._features is None:
+            features = self.kernel.prepare(self.samples, np.float64)
+            self._features = features.without_matrix() if isinstance(features, PrecomputedFeatures) else features
+        return self._features
+
+
 class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignore[misc]
     """What ridge regressions share: scikit-learn's names of kernels, and prediction from all training samples."""
 
@@ -64,12 +83,6 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
         "kernel_params": [dict, None],
         "solver": [StrOptions({"auto", "cholesky", "cg"})],
     }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._domain() == "matrix"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
 
     def _options(self) -> Options:
         automatic = self.cache_size == "auto"
@@ -111,10 +124,9 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
         weight = validate_weights(sample_weight, n, X)
         Y = target_matrix(y)
         self._ravel = np.ndim(y) == 1
-        self._function_samples = None
         self.X_fit_ = X
-        self._features: Features | None = None
         self._fit_targets(X, Y, weight, clock)
+        self._training = TrainingSamples(self._kernel, X)
         self._warn_unfinished()
 
     def _fit_targets(self, X: Any, Y: Matrix, weight: Vector, clock: Clock) -> None:
@@ -179,16 +191,6 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
 
     # ---- prediction ------------------------------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_features": None} if "_features" in state else state
-
-    def _fitted_features(self) -> Features:
-        if self._features is None:
-            features = self._kernel.prepare(self.X_fit_, np.float64)
-            self._features = features.without_matrix() if isinstance(features, PrecomputedFeatures) else features
-        return self._features
-
     def predict(self, X: Any) -> Matrix:
         """The predicted values.
 
@@ -204,7 +206,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
         """
         check_is_fitted(self)
         X, _ = validate_samples(self, X, None, reset=False, domain=self._domain_fit)
-        n, b, threads = count_samples(X), self._fitted_features(), thread_count(self.n_jobs)
+        n, b, threads = count_samples(X), self._training.features(), thread_count(self.n_jobs)
         out = np.empty((n, *self.dual_coef_.shape[1:]))
         for start in range(0, n, BATCH):
             part = X if n <= BATCH else take_samples(X, np.arange(start, min(start + BATCH, n)))

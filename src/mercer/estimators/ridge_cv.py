@@ -37,7 +37,6 @@ class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 class Tried(NamedTuple):
     """One kernel: its score for each λ (and target), the values behind it, and its decomposition if there is one."""
 
-    data: Data
     scores: Matrix
     values: Matrix | None
     reduction: Reduction | None
@@ -55,7 +54,8 @@ class KernelRidgeCV(BaseRidge):
 
         yᵢ − f₋ᵢ(xᵢ) = βᵢ / Hᵢᵢ,      H the inverse of  K + λ/w  (bordered by ones if there is an intercept)
 
-    for all λ from one decomposition of K. Sample weights weight the loss and the squared errors.
+    for all λ from one decomposition of K. Sample weights weight the loss and all scores, also those with ``cv``, where
+    scikit-learn's do not.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ class KernelRidgeCV(BaseRidge):
         Whether ``cv_results_`` is kept; without a splitter only.
     alpha_per_target : bool, default=False
         Whether each target has its own λ; without a splitter only.
-    gamma, degree, coef0, kernel_params, fit_intercept, solver, tol, max_iter, cache_size, precision, n_jobs, time_limit,
-    verbose : as in ``KernelRidge``. The decomposition takes the memory of the matrix, less if the rank is low.
-        After time_limit no further kernel is tried.
+    gamma, degree, coef0, kernel_params, fit_intercept, solver, tol, max_iter, cache_size, precision, n_jobs,
+    time_limit, verbose : as in ``KernelRidge``.
+        The decomposition takes the memory of the matrix, less if the rank is low. After time_limit no further kernel is tried.
 
     Attributes
     ----------
@@ -183,7 +183,8 @@ class KernelRidgeCV(BaseRidge):
         domains = {domain_of_ridge(kernel) for kernel in given}
         if len(domains) > 1:
             raise InvalidInputError(
-                f"The kernels compare samples of different kinds ({', '.join(sorted(domains))}): all must take X as it is."
+                f"The kernels compare samples of different kinds ({', '.join(sorted(domains))}), but there is one X "
+                "for all of them."
             )
         kernels = [self._resolve(kernel) for kernel in given]
         if not self.kernel_grid:
@@ -222,7 +223,10 @@ class KernelRidgeCV(BaseRidge):
                 break
             data = self._bind_kernel(kernel, X, X, len(Y))
             part = data if len(used) == data.n else data.take(used)
-            tried = self._try(part, Y[used], weight[used], alphas, options)
+            if self._has_folds:
+                tried = self._by_folds(data, Y, weight, alphas, options)
+            else:
+                tried = self._left_out(part, Y[used], weight[used], alphas, options)
             scores.append(tried.scores)
             if best is None or tried.best > best.best:
                 best, best_kernel, best_data = tried, self._kernel, data
@@ -242,10 +246,12 @@ class KernelRidgeCV(BaseRidge):
     ) -> None:
         """The model of all samples: the decomposition is nearly the inverse that the solver asks for."""
         used = np.flatnonzero(weight > 0)
-        known = (best.data, Y[used], weight[used], alpha, bool(self.fit_intercept), options, clock)
+        part = data if len(used) == data.n else data.take(used)
+        known = (part, Y[used], weight[used], alpha, bool(self.fit_intercept), options, clock)
         # of what has been decomposed the solution is there: no limit applies to it
         unlimited = Clock(None, clock.progress)
-        solutions = solve(*known[:6], unlimited, "cg", best.reduction) if best.reduction is not None else []
+        ready = best.reduction is not None and best.reduction.definite
+        solutions = solve(*known[:6], unlimited, "cg", best.reduction) if ready else []
         if not solutions or any(s.status is not Status.CONVERGED for s in solutions):
             solutions = solve(*known, self.solver)
         self._publish(data, solutions, weight)
@@ -266,10 +272,8 @@ class KernelRidgeCV(BaseRidge):
             values[used] = best.values
             self.cv_results_ = values[:, 0] if self._ravel else values
 
-    def _try(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
-        """The scores of one kernel."""
-        if self._has_folds:
-            return self._by_folds(data, Y, weight, alphas, options)
+    def _left_out(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
+        """Leave-one-out and generalised cross-validation with one kernel."""
         reduction = reduce(data, weight, float(alphas.min()), options)
         found = reduction.residuals(Y, alphas, bool(self.fit_intercept), options.n_threads)
         root = np.sqrt(weight)[:, None]
@@ -285,12 +289,12 @@ class KernelRidgeCV(BaseRidge):
         else:
             values = Y - errors / root
             scores = np.array([self._score(prediction, Y, weight) for prediction in values])
-        return Tried(data, scores, np.moveaxis(values, 0, -1), reduction)
+        return Tried(scores, np.moveaxis(values, 0, -1), reduction)
 
-    def _score(self, predictions: Matrix, Y: Matrix, weight: Vector | None) -> list[float]:
+    def _score(self, predictions: Matrix, Y: Matrix, weight: Vector) -> list[float]:
         """The scorer's opinion on predictions, of each target by itself if each has its own λ."""
         scorer = check_scoring(Identity(), scoring=self.scoring if self.scoring is not None else "r2")
-        params = {} if weight is None or not self._weighted else {"sample_weight": weight}
+        params = {} if not self._weighted else {"sample_weight": weight}
         if self.alpha_per_target and not self._has_folds:
             return [float(scorer(Identity(), p, y, **params)) for p, y in zip(predictions.T, Y.T, strict=True)]
         if self._ravel:
@@ -311,12 +315,16 @@ class KernelRidgeCV(BaseRidge):
         scores = []
         y = Y[:, 0] if self._ravel else Y
         for train, test in check_cv(self.cv).split(np.empty((data.n, 1)), y):
-            train, test = np.arange(data.n)[train], np.arange(data.n)[test]
+            train, test = (part[weight[part] > 0] for part in (np.arange(data.n)[train], np.arange(data.n)[test]))
+            if len(test) == 0:
+                continue
+            if len(train) == 0:
+                raise InvalidInputError("A fold of cv has no training sample of positive weight: use fewer folds.")
             reduction = of_matrix(K[np.ix_(train, train)], np.sqrt(weight[train]))
-            reduction.check_definite(float(alphas.min()))
+            reduction.examine(float(alphas.min()))
             beta, b = reduction.solutions(Y[train], alphas, bool(self.fit_intercept))
             block = K[np.ix_(test, train)]
-            scores.append([self._score(block @ beta[k] + b[k], Y[test], None) for k in range(len(alphas))])
+            scores.append([self._score(block @ beta[k] + b[k], Y[test], weight[test]) for k in range(len(alphas))])
         if not scores:
-            raise InvalidInputError("cv gives no fold at all: give a splitter with at least one.")
-        return Tried(data, np.mean(scores, axis=0), None, None)
+            raise InvalidInputError("cv gives no fold with test samples: give a splitter with at least one.")
+        return Tried(np.mean(scores, axis=0), None, None)

@@ -77,7 +77,8 @@ def pivoted_cholesky(
             if done * to_fall < 2.0 * L.shape[1] * fallen:
                 break
     rest = float(left.clip(min=0.0).sum())
-    # a diagonal that is only rounding is explained
-    is_explained = rest <= tol or not (left > rounding).any()
+    # a diagonal that is only rounding is explained; one that is negative beyond it belongs to no kernel
+    explained = rest <= tol or not (left > rounding).any()
+    is_kernel = not (left < -max(tol, 100.0 * rounding)).any()
     taken = np.concatenate(pivots) if pivots else np.empty(0, np.intp)
-    return LowRank(L[:, :done], taken, rest, bool(is_explained))
+    return LowRank(L[:, :done], taken, rest, bool(explained and is_kernel))

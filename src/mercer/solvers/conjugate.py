@@ -57,7 +57,8 @@ def conjugate_gradients(
     ΣX'B − ½X'AX that is reported after each step.
     """
     R = B - product(X) if X.any() else B.copy()
-    steps, trace = 0, []
+    steps = 0
+    trace: list[TracePoint] = []
     previous = np.full(B.shape[1], np.inf)
     for _ in range(RESTARTS):
         largest = np.abs(R).max(axis=0)

@@ -24,7 +24,7 @@ from scipy import linalg
 from threadpoolctl import threadpool_limits
 
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
-from mercer.gram.lowrank import pivoted_cholesky
+from mercer.gram.lowrank import LowRank, pivoted_cholesky
 from mercer.gram.operator import GramOperator, product, symmetric_product
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
@@ -118,7 +118,7 @@ def _is_stored(n: int, options: Options, way: str) -> bool:
         if needed > options.budget:
             raise InvalidInputError(
                 f"solver='cholesky' needs {needed / 2**30:.3g} GB for the kernel matrix of {n} samples, but cache_size "
-                f"allows {options.budget / 2**30:.3g} GB. Use solver='cg', which does not store it, or raise cache_size."
+                f"allows {options.budget / 2**30:.3g} GB. Use solver='cg', which stores no matrix, or raise cache_size."
             )
         return True
     in_time = options.time_limit is None or n**3 / 3 / SPEED <= options.time_limit
@@ -243,7 +243,10 @@ class _Stored:
         clock.report(point)
         if values[0] < -rounding:
             smallest, largest = float(values[0]), float(values[-1])
-            self.reason = f"the kernel matrix is not positive semidefinite: its smallest eigenvalue is {smallest:.4g}, its largest {largest:.4g}"
+            self.reason = (
+                f"the kernel matrix is not positive semidefinite: its smallest eigenvalue is {smallest:.4g}, its "
+                f"largest {largest:.4g}"
+            )
             return X, Converged(Status.INDEFINITE, 1, np.zeros(B.shape[1]), [point]), np.zeros(B.shape[1])
         floor = 0.5 * np.square(inside[~kept]).sum(axis=0)
         return X, Converged(Status.SINGULAR, 1, np.zeros(B.shape[1]), [point]), floor
@@ -263,7 +266,7 @@ class _Tiles:
         diagonal = self.gram.diagonal() * root**2
         check_finite(diagonal)
         self.norm = float(np.abs(diagonal).sum())
-        self._low = None
+        self._low: LowRank | None = None
         self.reason = "" if data.psd else NOT_PSD
 
     def product(self, V: Matrix) -> Matrix:

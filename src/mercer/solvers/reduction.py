@@ -25,7 +25,7 @@ from scipy import linalg
 from threadpoolctl import threadpool_limits
 
 from mercer._numerics.pool import run_shares
-from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
+from mercer.exceptions import InvalidInputError
 from mercer.gram.lowrank import pivoted_cholesky
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
@@ -59,6 +59,7 @@ class Reduction:
         self.diagonal = diagonal
         self.below = below
         self.root = root
+        self.definite = True
 
     @property
     def rank(self) -> int:
@@ -72,27 +73,35 @@ class Reduction:
         ends = [linalg.eigvalsh_tridiagonal(self.diagonal, self.below, "i", (k, k))[0] for k in (0, self.rank - 1)]
         return float(ends[0]), float(ends[1])
 
-    def check_definite(self, smallest_alpha: float) -> None:
-        """Raise where K + λ is not positive definite; take rounding out of T. Edits T."""
+    def examine(self, smallest_alpha: float) -> Reduction:
+        """See whether K + λ is positive definite, and take rounding out of T if only that is in the way. Edits T."""
         smallest, largest = self.extreme_eigenvalues()
         rounding = 4.0 * self.rank * EPS * max(abs(smallest), abs(largest))
-        if smallest < -rounding and smallest + smallest_alpha <= rounding:
-            raise NotPositiveSemidefiniteError(smallest, largest)
-        if smallest + smallest_alpha <= rounding:
+        self.definite = smallest >= -rounding or smallest + smallest_alpha > rounding
+        if self.definite and smallest + smallest_alpha <= rounding:
             self.diagonal = self.diagonal + rounding
+        return self
 
     def solve(self, R: Matrix, alphas: Vector) -> Matrix:
         """(√w K √w + λ)⁻¹ R for each λ: an array (λ, n, columns). P is read twice for all of them."""
         inside = self.P @ R
         whole = self.rank == len(R)
         middle = np.empty((self.rank, len(alphas), R.shape[1]))
-        band = np.zeros((2, self.rank))
-        band[0, 1:] = self.below
         for k, alpha in enumerate(alphas):
-            band[1] = self.diagonal + alpha
-            middle[:, k] = linalg.solveh_banded(band, inside, check_finite=False) - (0.0 if whole else inside / alpha)
+            middle[:, k] = self._solve_tridiagonal(inside, alpha) - (0.0 if whole else inside / alpha)
         out = (self.P.T @ middle.reshape(self.rank, -1)).reshape(len(R), len(alphas), -1).swapaxes(0, 1)
         return out if whole else out + R / alphas[:, None, None]
+
+    def _solve_tridiagonal(self, R: Matrix, alpha: float) -> Matrix:
+        """(T + λ)⁻¹ R."""
+        if self.rank == 1:  # scipy does not take a band of one column
+            return R / (self.diagonal + alpha)
+        band = np.zeros((3, self.rank))
+        band[0, 1:] = band[2, :-1] = self.below
+        band[1] = self.diagonal + alpha
+        if self.definite:
+            return linalg.solveh_banded(band[:2], R, check_finite=False)
+        return linalg.solve_banded((1, 1), band, R, check_finite=False)
 
     def residuals(self, Y: Matrix, alphas: Vector, intercept: bool, n_threads: int) -> Residuals:
         """What every λ gives, with the diagonal of the inverse of its system."""
@@ -133,20 +142,19 @@ def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) 
     """The reduction of √w K √w: of low rank where that explains all of it, else of the whole matrix."""
     n, root = data.n, np.sqrt(weight)
     with threadpool_limits(1, user_api="blas"):
-        found = _low_rank(data, root, smallest_alpha, options) if n >= LOW_FROM else None
+        found = _low_rank(data, root, smallest_alpha, options) if n >= LOW_FROM and data.psd else None
         if found is None:
             needed = 8 * n * n
             if needed > options.budget:
                 raise InvalidInputError(
                     f"The decomposition of the kernel matrix of {n} samples needs {needed / 2**30:.3g} GB, but "
-                    f"cache_size allows {options.budget / 2**30:.3g} GB. Choose alpha on a part of the samples, and fit "
-                    "all of them with KernelRidge, or raise cache_size."
+                    f"cache_size allows {options.budget / 2**30:.3g} GB. Choose alpha on a part of the samples and "
+                    "fit all of them with KernelRidge, or raise cache_size."
                 )
             K = data.matrix(np.float64, options.n_threads, np.empty((n, n)))
             check_finite(K.diagonal())
             found = of_matrix(K, root)
-    found.check_definite(smallest_alpha)
-    return found
+    return found.examine(smallest_alpha)
 
 
 def of_matrix(K: Matrix, root: Vector) -> Reduction:
