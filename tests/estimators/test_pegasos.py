@@ -125,6 +125,19 @@ class TestProblem:
         with pytest.warns(ConvergenceWarning, match=r"max_iter=2, tol=1e-05\)\. The model is within \d\.\de"):
             PegasosClassifier(0.1, tol=1e-5, max_iter=2, random_state=0).fit(X, y)
 
+    @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+    def test_samples_too_large(self, kernel):
+        """Samples whose squares overflow are refused with a next step."""
+        X, y = cancer()
+        with pytest.raises(ValueError, match="need to be preprocessed"):
+            PegasosClassifier(kernel=kernel).fit(X * 1e200, y)
+
+    def test_lam_too_small(self):
+        """A λ at the end of the range of numbers leaves a certificate that promises nothing."""
+        X, y = cancer()
+        found = PegasosClassifier(1e-300, max_iter=1, random_state=0).fit(X, y).certificate_
+        assert found.gap == np.inf and not np.isnan([found.primal, found.dual]).any()
+
     def test_indefinite(self):
         """A kernel that is none leaves no certificate, and says so."""
         X, y = cancer()

@@ -85,7 +85,9 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         """A run over these samples, on their kernel matrix if it fits into the memory that is allowed."""
         y = self._signs(codes)
         if self._is_linear:
-            return LinearRun(data.samples, y, weight, step, rule)
+            run = LinearRun(data.samples, y, weight, step, rule)
+            check_finite(run.squared_lengths)
+            return run
         kernel = data.kernel
         features = data.features(np.float64)
         check_finite(kernel.diagonal(features))
@@ -191,7 +193,8 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         """The model, and what a later partial_fit needs of the run."""
         model = run.model()
         self.intercept_ = model.intercept
-        self.rkhs_norm_ = np.sqrt(np.maximum(0.0, run.squared_norms(model) - model.intercept**2))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.rkhs_norm_ = np.sqrt(np.maximum(0.0, run.squared_norms(model) - model.intercept**2))
         self.n_updates_ = run.n_updates
         self.t_ = run.t
         if self._is_linear:
