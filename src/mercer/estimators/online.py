@@ -221,7 +221,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._dual_coef_ = self.dual_coef_ = np.ascontiguousarray(model.beta[:, support])
 
     @property
-    def rkhs_norm_(self) -> Vector:
+    def rkhs_norm_(self) -> Vector:  # type: ignore[override]
         """|w| of each problem, without the intercept."""
         if self._norms is None:
             if self._is_linear:
