@@ -93,6 +93,12 @@ class TestEnds:
         with pytest.warns(ConvergenceWarning):
             KernelLMS(kernel=Gaussian(gamma=0.5), learning_rate=1.9 / largest, max_iter=50, tol=0).fit(X, y)
 
+    def test_a_small_rate_is_not_the_end(self):
+        """Steps that are small because the rate is small do not pass for convergence."""
+        X, y = curve()
+        with pytest.warns(ConvergenceWarning, match="max_iter=10"):
+            KernelLMS(learning_rate=1e-12, max_iter=10).fit(X, y)
+
     def test_limits_warn_in_numbers(self):
         """max_iter and time_limit leave a model and say how much still moves."""
         X, y = curve()

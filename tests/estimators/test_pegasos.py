@@ -125,6 +125,19 @@ class TestProblem:
         with pytest.warns(ConvergenceWarning, match=r"max_iter=2, tol=1e-05\)\. The model is within \d\.\de"):
             PegasosClassifier(0.1, tol=1e-5, max_iter=2, random_state=0).fit(X, y)
 
+    @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+    def test_samples_too_large(self, kernel):
+        """Samples whose squares overflow are refused with a next step."""
+        X, y = cancer()
+        with pytest.raises(ValueError, match="need to be preprocessed"):
+            PegasosClassifier(kernel=kernel).fit(X * 1e200, y)
+
+    def test_lam_too_small(self):
+        """A λ at the end of the range of numbers leaves a certificate that promises nothing."""
+        X, y = cancer()
+        found = PegasosClassifier(1e-300, max_iter=1, random_state=0).fit(X, y).certificate_
+        assert found.gap == np.inf and not np.isnan([found.primal, found.dual]).any()
+
     def test_indefinite(self):
         """A kernel that is none leaves no certificate, and says so."""
         X, y = cancer()
@@ -239,3 +252,28 @@ class TestEcosystem:
         with caplog.at_level("INFO", logger="mercer"):
             PegasosClassifier(verbose=True, max_iter=4, random_state=0).fit(X, y)
         assert len(caplog.records) == 3 and "dual" in caplog.text
+
+
+def test_one_by_one_is_cheap():
+    """A stream of single samples asks for a kernel value with each sample that is remembered, and no more."""
+    X, y = cancer()
+    model = PegasosClassifier(kernel=CallableKernel(Counting()), random_state=0)
+    model.partial_fit(X[:200], y[:200], classes=[0, 1])
+    model.kernel.function.count = 0
+    remembered = len(model._memory_samples)
+    model.partial_fit(X[200:201], y[200:201])
+    # one row for the step, and k(x, x), which a function gives in blocks of 16
+    assert model.kernel.function.count <= 20 * (remembered + 1)
+    K = Gaussian(gamma=0.05)(model.support_vectors_)
+    assert model.rkhs_norm_[0] ** 2 == pytest.approx(float(model.dual_coef_[0] @ K @ model.dual_coef_[0]))
+
+
+class Counting:
+    """A Gaussian kernel that counts its values."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, A, B):
+        self.count += len(A) * len(B)
+        return Gaussian(gamma=0.05)(A, B)

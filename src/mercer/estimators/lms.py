@@ -48,7 +48,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
     max_iter : int, default=1000
         Steps at most.
     tol : float, default=1e-4
-        Stop when a step changes no fitted value by more than this part of max |y|.
+        Stop when a step of the automatic rate would change no fitted value by more than this part of max |y|.
     early_stopping : bool, default=False
         Set a part of the samples aside, stop when their error has not fallen for ``n_iter_no_change`` steps, and take
         the β that was best for them.
@@ -175,7 +175,8 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
             change = alpha * w * residual
             moved = K.product(change)
             self._change = float(np.abs(moved[:n]).max(initial=0.0))
-            if self._change <= self.tol * largest:
+            # by the step of the automatic rate, so that a small rate does not pass for the end
+            if self._change <= self.tol * largest * min(1.0, alpha * self.largest_eigenvalue_):
                 self._status = Status.CONVERGED
                 break
             beta, F = beta + change, F + moved

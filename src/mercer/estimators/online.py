@@ -23,6 +23,7 @@ from mercer.estimators.decision import Expansion
 from mercer.estimators.progress import announce_compilation
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
+from mercer.gram.operator import product
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import Matrix, Vector, stack_samples, take_samples
 from mercer.solvers.base import Clock
@@ -56,6 +57,8 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         "random_state": ["random_state"],
     }
 
+    _norms: Any
+
     @abstractmethod
     def _rule(self, n_steps: int | None) -> Rule:
         """What a step does, in a run of so many steps, or of an unknown number."""
@@ -81,19 +84,21 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         positive = np.arange(len(self.classes_))[:, None] if self._n_problems > 1 else np.array([[1]])
         return np.where(codes == positive, 1.0, -1.0)
 
-    def _begin(self, data: Data, codes: Vector, weight: Vector, step: Vector, rule: Rule) -> Run:
-        """A run over these samples, on their kernel matrix if it fits into the memory that is allowed."""
+    def _begin(self, data: Data, codes: Vector, weight: Vector, step: Vector, rule: Rule, stored: bool = True) -> Run:
+        """A run over these samples; on their ``stored`` kernel matrix if it fits into the memory that is allowed."""
         y = self._signs(codes)
         if self._is_linear:
-            return LinearRun(data.samples, y, weight, step, rule)
-        kernel = data.kernel
-        features = data.features(np.float64)
-        check_finite(kernel.diagonal(features))
-        if not is_pairwise(kernel) and 8 * data.n**2 <= budget_bytes(self.cache_size):
+            linear = LinearRun(data.samples, y, weight, step, rule)
+            check_finite(linear.squared_lengths)
+            return linear
+        kernel, features = data.kernel, data.features(np.float64)
+        if stored and not is_pairwise(kernel) and 8 * data.n**2 <= budget_bytes(self.cache_size):
             K = data.matrix(np.float64, thread_count(self.n_jobs))
             check_finite(K)
             kernel, features = Precomputed(), Precomputed().prepare(K)
-        return KernelRun(kernel, features, y, weight, step, rule, data.evaluations)
+        run = KernelRun(kernel, features, y, weight, step, rule, data.evaluations)
+        check_finite(run.diagonal)
+        return run
 
     def _chunk(self) -> int:
         return LINEAR_STEPS if self._is_linear else KERNEL_STEPS
@@ -142,17 +147,19 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         memory: Memory | None = None if first else self._memory
         kept = 0 if memory is None or self._is_linear else memory.v.shape[1]
         if kept:
-            # samples that carry weight are not drawn again
+            # samples of earlier calls have no weight now: they are not drawn again
             X = stack_samples(self._memory_samples, X)
             codes = np.concatenate([np.zeros(kept, np.intp), codes])
             weight = np.concatenate([np.zeros(kept), weight])
-        run = self._begin(Data(self._kernel, X, kept + n), codes, weight, weight, self._rule(None))
+        # each new sample is compared once: a matrix of all would be wasted
+        run = self._begin(Data(self._kernel, X, kept + n), codes, weight, weight, self._rule(None), stored=False)
         if memory is not None:
             run.go_on_from(memory)
-        run.advance(kept + self._generator().permutation(n), thread_count(self.n_jobs))
+        run.advance(self._generator().permutation(np.flatnonzero(weight > 0)), thread_count(self.n_jobs))
         for name in ("certificate_", "certificates_", "objective_trace_", "n_iter_"):
             self.__dict__.pop(name, None)  # of samples that are gone
         self._publish(run, X)
+        self._norms = None  # to compare all remembered samples takes longer than a step: not before it is asked for
         return self
 
     def _generator(self) -> np.random.Generator:
@@ -179,7 +186,12 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return np.searchsorted(self.classes_, labels)
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        self._publish(self._train(data, y.astype(np.intp), weight, clock), data.samples)
+        run = self._train(data, y.astype(np.intp), weight, clock)
+        self._publish(run, data.samples)
+        model = run.model()
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = run.squared_norms(model) - model.intercept**2
+        self._norms = np.sqrt(np.maximum(0.0, squares))
 
     @abstractmethod
     def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
@@ -191,7 +203,6 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         """The model, and what a later partial_fit needs of the run."""
         model = run.model()
         self.intercept_ = model.intercept
-        self.rkhs_norm_ = np.sqrt(np.maximum(0.0, run.squared_norms(model) - model.intercept**2))
         self.n_updates_ = run.n_updates
         self.t_ = run.t
         if self._is_linear:
@@ -208,6 +219,18 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._n_support = np.array([len(support)], dtype=np.int32)
         self._support = Expansion(self._kernel, self.support_vectors_, self.support_, run.v.shape[1])
         self._dual_coef_ = self.dual_coef_ = np.ascontiguousarray(model.beta[:, support])
+
+    @property
+    def rkhs_norm_(self) -> Vector:  # type: ignore[override]
+        """|w| of each problem, without the intercept."""
+        if self._norms is None:
+            if self._is_linear:
+                self._norms = np.linalg.norm(self._w, axis=1)
+            else:
+                features, beta = self._support.features(np.float64), np.ascontiguousarray(self._dual_coef_.T)
+                F = product(self._kernel, features, features, beta, thread_count(self.n_jobs))
+                self._norms = np.sqrt(np.maximum(0.0, np.einsum("ij,ij->j", beta, F)))
+        return self._norms
 
     def _get_coef(self) -> Any:
         return self._w

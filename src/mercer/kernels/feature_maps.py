@@ -9,7 +9,7 @@
     k₁ k₂                 all products of a feature of one with a feature of the other
     k^p                   the monomials of degree p of the features of k, as above
 
-Monomials are counted once: of d features there are binom(d+k-1, k) of degree k, not d^k.
+There are binom(d+k-1, k) monomials of degree k, not d^k: each is counted once.
 
 The Taylor features of the Gaussian kernel leave out the terms of degree above r. For |x|, |z| ≤ R what is missing is
 
@@ -247,13 +247,8 @@ def _explicit(kernel: Kernel, samples: Any, wishes: Wishes) -> FeatureMap:
 
 
 @_explicit.register
-def _(kernel: Linear, samples: Any, wishes: Wishes) -> FeatureMap:
-    return IdentityMap(_allowed(kernel, as_matrix(samples).shape[1], wishes))
-
-
-@_explicit.register
-def _(kernel: Cosine, samples: Any, wishes: Wishes) -> FeatureMap:
-    return IdentityMap(_allowed(kernel, as_matrix(samples).shape[1], wishes), unit=True)
+def _(kernel: Linear | Cosine, samples: Any, wishes: Wishes) -> FeatureMap:
+    return IdentityMap(_allowed(kernel, as_matrix(samples).shape[1], wishes), unit=isinstance(kernel, Cosine))
 
 
 @_explicit.register

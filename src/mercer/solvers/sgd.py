@@ -195,10 +195,12 @@ class LinearRun(Run):
 
     @cached_property
     def squared_lengths(self) -> Vector:
-        return VectorFeatures(self.X, np.float64).norms
+        with np.errstate(over="ignore"):
+            return VectorFeatures(self.X, np.float64).norms
 
     def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
-        return np.einsum("ij,ij->i", model.w, model.w) + model.intercept**2
+        with np.errstate(over="ignore"):
+            return np.einsum("ij,ij->i", model.w, model.w) + model.intercept**2
 
     def _advance(self, order: Vector, n_threads: int) -> None:
         from mercer._numerics.sgd import linear_steps
@@ -330,8 +332,9 @@ def judge(run: Run, n_threads: int = 1) -> Judgement:
     model = run.model()
     f = run.values(model, n_threads)
     none = np.empty(0)
-    squares = run.squared_norms(model, f)
-    found = [p.loss.primal(q, p.y, g, p.weight, none, none) for p, q, g in zip(problems(run), squares, f, strict=True)]
+    squares, stated = run.squared_norms(model, f), problems(run)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = [p.loss.primal(q, p.y, g, p.weight, none, none) for p, q, g in zip(stated, squares, f, strict=True)]
     return Judgement(model, f, np.array(found))
 
 
@@ -368,15 +371,17 @@ def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int =
         slope = np.abs(inside).sum(axis=1)
         curvature = run.squared_norms(run.from_coefficients(inside), None, n_threads)
         part = np.divide(slope, curvature, out=np.ones_like(slope), where=curvature > slope)
-        dual = part * slope - 0.5 * part**2 * curvature
+        with np.errstate(over="ignore", invalid="ignore"):
+            dual = part * slope - 0.5 * part**2 * curvature
         at[dual > best] = (part[:, None] * inside)[dual > best]
         best = np.maximum(best, dual)
     found = []
-    for problem, f, primal, dual, beta in zip(stated, judged.f, judged.primal, best, at, strict=True):
+    finite = [_finite(primal, dual) for primal, dual in zip(judged.primal, best, strict=True)]
+    for problem, f, (primal, dual), beta in zip(stated, judged.f, finite, at, strict=True):
         shown = Certificate(
-            primal=float(primal),
-            dual=float(dual),
-            gap=max(0.0, float(primal - dual)) if np.isfinite(primal) else np.inf,
+            primal=primal,
+            dual=dual,
+            gap=max(0.0, primal - dual),
             relative_gap=np.inf,
             kkt_violation=violation(problem.qp, beta, f),
             infeasibility=0.0,
@@ -386,3 +391,8 @@ def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int =
         )
         found.append(combine([shown], of=problem.loss.name))
     return found
+
+
+def _finite(primal: float, dual: float) -> tuple[float, float]:
+    """Values that have left the range of numbers bound nothing."""
+    return (float(primal) if np.isfinite(primal) else np.inf), (float(dual) if np.isfinite(dual) else -np.inf)
