@@ -8,13 +8,24 @@ from typing import Any
 
 # where each public name is defined
 _NAMES = {
-    "mercer.estimators": ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify"),
+    "mercer.estimators": (
+        "GaussianProcessRegressor", "KernelRidge", "KernelRidgeCV",
+        "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify",
+    ),
+    "mercer.estimators.pegasos": ("PegasosClassifier",),
+    "mercer.estimators.perceptron": ("Perceptron",),
+    "mercer.estimators.lms": ("KernelLMS",),
+    "mercer.estimators.centroid": ("KernelCentroid",),
+    "mercer.estimators.ramp": ("RampSVC",),
     "mercer.kernels": (
+        "AdditiveChi2",
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
         "MercerReport", "check_mercer", "parse_kernel",
+        "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",
     ),
     "mercer.problems": ("Certificate",),
+    "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
     "mercer.exceptions": (
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",

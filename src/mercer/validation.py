@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
     assert_all_finite,
@@ -16,8 +18,9 @@ from sklearn.utils.validation import (
 
 from mercer._numerics.pool import available_cores
 from mercer.exceptions import InvalidInputError, NotSymmetricError
-from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid, parse_kernel
+from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid, White, parse_kernel
 from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.sklearn import is_sklearn_kernel
 
 # entries of a kernel matrix may differ from their mirror image by this share of the largest
 ASYMMETRY = 1e-6
@@ -65,6 +68,8 @@ def domain_of(kernel: Any) -> str:
     """What the samples of an estimator with this kernel are, as in ``Kernel.domain``; "any" for a function."""
     if isinstance(kernel, Kernel):
         return kernel.domain
+    if kernel is None or is_sklearn_kernel(kernel):  # of a Gaussian process
+        return "vectors" if getattr(kernel, "requires_vector_input", True) else "any"
     if callable(kernel):
         return "any"
     if kernel in SKLEARN_DOMAINS:
@@ -80,12 +85,15 @@ def is_pairwise(kernel: Any) -> bool:
     return domain_of(kernel) == "matrix"
 
 
-def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+def validate_samples(
+    estimator: Any, X: Any, y: Any, *, reset: bool, domain: str | None = None, **targets: Any
+) -> tuple[Any, Any]:
     """Vectors as an array or CSR matrix in their own precision, other samples as they are; y of the same length.
 
-    ``reset`` is true for training samples. Others must be like those, and y is not looked at.
+    ``reset`` is true for training samples. Others must be like those, and y is not looked at. ``domain`` says what
+    the samples are if not what the estimator's kernel compares; ``targets`` what scikit-learn is told of y.
     """
-    domain = domain_of(estimator.kernel)
+    domain = domain_of(estimator.kernel) if domain is None else domain
     if domain == "matrix" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
     if domain in ("any", "frame"):
@@ -96,7 +104,7 @@ def validate_samples(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[An
         return X, y
     if not reset:
         return _canonical(validate_data(estimator, X, reset=False, **_VECTORS)), y
-    checked = validate_data(estimator, X, y, **_VECTORS)
+    checked = validate_data(estimator, X, y, **_VECTORS, **targets)
     X, y = checked if isinstance(checked, tuple) else (checked, y)
     return _canonical(X), y
 
@@ -119,10 +127,55 @@ def _canonical(X: Any) -> Any:
     return X
 
 
+def class_codes(y: Any) -> tuple[Vector, Vector]:
+    """The classes in order, and the number of each sample's class."""
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind not in "biuSU":  # whole numbers and strings are classes, whatever they are
+        check_classification_targets(y)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidInputError(f"The number of classes has to be greater than one; got {len(classes)} class")
+    return classes, codes
+
+
+def class_weights(class_weight: Any, classes: Vector, codes: Vector) -> Vector:
+    """The factor of each class that scikit-learn's class_weight asks for."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    return compute_class_weight(class_weight, classes=classes, y=classes[codes])
+
+
+def check_weighted_classes(codes: Vector, weight: Vector) -> None:
+    """Raise unless two classes have samples of positive weight."""
+    if len(np.unique(codes[weight > 0])) < 2:
+        raise InvalidInputError(
+            "Invalid input - all samples with positive weights belong to the same class, but there must be at "
+            "least two."
+        )
+
+
 def real_targets(y: Any) -> Vector:
     """Targets of a regression."""
     plain = isinstance(y, np.ndarray) and y.ndim == 1  # for which scikit-learn's many checks are too slow
     values: Vector = (y if plain else column_or_1d(y, warn=True)).astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        assert_all_finite(values, input_name="y")
+    return values
+
+
+def target_matrix(y: Any) -> Matrix:
+    """Targets of a regression, a column for each of them, as float64."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiub":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"Targets of a regression are real numbers, but y is of type {values.dtype}."
+            ) from None
+    if values.ndim not in (1, 2) or values.shape[-1] == 0:
+        raise InvalidInputError(f"y has the shape {values.shape}: give one number, or one row of numbers, per sample.")
+    values = values.reshape(len(values), -1).astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         assert_all_finite(values, input_name="y")
     return values
@@ -149,7 +202,7 @@ def square_matrix(K: Matrix, samples: Vector | None = None) -> None:
 
 def check_pairwise_kernel(kernel: Kernel) -> None:
     """Raise unless a kernel needs nothing of new samples but their kernel values with the training samples."""
-    if not all(isinstance(leaf, Precomputed) for leaf in kernel.leaves()):
+    if not all(isinstance(leaf, Precomputed | White) for leaf in kernel.leaves()):
         raise InvalidInputError(
             f"{kernel!r} needs more than the rows of a kernel matrix to predict. Compute its matrix, and use "
             "kernel='precomputed'."

@@ -26,9 +26,9 @@ from mercer.kernels import (
 from mercer.kernels.parse import ALIASES, KERNELS
 
 KNOWN = (
-    "Known kernels: chi2, constant, cosine, gaussian, histogram, intersection, laplace, laplacian, linear, matern, "
-    "min, normalised, normalized, on, poly, polynomial, power, power_series, powerseries, precomputed, product, rbf, "
-    "scaled, sigmoid, sum, tanh."
+    "Known kernels: bounded, chi2, constant, cosine, fixed, gaussian, histogram, intersection, laplace, laplacian, "
+    "linear, matern, min, normalised, normalized, on, periodic, poly, polynomial, power, power_series, powerseries, "
+    "precomputed, product, rational_quadratic, rationalquadratic, rbf, scaled, sigmoid, sum, tanh, white."
 )
 
 

@@ -11,7 +11,7 @@ from mercer._numerics.compile import compiled
 from mercer._numerics.exp import exp
 from mercer._numerics.extrema import smaller
 
-IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH = range(8)
+IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
 
 
 @compiled()
@@ -97,3 +97,6 @@ def apply_map(code, params, values, norm, norms, out):
             e = exp(-two * size)
             ratio = (one - e) / (one + e)
             out[j] = ratio if t > zero else -ratio
+    elif code == RATIONAL:
+        for j in range(n):
+            out[j] = exp(-constant * np.log1p(gamma * values[j]))

@@ -2,7 +2,20 @@
 
 from mercer.estimators.certification import certify
 from mercer.estimators.novelty import OneClassSVM
+from mercer.estimators.process import GaussianProcessRegressor
+from mercer.estimators.ridge import KernelRidge
+from mercer.estimators.ridge_cv import KernelRidgeCV
 from mercer.estimators.svc import SVC, NuSVC
 from mercer.estimators.svr import SVR, NuSVR
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify"]
+__all__ = [
+    "SVC",
+    "SVR",
+    "GaussianProcessRegressor",
+    "KernelRidge",
+    "KernelRidgeCV",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "certify",
+]

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.estimators.decision import SupportVectors
+from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import announce_compilation, warn_user, watcher
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
@@ -30,6 +31,7 @@ from mercer.solvers.data import Data
 from mercer.validation import (
     call_kernel,
     check_pairwise_kernel,
+    domain_of,
     is_pairwise,
     resolve_kernel,
     square_matrix,
@@ -42,7 +44,7 @@ from mercer.validation import (
 EXAMINED = 300
 
 
-class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class KernelMachine(KernelParameters, CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Everything that SVC, NuSVC, SVR, NuSVR and OneClassSVM share.
 
     ``fit`` goes in one direction: validate, bind the kernel, state the problem, solve, publish.
@@ -79,24 +81,15 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
             cls._param_names = super()._get_param_names()
         return list(cls._param_names)
 
-    def set_params(self, **params: Any) -> KernelMachine:
-        """Set parameters; those of a kernel object as ``kernel__name``, which puts a new kernel in its place."""
-        nested = {key.partition("__")[2]: params.pop(key) for key in list(params) if key.startswith("kernel__")}
-        super().set_params(**params)
-        if nested:
-            if not isinstance(self.kernel, Kernel):
-                raise ValueError(
-                    f"Invalid parameter 'kernel__{next(iter(nested))}' for estimator {self!r}: kernel={self.kernel!r} "
-                    "has no parameters of its own. Give a kernel object such as mercer.kernels.Gaussian()."
-                )
-            self.kernel = self.kernel.set_params(**nested)
-        return self
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        tags.input_tags.pairwise = self._domain() == "matrix"
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
+
+    def _domain(self) -> str:
+        """What the samples are, as in ``Kernel.domain``."""
+        return domain_of(self.kernel)
 
     def _options(self) -> Options:
         return Options(
@@ -154,7 +147,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[m
         kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
         is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
         self._function_samples = X if is_function else None
-        samples = call_kernel(self.kernel, X, X) if is_function else X
+        return self._bind_kernel(kernel, call_kernel(self.kernel, X, X) if is_function else X, X, n)
+
+    def _bind_kernel(self, kernel: Kernel, samples: Any, X: Any, n: int) -> Data:
+        """The samples that the kernel compares, which may be its matrix for the samples X."""
         if is_pairwise(kernel):
             square_matrix(samples)
             check_pairwise_kernel(kernel)

@@ -94,14 +94,7 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     >>> certify(SVC().fit(X, y), X, y).relative_gap < 1e-3
     True
     """
-    kind = _kind(estimator)
-    check_is_fitted(estimator)
-    if kind.name != "OneClassSVM":
-        if y is None:
-            raise InvalidInputError(
-                f"certify needs the targets of a {kind.name}, but y is None: pass the y that it was fitted to."
-            )
-        check_consistent_length(X, y)
+    kind = _kind(estimator, X, y)
     return (_certify_linear if kind.name in LINEAR else _certify_kernel)(kind, estimator, X, y, sample_weight)
 
 
@@ -112,11 +105,19 @@ class _Kind(NamedTuple):
     package: str
 
 
-def _kind(estimator: Any) -> _Kind:
-    """The first base class that is known."""
+def _kind(estimator: Any, X: Any, y: Any) -> _Kind:
+    """The first base class that is known, if the estimator is fitted and there are targets where it needs them."""
     for base in type(estimator).__mro__:
         package = base.__module__.partition(".")[0]
         if base.__name__ in KINDS and package in ("mercer", "sklearn"):
+            check_is_fitted(estimator)
+            if base.__name__ != "OneClassSVM":
+                if y is None:
+                    raise InvalidInputError(
+                        f"certify needs the targets of a {base.__name__}, but y is None: pass the y that it was fitted "
+                        "to."
+                    )
+                check_consistent_length(X, y)
             return _Kind(base.__name__, package)
     raise InvalidInputError(
         f"certify knows {', '.join(KINDS)}, of mercer or of scikit-learn, but was given {type(estimator).__name__}. "
@@ -182,7 +183,37 @@ class _Machine(NamedTuple):
         return product(self.data.kernel, a, b, beta[carries], self.n_threads)
 
 
-def _certify_kernel(kind: _Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
+class Posed(NamedTuple):
+    """One problem of a kernel machine, as it was posed to the solver, and what the machine has published of it.
+
+    Attributes
+    ----------
+    machine : what all its problems share.
+    labels : the class on the positive side and the one on the negative; empty where there are no classes.
+    rows : its samples, by their numbers in X.
+    problem : its loss, targets and weights.
+    beta : the coefficient of each variable; a little off its bounds and sums where the machine is not exact.
+    F : Kβ at the rows, without the thresholds.
+    thresholds : of each group.
+    """
+
+    machine: _Machine
+    labels: tuple[Any, ...]
+    rows: Vector
+    problem: DualProblem
+    beta: Vector
+    F: Vector
+    thresholds: Vector
+
+
+def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> list[Posed]:
+    """The problems of a kernel machine that was fitted to these samples: one, or one for each pair of classes."""
+    kind = _kind(estimator, X, y)
+    if kind.name in LINEAR:
+        raise InvalidInputError(
+            f"{type(estimator).__name__} publishes no dual coefficients, which the conditions of samples are about: "
+            "use certify for its distance from the optimum."
+        )
     data = _data(estimator, X)
     machine = _Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
     weight = validate_weights(sample_weight, data.n, X)
@@ -193,7 +224,11 @@ def _certify_kernel(kind: _Kind, estimator: Any, X: Any, y: Any, sample_weight: 
     is_novelty = kind.name == "OneClassSVM"
     target, C = (np.ones(data.n), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
     problem = machine.problem(target[rows], C * weight[rows])
-    return _judge(machine, rows, problem, coef[0, rows], float(estimator._intercept_[0]))
+    return [_posed(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
+
+
+def _certify_kernel(kind: _Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
+    return combine([judge(posed) for posed in posed_problems(estimator, X, y, sample_weight)])
 
 
 def _data(estimator: Any, X: Any) -> Data:
@@ -253,7 +288,7 @@ def _dense(coef: Any) -> Matrix:
     return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
 
 
-def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> Certificate:
+def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> list[Posed]:
     """Class i against class j > i, i being positive: row j − 1 for the samples of i, row i for those of j."""
     kind, estimator, used = machine.kind, machine.estimator, weight > 0
     # scikit-learn does not pass class_weight on to LIBSVM's ν-SVC
@@ -266,20 +301,28 @@ def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> Ce
     if len(labels) != len(coef) + 1 or len(present) < 2:
         raise _other_classes(len(coef) + 1, len(present))
     pairs = [(i, j) for i in range(len(labels)) for j in range(i + 1, len(labels))]
-    certificates = []
+    found = []
     for (i, j), b in zip(pairs, estimator._intercept_, strict=True):
         rows = np.flatnonzero(used & ((codes == labels[i]) | (codes == labels[j])))
         target = np.where(codes[rows] == labels[i], 1.0, -1.0)
         if abs(target.sum()) < len(rows):
             beta = np.where(target > 0, coef[j - 1, rows], coef[i, rows])
-            certificates.append(_judge(machine, rows, machine.problem(target, factor[rows]), beta, float(b)))
-    return combine(certificates)
+            names = tuple(estimator.classes_[labels[[i, j]]].tolist())
+            found.append(_posed(machine, names, rows, machine.problem(target, factor[rows]), beta, float(b)))
+    return found
 
 
-def _judge(machine: _Machine, rows: Vector, problem: DualProblem, beta: Vector, b: float) -> Certificate:
+def _posed(
+    machine: _Machine, labels: tuple[Any, ...], rows: Vector, problem: DualProblem, beta: Vector, b: float
+) -> Posed:
+    program = _in_the_program(problem, beta, machine.product(rows, beta), b)
+    return Posed(machine, labels, rows, problem, *program)
+
+
+def judge(posed: Posed) -> Certificate:
     """The primal of the published model, the dual of the feasible β next to it."""
+    machine, _, rows, problem, beta, F, b_groups = posed
     qp = problem.qp
-    beta, F, b_groups = _in_the_program(problem, beta, machine.product(rows, beta), b)
     known = (qp, problem.loss, problem.y, problem.weight)
     of, psd = machine.kind.name, machine.data.psd
     shown = certificate(*known, beta, F, b_groups, psd, of=of)

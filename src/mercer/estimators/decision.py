@@ -120,6 +120,19 @@ class SupportVectors:
         return error * np.sqrt(squares) + 2.0 * eps * length * self.norms
 
 
+class Expansion(SupportVectors):
+    """Several functions of the form Σ βᵢ k(xᵢ, ·) over the same samples: a row of coefficients for each."""
+
+    def __init__(self, kernel: Kernel, vectors: Any, support: Vector, n_train: int) -> None:
+        super().__init__(kernel, vectors, support, np.array([len(support)]), n_train, np.empty(0))
+
+    def _values(self, X: Any, coef: Matrix, dtype: Any, n_threads: int) -> Matrix:
+        a, b = self.kernel.prepare(X, dtype), self.features(dtype)
+        if coef.shape[0] == 1:
+            return product(self.kernel, a, b, coef[0], n_threads)[:, None]
+        return product(self.kernel, a, b, np.ascontiguousarray(coef.T), n_threads)
+
+
 def pair_values(parts: list[Matrix]) -> list[Vector]:
     """What each pair of classes gets from the classes' parts, which have a row per sample and LIBSVM's columns.
 

@@ -11,21 +11,21 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import compute_class_weight, deprecated
+from sklearn.utils import deprecated
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.multiclass import _ovr_decision_function
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import KernelMachine, norm
 from mercer.estimators.pairs import OneVsOne, class_pairs, votes
 from mercer.estimators.probability import fit_sigmoids, pairwise_probabilities
 from mercer.estimators.progress import warn_user
-from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Hinge, Loss, NuHinge, SquaredHinge
 from mercer.solvers.base import Clock, Solution
 from mercer.solvers.data import Data
+from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 
 class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
@@ -41,22 +41,10 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     }
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
-        labels = column_or_1d(y, warn=True)
-        if labels.dtype.kind not in "biuSU":  # whole numbers and strings are classes, whatever they are
-            check_classification_targets(y)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if self.class_weight is None:
-            self.class_weight_ = np.ones(len(self.classes_))
-        else:
-            self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
-        if len(self.classes_) < 2:
-            raise InvalidInputError(f"The number of classes has to be greater than one; got {len(self.classes_)} class")
-        # LIBSVM calls nu infeasible then
-        if not hasattr(self, "nu") and len(np.unique(codes[weight > 0])) < 2:
-            raise InvalidInputError(
-                "Invalid input - all samples with positive weights belong to the same class, but there must be at "
-                "least two."
-            )
+        self.classes_, codes = class_codes(y)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
+        if not hasattr(self, "nu"):  # LIBSVM calls nu infeasible then
+            check_weighted_classes(codes, weight)
         if self.probability != "deprecated":
             name = type(self).__name__
             warn_user(

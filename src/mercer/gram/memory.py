@@ -43,7 +43,12 @@ def budget_bytes(cache_size: float | str) -> int:
     return int(float(cache_size) * MEGABYTE)
 
 
+def available_bytes() -> int:
+    """The memory that this process may still take."""
+    return max(0, min(_limits(), default=int(FALLBACK / SHARE)))
+
+
 @lru_cache(maxsize=1)
 def _automatic(period: int) -> int:
     """The automatic budget, looked up once in a while: reading the accounts takes longer than a small fit."""
-    return max(AT_LEAST, int(SHARE * min(_limits(), default=int(FALLBACK / SHARE))))
+    return max(AT_LEAST, int(SHARE * available_bytes()))

@@ -17,6 +17,8 @@ TILE_BYTES = 1 << 20
 THREADS_FROM = 100_000
 # rows of a symmetric matrix computed together
 MIRROR = 192
+# partial sums of a symmetric product, at most: each is a vector over all samples
+PARTIAL_SUMS = 64
 
 
 class Evaluations:
@@ -96,7 +98,7 @@ class GramOperator:
 
         n = self.n
         K = np.empty((n, n), self.dtype) if out is None else out
-        if n <= MIRROR:
+        if n <= MIRROR or self.kernel.whole:
             self.evaluations.add(n * n)
             return self.kernel.block(self.features, self.features, K)
         starts = range(0, n, MIRROR)
@@ -179,20 +181,21 @@ def symmetric_product(
 
     n = len(a)
     starts = range(0, n, MIRROR)
-    parts = np.zeros((len(starts), n))
+    parts = np.zeros((min(PARTIAL_SUMS, len(starts)), n))
     prepare_columns(a)
 
     def one(task: int) -> None:
-        start = starts[task]
-        stop = min(start + MIRROR, n)
-        rows = a.take(np.arange(start, stop))
-        columns = a if start == 0 else a.take(np.arange(start, n))
-        block = kernel.block(rows, columns)
-        add_block_product(block, weights[start:].astype(block.dtype, copy=False), parts[task, start:stop])
-        beyond = parts[task, start:]
-        add_rows_product(block, np.arange(stop - start), weights[start:stop], stop - start, n - start, beyond)
+        # every so-manyth of the rows, so that all tasks have as much to do
+        for start in starts[task :: len(parts)]:
+            stop = min(start + MIRROR, n)
+            rows = a.take(np.arange(start, stop))
+            columns = a if start == 0 else a.take(np.arange(start, n))
+            block = kernel.block(rows, columns)
+            add_block_product(block, weights[start:].astype(block.dtype, copy=False), parts[task, start:stop])
+            beyond = parts[task, start:]
+            add_rows_product(block, np.arange(stop - start), weights[start:stop], stop - start, n - start, beyond)
 
-    run_tasks(one, len(starts), n_threads if n > MIRROR else 1)
+    run_tasks(one, len(parts), n_threads if n > MIRROR else 1)
     if evaluations is not None:
         evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
     return np.add.reduce(parts, axis=0)

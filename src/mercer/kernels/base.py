@@ -7,9 +7,9 @@ kernel values.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,10 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
+from mercer.kernels.hyperparameters import Hyperparameter, numbers_of, replace_numbers
+
+if TYPE_CHECKING:
+    from mercer.kernels.feature_maps import FeatureMap
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,10 @@ class Kernel(ABC):
     """A similarity k(x, z) = <φ(x), φ(z)>."""
 
     psd: ClassVar[bool] = True
+    # parameters, in their order, whose positive values can be learnt
+    learnable: ClassVar[tuple[str, ...]] = ()
+    # whether K of all samples at once costs less than in parts
+    whole: ClassVar[bool] = False
     # numpy's scalars leave ``np.float64(2) * kernel`` to the kernel
     __array_ufunc__: ClassVar[None] = None
 
@@ -74,11 +82,122 @@ class Kernel(ABC):
         """The kernels in this one that prepare samples, from left to right."""
         return (self,)
 
+    # ---- what can be learnt ----------------------------------------------------------------------------------
+
+    def hyperparameters(self) -> tuple[Hyperparameter, ...]:
+        """The positive numbers of this kernel that can be learnt, in the order of its parameters, from left to right.
+
+        A parameter that is 0 has no logarithm: it stays as it is. So do those inside of ``Fixed``.
+
+        >>> from mercer.kernels import Gaussian, White
+        >>> for parameter in (2.0 * Gaussian((0.5, 0.0, 3.0)) + White(0.1)).hyperparameters():
+        ...     print(parameter.name, parameter.value)
+        left__factor 2.0
+        left__kernel__gamma[0] 0.5
+        left__kernel__gamma[2] 3.0
+        right__noise 0.1
+        """
+        found: list[Hyperparameter] = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Kernel):
+                found += [replace(h, name=f"{field.name}__{h.name}") for h in value.hyperparameters()]
+            elif field.name in self.learnable:
+                self._check_bound(field.name, value)
+                found += numbers_of(field.name, value)
+        return tuple(found)
+
+    def with_values(self, values: Sequence[float]) -> Kernel:
+        """The same kernel with other values of its ``hyperparameters()``, in their order."""
+        changed: dict[str, Any] = {}
+        start = 0
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Kernel):
+                count = len(value.hyperparameters())
+                changed[field.name] = value.with_values(values[start : start + count])
+            elif field.name in self.learnable:
+                count = len(numbers_of(field.name, value))
+                changed[field.name] = replace_numbers(value, values[start : start + count])
+            else:
+                continue
+            start += count
+        if start != len(values):
+            raise InvalidInputError(f"{self!r} has {start} hyper-parameters, but {len(values)} values were given.")
+        return replace(self, **changed)
+
+    @property
+    def theta(self) -> Vector:
+        """The logarithms of the hyper-parameters."""
+        return np.log(np.array([h.value for h in self.hyperparameters()], dtype=np.float64))
+
+    @property
+    def bounds(self) -> Matrix:
+        """The logarithms of their bounds, a row each."""
+        limits = [(h.lower, h.upper) for h in self.hyperparameters()]
+        return np.log(np.array(limits, dtype=np.float64).reshape(-1, 2))
+
+    def with_theta(self, theta: Any) -> Kernel:
+        """The same kernel with hyper-parameters exp(theta)."""
+        with np.errstate(over="ignore"):
+            return self.with_values(np.exp(np.asarray(theta, dtype=np.float64)).ravel().tolist())
+
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        """Σ weights[i, j] ∂k(a_i, b_j) / ∂theta, one number for each of the ``hyperparameters()``.
+
+        The derivatives with respect to logarithms are summed as they are computed: no array holds them all.
+        """
+        if self.hyperparameters():
+            raise NotImplementedError(f"{type(self).__name__} has hyper-parameters, but no gradient_products.")
+        return np.empty(0)
+
+    def _check_bound(self, name: str, value: Any) -> None:
+        if isinstance(value, str):
+            raise InvalidInputError(
+                f"{self!r} is not bound to samples: {name}={value!r} depends on them. Use kernel.bind(samples) first."
+            )
+
+    # ---- values, parameters, algebra -------------------------------------------------------------------------
+
     def __call__(self, X: Any, Z: Any = None) -> Matrix:
         """The Gram matrix between X and Z (or X and X) in float64."""
         kernel = self.bind(X)
         a = kernel.prepare(X)
         return kernel.block(a, a if Z is None else kernel.prepare(Z))
+
+    def feature_map(
+        self, samples: Any, *, degree: int | None = None, error: float = 1e-6, max_dimension: int = 100_000
+    ) -> FeatureMap:
+        """ψ with <ψ(x), ψ(z)> = k(x, z), where it can be written down ([SSBD] 16.1, 16.2, [CS229] 5.4).
+
+        Parameters
+        ----------
+        samples : samples like those that it will be applied to
+            They give the number of features, what ``bind`` needs, the largest number for ``Min``, and the radius for
+            ``Gaussian``.
+        degree : int, default=None
+            For ``Gaussian``, the degree up to which Taylor's series is taken; None for the lowest whose ``error`` is
+            small enough.
+        error : float, default=1e-6
+            What <ψ(x), ψ(z)> may differ from k(x, z) by, for ``Gaussian`` and samples that are no longer than these.
+        max_dimension : int, default=100_000
+            Features at most; more raise an error that says how many there would be.
+
+        Returns
+        -------
+        psi : FeatureMap
+            A function of samples, with ``dimension`` and a bound ``error``, which is 0 where ψ is exact.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> psi = Polynomial(degree=2, coef0=1.0).feature_map([[1.0, 2.0]])
+        >>> psi([[1.0, 2.0]]).round(3)
+        array([[1.   , 1.414, 2.828, 1.   , 2.828, 4.   ]])
+        """
+        from mercer.kernels.feature_maps import feature_map
+
+        return feature_map(self, samples, degree, error, max_dimension)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; those of nested kernels as ``name__parameter``."""
@@ -145,6 +264,8 @@ class SumKernel(Kernel):
     """
 
     nonnegative: ClassVar[bool] = False
+    # the sum is proportional to this power of the width
+    width_power: ClassVar[float] = 1.0
 
     @abstractmethod
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
@@ -195,6 +316,54 @@ class SumKernel(Kernel):
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
         """K[i, j] = k(a_i, b_j), tile by tile."""
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        if not (b.sparse and b.dtype != np.float64 and self.needs_double(b)):
+            return self._tiles(a, b, self.plan(b), out)
+        values = self._tiles(a.in_double, b.in_double, self.plan(b.in_double))
+        if out is None:
+            return values.astype(b.dtype)
+        out[...] = values
+        return out
+
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        """With k = ψ(u) and u = (width)^power Σ term: each derivative is ψ'(u) times what u changes by."""
+        if not self.hyperparameters():
+            return np.empty(0)
+        assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        from mercer._numerics.slopes import slopes
+
+        a, b = a.in_double, b.in_double
+        term, code, params = self.plan(b)
+        u = self._tiles(a, b, (term, codes.IDENTITY, [params[0], 0.0, 0.0, 0.0]))
+        change = np.empty_like(u)
+        slopes(code, self.width_factor(b), np.array(params), u.reshape(-1), weights.reshape(-1), change.reshape(-1))
+        return np.concatenate([self._derivative(name, a, b, u, change) for name in self.learnable])
+
+    def width_factor(self, b: VectorFeatures) -> float:
+        """u / Σ term: what one width for all features contributes to the argument of ψ."""
+        return self.plan(b)[2][1]
+
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+        """Σ change ∂u / ∂log(parameter), for its positive values; here, of the width."""
+        value, power = getattr(self, name), self.width_power
+        if not isinstance(value, tuple):
+            return np.array([power * np.vdot(change, u)] if value > 0 else [])
+        # a width for each feature: the samples have been multiplied by it
+        from mercer._numerics.slopes import add_moments
+
+        term, _, params = self.plan(b)
+        A, B = (features.X.toarray() if features.sparse else features.X for features in (a, b))
+        moments = np.zeros(len(value))
+        add_moments(codes.SQUARE if params[0] else term, A, np.ascontiguousarray(B.T), change, moments)
+        return power * self.width_factor(b) * moments[np.asarray(value) > 0]
+
+    def _tiles(
+        self,
+        a: VectorFeatures,
+        b: VectorFeatures,
+        plan: tuple[int, int, list[float]],
+        out: Matrix | None = None,
+    ) -> Matrix:
+        """phi(sum_k term(a_ik, b_jk)) of a plan."""
         from mercer._numerics.tiles import dense_block, sparse_block
 
         if a.d != b.d:
@@ -205,11 +374,8 @@ class SumKernel(Kernel):
             out = np.empty((len(a), len(b)), b.dtype)
         if len(a) == 0 or len(b) == 0:
             return out
-        if b.sparse and b.dtype != np.float64 and self.needs_double(b):
-            out[...] = self.block(a.in_double, b.in_double)
-            return out
         a = a.stored_like(b)
-        term, code, params = self.plan(b)
+        term, code, params = plan
         constants = np.array(params, b.dtype)
         if b.sparse:
             # what the features add in which b is zero: |a| for absolute and chi-squared distances

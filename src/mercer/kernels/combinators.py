@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,6 +140,10 @@ def _block(kernel: Kernel, a: Features, b: Features, out: Matrix | None = None) 
     return kernel.block(_of(kernel, a), _of(kernel, b), out)
 
 
+def _gradient(kernel: Kernel, a: Features, b: Features, weights: Matrix) -> Vector:
+    return kernel.gradient_products(_of(kernel, a), _of(kernel, b), weights)
+
+
 @dataclass(frozen=True, repr=False)
 class Sum(Combination):
     """k(x, z) = left(x, z) + right(x, z): the features of both side by side."""
@@ -154,6 +158,9 @@ class Sum(Combination):
 
     def diagonal(self, a: Features) -> Vector:
         return self.left.diagonal(_of(self.left, a)) + self.right.diagonal(_of(self.right, a))
+
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        return np.concatenate([_gradient(kernel, a, b, weights) for kernel in (self.left, self.right)])
 
     def __repr__(self) -> str:
         constants = isinstance(self.left, Constant), isinstance(self.right, Constant)
@@ -178,6 +185,13 @@ class Product(Combination):
     def diagonal(self, a: Features) -> Vector:
         return self.left.diagonal(_of(self.left, a)) * self.right.diagonal(_of(self.right, a))
 
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        parts = []
+        for kernel, other in ((self.left, self.right), (self.right, self.left)):
+            if kernel.hyperparameters():
+                parts.append(_gradient(kernel, a, b, weights * _block(other, a, b)))
+        return np.concatenate(parts) if parts else np.empty(0)
+
     def __repr__(self) -> str:
         return f"{_operand(self.left, _MULTIPLY)} * {_operand(self.right, _POWER)}"
 
@@ -186,6 +200,7 @@ class Product(Combination):
 class Scaled(Combination):
     """k(x, z) = factor kernel(x, z)."""
 
+    learnable: ClassVar[tuple[str, ...]] = ("factor",)
     factor: float
     kernel: Kernel
 
@@ -204,6 +219,10 @@ class Scaled(Combination):
 
     def diagonal(self, a: Features) -> Vector:
         return self.factor * self.kernel.diagonal(_of(self.kernel, a))
+
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        own = [self.factor * np.vdot(weights, _block(self.kernel, a, b))] if self.factor > 0 else []
+        return np.concatenate([own, self.factor * _gradient(self.kernel, a, b, weights)])
 
     def __repr__(self) -> str:
         return f"{self.factor!r} * {_operand(self.kernel, _POWER)}"
@@ -234,6 +253,13 @@ class Power(Combination):
     def diagonal(self, a: Features) -> Vector:
         return self.kernel.diagonal(_of(self.kernel, a)) ** self.exponent
 
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        if not self.kernel.hyperparameters():
+            return np.empty(0)
+        change = self.exponent * _block(self.kernel, a, b) ** (self.exponent - 1)
+        change *= weights
+        return _gradient(self.kernel, a, b, change)
+
     def __repr__(self) -> str:
         return f"{_operand(self.kernel, _CALL)} ** {self.exponent}"
 
@@ -242,6 +268,7 @@ class Power(Combination):
 class Constant(Kernel):
     """k(x, z) = value, for samples of any kind; added to a kernel it acts as a regularised intercept."""
 
+    learnable: ClassVar[tuple[str, ...]] = ("value",)
     value: float = 1.0
 
     def __post_init__(self) -> None:
@@ -274,6 +301,9 @@ class Constant(Kernel):
 
     def diagonal(self, a: Features) -> Vector:
         return np.full(len(a), self.value)
+
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        return np.array([self.value * weights.sum()] if self.value > 0 else [])
 
 
 def _operand(kernel: Kernel, weakest: int) -> str:

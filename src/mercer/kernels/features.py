@@ -214,6 +214,21 @@ def take_samples(samples: Any, index: Vector) -> Any:
     return samples[index]
 
 
+def stack_samples(first: Any, second: Any) -> Any:
+    """The samples of both, one after the other, for arrays, sparse matrices, data frames and sequences."""
+    if sp.issparse(first):
+        return sp.vstack([first, second], format="csr")
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    if hasattr(first, "vstack"):
+        return first.vstack(second)
+    if hasattr(first, "iloc"):
+        import pandas as pd  # type: ignore[import-untyped]
+
+        return pd.concat([first, second])
+    return [*first, *second]
+
+
 def as_matrix(samples: Any) -> Any:
     """Samples as a dense array or CSR matrix of numbers, a row each; data frames and nested lists included."""
     if sp.issparse(samples):

@@ -13,16 +13,19 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import combinators, functions, radial, vectors, wrappers
+from mercer.kernels import combinators, functions, learning, noise, periodic, radial, vectors, wrappers
 from mercer.kernels.base import Kernel
 
 # longer texts are no kernels, and could exhaust the parser's stack
 LONGEST = 10_000
 
 _CLASSES: tuple[type[Kernel], ...] = (
+    radial.AdditiveChi2,
+    learning.Bounded,
     radial.Chi2,
     combinators.Constant,
     vectors.Cosine,
+    learning.Fixed,
     radial.Gaussian,
     radial.Laplacian,
     vectors.Linear,
@@ -30,23 +33,28 @@ _CLASSES: tuple[type[Kernel], ...] = (
     vectors.Min,
     wrappers.Normalized,
     wrappers.On,
+    periodic.Periodic,
     vectors.Polynomial,
     combinators.Power,
     vectors.PowerSeries,
     functions.Precomputed,
     combinators.Product,
+    radial.RationalQuadratic,
     combinators.Scaled,
     vectors.Sigmoid,
     combinators.Sum,
+    noise.White,
 )
 KERNELS: dict[str, type[Kernel]] = {kernel.__name__.lower(): kernel for kernel in _CLASSES}
 ALIASES = {
+    "additive_chi2": "additivechi2",
     "histogram": "min",
     "intersection": "min",
     "laplace": "laplacian",
     "normalised": "normalized",
     "poly": "polynomial",
     "power_series": "powerseries",
+    "rational_quadratic": "rationalquadratic",
     "rbf": "gaussian",
     "tanh": "sigmoid",
 }

@@ -11,8 +11,8 @@ import numpy as np
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.base import SumKernel
-from mercer.kernels.features import Features, Vector, VectorFeatures
-from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_width, gamma_number
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
+from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positive, check_width, gamma_number
 
 # up to this many features differences cost no more than inner products, and lose no digits
 FEW_FEATURES = 16
@@ -32,6 +32,13 @@ def rounding_of_sums(b: VectorFeatures, gamma: float) -> float:
     return float(np.finfo(b.dtype).eps) * gamma * b.largest_total
 
 
+def squared_distance_term(b: VectorFeatures, gamma: float) -> tuple[int, float]:
+    """The sum, and whether it must be made a distance: by differences where they are as quick, or lose fewer digits."""
+    cancels = rounding_of_distances(b, gamma) > CANCELLATION
+    differences = not b.sparse and (b.d <= FEW_FEATURES or cancels)
+    return (codes.SQUARE, 0.0) if differences else (codes.DOT, 1.0)
+
+
 @dataclass(frozen=True)
 class RadialKernel(SumKernel):
     """A function of |x - z|, with one width or one width per feature."""
@@ -44,6 +51,7 @@ class RadialKernel(SumKernel):
 class Gaussian(RadialKernel):
     """k(x, z) = exp(-γ |x - z|²), or exp(-Σ γ_k (x_k - z_k)²) with one γ per feature."""
 
+    learnable: ClassVar[tuple[str, ...]] = ("gamma",)
     gamma: Width = "scale"
 
     def __post_init__(self) -> None:
@@ -65,9 +73,7 @@ class Gaussian(RadialKernel):
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         gamma = gamma_number(self, self.gamma)
-        cancels = rounding_of_distances(b, gamma) > CANCELLATION
-        differences = not b.sparse and (b.d <= FEW_FEATURES or cancels)
-        term, distances = (codes.SQUARE, 0.0) if differences else (codes.DOT, 1.0)
+        term, distances = squared_distance_term(b, gamma)
         return term, codes.EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
 
 
@@ -75,6 +81,7 @@ class Gaussian(RadialKernel):
 class Laplacian(RadialKernel):
     """k(x, z) = exp(-γ Σ |x_k - z_k|), or exp(-Σ γ_k |x_k - z_k|) with one γ per feature."""
 
+    learnable: ClassVar[tuple[str, ...]] = ("gamma",)
     gamma: Width = "auto"
 
     def __post_init__(self) -> None:
@@ -100,6 +107,8 @@ class Matern(RadialKernel):
     ν = 1/2: exp(-r);  ν = 3/2: (1 + √3 r) exp(-√3 r);  ν = 5/2: (1 + √5 r + 5r²/3) exp(-√5 r).
     """
 
+    learnable: ClassVar[tuple[str, ...]] = ("length_scale",)
+    width_power: ClassVar[float] = -2.0
     nu: float = 1.5
     length_scale: float | tuple[float, ...] = 1.0
 
@@ -124,11 +133,53 @@ class Matern(RadialKernel):
         term, distances = (codes.DOT, 1.0) if b.sparse else (codes.SQUARE, 0.0)
         return term, self._CODES[self.nu], [distances, _finite(sqrt(2.0 * self.nu) / scale, b), 0.0, 0.0]
 
+    def width_factor(self, b: VectorFeatures) -> float:
+        return self.plan(b)[2][1] ** 2
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(RadialKernel):
+    """k(x, z) = (1 + |x - z|² / (2 α length_scale²))^-α: Gaussian kernels of all widths, weighted by a gamma law.
+
+    α → ∞ is the Gaussian kernel with that length scale; Rasmussen & Williams (4.19).
+    """
+
+    learnable: ClassVar[tuple[str, ...]] = ("alpha", "length_scale")
+    width_power: ClassVar[float] = -2.0
+    alpha: float = 1.0
+    length_scale: float | tuple[float, ...] = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", check_positive("alpha", self.alpha))
+        scale = check_width("length_scale", self.length_scale, np.finfo(float).tiny)
+        object.__setattr__(self, "length_scale", scale)
+
+    def weights(self) -> Vector | None:
+        return 1.0 / np.asarray(self.length_scale) if isinstance(self.length_scale, tuple) else None
+
+    def needs_double(self, b: VectorFeatures) -> bool:
+        return rounding_of_distances(b, self._gamma) > SPARSE_CANCELLATION
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        term, distances = squared_distance_term(b, self._gamma)
+        return term, codes.RATIONAL, [distances, _finite(self._gamma, b), self.alpha, 0.0]
+
+    @property
+    def _gamma(self) -> float:
+        scale = 1.0 if isinstance(self.length_scale, tuple) else self.length_scale
+        return 0.5 / self.alpha / scale / scale
+
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+        if name == "alpha":  # ∂k/∂α = k (u / (1 + u) - log(1 + u)), and k = -ψ'(u) (1 + u) / α
+            return np.array([np.vdot(change, (1.0 + u) * np.log1p(u) - u)])
+        return super()._derivative(name, a, b, u, change)
+
 
 @dataclass(frozen=True)
 class Chi2(RadialKernel):
     """k(x, z) = exp(-γ Σ (x_k - z_k)² / (x_k + z_k)), for non-negative features."""
 
+    learnable: ClassVar[tuple[str, ...]] = ("gamma",)
     nonnegative: ClassVar[bool] = True
     gamma: float = 1.0
 
@@ -143,6 +194,23 @@ class Chi2(RadialKernel):
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return codes.CHI2, codes.EXPONENTIAL, [0.0, _finite(self.gamma, b), 0.0, 0.0]
+
+
+@dataclass(frozen=True)
+class AdditiveChi2(SumKernel):
+    """k(x, z) = -Σ (x_k - z_k)² / (x_k + z_k), for non-negative features.
+
+    Positive semidefinite only on differences of samples, so that a machine needs an intercept.
+    """
+
+    nonnegative: ClassVar[bool] = True
+    psd: ClassVar[bool] = False
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        return codes.CHI2, codes.SERIES, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0]
+
+    def diagonal(self, a: Features) -> Vector:
+        return np.zeros(len(a))
 
 
 def _finite(factor: float, b: VectorFeatures) -> float:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.base import Kernel, SumKernel
-from mercer.kernels.features import Features, Vector, VectorFeatures, as_matrix
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 
 Width = float | Literal["scale", "auto"] | tuple[float, ...]
 K = TypeVar("K", bound=Kernel)
@@ -95,6 +95,14 @@ def check_number(name: str, value: Any) -> float:
     return number
 
 
+def check_positive(name: str, value: Any) -> float:
+    """A plain finite float above 0."""
+    number = check_number(name, value)
+    if number <= 0:
+        raise InvalidInputError(f"{name}={value!r} must be positive.")
+    return number
+
+
 def check_whole(name: str, value: Any, smallest: int) -> int:
     """A plain int."""
     try:
@@ -104,6 +112,11 @@ def check_whole(name: str, value: Any, smallest: int) -> int:
     if isinstance(value, str) or number != value or number < smallest:
         raise InvalidInputError(f"{name}={value!r} must be a whole number, at least {smallest}.")
     return number
+
+
+def shift_derivative(shift: float, change: Matrix) -> Vector:
+    """Σ change ∂(u + shift) / ∂log(shift), if the shift is positive."""
+    return np.array([shift * change.sum()] if shift > 0 else [])
 
 
 @dataclass(frozen=True)
@@ -122,6 +135,7 @@ class Linear(SumKernel):
 class Polynomial(SumKernel):
     """k(x, z) = (γ <x, z> + c)^degree; c = 0 is the homogeneous kernel."""
 
+    learnable: ClassVar[tuple[str, ...]] = ("gamma", "coef0")
     degree: int = 3
     gamma: Width = 1.0
     coef0: float = 0.0
@@ -148,11 +162,17 @@ class Polynomial(SumKernel):
         assert isinstance(a, VectorFeatures)
         return (gamma_number(self, self.gamma) * a.norms.astype(np.float64) + self.coef0) ** self.degree
 
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+        if name == "coef0":
+            return shift_derivative(self.coef0, change)
+        return super()._derivative(name, a, b, u, change)
+
 
 @dataclass(frozen=True)
 class PowerSeries(SumKernel):
     """k(x, z) = sum_k coefficients[k] <x, z>^k; (1, 1, 1, 1) is 1 + t + t² + t³ of the notes."""
 
+    learnable: ClassVar[tuple[str, ...]] = ("coefficients",)
     coefficients: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -172,12 +192,24 @@ class PowerSeries(SumKernel):
         assert isinstance(a, VectorFeatures)
         return np.polynomial.polynomial.polyval(a.norms.astype(np.float64), self.coefficients)
 
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        """Σ weights c_k <x, z>^k for each positive c_k."""
+        t = Linear().block(a, b)
+        rest = weights.copy()
+        sums = []
+        for coefficient in self.coefficients:
+            if coefficient > 0:
+                sums.append(coefficient * rest.sum())
+            rest *= t
+        return np.array(sums)
+
 
 @dataclass(frozen=True)
 class Sigmoid(SumKernel):
     """k(x, z) = tanh(γ <x, z> + c): not positive semidefinite in general."""
 
     psd: ClassVar[bool] = False
+    learnable: ClassVar[tuple[str, ...]] = ("gamma", "coef0")
     gamma: Width = 1.0
     coef0: float = 0.0
 
@@ -197,6 +229,11 @@ class Sigmoid(SumKernel):
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
         return np.tanh(gamma_number(self, self.gamma) * a.norms.astype(np.float64) + self.coef0)
+
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+        if name == "coef0":
+            return shift_derivative(self.coef0, change)
+        return super()._derivative(name, a, b, u, change)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import check_kernel_operand
 from mercer.kernels.features import Features, Matrix, Vector, as_matrix
 
+# derivatives of k(x, x) are read off blocks of this size
+DIAGONAL_BLOCK = 64
+
 Columns = int | str | tuple[int, ...] | tuple[str, ...]
 
 
@@ -93,6 +96,18 @@ class Normalized(Kernel):
         assert isinstance(a, NormalizedFeatures)
         return (a.scale > 0).astype(np.float64)
 
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        """The derivative of k(x, z) s(x) s(z), where s(x) = k(x, x)^-½ changes by -½ s(x)³ ∂k(x, x)."""
+        assert isinstance(a, NormalizedFeatures) and isinstance(b, NormalizedFeatures)
+        if not self.kernel.hyperparameters():
+            return np.empty(0)
+        values = self.block(a, b)
+        values *= weights
+        total = self.kernel.gradient_products(a.inner, b.inner, weights * a.scale[:, None] * b.scale)
+        for features, sums in ((a, values.sum(axis=1)), (b, values.sum(axis=0))):
+            total -= _diagonal_gradient(self.kernel, features.inner, 0.5 * sums * features.scale**2)
+        return total
+
     def __repr__(self) -> str:
         return f"Normalized({self.kernel!r})"
 
@@ -149,6 +164,9 @@ class On(Kernel):
 
     def diagonal(self, a: Features) -> Vector:
         return self.kernel.diagonal(a)
+
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        return self.kernel.gradient_products(a, b, weights)
 
     def select(self, samples: Any) -> Any:
         """The columns of an array, sparse matrix, data frame (pandas, polars) or sequence of records."""
@@ -210,6 +228,16 @@ class On(Kernel):
             if first >= 0 and columns == tuple(range(first, last + 1)):
                 return f"On(slice({first}, {last + 1}), {self.kernel!r})"
         return f"On({columns!r}, {self.kernel!r})"
+
+
+def _diagonal_gradient(kernel: Kernel, a: Features, weights: Vector) -> Vector:
+    """Σ weights[i] ∂k(a_i, a_i), from small blocks along the diagonal."""
+    parts = [np.arange(start, min(start + DIAGONAL_BLOCK, len(a))) for start in range(0, len(a), DIAGONAL_BLOCK)]
+    total = np.zeros(len(kernel.hyperparameters()))
+    for part in parts:
+        features = a.take(part)
+        total += kernel.gradient_products(features, features, np.diag(weights[part]))
+    return total
 
 
 def _check_columns(columns: Any) -> Columns:

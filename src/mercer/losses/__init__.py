@@ -1,22 +1,42 @@
 """What is paid: the losses, and the dual quadratic program that each of them gives."""
 
 from mercer.losses.base import BoxQP, Loss, Published
-from mercer.losses.classification import HardMargin, Hinge, NuHinge, SquaredHinge, nu_scale
+from mercer.losses.classification import GivenUpHinge, HardMargin, Hinge, NuHinge, SquaredHinge, nu_scale
+from mercer.losses.functions import (
+    LossFunction,
+    epsilon_insensitive,
+    hinge,
+    pinball,
+    ramp,
+    squared_epsilon_insensitive,
+    squared_hinge,
+    zero_one,
+)
 from mercer.losses.novelty import OneClass
-from mercer.losses.regression import EpsilonInsensitive, NuInsensitive, SquaredEpsilonInsensitive, tube
+from mercer.losses.regression import EpsilonInsensitive, NuInsensitive, Squared, SquaredEpsilonInsensitive, tube
 
 __all__ = [
     "BoxQP",
     "EpsilonInsensitive",
+    "GivenUpHinge",
     "HardMargin",
     "Hinge",
     "Loss",
+    "LossFunction",
     "NuHinge",
     "NuInsensitive",
     "OneClass",
     "Published",
+    "Squared",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
+    "epsilon_insensitive",
+    "hinge",
     "nu_scale",
+    "pinball",
+    "ramp",
+    "squared_epsilon_insensitive",
+    "squared_hinge",
     "tube",
+    "zero_one",
 ]

@@ -2,6 +2,7 @@
 
     Hinge          max(0, 1 − yf)                       C-SVC            [SSBD] (15.5), [M5] "soft margin"
     SquaredHinge   max(0, 1 − yf)²                      L2-SVM
+    GivenUpHinge   max(0, yf − 1) for some samples      ramp loss        [SSBD] 15.2.3
     HardMargin     0 if yf ≥ 1, else ∞                  hard margin      [SSBD] (15.2), [D6] Alg. 13
     NuHinge        max(0, margin − yf) − ν · margin     ν-SVC
 
@@ -73,6 +74,36 @@ class SquaredHinge(Loss):
         """The mean of y − f over the samples inside the margin that it implies."""
         positive, z = y > 0, y - f
         return np.array([lowest_quadratic(z[positive], weight[positive], z[~positive], weight[~positive])])
+
+
+@dataclass(frozen=True)
+class GivenUpHinge(Loss):
+    """The hinge loss, but for samples that are given up: these pay for yf > 1. Their label is ±2 instead of ±1.
+
+        ℓ(y, f) = max(0, 1 − yf) if |y| = 1,     max(0, sign(y) f − 1) if |y| = 2
+
+    Dual: linear sign(y), box [0, C]·y, or [−C, 0]·sign(y) for a sample that is given up. But for a constant, this is
+    what bounds the ramp loss min(c, max(0, 1 − yf)) if a tangent replaces its concave part: see `RampSVC`.
+    """
+
+    name: ClassVar[str] = "hinge loss with samples given up"
+
+    def value(self, y: Vector, f: Vector) -> Vector:
+        """max(0, 1 − yf), or max(0, sign(y) f − 1) where |y| = 2."""
+        shortfall = 1.0 - np.sign(y) * f
+        return np.maximum(0.0, np.where(np.abs(y) > 1.0, -shortfall, shortfall))
+
+    def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
+        """Linear sign(y), box [0, C]·y or [−C, 0]·sign(y), Σβ = 0."""
+        sign = np.sign(y)
+        lower, upper = signed_box(np.where(np.abs(y) > 1.0, -sign, sign), finite_weight(weight, self))
+        return program(sign, lower, upper, intercept)
+
+    def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """A weighted quantile of sign(y) − f."""
+        sign = np.sign(y)
+        falling = np.where(np.abs(y) > 1.0, -sign, sign) > 0
+        return np.array([lowest_linear(sign - f, weight, -float(weight[falling].sum()))])
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Losses of regression; y is a number.
 
     EpsilonInsensitive          max(0, |y − f| − ε)             ε-SVR    [M5] "support vector regression"
-    SquaredEpsilonInsensitive   max(0, |y − f| − ε)²            kernel ridge for ε = 0, λ = 1/(2C)
+    SquaredEpsilonInsensitive   max(0, |y − f| − ε)²
+    Squared                     ½ (y − f)²                      kernel ridge, λ = 1/C       [M5], [SSBD] Ex. 16.3
     NuInsensitive               max(0, |y − f| − ε) + ν · ε     ν-SVR
 
 The last is from Schölkopf, Smola, Williamson & Bartlett, Neural Computation 12 (2000).
@@ -78,6 +79,28 @@ class SquaredEpsilonInsensitive(Loss):
         """The mean of the violated edges of the tube that it implies."""
         residual = y - f
         return np.array([lowest_quadratic(residual - self.epsilon, weight, residual + self.epsilon, weight)])
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """ℓ(y, f) = ½ (y − f)².   Dual: linear y, ridge 1/C, no box: (K + 1/C) β = y − b."""
+
+    name: ClassVar[str] = "squared loss"
+
+    def value(self, y: Vector, f: Vector) -> Vector:
+        """½ (y − f)²."""
+        return 0.5 * (y - f) ** 2
+
+    def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
+        """Linear y, ridge 1/C, no box, Σβ = 0."""
+        weight = finite_weight(weight, self)
+        bound = np.where(weight > 0, np.inf, 0.0)
+        return program(y, 0.0 - bound, bound, intercept, ridge=2.0 * half_inverse(weight))
+
+    def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """The weighted mean of y − f."""
+        total = float(weight.sum())
+        return np.array([float(weight @ (y - f)) / total if total > 0 else 0.0])
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ class Status(Enum):
     TIME_LIMIT = "the time limit was reached"
     INTERRUPTED = "the run was interrupted"
     STALLED = "rounding does not allow further progress"
+    SINGULAR = "the matrix is singular: the least-squares solution was taken"
+    INDEFINITE = "the matrix is no kernel matrix: a stationary point was taken"
     UNBOUNDED = "the dual grows without limit: no model meets the constraints"
 
 

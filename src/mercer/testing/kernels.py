@@ -18,14 +18,17 @@ from mercer.testing.comparison import DOUBLE, SINGLE, Matrix, claim, compare
 MOST_SAMPLES = 12
 # distances of CSR vectors come from inner products: their square root keeps half of those digits
 STORAGE = 1e-6
+# of finite differences, whose error is STEP² and the rounding of values over STEP
+STEP, DIFFERENCES = 1e-4, 1e-6
 
 
 def check_kernel(kernel: Kernel, samples: Any) -> None:
     """Check that a kernel keeps the contract of ``mercer.kernels.Kernel`` on the first twelve of these samples.
 
     ``samples`` is whatever the kernel takes: a matrix, a list of strings, a data frame. Values are compared with single
-    pairs, each sample prepared by itself; then symmetry, the diagonal, order, parts, eigenvalues, precision, storage,
-    and that the kernel is a value: equal, hashable, picklable and printed as the expression that builds it.
+    pairs, each sample prepared by itself; then symmetry, the diagonal, order, parts, eigenvalues, precision,
+    derivatives, storage, and that the kernel is a value: equal, hashable, picklable and printed as the expression that
+    builds it.
 
     >>> check_kernel(mercer.kernels.Gaussian(), [[0.0, 1.0], [2.0, 3.0], [4.0, 6.0]])
     """
@@ -39,6 +42,7 @@ def check_kernel(kernel: Kernel, samples: Any) -> None:
     check_kernel_blocks(bound, samples, K)
     check_kernel_symmetry(bound, K)
     check_kernel_precision(bound, samples)
+    check_kernel_gradients(bound, samples)
     if bound.domain == "vectors":
         check_kernel_storage(bound, samples)
 
@@ -122,13 +126,53 @@ def check_kernel_precision(kernel: Kernel, samples: Any) -> None:
     compare(values, K, K, SINGLE, f"{kernel!r} in float32 differs from float64")
 
 
+def check_kernel_gradients(kernel: Kernel, samples: Any) -> None:
+    """Hyper-parameters can be set, and the derivatives of blocks are those that finite differences give."""
+    hyperparameters = kernel.hyperparameters()
+    theta = kernel.theta
+    claim(
+        bool(np.allclose(kernel.with_theta(theta).theta, theta, rtol=0, atol=1e-12)),
+        f"{kernel!r}.with_theta(theta) has other hyper-parameters than theta.",
+    )
+    features = kernel.prepare(samples)
+    n = len(features)
+    rows, columns = np.arange(n), np.arange(n // 2, n)
+    weights = np.random.default_rng(0).normal(size=(len(rows), len(columns)))
+
+    def weighted(point: Matrix) -> tuple[float, float]:
+        changed = kernel.with_theta(point)
+        prepared = changed.prepare(samples)
+        values = weights * changed.block(prepared.take(rows), prepared.take(columns))
+        return float(values.sum()), float(np.abs(values).sum())
+
+    found = kernel.gradient_products(features.take(rows), features.take(columns), weights)
+    claim(
+        found.shape == theta.shape,
+        f"{kernel!r}.gradient_products gives {found.size} numbers for {len(theta)} hyper-parameters.",
+    )
+    for p, parameter in enumerate(hyperparameters):
+        step = STEP * (np.arange(len(theta)) == p)
+        (above, size), (below, _) = weighted(theta + step), weighted(theta - step)
+        expected, scale = (above - below) / (2 * STEP), max(size, abs(found[p]), np.finfo(float).tiny)
+        claim(
+            abs(found[p] - expected) <= DIFFERENCES * scale,
+            f"{kernel!r}.gradient_products differs from finite differences for {parameter.name}: {found[p]:.9g} "
+            f"instead of {expected:.9g}.",
+        )
+
+
 def check_kernel_storage(kernel: Kernel, samples: Any) -> None:
     """Dense and CSR vectors, and one against the other, give the same values."""
     matrix = as_matrix(samples)
     dense, csr = matrix.toarray() if sp.issparse(matrix) else matrix, sp.csr_array(matrix)
-    K = kernel(dense)
+    # samples that were prepared twice are other observations, which matters to White
+    same, other = kernel(dense), kernel(dense, dense)
     a, b = kernel.prepare(dense), kernel.prepare(csr)
-    for left, right, what in ((b, b, "CSR"), (a, b, "dense against CSR"), (b, a, "CSR against dense")):
+    for left, right, K, what in (
+        (b, b, same, "CSR"),
+        (a, b, other, "dense against CSR"),
+        (b, a, other, "CSR against dense"),
+    ):
         values = kernel.block(left, right)
         compare(values, K, K, STORAGE, f"{kernel!r} gives other values for {what} samples than for dense ones")
 

@@ -1,0 +1,218 @@
+"""Steps of stochastic subgradient descent on the hinge loss, and of the perceptron.
+
+    choose i;  if y_i <w_t, x_i> < 1:  theta += y_i x_i;    w_t = theta / (lam t)     [SSBD] 15.5, 16.3; [L8] Alg. 1
+    choose i;  if y_i <w, x_i> <= 0:   w += y_i x_i                                   [SSBD] Remark 15.1
+
+The second is the first with lam = 0. With projection theta = scale v. No vector is ever scaled: a step costs as much as
+its samples have entries.
+
+The sum of all iterates is kept in the same way. Let c_t be the factor in w_t = c_t v and S_t = c_1 + ... + c_t. What is
+added to v at step j counts in all iterates after j, so that  sum_t c_t v_t = S_T v - A  with A = sum_j S_j u_j.
+Projections make the scale small, and S_T v - A a difference of large numbers: before that, the scale is moved into v,
+and the sum so far into A.
+
+Samples are CSR arrays with unsigned column numbers, which need no check for negative ones; a dense matrix has none, and
+its rows are as long as v, but for the intercept. State of a run: scale, S, |v|^2, number of updates, intercept of v and
+its A.
+"""
+
+import numpy as np
+
+from mercer._numerics.compile import compiled
+from mercer._numerics.prefetch import prefetch
+
+# steps to look ahead, and bytes of a cache line
+AHEAD = 16
+LINE = 64
+SMALLEST_SCALE = 0.125
+
+SCALE, SUM, NORM, UPDATES, BIAS, BIAS_SUM = range(6)
+
+
+@compiled(fast=True)
+def _dot(columns, values, v):
+    """<x, v> for one sample."""
+    total = 0.0
+    if columns.shape[0] == values.shape[0]:
+        for p in range(columns.shape[0]):
+            total += values[p] * v[columns[p]]
+    else:
+        for p in range(values.shape[0]):
+            total += values[p] * v[p]
+    return total
+
+
+@compiled(fast=True)
+def _add(columns, values, u, v, level, A):
+    """v += u x and A += level u x. Edits v and A."""
+    if columns.shape[0] == values.shape[0]:
+        for p in range(columns.shape[0]):
+            k = columns[p]
+            change = u * values[p]
+            v[k] += change
+            A[k] += level * change
+    else:
+        for p in range(values.shape[0]):
+            change = u * values[p]
+            v[p] += change
+            A[p] += level * change
+
+
+@compiled(fast=True)
+def _plain_dot(row, v):
+    total = 0.0
+    for k in range(row.shape[0]):
+        total += row[k] * v[k]
+    return total
+
+
+@compiled()
+def _project(state, lam, t):
+    """Shorten w_{t+1} to the ball of radius 1/sqrt(lam), in which the optimum lies. Edits the scale."""
+    length = state[SCALE] * np.sqrt(max(state[NORM], 0.0))
+    longest = np.sqrt(lam) * (t + 1)
+    if length > longest:
+        state[SCALE] *= longest / length
+
+
+@compiled()
+def _settle(state, v, A):
+    """Begin a new sum, with a scale of 1, without a change of any iterate or of their sum. Edits v and A only."""
+    for k in range(v.shape[0]):
+        A[k] -= state[SUM] * v[k]
+        v[k] *= state[SCALE]
+
+
+@compiled()
+def _settle_state(state):
+    """The same for the scalars."""
+    state[BIAS_SUM] -= state[SUM] * state[BIAS]
+    state[BIAS] *= state[SCALE]
+    state[NORM] *= state[SCALE] ** 2
+    state[SUM] = 0.0
+    state[SCALE] = 1.0
+
+
+@compiled()
+def _foresee(order, first, batch, indptr, indices, data):
+    """Prefetch where the samples of later steps begin, and before that, where this is written."""
+    for s in range(first, min(first + batch, order.shape[0] - AHEAD)):
+        prefetch(indptr, order[s + AHEAD])
+    for s in range(first, min(first + batch, order.shape[0] - AHEAD // 2)):
+        start = indptr[order[s + AHEAD // 2]]
+        prefetch(data, start)
+        prefetch(data, start + LINE // data.itemsize)
+        if indices.shape[0] > 0:
+            prefetch(indices, start)
+
+
+@compiled()
+def linear_steps(indptr, indices, data, norms, push, order, batch, bias, lam, project, t, start, v, A, beta, state):
+    """Take the steps that ``order`` asks for, ``batch`` samples each, from step t on. Edits v, A, beta and the state.
+
+    push[i] is y_i times the factor of its steps; beta[i] is the coefficient of sample i in v. Iterates after step
+    ``start`` are summed.
+    """
+    hit = np.zeros(batch, np.bool_)
+    for first in range(0, order.shape[0], batch):
+        chosen = order[first : first + batch]
+        t += 1
+        factor = state[SCALE] / (lam * t) if lam > 0.0 else 1.0
+        if t > start:
+            state[SUM] += factor
+        level = state[SUM]
+        _foresee(order, first, batch, indptr, indices, data)
+        for s in range(chosen.shape[0]):
+            i = chosen[s]
+            columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+            f = _dot(columns, values, v) + bias * state[BIAS]
+            margin = f if push[i] > 0.0 else -f
+            hit[s] = margin * factor < 1.0 if lam > 0.0 else margin <= 0.0
+        for s in range(chosen.shape[0]):
+            if not hit[s]:
+                continue
+            i = chosen[s]
+            columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+            u = push[i] / (chosen.shape[0] * state[SCALE])
+            if project:
+                f = _dot(columns, values, v) + bias * state[BIAS]
+                state[NORM] += u * (2.0 * f + u * (norms[i] + bias))
+            _add(columns, values, u, v, level, A)
+            state[BIAS] += u * bias
+            state[BIAS_SUM] += level * u * bias
+            beta[i] += u
+            state[UPDATES] += 1.0
+        if project:
+            _project(state, lam, t)
+            if state[SCALE] < SMALLEST_SCALE:
+                _settle(state, v, A)
+                beta *= state[SCALE]
+                _settle_state(state)
+
+
+@compiled()
+def _forget(budget, v, A, diagonal):
+    """While more members than the budget carry weight, forget the shortest w_j phi(x_j), the oldest of equals."""
+    n_classes, n = v.shape
+    while True:
+        kept, least, place = 0, np.inf, -1
+        for j in range(n):
+            size = 0.0
+            for c in range(n_classes):
+                size += v[c, j] * v[c, j]
+            if size > 0.0:
+                kept += 1
+                size *= diagonal[j]
+                if size < least:
+                    least, place = size, j
+        if kept <= budget or place < 0:
+            return
+        for c in range(n_classes):
+            v[c, place] = 0.0
+            A[c, place] = 0.0
+
+
+@compiled()
+def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t, start, budget, v, A, state):
+    """The same for coefficients over members: ``position[s]`` is the member drawn at place s, whose kernel row is K[s].
+
+    y, v and A have a row per problem, state too; all problems see the same samples. ``budget`` members at most carry
+    weight, -1 for any number. Edits v, A and the state.
+    """
+    n_classes = y.shape[0]
+    hit = np.zeros((batch, n_classes), np.bool_)
+    for first in range(0, position.shape[0], batch):
+        size = min(batch, position.shape[0] - first)
+        t += 1
+        for c in range(n_classes):
+            factor = state[c, SCALE] / (lam * t) if lam > 0.0 else 1.0
+            if t > start:
+                state[c, SUM] += factor
+            for s in range(size):
+                margin = y[c, position[first + s]] * (_plain_dot(K[first + s], v[c]) + bias * state[c, BIAS])
+                hit[s, c] = margin * factor < 1.0 if lam > 0.0 else margin <= 0.0
+        moved = False
+        for s in range(size):
+            j = position[first + s]
+            for c in range(n_classes):
+                if not hit[s, c]:
+                    continue
+                moved = True
+                u = y[c, j] * weight[j] / (size * state[c, SCALE])
+                if project:
+                    f = _plain_dot(K[first + s], v[c]) + bias * state[c, BIAS]
+                    state[c, NORM] += u * (2.0 * f + u * (diagonal[j] + bias))
+                v[c, j] += u
+                A[c, j] += state[c, SUM] * u
+                state[c, BIAS] += u
+                state[c, UPDATES] += 1.0
+        if project:
+            for c in range(n_classes):
+                _project(state[c], lam, t)
+                if state[c, SCALE] < SMALLEST_SCALE:
+                    _settle(state[c], v[c], A[c])
+                    _settle_state(state[c])
+        if moved and budget >= 0:
+            _forget(budget, v, A, diagonal)
+            for c in range(n_classes):
+                state[c, BIAS] = v[c].sum()

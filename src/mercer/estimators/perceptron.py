@@ -1,0 +1,213 @@
+"""The perceptron, linear or with any kernel, and the bound on its number of updates."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from mercer.estimators.online import OnlineClassifier
+from mercer.estimators.progress import warn_user
+from mercer.estimators.svc import SVC
+from mercer.exceptions import NotSeparableError
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector
+from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.solvers.data import Data
+from mercer.solvers.sgd import Rule, Run
+from mercer.validation import call_kernel, thread_count, validate_samples
+
+
+class Perceptron(OnlineClassifier):
+    """Rosenblatt's perceptron: as long as a sample has yᵢ <w, φ(xᵢ)> ≤ 0, add yᵢ φ(xᵢ) to w.
+
+    ``fit`` is the batch perceptron: passes over the samples until one needs no update ([SSBD] Remark 15.1, Exercise
+    15.2; with kernels Exercise 16.2). ``partial_fit`` is the online one: each sample is seen once. If the samples are
+    separable with margin γ by a hyperplane through the origin and |φ(x)| ≤ ρ, there are at most (ρ/γ)² updates, in
+    whatever order the samples come: see ``update_bound``. Several classes are separated one against the rest.
+
+    scikit-learn's parameters keep their meaning; it has no ``kernel``, and here there is no ``penalty``.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0 : as in ``SVC``; the default is "linear".
+    fit_intercept : bool, default=True
+        Add a constant feature 1, which makes any hyperplane one through the origin.
+    max_iter : int, default=1000
+        Passes at most.
+    tol : float or None, default=1e-3
+        Stop when the share of mistakes in a pass has not fallen by this much below its best for ``n_iter_no_change``
+        passes. None goes on until a pass is without mistakes, or max_iter.
+    n_iter_no_change : int, default=5
+        Passes without progress after which samples are taken for inseparable.
+    shuffle : bool, default=True
+        Take the samples in a new order in each pass, else in the order given.
+    average : bool, default=False
+        Take the mean of all w instead of the last one.
+    eta0 : float, default=1
+        Factor of the updates; it changes the length of w, and nothing else.
+    class_weight : dict or "balanced", default=None
+        Factors of the updates for each class. The bound holds without them, and without sample weights.
+    cache_size, verbose, n_jobs, time_limit : as in ``SVC``.
+    random_state : int, RandomState instance or None, default=0
+        Orders the samples.
+
+    Attributes
+    ----------
+    n_updates_ : ndarray
+        Updates, of each problem.
+    n_iter_ : passes; t_ : samples looked at.
+    separated_ : bool
+        Whether the last pass of ``fit`` was without mistakes: w separates all classes.
+    mistakes_ : list of int
+        Mistakes in each pass, of all problems.
+    coef_, intercept_, support_, support_vectors_, dual_coef_, classes_, rkhs_norm_, n_features_in_,
+    feature_names_in_ : as in ``PegasosClassifier``.
+
+    Examples
+    --------
+    >>> from mercer import Perceptron
+    >>> X, y = [[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1]], [1, 1, 1, 2, 2, 2]
+    >>> model = Perceptron().fit(X, y)
+    >>> model.predict([[-0.8, -1], [3, 2]])
+    array([1, 2])
+    >>> bool(model.n_updates_[0] <= model.update_bound(X, y)[0])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **OnlineClassifier._parameter_constraints,
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="left"), None],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "average": ["boolean"],
+        "eta0": [Interval(Real, 0.0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "linear",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        average: bool = False,
+        eta0: float = 1.0,
+        class_weight: Any = None,
+        cache_size: Any = "auto",
+        verbose: Any = 0,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.shuffle = shuffle
+        self.average = average
+        self.eta0 = eta0
+        self.class_weight = class_weight
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.time_limit = time_limit
+
+    def _rule(self, n_steps: int | None) -> Rule:
+        return Rule(lam=0.0, bias=float(self.fit_intercept), start=0 if self.average else -1)
+
+    def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
+        weight = float(self.eta0) * weight * self.class_weight_[codes]
+        used = np.flatnonzero(weight > 0)
+        run = self._begin(data, codes, weight, weight, self._rule(None))
+        rng, n_threads = self._generator(), thread_count(self.n_jobs)
+        self.mistakes_: list[int] = []
+        self.separated_, self._status = False, Status.MAX_ITER
+        fewest, stale = np.inf, 0
+        while len(self.mistakes_) < self.max_iter:
+            before = int(run.n_updates.sum())
+            order = rng.permutation(used) if self.shuffle else used
+            for first in range(0, len(order), self._chunk()):
+                over = clock.over()
+                if over is not None:
+                    self._status = over
+                    self.n_iter_ = len(self.mistakes_)
+                    return run
+                run.advance(order[first : first + self._chunk()], n_threads)
+            self.mistakes_.append(int(run.n_updates.sum()) - before)
+            share = self.mistakes_[-1] / (len(used) * len(run.y))
+            clock.report(TracePoint(clock.seconds, run.t, share, -share, len(used)))
+            stale = 0 if self.tol is None or share < fewest - self.tol else stale + 1
+            fewest = min(fewest, share)
+            self.separated_ = self.mistakes_[-1] == 0
+            if self.separated_ or stale >= self.n_iter_no_change:
+                self._status = Status.CONVERGED
+                break
+        self.n_iter_ = len(self.mistakes_)
+        return run
+
+    def _warn_unfinished(self) -> None:
+        if self._status is Status.CONVERGED:
+            return
+        ended = {
+            Status.MAX_ITER: f"The perceptron ended early (max_iter={self.max_iter})",
+            Status.TIME_LIMIT: f"The perceptron ended early (time_limit={self.time_limit} s)",
+        }.get(self._status, "The perceptron was interrupted")
+        last = f"{self.mistakes_[-1]} in the last pass" if self.mistakes_ else "before the first pass was over"
+        warn_user(
+            f"{ended}: mistakes are still made, {last}. The model fitted so far is usable; if the samples are not "
+            "separable, no number of passes is enough.",
+            ConvergenceWarning,
+        )
+
+    def update_bound(self, X: Any, y: Any) -> Vector:
+        """(ρ/γ)² of [SSBD] Remark 15.1 for each problem: no run on these samples makes more updates.
+
+        γ is the largest margin of a hyperplane through the origin, from ``SVC(C=inf)``; with an intercept, the constant
+        feature belongs to φ. inf where the samples are not separable.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples of ``fit``.
+        y : array-like of shape (n_samples,)
+            Their labels.
+
+        Returns
+        -------
+        bound : ndarray of shape (1,) or (n_classes,)
+            One for each problem.
+        """
+        check_is_fitted(self)
+        check_consistent_length(X, y)
+        codes = self._partial_targets(y, None)
+        X, _ = validate_samples(self, X, None, reset=False)
+        samples = call_kernel(self.kernel, X, X) if self._function_samples is not None else X
+        kernel = self._kernel + 1.0 if self.fit_intercept else self._kernel
+        features = kernel.prepare(samples)
+        rho2 = float(kernel.diagonal(features).max())
+        return np.array([_bound(kernel, samples, signs, rho2) for signs in self._signs(codes)])
+
+
+def _bound(kernel: Kernel, samples: Matrix, y: Vector, rho2: float) -> float:
+    """ρ²/γ² for labels ±1, from above: the value of a feasible w is at least that of the best, ½/γ²."""
+    try:
+        hard = SVC(C=np.inf, kernel=kernel, fit_intercept=False).fit(samples, y)
+    except NotSeparableError:
+        return np.inf
+    return rho2 * 2.0 * float(hard.certificate_.primal)

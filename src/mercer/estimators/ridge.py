@@ -1,0 +1,373 @@
+"""Kernel ridge regression, for one value of λ or several targets with a value each."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from mercer.estimators.base import KernelMachine, norm
+from mercer.estimators.progress import warn_user
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
+from mercer.gram.memory import available_bytes, budget_bytes
+from mercer.gram.operator import product
+from mercer.kernels import (
+    AdditiveChi2,
+    CallableKernel,
+    Chi2,
+    Cosine,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Sigmoid,
+)
+from mercer.kernels.features import Features, Matrix, Vector, count_samples, take_samples
+from mercer.kernels.functions import PrecomputedFeatures
+from mercer.problems.certificate import combine
+from mercer.solvers.base import Clock, Options, Solution, Status
+from mercer.solvers.data import Data
+from mercer.solvers.direct import solve
+from mercer.validation import (
+    domain_of,
+    resolve_kernel,
+    target_matrix,
+    thread_count,
+    validate_samples,
+    validate_weights,
+)
+
+# samples predicted at a time
+BATCH = 8192
+# of the memory that is available, what the matrix and its factor may take
+SHARE = 0.5
+
+
+class TrainingSamples:
+    """What prediction needs of the training samples, prepared when it is first asked for, and not written to files."""
+
+    def __init__(self, kernel: Kernel, samples: Any) -> None:
+        self.kernel = kernel
+        self.samples = samples
+        self._features: Features | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_features": None}
+
+    def features(self) -> Features:
+        """The samples in float64; of a kernel matrix only which column is whose."""
+        if self._features is None:
+            features = self.kernel.prepare(self.samples, np.float64)
+            self._features = features.without_matrix() if isinstance(features, PrecomputedFeatures) else features
+        return self._features
+
+
+class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignore[misc]
+    """What ridge regressions share: scikit-learn's names of kernels, and prediction from all training samples."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{
+            key: value
+            for key, value in KernelMachine._parameter_constraints.items()
+            if key not in ("shrinking", "warm_start", "degree", "gamma", "solver")
+        },
+        "gamma": [*KernelMachine._parameter_constraints["gamma"], None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "kernel_params": [dict, None],
+        "solver": [StrOptions({"auto", "cholesky", "cg"})],
+    }
+
+    def _options(self) -> Options:
+        automatic = self.cache_size == "auto"
+        return Options(
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            time_limit=self.time_limit,
+            budget=int(SHARE * available_bytes()) if automatic else budget_bytes(self.cache_size),
+            n_threads=thread_count(self.n_jobs),
+            precision=self.precision,
+        )
+
+    # ---- kernels ---------------------------------------------------------------------------------------------
+
+    def _domain(self) -> str:
+        """What the samples are; a function of two samples compares vectors, as in scikit-learn."""
+        return domain_of_ridge(self.kernel)
+
+    def _resolve(self, kernel: Any) -> Kernel:
+        """The kernel that scikit-learn's parameters, an expression or a Kernel describe."""
+        if not isinstance(kernel, str | Kernel) and callable(kernel) and not isinstance(kernel, type):
+            return CallableKernel(partial(each_pair, kernel, self.kernel_params or {}))
+        gamma = "auto" if self.gamma is None else self.gamma
+        if not isinstance(kernel, str) or kernel not in SKLEARN_KERNELS:
+            degree = self.degree if float(self.degree).is_integer() else 3
+            return resolve_kernel(kernel, int(degree), gamma, self.coef0)
+        if kernel in ("poly", "polynomial") and not float(self.degree).is_integer():
+            raise InvalidInputError(
+                f"degree={self.degree!r} is no whole number: a polynomial of negative values would not be defined."
+            )
+        return SKLEARN_KERNELS[kernel](self, gamma)
+
+    # ---- fit -------------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        self._domain_fit = self._domain()
+        X, y = validate_samples(self, X, y, reset=True, domain=self._domain_fit, multi_output=True, y_numeric=True)
+        n = _num_samples(X)
+        weight = validate_weights(sample_weight, n, X)
+        Y = target_matrix(y)
+        self._ravel = np.ndim(y) == 1
+        self.X_fit_ = X
+        self._fit_targets(X, Y, weight, clock)
+        self._training = TrainingSamples(self._kernel, X)
+        self._warn_unfinished()
+
+    def _fit_targets(self, X: Any, Y: Matrix, weight: Vector, clock: Clock) -> None:
+        """Choose what there is to choose, solve and publish."""
+        raise NotImplementedError
+
+    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
+        return target_matrix(y)
+
+    def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
+        raise NotImplementedError  # ``_fit`` goes its own way
+
+    def _solve_system(self, data: Data, Y: Matrix, weight: Vector, alpha: Vector, clock: Clock) -> list[Solution]:
+        """The solutions of all targets over the samples that have weight."""
+        used = np.flatnonzero(weight > 0)
+        part = data if len(used) == data.n else data.take(used)
+        return solve(part, Y[used], weight[used], alpha, bool(self.fit_intercept), self._options(), clock, self.solver)
+
+    def _publish(self, data: Data, solutions: list[Solution], weight: Vector) -> None:
+        coef = np.zeros((data.n, len(solutions)))
+        coef[weight > 0] = np.column_stack([s.beta for s in solutions])
+        intercept = np.array([float(s.thresholds.sum()) for s in solutions])
+        self.dual_coef_ = coef[:, 0] if self._ravel else coef
+        self.intercept_: Any = float(intercept[0]) if self._ravel else intercept
+        self.rkhs_norm_: Any = norm(solutions[0]) if self._ravel else np.array([norm(s) for s in solutions])
+        self.certificates_ = [s.certificate for s in solutions]
+        several = None if len(solutions) == 1 else f"{len(solutions)} targets"
+        self.certificate_ = combine(self.certificates_, of=several)
+        self.trace_ = [point for s in solutions for point in s.trace]
+        self.n_iter_ = max(s.steps for s in solutions)
+        self._statuses = [s.status for s in solutions]
+        self.fit_status_ = int(
+            any(s not in (Status.CONVERGED, Status.SINGULAR, Status.INDEFINITE) for s in self._statuses)
+        )
+        self.kernel_evaluations_ = data.evaluations.count
+        # of a matrix that nobody vouches for it has been said when it was examined
+        self._indefinite_is_news = data.psd or not data.kernel.psd_is_assumed
+
+    def _warn_unfinished(self) -> None:
+        """Say in numbers how far a run that ended early is from the optimum."""
+        status = next((s for s in self._statuses if s is not Status.CONVERGED), None)
+        if status is None:
+            return
+        reached = f" The model is {self.certificate_}"
+        if status is Status.INDEFINITE:
+            if self._indefinite_is_news:
+                warn_user(f"The fit ends at a stationary point.{reached}.", NotPositiveSemidefiniteWarning)
+            return
+        if status is Status.SINGULAR:
+            warn_user(
+                "Singular matrix in solving dual problem. Using least-squares solution instead."
+                f"{reached}. Raise alpha to have a unique solution.",
+                UserWarning,
+            )
+            return
+        message = {
+            Status.MAX_ITER: f"Solver terminated early (max_iter={self.max_iter}). Raise max_iter, alpha or tol.",
+            Status.TIME_LIMIT: f"Solver terminated early (time_limit={self.time_limit} s). Raise time_limit or alpha.",
+            Status.INTERRUPTED: "Solver was interrupted; the model fitted so far is usable.",
+        }.get(status, "Solver stopped where rounding allows no further progress. Raise alpha, or scale the features.")
+        warn_user(f"{message}{reached}; tol is {self.tol:g}.", ConvergenceWarning)
+
+    # ---- prediction ------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Matrix:
+        """The predicted values.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples_fitted)
+            The samples; for a precomputed kernel, their kernel values with all training samples.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            f(x) = Σ βᵢ k(xᵢ, x) + b.
+        """
+        check_is_fitted(self)
+        X, _ = validate_samples(self, X, None, reset=False, domain=self._domain_fit)
+        n, b, threads = count_samples(X), self._training.features(), thread_count(self.n_jobs)
+        out = np.empty((n, *self.dual_coef_.shape[1:]))
+        for start in range(0, n, BATCH):
+            part = X if n <= BATCH else take_samples(X, np.arange(start, min(start + BATCH, n)))
+            a = self._kernel.prepare(part, np.float64)
+            out[start : start + BATCH] = product(self._kernel, a, b, self.dual_coef_, threads)
+        return out + self.intercept_
+
+    def _get_coef(self) -> Any:
+        return np.asarray(self.dual_coef_.T @ self.X_fit_)
+
+
+class KernelRidge(BaseRidge):
+    """Kernel ridge regression: λ/2 |f|² + ½ Σ wᵢ (yᵢ − f(xᵢ) − b)² is minimised, with λ = ``alpha``.
+
+    The solution is f = Σ βᵢ k(xᵢ, ·) with (K + λ/w) β = y − b ([M5] "kernel ridge regression"); the objective
+    λ'|f|² + 1/(2m) Σ (y − f)² of [SSBD] Ex. 16.3 has alpha = 2mλ'. The parameters up to ``kernel_params`` are
+    scikit-learn's.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_targets,), default=1.0
+        λ ≥ 0, one for all targets or one each. With 0 the function goes through all samples if the matrix is regular;
+        else the least-squares solution is taken, with a warning.
+    kernel : str, Kernel or callable, default="linear"
+        A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2",
+        "precomputed"), a kernel object, an expression such as ``"0.5*gaussian(gamma=0.1) + linear()"``, or a function
+        of two samples that returns a number.
+    gamma : float or {"scale", "auto"}, default=None
+        Of the named kernels. None is 1 / n_features, and 1 for "chi2".
+    degree, coef0 : float, default=3 and 1
+        Of the named kernels.
+    kernel_params : dict, default=None
+        Further arguments of a function.
+    fit_intercept : bool, default=False
+        Whether there is a b, which is not penalised.
+    solver : {"auto", "cholesky", "cg"}, default="auto"
+        "cholesky" factors the matrix; "cg" computes its products by conjugate gradients and never stores it. "auto" is
+        "cholesky" if the matrix takes at most ``cache_size``, and no longer than ``time_limit``.
+    tol : float, default=1e-6
+        For "cg": the largest residual of the system relative to the largest target. A factored system is solved to
+        float64's rounding.
+    max_iter : int, default=-1
+        Products with the matrix at most; -1 for no limit.
+    cache_size : float or "auto", default="auto"
+        Megabytes for the matrix and its factor; "auto" is half of the available memory.
+    precision : {"auto", "float32", "float64"}, default="auto"
+        Of the factor. A float32 factor takes half the time, and is refined to float64's accuracy; where that does not
+        converge a float64 factor is computed.
+    n_jobs, time_limit, verbose : as in ``SVC``.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        β.
+    X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        The training samples, in their own precision; the matrix for a precomputed kernel.
+    intercept_ : float or ndarray of shape (n_targets,)
+        b.
+    certificate_, certificates_ : Certificate and list of them
+        Of all targets together, and of each: primal, dual and gap of the objective above.
+    rkhs_norm_ : float or ndarray of shape (n_targets,)
+        |f|.
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Weights of the features, for a linear kernel.
+    n_iter_, trace_, fit_status_, kernel_evaluations_ : as in ``SVC``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> model = KernelRidge(alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 1e-3)
+    True
+    >>> model.certificate_.relative_gap < 1e-9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRidge._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
+    }
+
+    def __init__(
+        self,
+        alpha: Any = 1,
+        *,
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = False,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        cache_size: Any = "auto",
+        precision: str = "auto",
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        verbose: Any = False,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.precision = precision
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    def _fit_targets(self, X: Any, Y: Matrix, weight: Vector, clock: Clock) -> None:
+        alpha = target_alphas(self.alpha, Y.shape[1])
+        data = self._bind_kernel(self._resolve(self.kernel), X, X, len(Y))
+        self._publish(data, self._solve_system(data, Y, weight, alpha, clock), weight)
+
+
+def target_alphas(alpha: Any, n_targets: int) -> Vector:
+    """λ of each target."""
+    try:
+        values = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"alpha={alpha!r} is neither a number nor a list of numbers.") from None
+    if values.ndim != 1 or len(values) not in (1, n_targets):
+        raise InvalidInputError(
+            f"alpha has the shape {values.shape}, but y has {n_targets} target(s): give one number, or one for each."
+        )
+    if not (np.isfinite(values) & (values >= 0)).all():
+        found = values[~(np.isfinite(values) & (values >= 0))][0]
+        raise InvalidInputError(f"alpha={found:g} was given: it must be a finite number of at least 0.")
+    return np.broadcast_to(values, n_targets)
+
+
+def domain_of_ridge(kernel: Any) -> str:
+    """What the samples of a ridge regression with this kernel are."""
+    is_function = callable(kernel) and not isinstance(kernel, Kernel | type)
+    return "vectors" if is_function or (isinstance(kernel, str) and kernel in SKLEARN_KERNELS) else domain_of(kernel)
+
+
+def each_pair(function: Any, params: dict[str, Any], X: Any, Z: Any) -> Matrix:
+    """The matrix of a function of two samples."""
+    X, Z = (a.toarray() if hasattr(a, "toarray") else a for a in (X, Z))
+    return np.array([[function(x, z, **params) for z in Z] for x in X], dtype=np.float64)
+
+
+# what scikit-learn's names stand for, beside those that all estimators share
+SKLEARN_KERNELS: dict[str, Any] = {
+    "linear": lambda model, gamma: Linear(),
+    "poly": lambda model, gamma: Polynomial(int(model.degree), gamma, model.coef0),
+    "polynomial": lambda model, gamma: Polynomial(int(model.degree), gamma, model.coef0),
+    "rbf": lambda model, gamma: Gaussian(gamma),
+    "laplacian": lambda model, gamma: Laplacian(gamma),
+    "sigmoid": lambda model, gamma: Sigmoid(gamma, model.coef0),
+    "cosine": lambda model, gamma: Cosine(),
+    "chi2": lambda model, gamma: Chi2(1.0 if model.gamma is None else gamma),
+    "additive_chi2": lambda model, gamma: AdditiveChi2(),
+}

@@ -1,0 +1,330 @@
+"""Kernel ridge regression that chooses λ, and the kernel if there are several, from one decomposition per kernel."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils import check_scalar
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mercer.estimators.progress import warn_user
+from mercer.estimators.ridge import BaseRidge, domain_of_ridge
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector
+from mercer.solvers.base import Clock, Options, Status, TracePoint
+from mercer.solvers.data import Data
+from mercer.solvers.direct import solve
+from mercer.solvers.judge import check_finite
+from mercer.solvers.reduction import Reduction, of_matrix, reduce
+
+
+class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator whose predictions are its samples, for scorers that want to predict themselves."""
+
+    def fit(self, X: Any, y: Any = None) -> Identity:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X
+
+
+class Tried(NamedTuple):
+    """One kernel: its score for each λ (and target), the values behind it, and its decomposition if there is one."""
+
+    scores: Matrix
+    values: Matrix | None
+    reduction: Reduction | None
+
+    @property
+    def best(self) -> float:
+        """The best score, averaged over targets that choose by themselves."""
+        return float(np.mean(np.max(self.scores, axis=0)))
+
+
+class KernelRidgeCV(BaseRidge):
+    """Kernel ridge regression with built-in choice of λ among ``alphas``, in the manner of scikit-learn's RidgeCV.
+
+    By default by leave-one-out cross-validation in closed form: without sample i the residual of sample i is
+
+        yᵢ − f₋ᵢ(xᵢ) = βᵢ / Hᵢᵢ,      H the inverse of  K + λ/w  (bordered by ones if there is an intercept)
+
+    for all λ from one decomposition of K. Sample weights weight the loss and all scores, also those with ``cv``, where
+    scikit-learn's do not.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,), default=(0.1, 1.0, 10.0)
+        The values of λ to try; positive, or with ``cv`` at least 0.
+    kernel : str, Kernel or callable, or a list of these, default="linear"
+        As in ``KernelRidge``; of several the best is chosen.
+    kernel_grid : dict or list of dict, default=None
+        Values of parameters of the kernel(s), by name, all combinations of which are tried: ``{"gamma": [0.1, 1.0]}``.
+    cv : None, "gcv", int, splitter or iterable, default=None
+        None is leave-one-out, "gcv" generalised cross-validation (each Hᵢᵢ is replaced by their mean), a number or
+        splitter the usual cross-validation, with one decomposition per fold.
+    scoring : str or callable, default=None
+        None is the negative mean squared error, and R² with a splitter.
+    store_cv_results : bool, default=False
+        Whether ``cv_results_`` is kept; without a splitter only.
+    alpha_per_target : bool, default=False
+        Whether each target has its own λ; without a splitter only.
+    gamma, degree, coef0, kernel_params, fit_intercept, solver, tol, max_iter, cache_size, precision, n_jobs,
+    time_limit, verbose : as in ``KernelRidge``.
+        The decomposition takes the memory of the matrix, less if the rank is low. After time_limit no further kernel is tried.
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (n_targets,)
+        The best λ.
+    best_score_ : float or ndarray of shape (n_targets,)
+        Its score.
+    kernel_ : Kernel
+        The best kernel, with numbers for all its parameters.
+    scores_ : ndarray of shape (n_kernels, n_alphas) or (n_kernels, n_alphas, n_targets)
+        All scores; the last axis with ``alpha_per_target``. NaN for kernels for which the time was too short.
+    kernels_ : list of Kernel
+        Those tried.
+    cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
+        Of the best kernel: (weighted) squared errors of the samples left out, or with ``scoring`` their predictions.
+        0, or NaN, for samples without weight.
+    dual_coef_, X_fit_, intercept_, certificate_, certificates_, rkhs_norm_, coef_, … : as in ``KernelRidge``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, (80, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+    >>> model = KernelRidgeCV(np.logspace(-4, 2, 13), kernel="rbf", kernel_grid={"gamma": [0.01, 0.3, 10.0]}).fit(X, y)
+    >>> model.kernel_
+    Gaussian(gamma=0.3)
+    >>> bool(-model.best_score_ < 0.015)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRidge._parameter_constraints,
+        "alphas": ["array-like", Interval(Real, 0, None, closed="neither")],
+        "kernel": [*BaseRidge._parameter_constraints["kernel"], list, tuple],
+        "kernel_grid": [dict, list, None],
+        "cv": ["cv_object", StrOptions({"gcv"})],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "store_cv_results": ["boolean"],
+        "alpha_per_target": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        alphas: Any = (0.1, 1.0, 10.0),
+        *,
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        kernel_grid: Any = None,
+        fit_intercept: bool = False,
+        scoring: Any = None,
+        cv: Any = None,
+        store_cv_results: bool = False,
+        alpha_per_target: bool = False,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        cache_size: Any = "auto",
+        precision: str = "auto",
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        verbose: Any = False,
+    ) -> None:
+        self.alphas = alphas
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernel_grid = kernel_grid
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.cv = cv
+        self.store_cv_results = store_cv_results
+        self.alpha_per_target = alpha_per_target
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.precision = precision
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    # ---- what is tried ---------------------------------------------------------------------------------------
+
+    @property
+    def _has_folds(self) -> bool:
+        return self.cv is not None and not isinstance(self.cv, str)
+
+    def _domain(self) -> str:
+        given = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
+        return domain_of_ridge(given[0]) if len(given) else "vectors"
+
+    def _candidates(self) -> list[Kernel]:
+        """All kernels, with all combinations of the parameters that are to be tried."""
+        given = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
+        if not given:
+            raise InvalidInputError("kernel is an empty list: give at least one kernel.")
+        domains = {domain_of_ridge(kernel) for kernel in given}
+        if len(domains) > 1:
+            raise InvalidInputError(
+                f"The kernels compare samples of different kinds ({', '.join(sorted(domains))}), but there is one X "
+                "for all of them."
+            )
+        kernels = [self._resolve(kernel) for kernel in given]
+        if not self.kernel_grid:
+            return kernels
+        return [kernel.set_params(**params) for kernel in kernels for params in ParameterGrid(self.kernel_grid)]
+
+    def _checked_alphas(self) -> Vector:
+        """The values of λ; scikit-learn's words where they cannot be used."""
+        alphas = np.atleast_1d(np.asarray(self.alphas, dtype=np.float64))
+        if alphas.ndim != 1 or len(alphas) == 0:
+            raise InvalidInputError(f"alphas has the shape {alphas.shape}: give a list of at least one number.")
+        for index, alpha in enumerate(alphas):
+            name = "alphas" if len(alphas) == 1 else f"alphas[{index}]"
+            if not np.isfinite(alpha):
+                raise InvalidInputError(f"{name} == {alpha}, must be a finite number.")
+            boundaries = "left" if self._has_folds else "neither"
+            check_scalar(float(alpha), name, target_type=Real, min_val=0.0, include_boundaries=boundaries)
+        return alphas
+
+    # ---- fit -------------------------------------------------------------------------------------------------
+
+    def _fit_targets(self, X: Any, Y: Matrix, weight: Vector, clock: Clock) -> None:
+        alphas, kernels = self._checked_alphas(), self._candidates()
+        for name in ("store_cv_results", "alpha_per_target"):
+            if self._has_folds and getattr(self, name):
+                raise ValueError(f"cv!=None and {name}=True are incompatible")
+        used, options = np.flatnonzero(weight > 0), self._options()
+        if len(used) < 2 and self.fit_intercept:
+            raise InvalidInputError(
+                f"{len(used)} sample has a weight: with an intercept cross-validation needs at least 2 samples."
+            )
+        self._weighted = bool((weight[used] != 1).any())
+        best, best_kernel, scores = None, None, []
+        for index, kernel in enumerate(kernels):
+            if index > 0 and clock.over() is not None:
+                break
+            data = self._bind_kernel(kernel, X, X, len(Y))
+            part = data if len(used) == data.n else data.take(used)
+            if self._has_folds:
+                tried = self._by_folds(data, Y, weight, alphas, options)
+            else:
+                tried = self._left_out(part, Y[used], weight[used], alphas, options)
+            scores.append(tried.scores)
+            if best is None or tried.best > best.best:
+                best, best_kernel, best_data = tried, self._kernel, data
+            clock.report(TracePoint(clock.seconds, index + 1, np.inf, -np.inf, data.n))
+        assert best is not None and best_kernel is not None
+        self._kernel = self.kernel_ = best_kernel
+        self.kernels_ = kernels
+        self._publish_choice(best, scores, alphas, used, len(Y))
+        alpha = np.broadcast_to(self.alpha_, Y.shape[1])
+        self._refit(best_data, best, Y, weight, alpha, options, clock)
+        missed = len(kernels) - len(scores)
+        if missed:
+            warn_user(f"Only {len(scores)} of {len(kernels)} kernels were tried before the time was over.", UserWarning)
+
+    def _refit(
+        self, data: Data, best: Tried, Y: Matrix, weight: Vector, alpha: Vector, options: Options, clock: Clock
+    ) -> None:
+        """The model of all samples: the decomposition is nearly the inverse that the solver asks for."""
+        used = np.flatnonzero(weight > 0)
+        part = data if len(used) == data.n else data.take(used)
+        known = (part, Y[used], weight[used], alpha, bool(self.fit_intercept), options, clock)
+        # of what has been decomposed the solution is there: no limit applies to it
+        unlimited = Clock(None, clock.progress)
+        ready = best.reduction is not None and best.reduction.definite
+        solutions = solve(*known[:6], unlimited, "cg", best.reduction) if ready else []
+        if not solutions or any(s.status is not Status.CONVERGED for s in solutions):
+            solutions = solve(*known, self.solver)
+        self._publish(data, solutions, weight)
+
+    def _publish_choice(self, best: Tried, scores: list[Matrix], alphas: Vector, used: Vector, n: int) -> None:
+        """The best λ and its score; all scores."""
+        chosen = np.argmax(best.scores, axis=0)  # the first of equal ones
+        alpha, score = alphas[chosen], best.scores[chosen, np.arange(len(chosen))]
+        each = bool(self.alpha_per_target) and not self._ravel
+        self.alpha_: Any = alpha if each else float(alpha[0])
+        self.best_score_: Any = score if each else float(score[0])
+        self.scores_ = np.full((len(self.kernels_), *best.scores.shape), np.nan)
+        self.scores_[: len(scores)] = scores
+        if not each:
+            self.scores_ = self.scores_[:, :, 0]
+        if self.store_cv_results and best.values is not None:
+            values = np.full((n, *best.values.shape[1:]), 0.0 if self.scoring is None else np.nan)
+            values[used] = best.values
+            self.cv_results_ = values[:, 0] if self._ravel else values
+
+    def _left_out(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
+        """Leave-one-out and generalised cross-validation with one kernel."""
+        reduction = reduce(data, weight, float(alphas.min()), options)
+        found = reduction.residuals(Y, alphas, bool(self.fit_intercept), options.n_threads)
+        root = np.sqrt(weight)[:, None]
+        inverse = found.inverse[:, :, None] / root**2
+        if self.cv == "gcv":
+            inverse = inverse.mean(axis=1, keepdims=True)
+        errors = found.beta / root / inverse  # of √w y
+        check_finite(errors)
+        if self.scoring is None:
+            values = errors**2
+            scores = -values.mean(axis=1)
+            scores = scores if self.alpha_per_target else scores.mean(axis=1, keepdims=True)
+        else:
+            values = Y - errors / root
+            scores = np.array([self._score(prediction, Y, weight) for prediction in values])
+        return Tried(scores, np.moveaxis(values, 0, -1), reduction)
+
+    def _score(self, predictions: Matrix, Y: Matrix, weight: Vector) -> list[float]:
+        """The scorer's opinion on predictions, of each target by itself if each has its own λ."""
+        scorer = check_scoring(Identity(), scoring=self.scoring if self.scoring is not None else "r2")
+        params = {} if not self._weighted else {"sample_weight": weight}
+        if self.alpha_per_target and not self._has_folds:
+            return [float(scorer(Identity(), p, y, **params)) for p, y in zip(predictions.T, Y.T, strict=True)]
+        if self._ravel:
+            predictions, Y = predictions[:, 0], Y[:, 0]
+        return [float(scorer(Identity(), predictions, Y, **params))]
+
+    def _by_folds(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
+        """Cross-validation: K is computed once, and decomposed for the training samples of each fold."""
+        needed = 24 * data.n**2
+        if needed > options.budget:
+            raise InvalidInputError(
+                f"Cross-validation of {data.n} samples needs {needed / 2**30:.3g} GB for the kernel matrix and its "
+                f"decomposition, but cache_size allows {options.budget / 2**30:.3g} GB. Use fewer samples, or raise "
+                "cache_size."
+            )
+        K = data.matrix(np.float64, options.n_threads, np.empty((data.n, data.n)))
+        check_finite(K)
+        scores = []
+        y = Y[:, 0] if self._ravel else Y
+        for train, test in check_cv(self.cv).split(np.empty((data.n, 1)), y):
+            train, test = (part[weight[part] > 0] for part in (np.arange(data.n)[train], np.arange(data.n)[test]))
+            if len(test) == 0:
+                continue
+            if len(train) == 0:
+                raise InvalidInputError("A fold of cv has no training sample of positive weight: use fewer folds.")
+            reduction = of_matrix(K[np.ix_(train, train)], np.sqrt(weight[train]))
+            reduction.examine(float(alphas.min()))
+            beta, b = reduction.solutions(Y[train], alphas, bool(self.fit_intercept))
+            block = K[np.ix_(test, train)]
+            scores.append([self._score(block @ beta[k] + b[k], Y[test], weight[test]) for k in range(len(alphas))])
+        if not scores:
+            raise InvalidInputError("cv gives no fold with test samples: give a splitter with at least one.")
+        return Tried(np.mean(scores, axis=0), None, None)

@@ -1,0 +1,348 @@
+"""Kernel ridge regression: squared losses make the dual a linear system.
+
+    min over f, b   λ/2 |f|² + ½ Σ wᵢ (yᵢ − f(xᵢ) − b)²          [M5]; [SSBD] Ex. 16.3 for λ = 2mλ'
+
+    (K + λ/w) β + b = y,     Σβ = 0  (if there is a b),            f = Σ βᵢ k(xᵢ, ·)
+
+In the coordinates x = β/√w the matrix is √w K √w + λ. It is solved in one of three ways:
+
+* its Cholesky factor in float32, half the work, as the preconditioner of conjugate gradients in float64;
+* its factor in float64, where λ is too small for that, or the refinement has not converged;
+* conjugate gradients without the matrix, where it does not fit into the memory: the preconditioner is a pivoted
+  Cholesky factor of low rank.
+
+A matrix that has no factor is singular, and the least-squares solution is taken, or it is no kernel matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from threadpoolctl import threadpool_limits
+
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
+from mercer.gram.lowrank import LowRank, pivoted_cholesky
+from mercer.gram.operator import GramOperator, product, symmetric_product
+from mercer.gram.workspace import Loan
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses import Squared
+from mercer.problems.certificate import NOT_PSD, Certificate, certificate
+from mercer.problems.dual import DualProblem
+from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
+from mercer.solvers.conjugate import Converged, IndefiniteError, Linear, conjugate_gradients
+from mercer.solvers.data import Data
+from mercer.solvers.factor import StoppedError, Woodbury, cholesky_in_place, solve_with, symmetric
+from mercer.solvers.judge import check_finite
+from mercer.solvers.reduction import Reduction
+
+EPS = float(np.finfo(np.float64).eps)
+# below this size a float64 factor takes no time worth saving
+SINGLE_FROM = 1000
+# λ, relative to |K|, from which a float32 factor is near the inverse, and the size of numbers that float32 can hold
+SINGLE_SHARE = 3e-8
+SINGLE_UP_TO = 1e30
+# steps after which a float64 factor is cheaper than more refinement
+REFINEMENTS = 15
+# products at most where the user has set no limit
+MOST_STEPS = 10_000
+# columns of the preconditioner where the matrix is not stored
+RANK = 512
+# operations a second that a factorisation reaches at least: what takes longer than the time limit is not begun
+SPEED = 1e10
+# rows mirrored together
+MIRRORED = 512
+# several columns cost one product of all pairs, or one of half the pairs each
+BY_COLUMN = 2
+
+
+def solve(
+    data: Data,
+    Y: Matrix,
+    weight: Vector,
+    alpha: Vector,
+    intercept: bool,
+    options: Options,
+    clock: Clock,
+    way: str,
+    reduction: Reduction | None = None,
+) -> list[Solution]:
+    """One solution for each column of Y, with its own λ. ``way`` is "cholesky", "cg" or "auto".
+
+    All weights are positive. A reduction of the weighted matrix, if there is one, serves "cg" as preconditioner: it is
+    nearly the inverse, and the solution is as exact as with a factor.
+    """
+    root = np.sqrt(weight)
+    stored = _is_stored(data.n, options, way)
+    system: _Stored | _Tiles = _Stored(data, root, options) if stored else _Tiles(data, root, options, reduction)
+    solutions: list[Solution | None] = [None] * Y.shape[1]
+    for value in np.unique(alpha):
+        columns = np.flatnonzero(alpha == value)
+        B = Y[:, columns] * root[:, None]
+        right = np.column_stack([B, root]) if intercept else B
+        X, ended, floor = system.solve(right, float(value), intercept, clock)
+        F = system.product(X) / root[:, None]
+        X = X * root[:, None]
+        check_finite(F)
+        if intercept and floor is None:
+            # b is what makes the sum zero
+            total = float(X[:, -1].sum())
+            b = X[:, :-1].sum(axis=0) / total if total != 0 else np.zeros(len(columns))
+            X, F = X[:, :-1] - b * X[:, -1:], F[:, :-1] - b * F[:, -1:]
+        for k, column in enumerate(columns):
+            least = None if floor is None else float(floor[k])
+            b_groups, proof = judge(
+                Y[:, column], weight, float(value), intercept, X[:, k], F[:, k], system.reason, least
+            )
+            solutions[column] = Solution(
+                X[:, k],
+                F[:, k],
+                b_groups,
+                ended.status,
+                ended.steps,
+                clock.seconds,
+                proof,
+                ended.trace if k == 0 else [],
+            )
+    return [s for s in solutions if s is not None]
+
+
+def _is_stored(n: int, options: Options, way: str) -> bool:
+    """Whether the matrix is computed and factored."""
+    needed = 8 * n * n
+    if way == "cg":
+        return False
+    if way == "cholesky":
+        if needed > options.budget:
+            raise InvalidInputError(
+                f"solver='cholesky' needs {needed / 2**30:.3g} GB for the kernel matrix of {n} samples, but cache_size "
+                f"allows {options.budget / 2**30:.3g} GB. Use solver='cg', which stores no matrix, or raise cache_size."
+            )
+        return True
+    in_time = options.time_limit is None or n**3 / 3 / SPEED <= options.time_limit
+    return needed <= options.budget and in_time
+
+
+class _Stored:
+    """The matrix exists in float64; its factor goes to a float32 copy, or to its own upper triangle."""
+
+    def __init__(self, data: Data, root: Vector, options: Options) -> None:
+        n = data.n
+        self.options = options
+        self.n_threads = options.n_threads
+        self.single_input = data.kernel.domain == "matrix" and getattr(data.samples, "dtype", None) == np.float32
+        self._loan = Loan(n * n, np.dtype(np.float64))
+        self.K = data.matrix(np.float64, options.n_threads, self._loan.array.reshape(n, n))
+        if (root != 1).any():
+            self.K *= root
+            self.K *= root[:, None]
+        self.diagonal = self.K.diagonal().copy()
+        check_finite(self.diagonal)
+        self.norm = float(np.linalg.norm(self.K))
+        check_finite(self.norm)
+        self.reason = "" if data.psd else NOT_PSD
+
+    def product(self, V: Matrix) -> Matrix:
+        """K V from the lower triangle; the diagonal may be the factor's."""
+        with threadpool_limits(1, user_api="blas"):
+            return symmetric(self.K, V) + (self.diagonal - self.K.diagonal())[:, None] * V
+
+    def _restore(self) -> None:
+        """Forget a factor in the upper triangle."""
+        for top in range(0, len(self.K), MIRRORED):
+            part = slice(top, top + MIRRORED)
+            self.K[:top, part] = self.K[part, :top].T
+            lower = np.tril(self.K[part, part], -1)
+            self.K[part, part] = lower + lower.T
+        self.K[np.diag_indices_from(self.K)] = self.diagonal
+
+    def solve(self, B: Matrix, alpha: float, intercept: bool, clock: Clock) -> tuple[Matrix, Converged, Vector | None]:
+        """(K + λ) X = B. The last is None, or for a singular matrix the least possible value of each column."""
+        X = np.zeros_like(B, order="F")
+        limit = MOST_STEPS if self.options.max_iter < 0 else self.options.max_iter
+        try:
+            if clock.over() is None and self._single_will_do(alpha):
+                U = self._factor(alpha, np.float32, clock)
+                if U is not None:
+                    ended = self._refine(U, B, X, alpha, min(limit, REFINEMENTS), clock)
+                    if ended.status is not Status.STALLED and not (
+                        ended.status is Status.MAX_ITER and ended.steps < limit
+                    ):
+                        return X, ended, None
+                    X[~np.isfinite(X)] = 0.0
+                    del U
+            if clock.over() is None:
+                U = self._factor(alpha, np.float64, clock)
+                if U is None:
+                    self._restore()
+                    return self._least_squares(B, alpha, intercept, clock)
+                ended = self._refine(U, B, X, alpha, limit, clock)
+                if ended.status is Status.STALLED and np.isfinite(ended.residual).all():
+                    # as near as float64 can come
+                    ended = ended._replace(status=Status.CONVERGED)
+                self._restore()
+                return X, ended, None
+        except StoppedError:
+            self._restore()
+        over = clock.over() or Status.INTERRUPTED
+        return X, Converged(over, 0, np.abs(B).max(axis=0), []), None
+
+    def _single_will_do(self, alpha: float) -> bool:
+        n = len(self.K)
+        if self.options.precision == "float64" or 12 * n * n > self.options.budget:
+            return False
+        if self.options.precision == "auto" and n < SINGLE_FROM:
+            return False
+        return alpha >= SINGLE_SHARE * self.norm and self.norm + alpha < SINGLE_UP_TO and alpha > 1.0 / SINGLE_UP_TO
+
+    def _factor(self, alpha: float, dtype: Any, clock: Clock) -> Matrix | None:
+        """The factor of K + λ, in one precision; None if there is none."""
+        A = self.K
+        if dtype == np.float32:
+            self._single = Loan(A.size, np.dtype(np.float32))
+            A = self._single.array.reshape(A.shape)
+            A[...] = self.K
+        A[np.diag_indices_from(A)] = (self.diagonal + alpha).astype(dtype)
+        return A if cholesky_in_place(A, self.n_threads, clock) and np.isfinite(A.diagonal()).all() else None
+
+    def _refine(self, U: Matrix, B: Matrix, X: Matrix, alpha: float, limit: int, clock: Clock) -> Converged:
+        """Conjugate gradients that begin with the factor's solution and end at float64's rounding, as in DSPOSV."""
+        rounding = np.sqrt(len(B)) * EPS * (self.norm + alpha)
+
+        def goal(X: Matrix) -> Vector:
+            return rounding * np.abs(X).max(axis=0)
+
+        with threadpool_limits(1, user_api="blas"):
+            try:
+                return conjugate_gradients(
+                    lambda V: self.product(V) + alpha * V, lambda R: solve_with(U, R), B, X, goal, limit, clock, alpha
+                )
+            except IndefiniteError:
+                return Converged(Status.STALLED, 0, np.full(B.shape[1], np.inf), [])
+
+    def _least_squares(
+        self, B: Matrix, alpha: float, intercept: bool, clock: Clock
+    ) -> tuple[Matrix, Converged, Vector | None]:
+        """The solution of least norm, where eigenvalues of K + λ are zero to within rounding."""
+        K, mean = self.K, None
+        if intercept:
+            # with P = I − ss'/s's, s = √w, the matrix is PKP, and b is what is left over
+            B, mean = B[:, :-1], B[:, -1:] / np.linalg.norm(B[:, -1])
+            K = _centred(_centred(K, mean).T, mean)
+            B = _centred(B, mean)
+        with threadpool_limits(1, user_api="blas"):
+            values, vectors = linalg.eigh(K, check_finite=False, driver="evd")
+        eps = float(np.finfo(np.float32).eps) if self.single_input else EPS
+        rounding = 4.0 * len(K) * eps * float(np.abs(values).max(initial=0.0))
+        kept = np.abs(values + alpha) > rounding
+        inside = vectors.T @ B
+        X = vectors[:, kept] @ (inside[kept] / (values[kept] + alpha)[:, None])
+        point = TracePoint(clock.seconds, 1, 0.0, np.nan, len(B))
+        clock.report(point)
+        if values[0] < -rounding:
+            smallest, largest = float(values[0]), float(values[-1])
+            self.reason = (
+                f"the kernel matrix is not positive semidefinite: its smallest eigenvalue is {smallest:.4g}, its "
+                f"largest {largest:.4g}"
+            )
+            return X, Converged(Status.INDEFINITE, 1, np.zeros(B.shape[1]), [point]), np.zeros(B.shape[1])
+        floor = 0.5 * np.square(inside[~kept]).sum(axis=0)
+        return X, Converged(Status.SINGULAR, 1, np.zeros(B.shape[1]), [point]), floor
+
+
+def _centred(A: Matrix, mean: Matrix) -> Matrix:
+    return A - mean @ (mean.T @ A)
+
+
+class _Tiles:
+    """The matrix is never stored: products are computed tile by tile."""
+
+    def __init__(self, data: Data, root: Vector, options: Options, reduction: Reduction | None) -> None:
+        self.data, self.root, self.options, self.reduction = data, root[:, None], options, reduction
+        self.features = data.features(np.float64)
+        self.gram = GramOperator(data.kernel, self.features, options.n_threads, data.evaluations)
+        diagonal = self.gram.diagonal() * root**2
+        check_finite(diagonal)
+        self.norm = float(np.abs(diagonal).sum())
+        self._low: LowRank | None = None
+        self.reason = "" if data.psd else NOT_PSD
+
+    def product(self, V: Matrix) -> Matrix:
+        """K V, each kernel value computed once for both of its places while there are few columns."""
+        kernel, a, threads = self.data.kernel, self.features, self.options.n_threads
+        V = V * self.root
+        if V.shape[1] > BY_COLUMN:
+            return self.root * product(kernel, a, a, V, threads, self.data.evaluations)
+        out = [symmetric_product(kernel, a, np.ascontiguousarray(v), threads, self.data.evaluations) for v in V.T]
+        return self.root * np.column_stack(out)
+
+    def solve(self, B: Matrix, alpha: float, intercept: bool, clock: Clock) -> tuple[Matrix, Converged, Vector | None]:
+        """(K + λ) X = B until the largest residual is within tol, relative to the largest entry of B."""
+        X = np.zeros_like(B)
+        limit = MOST_STEPS if self.options.max_iter < 0 else self.options.max_iter
+        aim = (self.options.tol if self.reduction is None else 0.0) * np.abs(B).max(axis=0)
+        rounding = np.sqrt(len(B)) * EPS * (self.norm + alpha)
+
+        def goal(X: Matrix) -> Vector:
+            return np.maximum(aim, rounding * np.abs(X).max(axis=0))
+
+        over = clock.over()
+        if over is not None:
+            return X, Converged(over, 0, np.abs(B).max(axis=0), []), None
+        with threadpool_limits(1, user_api="blas"):
+            precondition = self._preconditioner(alpha)
+            try:
+                ended = conjugate_gradients(
+                    lambda V: self.product(V) + alpha * V, precondition, B, X, goal, limit, clock, alpha
+                )
+            except IndefiniteError as found:
+                raise NotPositiveSemidefiniteError(found.curvature - alpha, self.norm) from None
+        return X, ended, None
+
+    def _preconditioner(self, alpha: float) -> Linear:
+        """(LL' + δ)⁻¹ with a factor of low rank, which all λ share."""
+        n, reduction = len(self.root), self.reduction
+        if reduction is not None:
+            return lambda R: reduction.solve(R, np.array([alpha]))[0]
+        if self._low is None:
+            rank = int(min(RANK, n, max(1, self.options.budget // (24 * n))))
+            self._low = pivoted_cholesky(self.gram, rank, 1e-3 * alpha, self.root[:, 0])
+        low = self._low
+        # what L leaves out is spread over the diagonal
+        spread = max(alpha + low.rest / n, EPS * self.norm, float(np.finfo(np.float64).tiny))
+        return Woodbury(low.L, np.full(n, spread))
+
+
+def judge(
+    y: Vector,
+    weight: Vector,
+    alpha: float,
+    intercept: bool,
+    beta: Vector,
+    F: Vector,
+    reason: str = "",
+    floor: float | None = None,
+) -> tuple[Vector, Certificate]:
+    """The intercept that is best for f, and the certificate in units of λ/2 |f|² + ½ Σ w (y − f − b)².
+
+    ``reason`` says why the dual bounds nothing, if it does not. Where λ is zero to within rounding ``floor`` is the
+    bound: no function of the kernel comes nearer to y.
+    """
+    loss = Squared()
+    b = loss.best_thresholds(y, F, weight)[: int(intercept)]
+    if floor is None and alpha > 0:
+        problem = DualProblem(None, loss, y, weight / alpha, intercept)
+        found = certificate(problem.qp, loss, y, problem.weight, beta, F, b, not reason)
+        found = replace(found, primal=alpha * found.primal, dual=alpha * found.dual, gap=alpha * found.gap)
+        return b, replace(found, reason=reason) if reason else found
+    primal = float(0.5 * alpha * (beta @ F) + 0.5 * weight @ (y - F - b.sum()) ** 2)
+    dual = min(primal, floor or 0.0)
+    gap = primal - dual
+    # what rounding alone makes of the difference of two sums of squares
+    if gap <= len(y) * EPS * float(weight @ (y**2 + F**2)):
+        gap = 0.0
+    violation = float(np.sqrt(2.0 * gap / weight.max()))
+    relative = gap / primal if gap > 0 else 0.0
+    return b, Certificate(primal, dual, gap, relative, violation, 0.0, not reason, loss.name, reason)

@@ -1,0 +1,106 @@
+"""Cholesky factors of a kernel matrix with something added to its diagonal, and what is nearly their inverse.
+
+A symmetric matrix holds everything twice: the factor goes to one triangle, and the other one keeps the matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+from threadpoolctl import threadpool_limits
+
+from mercer._numerics.pool import run_tasks
+from mercer.kernels.features import Matrix, Vector
+from mercer.solvers.base import Clock
+
+# rows factored together where threads share the work, and the size from which they do
+BLOCK = 256
+SHARED_FROM = 2048
+# up to this size LAPACK's own factorisation, which cannot be interrupted, takes a few seconds at most
+WHOLE_UP_TO = 8192
+
+
+class StoppedError(Exception):
+    """The time was over before the factor was complete."""
+
+
+def cholesky_in_place(A: Matrix, n_threads: int, clock: Clock) -> bool:
+    """A = U'U: U replaces the upper triangle, what is below the diagonal (blocks) stays. False if A is not definite.
+
+    A is in C order. BLAS is left one thread: it shares the work worse than our own threads do.
+    """
+    n = len(A)
+    with threadpool_limits(1, user_api="blas"):
+        if n < SHARED_FROM or (n_threads == 1 and n <= WHOLE_UP_TO):
+            potrf = linalg.get_lapack_funcs("potrf", (A,))
+            _, info = potrf(A.T, lower=1, overwrite_a=1, clean=0)
+            return bool(info == 0)
+        return _by_blocks(A, n_threads, clock)
+
+
+def _by_blocks(A: Matrix, n_threads: int, clock: Clock) -> bool:
+    """Right-looking: factor a diagonal block, divide its rows by it, subtract their products from what is below."""
+    n = len(A)
+    potrf, trtri = linalg.get_lapack_funcs(("potrf", "trtri"), (A,))
+    for top in range(0, n, BLOCK):
+        end = min(top + BLOCK, n)
+        block, info = potrf(np.array(A[top:end, top:end].T, order="F"), lower=1, clean=1)
+        if info != 0:
+            return False
+        rows, columns = np.triu_indices(end - top)
+        A[top + rows, top + columns] = block.T[rows, columns]
+        if clock.over() is not None:
+            raise StoppedError
+        inverse = trtri(block, lower=1)[0]
+        starts = range(end, n, BLOCK)
+
+        def divide(task: int, top: int = top, end: int = end, inverse: Matrix = inverse, at: range = starts) -> None:
+            part = slice(at[task], min(at[task] + BLOCK, n))
+            A[top:end, part] = inverse @ A[top:end, part]
+
+        def subtract(task: int, top: int = top, end: int = end, at: range = starts) -> None:
+            start, stop = at[task], min(at[task] + BLOCK, n)
+            rows = A[top:end, start:stop].T
+            rest = A[start:stop, stop:]
+            rest -= rows @ A[top:end, stop:]
+            corner = A[start:stop, start:stop]
+            i, j = np.triu_indices(stop - start)
+            corner[i, j] -= (rows @ rows.T)[i, j]
+
+        run_tasks(divide, len(starts), n_threads)
+        run_tasks(subtract, len(starts), n_threads)
+    return True
+
+
+def solve_with(U: Matrix, R: Matrix) -> Matrix:
+    """(U'U)⁻¹ R in the precision of U, returned in float64. R is scaled first, so that float32 can hold it."""
+    potrs = linalg.get_lapack_funcs("potrs", (U,))
+    size = np.abs(R).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    x, _ = potrs(U.T, np.asfortranarray(R / size, dtype=U.dtype), lower=1, overwrite_b=1)
+    return np.asarray(x, dtype=np.float64) * size
+
+
+def symmetric(A: Matrix, V: Matrix) -> Matrix:
+    """The symmetric matrix whose lower triangle A has, times V; its upper triangle is not read."""
+    if V.shape[1] == 1:
+        return linalg.blas.dsymv(1.0, A.T, V[:, 0], lower=0)[:, None]
+    return linalg.blas.dsymm(1.0, A.T, np.asfortranarray(V), side=0, lower=0)
+
+
+class Woodbury:
+    """(LL' + D)⁻¹ by an r × r Cholesky factor, for L with r columns.
+
+    With L' = D^(-½)L:  D^(-½) (I − L' (I + L''L')⁻¹ L'') D^(-½).
+    """
+
+    def __init__(self, L: Matrix, diagonal: Vector) -> None:
+        self.root = np.sqrt(1.0 / diagonal)[:, None]
+        self.L = L * self.root
+        inner = self.L.T @ self.L
+        inner[np.diag_indices_from(inner)] += 1.0
+        self.factor = linalg.cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
+
+    def __call__(self, R: Matrix) -> Matrix:
+        R = R * self.root
+        return self.root * (R - self.L @ linalg.cho_solve(self.factor, self.L.T @ R, check_finite=False))

@@ -1,0 +1,398 @@
+"""Stochastic subgradient descent for Soft-SVM without a bias, and the perceptron: linear, or with any kernel.
+
+    min  lam/2 |w|^2 + (1/W) sum_i weight_i max(0, 1 - y_i <w, phi(x_i)>),   W = sum_i weight_i       [SSBD] 15.12, 16.5
+
+`LinearRun` is the procedure of [SSBD] 15.5, `KernelRun` that of 16.3 and of [L8] Algorithm 1; for the same samples in
+the same order both give the same iterates (Lemma 16.3). With lam = 0 they are the perceptron of [SSBD] Remark 15.1 and
+Exercise 16.2. The steps themselves are in `_numerics.sgd`.
+
+In the convention of the certificates the problem above, divided by lam, has the weights C_i = weight_i / (lam W). The
+coefficients of the last iterate, theta / (lam T), then lie in the box 0 <= y_i beta_i <= C_i as long as no sample was
+drawn more often than its share; what exceeds the box is cut off. So each run has a feasible dual point, and a gap.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._numerics.pool import run_tasks
+from mercer.gram.operator import Evaluations, GramOperator, product
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
+from mercer.losses import Hinge
+from mercer.problems.certificate import NOT_PSD, Certificate, combine
+from mercer.problems.dual import DualProblem, violation
+
+# kernel values of one block of steps, and steps in it
+BLOCK_VALUES = 1 << 20
+BLOCK_STEPS = (16, 256)
+STATE = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+class ObjectivePoint(NamedTuple):
+    """After so many steps: the objective (15.12), and what its expectation exceeds the optimum by at most."""
+
+    steps: int
+    objective: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a step does.
+
+    Attributes
+    ----------
+    lam : the weight of the norm; 0 for the perceptron.
+    bias : 1 for a constant feature 1, else 0.
+    batch : samples of one step.
+    project : whether iterates are shortened to length 1/sqrt(lam).
+    start : iterates after this step are averaged; -1 for none, the last one is taken.
+    budget : samples that may carry weight, -1 for any number; kernels only.
+    """
+
+    lam: float
+    bias: float = 0.0
+    batch: int = 1
+    project: bool = False
+    start: int = 0
+    budget: int = -1
+
+
+class Model(NamedTuple):
+    """An iterate, or their mean; a row for each problem.
+
+    w is that of linear runs. Coefficients of the samples are known but for the mean of linear runs.
+    """
+
+    w: Matrix
+    beta: Matrix
+    intercept: Vector
+
+
+class Memory(NamedTuple):
+    """What a run leaves to one that goes on: steps taken, v and A, the scalars of each problem."""
+
+    t: int
+    v: Matrix
+    A: Matrix
+    state: Matrix
+
+
+class Run(ABC):
+    """State of all problems of a fit: v and A, from which every iterate follows.
+
+    ``y`` has a row of labels for each problem; ``weight`` are the samples' weights in the objective, ``step`` the
+    factors of their steps.
+    """
+
+    def __init__(self, y: Matrix, weight: Vector, step: Vector, rule: Rule, width: int) -> None:
+        self.y = np.ascontiguousarray(y, dtype=np.float64)
+        self.weight = weight
+        self.step = np.ascontiguousarray(step, dtype=np.float64)
+        self.rule = rule
+        self.drawn = np.zeros(len(weight))
+        self.t = 0
+        self.v = np.zeros((len(y), width))
+        self.A = np.zeros((len(y), width))
+        self.state = np.tile(np.array(STATE), (len(y), 1))
+
+    def memory(self, carries: Vector | None = None) -> Memory:
+        """To go on from; of a kernel run, with the samples at these positions only."""
+        v, A = (self.v, self.A) if carries is None else (self.v[:, carries], self.A[:, carries])
+        return Memory(self.t, v.copy(), A.copy(), self.state.copy())
+
+    def go_on_from(self, memory: Memory) -> None:
+        """Begin where another run has ended; of a kernel run, the samples that it remembers come first."""
+        width = memory.v.shape[1]
+        self.v[:, :width], self.A[:, :width] = memory.v, memory.A
+        self.t, self.state = memory.t, memory.state.copy()
+
+    @property
+    def n_updates(self) -> Vector:
+        """Updates of each problem."""
+        return self.state[:, 3].astype(np.int64)
+
+    def advance(self, order: Vector, n_threads: int = 1) -> None:
+        """Take the steps that these samples make, ``rule.batch`` of them a step."""
+        self._advance(order, n_threads)
+        self.drawn += np.bincount(order, minlength=len(self.drawn))
+
+    @abstractmethod
+    def _advance(self, order: Vector, n_threads: int) -> None:
+        """Take the steps."""
+
+    @property
+    @abstractmethod
+    def coefficients(self) -> Matrix:
+        """Of the samples in v."""
+
+    def hit_shares(self) -> Matrix:
+        """How often each sample moved w, as a part of how often it was drawn; 0 where it never was."""
+        hits = np.abs(self.coefficients) * self.rule.batch
+        often = self.drawn * self.step
+        return np.divide(hits, often, out=np.zeros_like(hits), where=often > 0).clip(max=1.0)
+
+    @property
+    @abstractmethod
+    def squared_lengths(self) -> Vector:
+        """|φ(x)|² of each sample, without the constant feature."""
+
+    @abstractmethod
+    def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
+        """|w|² of each problem, the constant feature included; ``f`` are the model's values if they are known."""
+
+    @abstractmethod
+    def model(self, last: bool = False) -> Model:
+        """What the rule makes of the iterates: their mean, or the last one."""
+
+    @abstractmethod
+    def values(self, model: Model, n_threads: int = 1) -> Matrix:
+        """f of every sample, a row for each problem."""
+
+    @abstractmethod
+    def from_coefficients(self, beta: Matrix) -> Model:
+        """The model with these coefficients."""
+
+    def _mix(self, v: Matrix, A: Matrix, last: bool) -> Matrix:
+        """The mean of the iterates, or the last one, theta / (lam T), of quantities with a row for each problem."""
+        scale, total = self.state[:, :1], self.state[:, 1:2]
+        if self.t == 0:
+            return np.zeros_like(v)
+        if last or self.rule.start < 0 or self.t <= self.rule.start:
+            return v * (scale / (self.rule.lam * self.t) if self.rule.lam > 0 else 1.0)
+        return (total * v - A) / (self.t - self.rule.start)
+
+    def _intercepts(self, last: bool) -> Vector:
+        return self.rule.bias * self._mix(self.state[:, 4:5], self.state[:, 5:6], last)[:, 0]
+
+
+class LinearRun(Run):
+    """[SSBD] 15.5 on vectors, dense or CSR."""
+
+    def __init__(self, X: Any, y: Matrix, weight: Vector, step: Vector, rule: Rule) -> None:
+        super().__init__(y, weight, step, rule, X.shape[1])
+        self.X = X
+        self.beta = np.zeros((len(y), X.shape[0]))
+        self._push = self.y * self.step
+
+    @cached_property
+    def _arrays(self) -> tuple[Vector, Vector, Vector]:
+        if sp.issparse(self.X):
+            return self.X.indptr, self.X.indices.astype(np.int32, copy=False).view(np.uint32), self.X.data
+        n, d = self.X.shape
+        return np.arange(n + 1) * d, np.empty(0, np.uint32), np.ascontiguousarray(self.X).reshape(-1)
+
+    @property
+    def coefficients(self) -> Matrix:
+        return self.beta
+
+    @cached_property
+    def squared_lengths(self) -> Vector:
+        with np.errstate(over="ignore"):
+            return VectorFeatures(self.X, np.float64).norms
+
+    def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
+        with np.errstate(over="ignore"):
+            return np.einsum("ij,ij->i", model.w, model.w) + model.intercept**2
+
+    def _advance(self, order: Vector, n_threads: int) -> None:
+        from mercer._numerics.sgd import linear_steps
+
+        rule, arrays = self.rule, self._arrays
+        norms = self.squared_lengths if rule.project else np.empty(0)
+        start = rule.start if rule.start >= 0 else np.iinfo(np.int64).max
+
+        def one(c: int) -> None:
+            linear_steps(
+                *arrays, norms, self._push[c], order, rule.batch, rule.bias, rule.lam, rule.project, self.t,
+                start, self.v[c], self.A[c], self.beta[c], self.state[c],
+            )  # fmt: skip
+
+        run_tasks(one, len(self.y), n_threads)
+        self.t += -(-len(order) // rule.batch)
+
+    def model(self, last: bool = False) -> Model:
+        # those of the mean are not kept: w is all that is needed of it
+        beta = self._mix(self.beta, self.beta, last) if last else np.empty((len(self.y), 0))
+        return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
+
+    def values(self, model: Model, n_threads: int = 1) -> Matrix:
+        return np.asarray((self.X @ model.w.T + model.intercept).T, dtype=np.float64)
+
+    def from_coefficients(self, beta: Matrix) -> Model:
+        w = np.asarray((self.X.T @ beta.T).T, dtype=np.float64)
+        return Model(w, beta, self.rule.bias * beta.sum(axis=1))
+
+
+class KernelRun(Run):
+    """[SSBD] 16.3 on prepared samples.
+
+    The samples of the next steps are drawn before they are taken: their kernel values with one another and with all
+    samples that carry weight are one block.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        features: Features,
+        y: Matrix,
+        weight: Vector,
+        step: Vector,
+        rule: Rule,
+        evaluations: Evaluations | None = None,
+    ) -> None:
+        super().__init__(y, weight, step, rule, len(features))
+        self.gram = GramOperator(kernel, features, evaluations=evaluations)
+        self.diagonal = self.gram.diagonal()
+
+    @property
+    def coefficients(self) -> Matrix:
+        return self.v
+
+    @property
+    def squared_lengths(self) -> Vector:
+        return self.diagonal
+
+    def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
+        carries = np.flatnonzero(model.beta.any(axis=0))
+        f = self._values(model, carries, carries, n_threads) if f is None else f[:, carries]
+        return np.maximum(0.0, np.einsum("ij,ij->i", model.beta[:, carries], f))
+
+    def _advance(self, order: Vector, n_threads: int) -> None:
+        self.gram.n_threads = n_threads
+        done = 0
+        while done < len(order):
+            stored = np.flatnonzero(self.v.any(axis=0))
+            size = int(np.clip(BLOCK_VALUES // (len(stored) + BLOCK_STEPS[1]), *BLOCK_STEPS))
+            size = max(1, size // self.rule.batch) * self.rule.batch
+            self._advance_block(stored, order[done : done + size])
+            done += size
+
+    def _advance_block(self, stored: Vector, drawn: Vector) -> None:
+        from mercer._numerics.sgd import kernel_steps
+
+        rule = self.rule
+        # the oldest first: they are forgotten first
+        members = np.concatenate([stored, np.setdiff1d(drawn, stored)])
+        place = np.argsort(members, kind="stable")
+        position = place[np.searchsorted(members, drawn, sorter=place)]
+        K = self.gram.rows(self.gram.features.take(drawn), self.gram.features.take(members))
+        v, A = self.v[:, members], self.A[:, members]
+        kernel_steps(
+            K, position, self.diagonal[members], np.ascontiguousarray(self.y[:, members]), self.step[members],
+            rule.batch, rule.bias, rule.lam, rule.project, self.t,
+            rule.start if rule.start >= 0 else np.iinfo(np.int64).max, rule.budget, v, A, self.state,
+        )  # fmt: skip
+        self.v[:, members], self.A[:, members] = v, A
+        self.t += -(-len(drawn) // rule.batch)
+
+    def model(self, last: bool = False) -> Model:
+        return self.from_coefficients(self._mix(self.v, self.A, last))
+
+    def values(self, model: Model, n_threads: int = 1) -> Matrix:
+        return self._values(model, None, np.flatnonzero(model.beta.any(axis=0)), n_threads)
+
+    def _values(self, model: Model, rows: Vector | None, carries: Vector, n_threads: int) -> Matrix:
+        a, b = self.gram.features, self.gram.features.take(carries)
+        a = a if rows is None else a.take(rows)
+        weights = np.ascontiguousarray(model.beta[:, carries].T)
+        found = product(self.gram.kernel, a, b, weights, n_threads, self.gram.evaluations)
+        return np.ascontiguousarray(found.T) + model.intercept[:, None]
+
+    def from_coefficients(self, beta: Matrix) -> Model:
+        return Model(np.empty((len(beta), 0)), beta, self.rule.bias * beta.sum(axis=1))
+
+
+# ---- how good an iterate is ------------------------------------------------------------------------------------------
+
+
+def problems(run: Run) -> list[DualProblem]:
+    """Each problem in the convention of the certificates: ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f), Cᵢ = weightᵢ / (lam W)."""
+    weight = run.weight / (run.rule.lam * run.weight.sum())
+    return [DualProblem(None, Hinge(), y, weight, False) for y in run.y]
+
+
+class Judgement(NamedTuple):
+    """A model of a run with its values f, and ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f) of each problem."""
+
+    model: Model
+    f: Matrix
+    primal: Vector
+
+
+def judge(run: Run, n_threads: int = 1) -> Judgement:
+    """The run's model and its objective, in the convention of the certificates."""
+    model = run.model()
+    f = run.values(model, n_threads)
+    none = np.empty(0)
+    squares, stated = run.squared_norms(model, f), problems(run)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = [p.loss.primal(q, p.y, g, p.weight, none, none) for p, q, g in zip(stated, squares, f, strict=True)]
+    return Judgement(model, f, np.array(found))
+
+
+def objective_point(run: Run, judged: Judgement) -> ObjectivePoint:
+    """The objective, summed over the problems, and the bound that the number of steps gives.
+
+    With rho = max |φ(x)|, |w*| ≤ rho/lam and |v_t + lam w_t| ≤ 2 rho, following the leader of the losses
+    <v_t, w> + lam/2 |w|² has the regret that [SSBD] 14.5.3 states as 4 rho²/lam (1 + log T); the constants here are
+    those of w_t = theta_t/(lam t):
+
+        E[objective(mean of w_1, …, w_T)] - optimum ≤ rho²/(lam T) (1/2 + 2 log(T + 1))
+
+    The expectation is over samples drawn independently. For the last iterate and the tail it is not known: inf.
+    """
+    lam, bound = run.rule.lam, np.inf
+    if run.rule.start == 0 and run.rule.budget < 0 and run.t > 0:
+        rho2 = float(run.squared_lengths.max(initial=0.0)) + run.rule.bias
+        bound = float(len(run.y) * rho2 / (lam * run.t) * (0.5 + 2.0 * np.log1p(run.t)))
+    return ObjectivePoint(run.t, lam * float(judged.primal.sum()), bound)
+
+
+def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int = 1) -> list[Certificate]:
+    """How far the run's model is from the optimum of each problem, by the better one of two dual points.
+
+    One is the last iterate, whose coefficients are hits/(lam T), cut to the box. The other takes of each C_i the share
+    of draws of i that were hits, which is in the box however often i was drawn. Of each the best multiple is taken, at
+    which the dual, slope·s − ½ curvature·s², is largest.
+    """
+    stated = problems(run)
+    lower, upper = (np.array([getattr(p.qp, side) for p in stated]) for side in ("lower", "upper"))
+    best, at = np.full(len(stated), -np.inf), np.zeros_like(lower)
+    for beta in (run.model(last=True).beta, run.hit_shares() * (lower + upper)):
+        inside = np.clip(beta, lower, upper)
+        slope = np.abs(inside).sum(axis=1)
+        curvature = run.squared_norms(run.from_coefficients(inside), None, n_threads)
+        part = np.divide(slope, curvature, out=np.ones_like(slope), where=curvature > slope)
+        with np.errstate(over="ignore", invalid="ignore"):
+            dual = part * slope - 0.5 * part**2 * curvature
+        at[dual > best] = (part[:, None] * inside)[dual > best]
+        best = np.maximum(best, dual)
+    found = []
+    finite = [_finite(primal, dual) for primal, dual in zip(judged.primal, best, strict=True)]
+    for problem, f, (primal, dual), beta in zip(stated, judged.f, finite, at, strict=True):
+        shown = Certificate(
+            primal=primal,
+            dual=dual,
+            gap=max(0.0, primal - dual),
+            relative_gap=np.inf,
+            kkt_violation=violation(problem.qp, beta, f),
+            infeasibility=0.0,
+            valid=psd,
+            of=problem.loss.name,
+            reason="" if psd else NOT_PSD,
+        )
+        found.append(combine([shown], of=problem.loss.name))
+    return found
+
+
+def _finite(primal: float, dual: float) -> tuple[float, float]:
+    """Values that have left the range of numbers bound nothing."""
+    return (float(primal) if np.isfinite(primal) else np.inf), (float(dual) if np.isfinite(dual) else -np.inf)

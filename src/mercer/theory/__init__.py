@@ -1,0 +1,30 @@
+"""What the theory says of samples and fitted models: margins, separability, bounds, optimality, diagnosis.
+
+Every report prints as text, and its numbers are attributes.
+"""
+
+from mercer.theory import bounds
+from mercer.theory.conversions import C_to_lambda, lambda_to_C
+from mercer.theory.diagnosis import Diagnosis, Finding, diagnose
+from mercer.theory.margins import MarginReport, Margins, margins
+from mercer.theory.optimality import KKTReport, Optimality, kkt_report
+from mercer.theory.separability import PairSeparability, SeparabilityReport, Separation, separability
+
+__all__ = [
+    "C_to_lambda",
+    "Diagnosis",
+    "Finding",
+    "KKTReport",
+    "MarginReport",
+    "Margins",
+    "Optimality",
+    "PairSeparability",
+    "SeparabilityReport",
+    "Separation",
+    "bounds",
+    "diagnose",
+    "kkt_report",
+    "lambda_to_C",
+    "margins",
+    "separability",
+]

@@ -1,0 +1,340 @@
+"""What a margin, a norm or a dimension promises about samples that have not been seen; [SSBD] 15.1.2, 15.2.1–15.2.2.
+
+With ρ the largest |φ(x)|, γ the margin, B a bound on |w| and n training samples:
+
+    hard_margin    √(4(ρ/γ)²/n) + √(2 log(2/δ)/n)              Theorem 15.4, with probability 1 − δ
+    soft_margin    L(u) + λ|u|² + 2ρ²/(λn)                     Corollary 15.7, in expectation, for every u
+                   L(u) + √(8ρ²B²/n)                           the same with the λ that is best for |u| ≤ B
+    best_lambda    √(2ρ²/(B²n))                                that λ
+    vc             L₀₁ + √(2D log(en/D)/n) + √(log(1/δ)/(2n))  halfspaces of VC dimension D, with probability 1 − δ
+
+The first two do not depend on the dimension of the feature space, the last on nothing else. It is Corollary 3.19 of
+Mohri, Rostamizadeh & Talwalkar, *Foundations of Machine Learning*; the notes give its order, √(D/n). The theorems are
+about homogeneous halfspaces: a bias is the weight of one more feature, which `compare` gives the constant value ρ.
+
+A bound of 1 or more says nothing about an error. Theorem 15.4 asks for the γ and ρ of the distribution, Corollary 15.7
+for the true loss of u; where `compare` puts those of the sample in their place, the result is an estimate of the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb, e, inf, log, sqrt
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import Kernel, Linear, Polynomial
+from mercer.theory.conversions import lambda_to_C, sample_count
+from mercer.theory.machines import kernel_of
+from mercer.theory.margins import Margins, margins
+
+__all__ = ["Bound", "BoundReport", "best_lambda", "compare", "hard_margin", "soft_margin", "vc"]
+
+
+def hard_margin(gamma: float, rho: float, n: int, delta: float = 0.05) -> float:
+    """The error of Hard-SVM on a distribution that is separable with a (γ, ρ)-margin, with probability 1 − δ.
+
+    √(4(ρ/γ)²/n) + √(2 log(2/δ)/n): [SSBD] Theorem 15.4, for homogeneous halfspaces.
+
+    Parameters
+    ----------
+    gamma : float
+        The margin γ > 0.
+    rho : float
+        The radius: no sample is longer.
+    n : int
+        Number of training samples.
+    delta : float, default=0.05
+        The probability, in (0, 1), that the bound fails.
+
+    Returns
+    -------
+    error : float
+        Of the 0–1 loss. It may exceed 1, and then says nothing.
+
+    Examples
+    --------
+    >>> from mercer.theory import bounds
+    >>> round(bounds.hard_margin(gamma=0.5, rho=1.0, n=10_000), 4)
+    0.0672
+    """
+    gamma, rho, n = _positive("gamma", gamma), _nonnegative("rho", rho), sample_count(n)
+    return sqrt(4.0 * (rho / gamma) ** 2 / n) + sqrt(2.0 * log(2.0 / _probability(delta)) / n)
+
+
+def soft_margin(loss: float, norm: float, rho: float, n: int, lam: float | None = None) -> float:
+    """The expected loss of Soft-SVM, in terms of any u: its hinge loss, its norm, and what n samples cannot tell.
+
+    loss + λ|u|² + 2ρ²/(λn): [SSBD] Corollary 15.7, for λ|w|² + (1/n) Σ hinge and homogeneous halfspaces. It bounds the
+    hinge loss, and with it the error.
+
+    Parameters
+    ----------
+    loss : float
+        The hinge loss of u on the distribution.
+    norm : float
+        |u|; a bound B on it if lam is None.
+    rho : float
+        The radius: no sample is longer.
+    n : int
+        Number of training samples.
+    lam : float or None, default=None
+        λ > 0 in the convention of (15.4). None takes ``best_lambda``, which gives loss + √(8ρ²B²/n).
+
+    Returns
+    -------
+    loss : float
+
+    Examples
+    --------
+    >>> from mercer.theory import bounds
+    >>> bounds.soft_margin(0.1, norm=10.0, rho=1.0, n=80_000)
+    0.2
+    """
+    loss, norm = _nonnegative("loss", loss), _nonnegative("norm", norm)
+    rho, n = _nonnegative("rho", rho), sample_count(n)
+    if lam is None:
+        return loss + sqrt(8.0 * rho**2 * norm**2 / n)
+    lam = _positive("lam", lam)
+    return loss + (lam * norm**2 if norm > 0 else 0.0) + 2.0 * rho**2 / (lam * n)
+
+
+def best_lambda(norm: float, rho: float, n: int) -> float:
+    """The λ for which Corollary 15.7 promises most of Soft-SVM if |u| ≤ B: √(2ρ²/(B²n)).
+
+    Parameters
+    ----------
+    norm : float
+        B > 0.
+    rho : float
+        The radius: no sample is longer.
+    n : int
+        Number of training samples.
+
+    Returns
+    -------
+    lam : float
+        In the convention of (15.4): ``lambda_to_C(lam, n)`` is the C of the machines.
+
+    Examples
+    --------
+    >>> from mercer.theory import bounds, lambda_to_C
+    >>> lam = bounds.best_lambda(norm=10.0, rho=1.0, n=20_000)
+    >>> lam, lambda_to_C(lam, 20_000)
+    (0.001, 0.025)
+    """
+    return sqrt(2.0 * _nonnegative("rho", rho) ** 2 / (_positive("norm", norm) ** 2 * sample_count(n)))
+
+
+def vc(dimension: float, n: int, delta: float = 0.05, error: float = 0.0) -> float:
+    """The error of any halfspace, chosen in whatever way, with probability 1 − δ.
+
+    error + √(2D log(en/D)/n) + √(log(1/δ)/(2n)). The VC dimension D of halfspaces is the number of features, and one
+    more with a bias. Up to D = n samples it says nothing.
+
+    Parameters
+    ----------
+    dimension : float
+        D ≥ 1; inf for kernels whose feature space has no dimension.
+    n : int
+        Number of training samples.
+    delta : float, default=0.05
+        The probability, in (0, 1), that the bound fails.
+    error : float, default=0.0
+        The share of training samples on the wrong side.
+
+    Returns
+    -------
+    error : float
+        Of the 0–1 loss; inf where n < D.
+
+    Examples
+    --------
+    >>> from mercer.theory import bounds
+    >>> bounds.vc(dimension=3, n=10_000) < 0.1 < bounds.vc(dimension=100, n=10_000)
+    True
+    """
+    if not isinstance(dimension, Real) or not dimension >= 1:
+        raise InvalidInputError(f"dimension={dimension!r} was given: a VC dimension is a number of at least 1, or inf.")
+    n, delta, error = sample_count(n), _probability(delta), _nonnegative("error", error)
+    if n < dimension:
+        return inf
+    D = float(dimension)
+    return error + sqrt(2.0 * D * log(e * n / D) / n) + sqrt(log(1.0 / delta) / (2.0 * n))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One bound of a report.
+
+    Attributes
+    ----------
+    name : "hard margin", "soft margin" or "VC dimension".
+    value : the bound; inf where its theorem does not apply.
+    remark : what it was computed from, or why it does not apply.
+    """
+
+    name: str
+    value: float
+    remark: str
+
+
+@dataclass(frozen=True)
+class BoundReport:
+    """What ``compare`` found about one hyperplane.
+
+    Attributes
+    ----------
+    of : which classes it separates.
+    n, gamma, rho, norm : samples, smallest geometric margin, radius and |w|.
+    loss, error : the average hinge loss and the share of errors on the samples.
+    dimension : the VC dimension of halfspaces in the feature space.
+    bounds : hard margin, soft margin with the model's C, soft margin with the best λ, VC dimension.
+    best_lambda, best_C : those of Corollary 15.7 for B = |w|, which includes a bias as the weight of a feature.
+    delta : the probability that a bound fails.
+    """
+
+    of: str
+    n: int
+    gamma: float
+    rho: float
+    norm: float
+    loss: float
+    error: float
+    dimension: float
+    bounds: tuple[Bound, ...]
+    best_lambda: float
+    best_C: float
+    delta: float
+
+    @property
+    def smallest(self) -> Bound:
+        """The bound that promises most."""
+        return min(self.bounds, key=lambda bound: bound.value)
+
+    def __str__(self) -> str:
+        lines = [
+            f"Bounds on the error of {self.of} ({self.n} samples, {1 - self.delta:.0%} confidence)",
+            f"  margin γ {self.gamma:.4g}, radius ρ {self.rho:.4g}, |w| {self.norm:.4g}, hinge loss {self.loss:.4g}, "
+            f"error {self.error:.4g}",
+        ]
+        for bound in self.bounds:
+            value = "      -" if bound.value == inf else f"{bound.value:7.4g}"
+            verdict = "smallest" if bound is self.smallest and bound.value < inf else ""
+            if 1 <= bound.value < inf:
+                verdict = f"{verdict}, says nothing".lstrip(", ")
+            lines.append(f"  {bound.name:<24} {value}  {verdict:<22} {bound.remark}".rstrip())
+        lines.append(f"  for |w| ≤ {self.norm:.4g} the best λ is {self.best_lambda:.4g}, that is C = {self.best_C:.4g}")
+        return "\n".join(lines)
+
+
+def compare(model: Any, X: Any, y: Any, delta: float = 0.05) -> tuple[BoundReport, ...]:
+    """The bounds side by side for a fitted classifier, with the numbers of the sample in place of the true ones.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        As in ``margins``.
+    X, y : the training samples and their labels.
+    delta : float, default=0.05
+        The probability, in (0, 1), that a bound fails.
+
+    Returns
+    -------
+    reports : tuple of BoundReport
+        One for each hyperplane of the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVC
+    >>> from mercer.theory import bounds
+    >>> X = np.repeat([[1.0, 0.5], [1.0, -0.5], [-1.0, 0.5], [-1.0, -0.5]], 1000, axis=0)
+    >>> y = np.where(X[:, 0] > 0, 1, -1)
+    >>> model = SVC(C=float("inf"), kernel="linear", fit_intercept=False).fit(X, y)
+    >>> print(bounds.compare(model, X, y)[0])
+    Bounds on the error of 1 against -1 (4000 samples, 95% confidence)
+      margin γ 1, radius ρ 1.118, |w| 1, hinge loss 0, error 0
+      hard margin               0.0783                         Theorem 15.4
+      soft margin, C of model        -                         Corollary 15.7: no λ belongs to C = inf
+      soft margin, best λ         0.05  smallest               Corollary 15.7, in expectation, for that λ
+      VC dimension 2            0.1121                         any halfspace
+      for |w| ≤ 1 the best λ is 0.025, that is C = 0.005
+    """
+    _probability(delta)
+    kernel, n_features = kernel_of(model), getattr(model, "n_features_in_", None)
+    dimension = feature_dimension(kernel, n_features)
+    C = getattr(model, "C", None)
+    return tuple(_compare(problem, dimension, C, delta) for problem in margins(model, X, y).problems)
+
+
+def _compare(problem: Margins, dimension: float, C: Any, delta: float) -> BoundReport:
+    n, rho = len(problem.rows), problem.rho
+    loss = float(np.maximum(0.0, 1.0 - problem.functional).mean())
+    error = problem.n_wrong / n
+    biased = not problem.homogeneous
+    # the bias as the weight b/ρ of a feature of constant value ρ
+    norm = sqrt(problem.norm**2 + (problem.bias / rho) ** 2) if biased and rho > 0 else problem.norm
+    radius = sqrt(2.0) * rho if biased else rho
+    gamma = problem.gamma * problem.norm / norm if norm > 0 else -inf
+    added = ", with the bias as a feature" if biased else ""
+    found = [
+        Bound("hard margin", hard_margin(gamma, radius, n, delta), f"Theorem 15.4{added}")
+        if gamma > 0
+        else Bound("hard margin", inf, "Theorem 15.4: the samples are not separated")
+    ]
+    if isinstance(C, Real) and 0 < float(C) < inf:
+        lam = 1.0 / (2.0 * float(C) * n)
+        value = soft_margin(loss, norm, radius, n, lam)
+        found.append(Bound("soft margin, C of model", value, f"Corollary 15.7, in expectation, λ = {lam:.4g}{added}"))
+    else:
+        found.append(Bound("soft margin, C of model", inf, f"Corollary 15.7: no λ belongs to C = {C}"))
+    remark = f"Corollary 15.7, in expectation, for that λ{added}"
+    found.append(Bound("soft margin, best λ", soft_margin(loss, norm, radius, n), remark))
+    D = max(1.0, dimension + biased)
+    if np.isinf(D):
+        found.append(Bound("VC dimension", inf, "the feature space has no finite dimension"))
+    else:
+        remark = "any halfspace" if n >= D else "fewer samples than dimensions"
+        found.append(Bound(f"VC dimension {D:.6g}", vc(D, n, delta, error), remark))
+    lam = best_lambda(norm, radius, n) if norm > 0 and radius > 0 else inf
+    C_best = lambda_to_C(lam, n) if 0 < lam < inf else inf
+    return BoundReport(
+        problem.name, n, problem.gamma, rho, problem.norm, loss, error, D, tuple(found), lam, C_best, delta
+    )
+
+
+def feature_dimension(kernel: Kernel, n_features: int | None) -> float:
+    """The dimension of the feature space where it is finite and known: inner products and their powers; else inf.
+
+    All monomials of degree k in d features are (d+k−1 choose k), all up to degree k (d+k choose k) ([CS229] 5.4).
+    """
+    if n_features is None:
+        return inf
+    if isinstance(kernel, Linear):
+        return float(n_features)
+    if isinstance(kernel, Polynomial):
+        up_to = kernel.coef0 != 0
+        return float(comb(n_features + kernel.degree - (0 if up_to else 1), kernel.degree))
+    return inf
+
+
+def _positive(name: str, value: float) -> float:
+    if not isinstance(value, Real) or not 0 < value < inf:
+        raise InvalidInputError(f"{name}={value!r} was given: it must be a finite number greater than 0.")
+    return float(value)
+
+
+def _nonnegative(name: str, value: float) -> float:
+    if not isinstance(value, Real) or not 0 <= value < inf:
+        raise InvalidInputError(f"{name}={value!r} was given: it must be a finite number of at least 0.")
+    return float(value)
+
+
+def _probability(delta: float) -> float:
+    if not isinstance(delta, Real) or not 0 < delta < 1:
+        raise InvalidInputError(f"delta={delta!r} was given: a probability strictly between 0 and 1 is needed.")
+    return float(delta)

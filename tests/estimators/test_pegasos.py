@@ -1,0 +1,279 @@
+"""PegasosClassifier solves the problem that it states, remembers what it must, and says how far it is."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.naming import named
+
+from mercer import SVC, InvalidInputError, PegasosClassifier
+from mercer.kernels import CallableKernel, Gaussian, Linear, Polynomial
+
+
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def count_common(X, Z):
+    return np.array([[float(len(x & z)) for z in Z] for x in X])
+
+
+class TestProblem:
+    @pytest.mark.parametrize("kernel", ["linear", Gaussian(gamma=0.05)], ids=named)
+    def test_it_reaches_the_svm(self, kernel):
+        """With many steps its objective is that of SVC with C = 1/(lam m), to within its own certificate."""
+        X, y = cancer()
+        lam = 0.05
+        model = PegasosClassifier(lam, kernel=kernel, max_iter=400, fit_intercept=False, random_state=0).fit(X, y)
+        exact = SVC(kernel=kernel, C=1 / (lam * len(y)), fit_intercept=False).fit(X, y).certificate_
+        assert model.certificate_.dual <= exact.primal
+        assert exact.dual <= model.certificate_.primal <= 1.02 * exact.primal
+        assert model.certificate_.primal == pytest.approx(model.objective_trace_[-1].objective / lam)
+        assert model.certificate_.relative_gap < 0.05
+
+    def test_lemma_16_3(self):
+        """The fit with a kernel and the fit on its explicit features have the same values ([SSBD] Lemma 16.3)."""
+        X, y = iris()
+        kernel = Polynomial(degree=2, coef0=1.0)
+        psi = kernel.feature_map(X)
+        settings = {"lam": 0.01, "max_iter": 10, "random_state": 3}
+        ours = PegasosClassifier(kernel=kernel, **settings).fit(X, y)
+        explicit = PegasosClassifier(**settings).fit(psi(X), y)
+        np.testing.assert_allclose(ours.decision_function(X), explicit.decision_function(psi(X)), rtol=1e-8, atol=1e-8)
+        np.testing.assert_array_equal(ours.n_updates_, explicit.n_updates_)
+        np.testing.assert_allclose(ours.rkhs_norm_, np.linalg.norm(explicit.coef_, axis=1), rtol=1e-8)
+
+    def test_dense_sparse_and_single(self):
+        """The same samples in another form give the same model."""
+        X, y = iris()
+        X[np.abs(X) < 0.5] = 0.0
+        dense, sparse = (PegasosClassifier(random_state=0).fit(form(X), y) for form in (np.asarray, sp.csr_matrix))
+        np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-10)
+        np.testing.assert_allclose(sparse.predict(sp.csr_matrix(X)), dense.predict(X))
+        exact = X.astype(np.float32).astype(np.float64)
+        single, double = (PegasosClassifier(random_state=0).fit(Z, y) for Z in (X.astype(np.float32), exact))
+        np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-5)
+
+    def test_threads(self):
+        """The number of threads does not change a bit."""
+        X, y = iris()
+        one, two = (PegasosClassifier(n_jobs=n, random_state=0).fit(X, y).coef_ for n in (1, 2))
+        np.testing.assert_array_equal(one, two)
+
+    def test_memory_does_not_matter(self):
+        """With and without a stored kernel matrix the model is the same."""
+        X, y = iris()
+        small, large = (
+            PegasosClassifier(kernel=Gaussian(gamma=0.2), cache_size=size, random_state=0)
+            .fit(X, y)
+            .decision_function(X)
+            for size in (1e-3, 100)
+        )
+        np.testing.assert_allclose(small, large, rtol=1e-9, atol=1e-9)
+
+    @pytest.mark.parametrize("sampling", ["uniform", "shuffled"])
+    def test_weights_are_repetitions(self, sampling):
+        """Weighted samples have the optimum of repeated ones: the certificate's bounds meet those of SVC."""
+        X, y = cancer()
+        weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+        lam = 0.05
+        model = PegasosClassifier(lam, max_iter=300, sampling=sampling, fit_intercept=False, random_state=0)
+        model.fit(X, y, sample_weight=weight)
+        exact = SVC(kernel="linear", C=1 / (lam * weight.sum()), fit_intercept=False).fit(X, y, weight).certificate_
+        assert model.certificate_.dual <= exact.primal
+        assert exact.dual <= model.certificate_.primal <= 1.03 * exact.primal
+
+    @pytest.mark.parametrize(
+        "options", [{"average": "tail"}, {"average": "last"}, {"batch_size": 5}, {"project": True}], ids=named
+    )
+    def test_options(self, options):
+        """Each variation comes near the same optimum."""
+        X, y = cancer()
+        lam = 0.05
+        model = PegasosClassifier(lam, max_iter=300, fit_intercept=False, random_state=0, **options).fit(X, y)
+        exact = SVC(kernel="linear", C=1 / (lam * len(y)), fit_intercept=False).fit(X, y).certificate_
+        assert exact.dual <= model.certificate_.primal <= 1.05 * exact.primal
+        bounded = "average" not in options
+        assert np.isfinite(model.objective_trace_[-1].bound) == bounded
+
+    def test_n_steps(self):
+        """T can be given itself; the trace ends there, after looks at 1, 2, 4, … passes."""
+        X, y = cancer()
+        model = PegasosClassifier(n_steps=2000, random_state=0).fit(X, y)
+        assert [point.steps for point in model.objective_trace_] == [569, 1138, 2000]
+        assert model.t_ == 2000 and model.n_iter_ == 4
+        assert all(point.bound > 0 for point in model.objective_trace_)
+
+    def test_tolerance(self):
+        """With tol it ends as soon as the gap is small enough, and warns in numbers if it never is."""
+        X, y = cancer()
+        model = PegasosClassifier(0.1, tol=0.2, max_iter=1000, random_state=0).fit(X, y)
+        assert model.certificate_.relative_gap <= 0.2 and model.n_iter_ < 1000
+        with pytest.warns(ConvergenceWarning, match=r"max_iter=2, tol=1e-05\)\. The model is within \d\.\de"):
+            PegasosClassifier(0.1, tol=1e-5, max_iter=2, random_state=0).fit(X, y)
+
+    @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+    def test_samples_too_large(self, kernel):
+        """Samples whose squares overflow are refused with a next step."""
+        X, y = cancer()
+        with pytest.raises(ValueError, match="need to be preprocessed"):
+            PegasosClassifier(kernel=kernel).fit(X * 1e200, y)
+
+    def test_lam_too_small(self):
+        """A λ at the end of the range of numbers leaves a certificate that promises nothing."""
+        X, y = cancer()
+        found = PegasosClassifier(1e-300, max_iter=1, random_state=0).fit(X, y).certificate_
+        assert found.gap == np.inf and not np.isnan([found.primal, found.dual]).any()
+
+    def test_indefinite(self):
+        """A kernel that is none leaves no certificate, and says so."""
+        X, y = cancer()
+        with pytest.warns(UserWarning, match="not positive semidefinite"):
+            model = PegasosClassifier(kernel=lambda A, B: -(A @ B.T), max_iter=2, random_state=0).fit(X, y)
+        assert not model.certificate_.valid
+
+
+class TestParts:
+    def test_one_pass(self):
+        """partial_fit in parts is a run of as many steps; t goes on."""
+        X, y = cancer()
+        model = PegasosClassifier(random_state=0)
+        for part in np.array_split(np.random.default_rng(0).permutation(len(y)), 7):
+            model.partial_fit(X[part], y[part], classes=[0, 1])
+        assert model.t_ == len(y)
+        assert model.score(X, y) > 0.9
+        assert not hasattr(model, "certificate_")
+
+    def test_with_kernels(self):
+        """With a kernel, parts give what the linear run on the explicit features gives; samples are remembered."""
+        X, y = iris()
+        kernel = Polynomial(degree=2, coef0=1.0)
+        psi = kernel.feature_map(X)
+        ours, explicit = PegasosClassifier(0.1, kernel=kernel, random_state=0), PegasosClassifier(0.1, random_state=0)
+        for part in np.array_split(np.random.default_rng(0).permutation(len(y)), 5):
+            ours.partial_fit(X[part], y[part], classes=np.unique(y))
+            explicit.partial_fit(psi(X[part]), y[part], classes=np.unique(y))
+        np.testing.assert_allclose(ours.decision_function(X), explicit.decision_function(psi(X)), rtol=1e-8, atol=1e-8)
+
+    def test_after_fit(self):
+        """partial_fit goes on from a fit; its certificate, of other samples, is gone."""
+        X, y = cancer()
+        model = PegasosClassifier(kernel=Gaussian(gamma=0.05), max_iter=3, budget=50, random_state=0).fit(X, y)
+        steps = model.t_
+        model.partial_fit(X[:40], y[:40])
+        assert model.t_ == steps + 40
+        assert len(model.support_vectors_) <= 50
+        assert not hasattr(model, "certificate_")
+
+    def test_sets(self):
+        """Samples may be anything that the kernel understands, also in parts."""
+        baskets = [{"milk", "bread"}, {"milk"}, {"nappies", "milk"}, {"nappies"}] * 10
+        y = np.array([0, 0, 1, 1] * 10)
+        model = PegasosClassifier(kernel=CallableKernel(count_common), random_state=0)
+        for start in (0, 20):
+            model.partial_fit(baskets[start : start + 20], y[start : start + 20], classes=[0, 1])
+        assert model.predict([{"nappies", "bread"}, {"bread"}]).tolist() == [1, 0]
+
+    def test_errors(self):
+        """What cannot go on says why."""
+        X, y = iris()
+        with pytest.raises(ValueError, match="classes must be passed on the first call"):
+            PegasosClassifier().partial_fit(X, y)
+        model = PegasosClassifier().partial_fit(X, y, classes=[0, 1, 2])
+        with pytest.raises(ValueError, match=r"y contains the label 7, but the classes are \[0, 1, 2\]"):
+            model.partial_fit(X[:1], [7])
+        with pytest.raises(ValueError, match="is not the same as on last call"):
+            model.partial_fit(X, y, classes=[0, 1])
+        with pytest.raises(InvalidInputError, match="X is sparse, but the samples before were dense"):
+            model.partial_fit(sp.csr_matrix(X), y)
+        with pytest.raises(InvalidInputError, match="average='tail' needs to know"):
+            PegasosClassifier(average="tail").partial_fit(X, y, classes=[0, 1, 2])
+        assert not hasattr(PegasosClassifier(kernel="precomputed"), "partial_fit")
+        with pytest.raises(InvalidInputError, match="budget=5 has no meaning with the linear kernel"):
+            PegasosClassifier(budget=5).fit(X, y)
+
+
+class TestEcosystem:
+    def test_search_and_pickle(self):
+        """Kernel parameters are searched, models survive the way to another process."""
+        X, y = iris()
+        search = GridSearchCV(
+            PegasosClassifier(kernel=Gaussian(), random_state=0),
+            {"kernel__gamma": [0.01, 0.5], "lam": [0.1, 0.01]},
+            cv=3,
+        ).fit(X, y)
+        assert search.best_score_ > 0.9
+        copy = pickle.loads(pickle.dumps(search.best_estimator_))
+        np.testing.assert_array_equal(copy.decision_function(X), search.best_estimator_.decision_function(X))
+        copy.partial_fit(X[:10], y[:10])
+
+    def test_frames_and_names(self):
+        """Data frames and labels of any kind."""
+        X, y = iris()
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        names = np.array(["setosa", "versicolor", "virginica"])[y]
+        model = make_pipeline(StandardScaler(), PegasosClassifier(max_iter=50, random_state=0)).fit(frame, names)
+        assert model.score(frame, names) > 0.85
+        assert model[-1].coef_.shape == (3, 4)
+
+    def test_precomputed(self):
+        """A kernel matrix and its kernel are the same, for fit and for predict."""
+        X, y = iris()
+        K = Gaussian(gamma=0.2)(X)
+        known = PegasosClassifier(kernel="precomputed", random_state=0).fit(K, y)
+        other = PegasosClassifier(kernel=Gaussian(gamma=0.2), random_state=0).fit(X, y)
+        np.testing.assert_allclose(known.decision_function(K[:9]), other.decision_function(X[:9]), rtol=1e-9)
+
+    @pytest.mark.parametrize("kernel", ["linear", 1.0 * Linear()], ids=named)
+    def test_time_limit(self, kernel):
+        """No time at all leaves w = 0, a certificate and a warning with numbers."""
+        X, y = cancer()
+        with pytest.warns(ConvergenceWarning, match=r"time_limit=0 s\), after 0 steps\. The model is within 1\.0e\+00"):
+            model = PegasosClassifier(kernel=kernel, time_limit=0).fit(X, y)
+        assert model.rkhs_norm_ == 0.0 and model.t_ == 0
+        assert model.predict(X[:3]).shape == (3,)
+
+    def test_verbose(self, caplog):
+        """Looks are logged with their dual value."""
+        X, y = cancer()
+        with caplog.at_level("INFO", logger="mercer"):
+            PegasosClassifier(verbose=True, max_iter=4, random_state=0).fit(X, y)
+        assert len(caplog.records) == 3 and "dual" in caplog.text
+
+
+def test_one_by_one_is_cheap():
+    """A stream of single samples asks for a kernel value with each sample that is remembered, and no more."""
+    X, y = cancer()
+    model = PegasosClassifier(kernel=CallableKernel(Counting()), random_state=0)
+    model.partial_fit(X[:200], y[:200], classes=[0, 1])
+    model.kernel.function.count = 0
+    remembered = len(model._memory_samples)
+    model.partial_fit(X[200:201], y[200:201])
+    # one row for the step, and k(x, x), which a function gives in blocks of 16
+    assert model.kernel.function.count <= 20 * (remembered + 1)
+    K = Gaussian(gamma=0.05)(model.support_vectors_)
+    assert model.rkhs_norm_[0] ** 2 == pytest.approx(float(model.dual_coef_[0] @ K @ model.dual_coef_[0]))
+
+
+class Counting:
+    """A Gaussian kernel that counts its values."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, A, B):
+        self.count += len(A) * len(B)
+        return Gaussian(gamma=0.05)(A, B)

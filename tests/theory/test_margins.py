@@ -1,0 +1,209 @@
+"""Margins: by hand, in explicit feature spaces, and of models that others have fitted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC as SklearnSVC
+from sklearn.svm import LinearSVC as SklearnLinearSVC
+
+from mercer import SVC, SVR, KernelCentroid, Linear, NuSVC, PegasosClassifier, Perceptron, Polynomial
+from mercer.exceptions import InvalidInputError
+from mercer.theory import margins
+
+
+def three_classes(n=60, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return rng.normal(size=(n, d)) + 2.5 * np.eye(3, d)[y], y
+
+
+def test_by_hand():
+    """w = (1, 0), b = −1: distances are the first coordinate less one; the margin of the strip is 1/|w| = 1."""
+    X, y = np.array([[0.0, 0.0], [2.0, 3.0], [4.0, 0.0], [-3.0, 0.0]]), np.array(["a", "b", "b", "a"])
+    report = margins(SVC(C=np.inf, kernel="linear").fit(X[:2] * [1, 0], y[:2]), X, y)
+    (problem,) = report.problems
+    np.testing.assert_allclose(report.functional, [1.0, 1.0, 3.0, 4.0])
+    np.testing.assert_allclose(report.geometric, [1.0, 1.0, 3.0, 4.0])
+    assert (problem.positive, problem.negative) == ("b", "a")
+    assert report.gamma == pytest.approx(1.0) and report.rho == pytest.approx(4.0)
+    assert problem.ratio == pytest.approx(16.0) and problem.separates and not problem.homogeneous
+
+
+def test_in_an_explicit_feature_space():
+    """With (⟨x, z⟩ + 1)², distances are those of (x², √2 x, 1) to the plane whose normal vector is Σ β φ(x)."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    y = np.where(np.abs(x) > 0.7, 1, -1)
+    X, phi = x[:, None], np.column_stack([x**2, np.sqrt(2) * x, np.ones(40)])
+    model = SVC(C=3.0, kernel=Polynomial(2, 1.0, 1.0), tol=1e-8).fit(X, y)
+    w = model.dual_coef_[0] @ phi[model.support_]
+    report = margins(model, X, y)
+    np.testing.assert_allclose(report.geometric, y * (phi @ w + model.intercept_) / np.linalg.norm(w), rtol=1e-6)
+    assert report.rho == pytest.approx(np.linalg.norm(phi, axis=1).max())
+
+
+def test_the_hard_margin_is_attained():
+    """γ of a hard-margin machine is its margin_, and every support vector has it."""
+    X, y = three_classes()
+    X, y = X[y < 2] + 4 * y[y < 2, None], y[y < 2]
+    model = SVC(C=np.inf, kernel="linear", tol=1e-9).fit(X, y)
+    report = margins(model, X, y)
+    assert report.gamma == pytest.approx(model.margin_[0], rel=1e-7)
+    np.testing.assert_allclose(report.geometric[model.support_], report.gamma, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_scikit_learns_machine_has_the_same(kernel):
+    """|w| of scikit-learn's SVC is computed from its dual coefficients."""
+    X, y = three_classes()
+    ours = margins(SVC(kernel=kernel, tol=1e-7).fit(X, y), X, y)
+    theirs = margins(SklearnSVC(kernel=kernel, tol=1e-7).fit(X, y), X, y)
+    for one, other in zip(ours.problems, theirs.problems, strict=True):
+        assert one.norm == pytest.approx(other.norm, rel=1e-4)
+        np.testing.assert_allclose(one.geometric, other.geometric, rtol=1e-3, atol=1e-4)
+        assert one.name == other.name
+
+
+def test_linear_models_are_one_against_the_rest():
+    """coef_ has a row per class: every sample takes part in each problem."""
+    X, y = three_classes()
+    model = SklearnLinearSVC().fit(X, y)
+    report = margins(model, X, y)
+    assert [p.name for p in report.problems] == [f"{c} against the rest" for c in range(3)]
+    sign = np.where(y == 1, 1, -1)
+    expected = sign * model.decision_function(X)[:, 1] / np.linalg.norm(model.coef_[1])
+    np.testing.assert_allclose(report.problems[1].geometric, expected)
+    np.testing.assert_allclose(report.geometric, np.min([p.geometric for p in report.problems], axis=0))
+
+
+def test_machines_without_pairs():
+    """Perceptrons, Pegasos and class means say what |w| is; their decision function has the signs of the classes."""
+    X, y = three_classes()
+    two, labels = X[y < 2], y[y < 2]
+    sign = np.where(labels == 1, 1, -1)
+    for model in (Perceptron(kernel="rbf"), PegasosClassifier(kernel="rbf", random_state=0), KernelCentroid()):
+        report = margins(model.fit(two, labels), two, labels)
+        np.testing.assert_allclose(report.functional, sign * model.decision_function(two))
+        np.testing.assert_allclose(report.geometric * model.rkhs_norm_[0], report.functional)
+        assert report.problems[0].positive == 1
+    with pytest.raises(InvalidInputError, match="Ask about two classes"):
+        margins(KernelCentroid().fit(X, y), X, y)
+
+
+def test_any_linear_classifier():
+    """coef_, intercept_ and decision_function are enough."""
+    X, y = three_classes()
+    model = LogisticRegression().fit(X, y == 0)
+    report = margins(model, X, y == 0)
+    w = model.coef_[0]
+    expected = np.where(y == 0, 1, -1) * (X @ w + model.intercept_) / np.linalg.norm(w)
+    np.testing.assert_allclose(report.geometric, expected)
+
+
+def test_samples_take_part_in_the_pairs_of_their_class():
+    """Of three classes each sample has the smaller margin of two problems."""
+    X, y = three_classes()
+    report = margins(SVC().fit(X, y), X, y)
+    assert [len(p.rows) for p in report.problems] == [40, 40, 40]
+    smallest = np.full(60, np.inf)
+    for problem in report.problems:
+        assert set(y[problem.rows]) == {problem.positive, problem.negative}
+        smallest[problem.rows] = np.minimum(smallest[problem.rows], problem.geometric)
+    np.testing.assert_array_equal(report.geometric, smallest)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_scaling_the_samples(scale):
+    """Scales γ and ρ, and leaves (ρ/γ)² as it was."""
+    X, y = three_classes()
+    X, y = X[y < 2] + 4 * y[y < 2, None], y[y < 2]
+    report = margins(SVC(C=np.inf, kernel="linear").fit(scale * X, y), scale * X, y)
+    reference = margins(SVC(C=np.inf, kernel="linear").fit(X, y), X, y)
+    assert report.gamma == pytest.approx(scale * reference.gamma, rel=1e-3)
+    assert report.problems[0].ratio == pytest.approx(reference.problems[0].ratio, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["csr", "frame", "list", "float32"])
+def test_input_formats(kind):
+    """What fit takes, margins takes."""
+    X, y = three_classes()
+    given = {"csr": sp.csr_array, "frame": pd.DataFrame, "list": np.ndarray.tolist, "float32": np.float32}[kind](X)
+    model = SVC(kernel="rbf").fit(given, y)
+    expected = margins(SVC(kernel="rbf").fit(X, y), X, y).geometric
+    np.testing.assert_allclose(margins(model, given, y).geometric, expected, rtol=1e-2, atol=1e-3)
+
+
+def test_a_kernel_matrix_and_a_function():
+    """The radius of a precomputed kernel is read from the diagonal, that of a function from what it returns."""
+    X, y = three_classes()
+    reference = margins(SVC(kernel=Linear()).fit(X, y), X, y)
+    K = X @ X.T
+    for model, given in ((SVC(kernel="precomputed").fit(K, y), K), (SVC(kernel=lambda A, B: A @ B.T).fit(X, y), X)):
+        report = margins(model, given, y)
+        assert report.rho == pytest.approx(reference.rho)
+        assert report.gamma == pytest.approx(reference.gamma, rel=1e-2)
+    with pytest.raises(InvalidInputError, match=r"^The lengths of 5 samples were asked for"):
+        margins(SVC(kernel="precomputed").fit(K, y), K[:5], y[:5])
+
+
+def test_no_hyperplane():
+    """w = 0 separates nothing: samples are infinitely far on the side of the intercept."""
+    X, y = np.zeros((5, 2)), np.array([0, 0, 0, 1, 1])
+    report = margins(SVC(kernel="linear").fit(X, y), X, y)
+    assert report.problems[0].norm == 0
+    assert set(report.geometric) <= {-np.inf, 0.0, np.inf}
+    assert not report.separates and "NOT separated" in str(report)
+
+
+def test_nu_svc():
+    """The published machine has the margin 1 in functional units, like SVC's."""
+    X, y = three_classes()
+    model = NuSVC(nu=0.2, tol=1e-8).fit(X, y)
+    report = margins(model, X, y)
+    for problem, certificate in zip(report.problems, model.certificates_, strict=True):
+        assert problem.norm > 0 and certificate.valid
+        on_edge = np.isclose(problem.functional, 1.0, atol=1e-5)
+        assert on_edge.sum() >= 2
+
+
+class TestErrors:
+    def test_regression(self):
+        """A regression has no sides."""
+        model = SVR().fit([[0.0], [1.0]], [0.0, 1.0])
+        with pytest.raises(InvalidInputError) as found:
+            margins(model, [[0.0], [1.0]], [0.0, 1.0])
+        assert str(found.value) == (
+            "margins is a question about classifiers, but was asked of SVR: give a fitted classifier such as SVC."
+        )
+
+    def test_unknown_label(self):
+        """Labels that the model does not know have no side."""
+        model = SVC().fit([[0.0], [1.0]], ["a", "b"])
+        with pytest.raises(InvalidInputError) as found:
+            margins(model, [[0.0]], ["c"])
+        assert str(found.value) == "y contains the label 'c', but the model was fitted to the classes ['a', 'b']."
+
+    def test_not_fitted(self):
+        """scikit-learn's error."""
+        with pytest.raises(NotFittedError):
+            margins(SVC(), [[0.0]], [0])
+
+    def test_indefinite_kernel(self):
+        """No feature space, no distances."""
+        X, y = three_classes()
+        model = SVC(kernel="sigmoid", coef0=-1.0).fit(X, y)
+        with pytest.raises(InvalidInputError, match="it has no feature space in which samples have distances"):
+            margins(model, X, y)
+
+    def test_different_lengths(self):
+        """As many labels as samples."""
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            margins(SVC().fit([[0.0], [1.0]], [0, 1]), [[0.0], [1.0]], [0])
+
+    def test_nan(self):
+        """Missing values are found before they make a margin."""
+        with pytest.raises(ValueError, match="NaN"):
+            margins(SVC().fit([[0.0], [1.0]], [0, 1]), [[np.nan]], [0])
