@@ -225,7 +225,8 @@ def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None
         samples = _Pair(machine, data, rows, np.where(codes[rows] == i, 1.0, -1.0))
         homogeneous, biased = (samples.separation(intercept) for intercept in (False, True))
         if homogeneous.separable and not biased.separable:
-            biased = replace(homogeneous, intercept=True, weights=biased.weights)
+            bound = max(biased.margin_bound, homogeneous.margin)
+            biased = replace(homogeneous, intercept=True, margin_bound=bound, weights=biased.weights)
         homogeneous, biased = homogeneous.scaled(unit), biased.scaled(unit)
         pairs.append(PairSeparability(classes[i], classes[j], len(rows), biased, homogeneous))
     return SeparabilityReport(data.kernel, tuple(pairs))
