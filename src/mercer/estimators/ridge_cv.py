@@ -18,6 +18,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Clock, Options, Status, TracePoint
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
 from mercer.solvers.direct import solve
 from mercer.solvers.judge import check_finite
@@ -76,7 +77,8 @@ class KernelRidgeCV(BaseRidge):
         Whether each target has its own λ; without a splitter only.
     gamma, degree, coef0, kernel_params, fit_intercept, solver, tol, max_iter, cache_size, precision, n_jobs,
     time_limit, verbose : as in ``KernelRidge``.
-        The decomposition takes the memory of the matrix, less if the rank is low. After time_limit no further kernel is tried.
+        The decomposition takes the memory of the matrix, less if the rank is low. After time_limit no further kernel is
+        tried.
 
     Attributes
     ----------
@@ -320,7 +322,8 @@ class KernelRidgeCV(BaseRidge):
                 continue
             if len(train) == 0:
                 raise InvalidInputError("A fold of cv has no training sample of positive weight: use fewer folds.")
-            reduction = of_matrix(K[np.ix_(train, train)], np.sqrt(weight[train]))
+            with one_blas_thread():
+                reduction = of_matrix(K[np.ix_(train, train)], np.sqrt(weight[train]))
             reduction.examine(float(alphas.min()))
             beta, b = reduction.solutions(Y[train], alphas, bool(self.fit_intercept))
             block = K[np.ix_(test, train)]
