@@ -35,6 +35,14 @@ class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return X
 
 
+def determination(predictions: Matrix, Y: Matrix, weight: Vector) -> float:
+    """R², the mean over targets: 1 − Σ w (y − p)² / Σ w (y − ȳ)². Where y is constant 1 if it is met, else 0."""
+    total = weight @ (Y - weight @ Y / weight.sum()) ** 2
+    left = weight @ (Y - predictions) ** 2
+    constant = np.where(left == 0, 0.0, 1.0)
+    return float(1.0 - np.mean(np.divide(left, total, out=constant, where=total != 0)))
+
+
 class Tried(NamedTuple):
     """One kernel: its score for each λ (and target), the values behind it, and its decomposition if there is one."""
 
@@ -295,6 +303,8 @@ class KernelRidgeCV(BaseRidge):
 
     def _score(self, predictions: Matrix, Y: Matrix, weight: Vector) -> list[float]:
         """The scorer's opinion on predictions, of each target by itself if each has its own λ."""
+        if self.scoring is None and len(Y) > 1:
+            return [determination(predictions, Y, weight)]
         scorer = check_scoring(Identity(), scoring=self.scoring if self.scoring is not None else "r2")
         params = {} if not self._weighted else {"sample_weight": weight}
         if self.alpha_per_target and not self._has_folds:
