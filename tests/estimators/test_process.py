@@ -175,7 +175,9 @@ class TestLearning:
         grid = np.linspace(0, 30, 300)[:, None]
         kernel = 1.0 * Gaussian(0.5)
         y = random.multivariate_normal(np.zeros(300), kernel(grid)) + 0.2 * random.normal(size=300)
-        model = GaussianProcessRegressor(3.0 * Gaussian() + White(), n_restarts_optimizer=1, random_state=0).fit(grid, y)
+        model = GaussianProcessRegressor(3.0 * Gaussian() + White(), n_restarts_optimizer=1, random_state=0).fit(
+            grid, y
+        )
         assert model.kernel_.right.noise == pytest.approx(0.04, rel=0.3)
         assert model.kernel_.left.kernel.gamma == pytest.approx(0.5, rel=0.5)
         assert np.abs(model.gradient_).max() < 0.05
@@ -228,7 +230,9 @@ class TestLearning:
         np.testing.assert_allclose(mean[:, 1], 100 * mean[:, 0] + 5, rtol=1e-6)
         np.testing.assert_allclose(deviation[:, 1], 100 * deviation[:, 0], rtol=1e-9)
         np.testing.assert_allclose(mean[:, 0], single.predict(NEW), atol=1e-3)
-        assert model.log_marginal_likelihood_value_ == pytest.approx(2 * single.log_marginal_likelihood_value_, rel=1e-4)
+        assert model.log_marginal_likelihood_value_ == pytest.approx(
+            2 * single.log_marginal_likelihood_value_, rel=1e-4
+        )
 
     def test_the_noise_of_each_sample(self):
         """alpha as an array: a very noisy sample has no influence."""
@@ -305,7 +309,9 @@ class TestSamples:
 class TestLimits:
     def test_max_iter_leaves_a_usable_model(self):
         """A warning with numbers, and the best kernel found."""
-        with pytest.warns(ConvergenceWarning, match=r"ended after max_iter=1 iterations. The log marginal likelihood is"):
+        with pytest.warns(
+            ConvergenceWarning, match=r"ended after max_iter=1 iterations. The log marginal likelihood is"
+        ):
             model = GaussianProcessRegressor(NOISY, max_iter=1).fit(X, Y)
         start = GaussianProcessRegressor(NOISY, optimizer=None).fit(X, Y)
         assert model.log_marginal_likelihood_value_ > start.log_marginal_likelihood_value_
@@ -378,7 +384,10 @@ class TestBadInput:
             ({"kernel": "gausian"}, "there is no kernel 'gausian'. Did you mean 'gaussian'?"),
             ({"kernel": 3}, "The 'kernel' parameter of GaussianProcessRegressor must be"),
             ({"alpha": np.zeros(7)}, "alpha must be a scalar or an array with same number of entries as y. (7 != 60)"),
-            ({"alpha": np.full(60, -1.0)}, "its entries must be finite and at least 0, but they lie between -1 and -1."),
+            (
+                {"alpha": np.full(60, -1.0)},
+                "its entries must be finite and at least 0, but they lie between -1 and -1.",
+            ),
             ({"kernel": Gaussian((1.0, 2.0, 3.0))}, "has 3 widths, but the samples have 2 features."),
             ({"n_targets": 2}, "The number of targets seen in `y` is different"),
         ],

@@ -47,7 +47,11 @@ KERNELS = [
     Fixed(Periodic(1.0, 2.0), "period"),
     Bounded(Gaussian(WIDTHS), 0.1, 10.0),
     2.0 * Gaussian(0.3) + White(0.1),
-    2.0 * Gaussian(0.3) * Periodic(1.0, 1.3) + 0.5 * RationalQuadratic(0.8, 1.0) + Matern(1.5, WIDTHS) + White(0.2) + 3.0,
+    2.0 * Gaussian(0.3) * Periodic(1.0, 1.3)
+    + 0.5 * RationalQuadratic(0.8, 1.0)
+    + Matern(1.5, WIDTHS)
+    + White(0.2)
+    + 3.0,
     (Gaussian(0.3) + Linear()) ** 3,
     Normalized(Polynomial(2, 0.5, 1.0)),
     Normalized(2.0 * Gaussian(0.2) + Linear() + White(0.1)),
