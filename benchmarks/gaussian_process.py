@@ -60,7 +60,7 @@ def compare(n: int, repeats: int, threads: int) -> list[list[str]]:
     single: dict[str, list[float]] = {name: [] for name in builders}
     models: dict[str, Any] = {}
     with threadpool_limits(threads, user_api="blas"):
-        for name, build in builders.items():
+        for build in builders.values():
             build().fit(X[:50], y[:50])  # imports and compilation
         for turn in range(repeats):
             names = list(builders)

@@ -1,9 +1,9 @@
 """Carbon dioxide above Mauna Loa: trend, seasons and noise, each a kernel, learnt together and carried into the future.
 
-    python examples/co2.py --data DIR [--output co2.png]      # DIR/mauna_loa_co2.npz: X, the years; y, parts per million
+    python examples/co2.py --data DIR [--output co2.png]      # DIR/mauna_loa_co2.npz: X, the years; y, the ppm
     python examples/co2.py                                    # the record that comes with statsmodels
 
-The concentration is a sum of independent Gaussian processes, so its kernel is a sum (after Rasmussen & Williams, 5.4.3):
+The concentration is a sum of independent Gaussian processes, so its kernel is a sum (Rasmussen & Williams, 5.4.3):
 
     a trend over the decades          Gaussian, or Polynomial of degree 2
     seasons that slowly change        Gaussian × Periodic, the period fixed at one year
@@ -43,7 +43,7 @@ TRENDS: dict[str, Any] = {
 
 
 def kernel(trend: Any) -> Any:
-    """Trend, seasons, irregularities and noise, in parts per million and years; the values are where learning starts."""
+    """Trend, seasons, irregularities and noise, in ppm and years; the values are where learning starts."""
     seasons = 4.0 * Gaussian.from_sigma(100.0) * Fixed(Periodic(length_scale=1.0, period=1.0), "period")
     irregular = 0.25 * RationalQuadratic(alpha=1.0, length_scale=1.0)
     rest = 0.01 * Gaussian.from_sigma(0.1) + White(0.01)
@@ -92,12 +92,9 @@ def study(
     mean, deviation = model.predict(samples(years[~seen]), return_std=True)
     error = mean + level - ppm[~seen]
     covered = float(np.mean(np.abs(error) <= BAND * deviation))
-    print(
-        f"Trend: {trend}. {seen.sum()} months learnt in {model.n_evaluations_} evaluations, {(~seen).sum()} held out."
-    )
-    print(
-        f"log marginal likelihood {model.log_marginal_likelihood_value_:.2f}, equations solved to {model.residual_:.0e}"
-    )
+    value, tries = model.log_marginal_likelihood_value_, model.n_evaluations_
+    print(f"Trend: {trend}. {seen.sum()} months learnt, {(~seen).sum()} held out.")
+    print(f"log marginal likelihood {value:.2f} after {tries} evaluations, equations solved to {model.residual_:.0e}")
     for name, part in [*parts(model.kernel_).items(), ("noise", model.kernel_.right)]:
         print(f"  {name:<15} {rounded(part)}")
     print(f"held-out months: error {np.sqrt(np.mean(error**2)):.2f} ppm, {covered:.0%} within the 95 % band")
