@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor as Theirs
 from sklearn.gaussian_process import kernels as theirs
 from sklearn.kernel_ridge import KernelRidge
@@ -398,6 +398,18 @@ class TestBadInput:
         with pytest.raises(ValueError) as error:
             GaussianProcessRegressor(**params).fit(X, Y)
         assert message in str(error.value)
+
+    def test_a_kernel_that_is_no_covariance(self):
+        """A negative variance is named."""
+        with pytest.raises(np.linalg.LinAlgError, match=r"Here k\(x, x\) is -1 for sample 0: a covariance has k"):
+            GaussianProcessRegressor(-1.0 * Gaussian(0.5)).fit(X, Y)
+
+    def test_the_likelihood_needs_a_fit_and_the_right_theta(self):
+        """Before fit there are no targets; theta has one number for each parameter."""
+        with pytest.raises(NotFittedError, match="needs the training targets: call fit first"):
+            GaussianProcessRegressor(NOISY).log_marginal_likelihood()
+        with pytest.raises(InvalidInputError, match="has 3 hyper-parameters, but 1 values were given"):
+            GaussianProcessRegressor(NOISY, optimizer=None).fit(X, Y).log_marginal_likelihood([0.0])
 
     def test_nan_in_samples_or_targets(self):
         """scikit-learn's own messages."""
