@@ -146,7 +146,9 @@ def warm_up(p: Instance, peers: list[Peer]) -> None:
         peer.predict(peer.fit(tiny, given), given)
 
 
-def in_turns(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, Timing]:
+def in_turns(
+    calls: dict[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = perf_counter
+) -> dict[str, Timing]:
     """Each call once a round, each round begun by another one, so that a slow moment hits all alike.
 
     The first run of a call only warms up, unless it takes so long that this makes no difference.
@@ -160,9 +162,9 @@ def in_turns(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, Tim
             if len(seconds[name]) == repeats or (seconds[name] and seconds[name][0] > LONG):
                 continue
             results.pop(name, None)
-            start = perf_counter()
+            start = clock()
             results[name] = calls[name]()
-            elapsed = perf_counter() - start
+            elapsed = clock() - start
             if turn > 0 or elapsed > WARM:
                 seconds[name].append(elapsed)
         if turn == 1 and repeats == rounds - 1 and max((s[0] for s in seconds.values()), default=1.0) < SHORT:

@@ -99,6 +99,10 @@ def chi2(gamma: float) -> Pair:
     return k
 
 
+def additive_chi2() -> Pair:
+    return lambda x, z: -fsum((a - b) ** 2 / (a + b) for a, b in zip(x, z, strict=True) if a + b > 0)
+
+
 def normalized(k: Pair) -> Pair:
     def normal(x: Sample, z: Sample) -> float:
         lengths = sqrt(k(x, x)) * sqrt(k(z, z))

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor as Theirs
 from sklearn.gaussian_process import kernels as theirs
 from sklearn.kernel_ridge import KernelRidge
@@ -214,7 +214,7 @@ class TestLearning:
         """A function of scikit-learn's form decides."""
 
         def optimizer(obj_func, initial_theta, bounds):
-            value, gradient = obj_func(initial_theta)
+            _, gradient = obj_func(initial_theta)
             assert gradient.shape == initial_theta.shape and bounds.shape == (3, 2)
             return initial_theta + 0.1, obj_func(initial_theta + 0.1, eval_gradient=False)
 
@@ -352,13 +352,13 @@ class TestBadInput:
             error.value
         )
         assert str(error.value).endswith(
-            "Here samples 4 and 60 are equal to the kernel, and alpha is 0: make it at least 1e-14, or add White(noise) "
-            "to the kernel, whose noise is learnt."
+            "Here samples 4 and 60 are equal to the kernel, and alpha is 0: make it at least 1e-14, or add "
+            "White(noise) to the kernel, whose noise is learnt."
         )
 
     def test_a_rank_that_is_too_small(self):
         """A linear kernel of two features: the third sample is a combination."""
-        with pytest.raises(np.linalg.LinAlgError, match="sample [0-9]+ is a combination of those before it"):
+        with pytest.raises(np.linalg.LinAlgError, match=r"sample [0-9]+ is a combination of those before it"):
             GaussianProcessRegressor(Linear(), alpha=0.0).fit(X, Y)
 
     def test_equal_samples_with_learnt_noise(self):
@@ -373,8 +373,8 @@ class TestBadInput:
         with pytest.raises(InvalidInputError) as error:
             GaussianProcessRegressor().fit(X, Y)
         assert str(error.value) == (
-            "A Gaussian process needs the whole kernel matrix: 60 samples take 0.0 GB, but 0.0 GB are available, enough "
-            "for 50 samples. Fit it on a random part of the samples, or use SVR, which does not hold the matrix."
+            "A Gaussian process needs the whole kernel matrix: 60 samples take 0.0 GB, but 0.0 GB are available, "
+            "enough for 50 samples. Fit it on a random part of the samples, or use SVR, which does not hold the matrix."
         )
 
     @pytest.mark.parametrize(
@@ -398,6 +398,18 @@ class TestBadInput:
         with pytest.raises(ValueError) as error:
             GaussianProcessRegressor(**params).fit(X, Y)
         assert message in str(error.value)
+
+    def test_a_kernel_that_is_no_covariance(self):
+        """A negative variance is named."""
+        with pytest.raises(np.linalg.LinAlgError, match=r"Here k\(x, x\) is -1 for sample 0: a covariance has k"):
+            GaussianProcessRegressor(-1.0 * Gaussian(0.5)).fit(X, Y)
+
+    def test_the_likelihood_needs_a_fit_and_the_right_theta(self):
+        """Before fit there are no targets; theta has one number for each parameter."""
+        with pytest.raises(NotFittedError, match="needs the training targets: call fit first"):
+            GaussianProcessRegressor(NOISY).log_marginal_likelihood()
+        with pytest.raises(InvalidInputError, match="has 3 hyper-parameters, but 1 values were given"):
+            GaussianProcessRegressor(NOISY, optimizer=None).fit(X, Y).log_marginal_likelihood([0.0])
 
     def test_nan_in_samples_or_targets(self):
         """scikit-learn's own messages."""

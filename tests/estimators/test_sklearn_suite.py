@@ -1,6 +1,7 @@
-"""scikit-learn's own tests of SVC, NuSVC, SVR, NuSVR and OneClassSVM pass with mercer's classes in their place.
+"""scikit-learn's own tests of SVC, NuSVC, SVR, NuSVR, OneClassSVM and KernelRidge pass with mercer's in their place.
 
-The tests are read from the installed scikit-learn and run in a namespace whose ``sklearn.svm`` holds our classes.
+The tests are read from the installed scikit-learn and run in a namespace whose ``sklearn.svm`` and
+``sklearn.kernel_ridge`` hold our classes.
 """
 
 import sys
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 import sklearn
+import sklearn.kernel_ridge
 import sklearn.svm
 
 import mercer
 
-REPLACED = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+REPLACED = {"svm": ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), "kernel_ridge": ("KernelRidge",)}
 
 # tests that are not about these classes, or about LIBSVM's insides
 LEFT_OUT = {
@@ -24,18 +26,22 @@ LEFT_OUT = {
 
 
 def _swapped(module_name):
-    """The test functions of a scikit-learn test module, with mercer's classes in sklearn.svm."""
+    """The test functions of a scikit-learn test module, with mercer's classes where they are imported from."""
     spec = find_spec(module_name)
-    proxy = types.ModuleType("sklearn.svm")
-    proxy.__dict__.update(sklearn.svm.__dict__)
-    proxy.__dict__.update({name: getattr(mercer, name) for name in REPLACED})
-    real = sklearn.svm
     namespace = {"__name__": f"swapped_{module_name.rpartition('.')[2]}", "__file__": spec.origin}
+    real = {name: getattr(sklearn, name) for name in REPLACED}
     try:
-        sys.modules["sklearn.svm"] = sklearn.svm = proxy
+        for name, classes in REPLACED.items():
+            proxy = types.ModuleType(f"sklearn.{name}")
+            proxy.__dict__.update(real[name].__dict__)
+            proxy.__dict__.update({kind: getattr(mercer, kind) for kind in classes})
+            sys.modules[f"sklearn.{name}"] = proxy
+            setattr(sklearn, name, proxy)
         exec(compile(Path(spec.origin).read_text(), spec.origin, "exec"), namespace)
     finally:
-        sys.modules["sklearn.svm"] = sklearn.svm = real
+        for name, module in real.items():
+            sys.modules[f"sklearn.{name}"] = module
+            setattr(sklearn, name, module)
     return {
         name: value
         for name, value in namespace.items()
@@ -47,7 +53,11 @@ def _is_linear_only(name):
     return any(word in name for word in ("linearsv", "liblinear", "dual_auto", "linear_svm", "lsvc"))
 
 
-for _prefix, _module in (("dense", "sklearn.svm.tests.test_svm"), ("sparse", "sklearn.svm.tests.test_sparse")):
+for _prefix, _module in (
+    ("dense", "sklearn.svm.tests.test_svm"),
+    ("sparse", "sklearn.svm.tests.test_sparse"),
+    ("ridge", "sklearn.tests.test_kernel_ridge"),
+):
     for _name, _test in _swapped(_module).items():
         globals()[_name.replace("test_", f"test_{_prefix}_", 1)] = pytest.mark.filterwarnings("default")(_test)
 
@@ -55,3 +65,4 @@ for _prefix, _module in (("dense", "sklearn.svm.tests.test_svm"), ("sparse", "sk
 def test_the_classes_were_replaced():
     """The namespace in which the tests ran holds mercer's classes."""
     assert test_dense_libsvm_parameters.__globals__["svm"].SVC is mercer.SVC  # noqa: F821
+    assert test_ridge_kernel_ridge.__globals__["KernelRidge"] is mercer.KernelRidge  # noqa: F821

@@ -140,13 +140,19 @@ class TestHyperparameters:
     @pytest.mark.parametrize(
         ("build", "message"),
         [
-            (lambda: Fixed(Gaussian(1.0), "sigma"), "Gaussian(gamma=1.0) has no parameter 'sigma'. Its parameters are: gamma."),
+            (
+                lambda: Fixed(Gaussian(1.0), "sigma"),
+                "Gaussian(gamma=1.0) has no parameter 'sigma'. Its parameters are: gamma.",
+            ),
             (lambda: Bounded(Gaussian(1.0), 2.0, 1.0), "lower=2.0 is above upper=1.0: exchange the bounds."),
             (lambda: Bounded(Gaussian(1.0), 0.0, 1.0), "lower=0.0 must be positive."),
             (lambda: White(-1.0), "noise=-1.0 is a variance: it must be at least 0."),
             (lambda: Periodic(1.0, 0.0), "period=0.0 must be positive."),
             (lambda: RationalQuadratic(-1.0), "alpha=-1.0 must be positive."),
-            (lambda: Gaussian(1.0).with_theta([0.0, 0.0]), "Gaussian(gamma=1.0) has 1 hyper-parameters, but 2 values were given."),
+            (
+                lambda: Gaussian(1.0).with_theta([0.0, 0.0]),
+                "Gaussian(gamma=1.0) has 1 hyper-parameters, but 2 values were given.",
+            ),
             (
                 lambda: Gaussian().theta,
                 "Gaussian(gamma='scale') is not bound to samples: gamma='scale' depends on them. Use "

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import (
+    AdditiveChi2,
     Chi2,
     Constant,
     Cosine,
@@ -26,7 +27,8 @@ from mercer.kernels import (
 from mercer.kernels.parse import ALIASES, KERNELS
 
 KNOWN = (
-    "Known kernels: bounded, chi2, constant, cosine, fixed, gaussian, histogram, intersection, laplace, laplacian, "
+    "Known kernels: additive_chi2, additivechi2, "
+    "bounded, chi2, constant, cosine, fixed, gaussian, histogram, intersection, laplace, laplacian, "
     "linear, matern, min, normalised, normalized, on, periodic, poly, polynomial, power, power_series, powerseries, "
     "precomputed, product, rational_quadratic, rationalquadratic, rbf, scaled, sigmoid, sum, tanh, white."
 )
@@ -51,6 +53,7 @@ KNOWN = (
         ("laplace(2)", Laplacian(2.0)),
         ("matern(nu=2.5, length_scale=3)", Matern(2.5, 3.0)),
         ("chi2", Chi2()),
+        ("additive_chi2", AdditiveChi2()),
         ("precomputed", Precomputed()),
         ("linear + 1", Linear() + 1.0),
         ("2 - 1 + linear", 1 + Linear()),

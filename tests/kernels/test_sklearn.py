@@ -91,5 +91,5 @@ def test_it_is_a_value_in_the_algebra():
     a, b = SklearnKernel(theirs.RBF(2.0)), SklearnKernel(theirs.RBF(2.0))
     assert a == b and hash(a) == hash(b) and a != SklearnKernel(theirs.RBF(3.0))
     np.testing.assert_allclose((a + Linear())(X), theirs.RBF(2.0)(X) + X @ X.T)
-    with pytest.raises(InvalidInputError, match="SklearnKernel takes a kernel of sklearn.gaussian_process.kernels"):
+    with pytest.raises(InvalidInputError, match=r"SklearnKernel takes a kernel of sklearn.gaussian_process.kernels"):
         SklearnKernel(len)

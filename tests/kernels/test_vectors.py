@@ -8,6 +8,7 @@ from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import (
+    AdditiveChi2,
     Chi2,
     Cosine,
     Gaussian,
@@ -47,6 +48,7 @@ CASES = [
     (Matern(2.5, 2.0), reference.matern(2.5, 2.0)),
     (Matern(2.5, WIDTHS), reference.matern(2.5, WIDTHS)),
     (Chi2(0.4), reference.chi2(0.4)),
+    (AdditiveChi2(), reference.additive_chi2()),
 ]
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
 

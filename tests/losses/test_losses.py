@@ -14,6 +14,7 @@ from mercer.losses import (
     NuHinge,
     NuInsensitive,
     OneClass,
+    Squared,
     SquaredEpsilonInsensitive,
     SquaredHinge,
     nu_scale,
@@ -25,6 +26,7 @@ REGRESSION = [
     EpsilonInsensitive(0.3),
     EpsilonInsensitive(0.0),
     SquaredEpsilonInsensitive(0.3),
+    Squared(),
     SquaredEpsilonInsensitive(0.0),
     NuInsensitive(0.4),
 ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import lapack
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_array
@@ -211,7 +211,8 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
             alpha = alpha.reshape(())
         elif alpha.shape != (n,):
             raise ValueError(
-                f"alpha must be a scalar or an array with same number of entries as y. ({alpha.shape[0]} != {n})"
+                f"alpha must be a scalar or an array with same number of entries as y. "
+                f"({alpha.shape[0] if alpha.ndim == 1 else alpha.shape} != {n})"
             )
         if not np.all(np.isfinite(alpha)) or np.any(alpha < 0):
             raise InvalidInputError(
@@ -407,6 +408,11 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         log_likelihood_gradient : ndarray of shape (n_parameters,), optional
             Its derivatives with respect to theta.
         """
+        if not hasattr(self, "X_train_"):
+            raise NotFittedError(
+                "log_marginal_likelihood needs the training targets: call fit first, with optimizer=None to keep the "
+                "kernel as it is."
+            )
         if theta is None:
             if eval_gradient:
                 raise ValueError("Gradient can only be evaluated for theta!=None")
@@ -484,6 +490,8 @@ def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> s
     )
     if not (np.all(np.isfinite(row)) and np.all(np.isfinite(diagonal))):
         return f"{message} It has values that are NaN or infinite: scale the samples, or bound the kernel's parameters."
+    if row[-1] <= 0:
+        return f"{message} Here k(x, x) is {row[-1]:g} for sample {order - 1}: a covariance has k(x, x) > 0."
     least = len(diagonal) * np.finfo(np.float64).eps * float(np.abs(diagonal).max())
     twin = int(np.argmin(np.abs(row[:-1] - row[-1]) + np.abs(diagonal[: order - 1] - row[-1]))) if order > 1 else 0
     if order > 1 and abs(row[twin] - row[-1]) + abs(diagonal[twin] - row[-1]) <= 1e-12 * abs(row[-1]):

@@ -18,6 +18,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Clock, Options, Status, TracePoint
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
 from mercer.solvers.direct import solve
 from mercer.solvers.judge import check_finite
@@ -32,6 +33,14 @@ class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:
         return X
+
+
+def determination(predictions: Matrix, Y: Matrix, weight: Vector) -> float:
+    """R², the mean over targets: 1 − Σ w (y − p)² / Σ w (y − ȳ)². Where y is constant 1 if it is met, else 0."""
+    total = weight @ (Y - weight @ Y / weight.sum()) ** 2
+    left = weight @ (Y - predictions) ** 2
+    constant = np.where(left == 0, 0.0, 1.0)
+    return float(1.0 - np.mean(np.divide(left, total, out=constant, where=total != 0)))
 
 
 class Tried(NamedTuple):
@@ -76,7 +85,8 @@ class KernelRidgeCV(BaseRidge):
         Whether each target has its own λ; without a splitter only.
     gamma, degree, coef0, kernel_params, fit_intercept, solver, tol, max_iter, cache_size, precision, n_jobs,
     time_limit, verbose : as in ``KernelRidge``.
-        The decomposition takes the memory of the matrix, less if the rank is low. After time_limit no further kernel is tried.
+        The decomposition takes the memory of the matrix, less if the rank is low. After time_limit no further kernel is
+        tried.
 
     Attributes
     ----------
@@ -293,6 +303,8 @@ class KernelRidgeCV(BaseRidge):
 
     def _score(self, predictions: Matrix, Y: Matrix, weight: Vector) -> list[float]:
         """The scorer's opinion on predictions, of each target by itself if each has its own λ."""
+        if self.scoring is None and len(Y) > 1:
+            return [determination(predictions, Y, weight)]
         scorer = check_scoring(Identity(), scoring=self.scoring if self.scoring is not None else "r2")
         params = {} if not self._weighted else {"sample_weight": weight}
         if self.alpha_per_target and not self._has_folds:
@@ -320,7 +332,8 @@ class KernelRidgeCV(BaseRidge):
                 continue
             if len(train) == 0:
                 raise InvalidInputError("A fold of cv has no training sample of positive weight: use fewer folds.")
-            reduction = of_matrix(K[np.ix_(train, train)], np.sqrt(weight[train]))
+            with one_blas_thread():
+                reduction = of_matrix(K[np.ix_(train, train)], np.sqrt(weight[train]))
             reduction.examine(float(alphas.min()))
             beta, b = reduction.solutions(Y[train], alphas, bool(self.fit_intercept))
             block = K[np.ix_(test, train)]

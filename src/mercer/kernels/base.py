@@ -109,6 +109,9 @@ class Kernel(ABC):
 
     def with_values(self, values: Sequence[float]) -> Kernel:
         """The same kernel with other values of its ``hyperparameters()``, in their order."""
+        expected = len(self.hyperparameters())
+        if expected != len(values):
+            raise InvalidInputError(f"{self!r} has {expected} hyper-parameters, but {len(values)} values were given.")
         changed: dict[str, Any] = {}
         start = 0
         for field in fields(self):
@@ -122,8 +125,6 @@ class Kernel(ABC):
             else:
                 continue
             start += count
-        if start != len(values):
-            raise InvalidInputError(f"{self!r} has {start} hyper-parameters, but {len(values)} values were given.")
         return replace(self, **changed)
 
     @property

@@ -65,6 +65,8 @@ class Fixed(Transparent):
         return tuple(replace(h, name=f"kernel__{h.name}") for h in free)
 
     def with_values(self, values: Sequence[float]) -> Kernel:
+        if len(values) != len(self.hyperparameters()):
+            return super().with_values(values)  # which says so
         rest = iter(values)
         inner = [h.value if self.concerns(h) else next(rest) for h in self.kernel.hyperparameters()]
         return replace(self, kernel=self.kernel.with_values(inner))

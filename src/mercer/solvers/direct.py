@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from threadpoolctl import threadpool_limits
 
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.lowrank import LowRank, pivoted_cholesky
@@ -32,6 +31,7 @@ from mercer.losses import Squared
 from mercer.problems.certificate import NOT_PSD, Certificate, certificate
 from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.conjugate import Converged, IndefiniteError, Linear, conjugate_gradients
 from mercer.solvers.data import Data
 from mercer.solvers.factor import StoppedError, Woodbury, cholesky_in_place, solve_with, symmetric
@@ -82,8 +82,9 @@ def solve(
         columns = np.flatnonzero(alpha == value)
         B = Y[:, columns] * root[:, None]
         right = np.column_stack([B, root]) if intercept else B
-        X, ended, floor = system.solve(right, float(value), intercept, clock)
-        F = system.product(X) / root[:, None]
+        with one_blas_thread():
+            X, ended, floor = system.solve(right, float(value), intercept, clock)
+            F = system.product(X) / root[:, None]
         X = X * root[:, None]
         check_finite(F)
         if intercept and floor is None:
@@ -146,8 +147,7 @@ class _Stored:
 
     def product(self, V: Matrix) -> Matrix:
         """K V from the lower triangle; the diagonal may be the factor's."""
-        with threadpool_limits(1, user_api="blas"):
-            return symmetric(self.K, V) + (self.diagonal - self.K.diagonal())[:, None] * V
+        return symmetric(self.K, V) + (self.diagonal - self.K.diagonal())[:, None] * V
 
     def _restore(self) -> None:
         """Forget a factor in the upper triangle."""
@@ -214,13 +214,12 @@ class _Stored:
         def goal(X: Matrix) -> Vector:
             return rounding * np.abs(X).max(axis=0)
 
-        with threadpool_limits(1, user_api="blas"):
-            try:
-                return conjugate_gradients(
-                    lambda V: self.product(V) + alpha * V, lambda R: solve_with(U, R), B, X, goal, limit, clock, alpha
-                )
-            except IndefiniteError:
-                return Converged(Status.STALLED, 0, np.full(B.shape[1], np.inf), [])
+        try:
+            return conjugate_gradients(
+                lambda V: self.product(V) + alpha * V, lambda R: solve_with(U, R), B, X, goal, limit, clock, alpha
+            )
+        except IndefiniteError:
+            return Converged(Status.STALLED, 0, np.full(B.shape[1], np.inf), [])
 
     def _least_squares(
         self, B: Matrix, alpha: float, intercept: bool, clock: Clock
@@ -232,8 +231,7 @@ class _Stored:
             B, mean = B[:, :-1], B[:, -1:] / np.linalg.norm(B[:, -1])
             K = _centred(_centred(K, mean).T, mean)
             B = _centred(B, mean)
-        with threadpool_limits(1, user_api="blas"):
-            values, vectors = linalg.eigh(K, check_finite=False, driver="evd")
+        values, vectors = linalg.eigh(K, check_finite=False, driver="evd")
         eps = float(np.finfo(np.float32).eps) if self.single_input else EPS
         rounding = 4.0 * len(K) * eps * float(np.abs(values).max(initial=0.0))
         kept = np.abs(values + alpha) > rounding
@@ -291,14 +289,13 @@ class _Tiles:
         over = clock.over()
         if over is not None:
             return X, Converged(over, 0, np.abs(B).max(axis=0), []), None
-        with threadpool_limits(1, user_api="blas"):
-            precondition = self._preconditioner(alpha)
-            try:
-                ended = conjugate_gradients(
-                    lambda V: self.product(V) + alpha * V, precondition, B, X, goal, limit, clock, alpha
-                )
-            except IndefiniteError as found:
-                raise NotPositiveSemidefiniteError(found.curvature - alpha, self.norm) from None
+        precondition = self._preconditioner(alpha)
+        try:
+            ended = conjugate_gradients(
+                lambda V: self.product(V) + alpha * V, precondition, B, X, goal, limit, clock, alpha
+            )
+        except IndefiniteError as found:
+            raise NotPositiveSemidefiniteError(found.curvature - alpha, self.norm) from None
         return X, ended, None
 
     def _preconditioner(self, alpha: float) -> Linear:

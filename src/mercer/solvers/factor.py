@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
-from threadpoolctl import threadpool_limits
 
 from mercer._numerics.pool import run_tasks
 from mercer.kernels.features import Matrix, Vector
@@ -27,15 +26,14 @@ class StoppedError(Exception):
 def cholesky_in_place(A: Matrix, n_threads: int, clock: Clock) -> bool:
     """A = U'U: U replaces the upper triangle, what is below the diagonal (blocks) stays. False if A is not definite.
 
-    A is in C order. BLAS is left one thread: it shares the work worse than our own threads do.
+    A is in C order. To be called where BLAS has one thread: the others are ours.
     """
     n = len(A)
-    with threadpool_limits(1, user_api="blas"):
-        if n < SHARED_FROM or (n_threads == 1 and n <= WHOLE_UP_TO):
-            potrf = linalg.get_lapack_funcs("potrf", (A,))
-            _, info = potrf(A.T, lower=1, overwrite_a=1, clean=0)
-            return bool(info == 0)
-        return _by_blocks(A, n_threads, clock)
+    if n < SHARED_FROM or (n_threads == 1 and n <= WHOLE_UP_TO):
+        potrf = linalg.get_lapack_funcs("potrf", (A,))
+        _, info = potrf(A.T, lower=1, overwrite_a=1, clean=0)
+        return bool(info == 0)
+    return _by_blocks(A, n_threads, clock)
 
 
 def _by_blocks(A: Matrix, n_threads: int, clock: Clock) -> bool:

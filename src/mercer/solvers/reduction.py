@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
-from threadpoolctl import threadpool_limits
 
 from mercer._numerics.pool import run_shares
 from mercer.exceptions import InvalidInputError
@@ -30,6 +29,7 @@ from mercer.gram.lowrank import pivoted_cholesky
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Options
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
 from mercer.solvers.judge import check_finite
 
@@ -129,7 +129,7 @@ class Reduction:
         """β, b and the solution for a right side of ones."""
         m = Y.shape[1]
         right = np.column_stack([Y, np.ones(len(Y))]) * self.root[:, None]
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             solved = self.solve(right, alphas) * self.root[:, None]
         beta, b, ones = solved[:, :, :m], np.zeros((len(alphas), m)), solved[:, :, m]
         if intercept:
@@ -141,7 +141,7 @@ class Reduction:
 def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) -> Reduction:
     """The reduction of √w K √w: of low rank where that explains all of it, else of the whole matrix."""
     n, root = data.n, np.sqrt(weight)
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         found = _low_rank(data, root, smallest_alpha, options) if n >= LOW_FROM and data.psd else None
         if found is None:
             needed = 8 * n * n

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 from mercer.estimators import SVC
 from mercer.estimators.pairs import class_pairs
@@ -33,6 +32,7 @@ from mercer.kernels import Linear
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import HardMargin
 from mercer.solvers.base import Clock
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
 from mercer.theory.gordan import nearest_point
 from mercer.validation import validate_samples
@@ -225,7 +225,8 @@ def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None
         samples = _Pair(machine, data, rows, np.where(codes[rows] == i, 1.0, -1.0))
         homogeneous, biased = (samples.separation(intercept) for intercept in (False, True))
         if homogeneous.separable and not biased.separable:
-            biased = replace(homogeneous, intercept=True, weights=biased.weights)
+            bound = max(biased.margin_bound, homogeneous.margin)
+            biased = replace(homogeneous, intercept=True, margin_bound=bound, weights=biased.weights)
         homogeneous, biased = homogeneous.scaled(unit), biased.scaled(unit)
         pairs.append(PairSeparability(classes[i], classes[j], len(rows), biased, homogeneous))
     return SeparabilityReport(data.kernel, tuple(pairs))
@@ -298,7 +299,7 @@ class _Pair:
         if size.min() <= EPS * len(U):
             # a sample at the origin is on no side of it
             return _Candidate(weights=np.where(np.arange(len(U)) == int(np.argmin(size)), self.y, 0.0))
-        with threadpool_limits(1, user_api="blas"):  # its threads take longer to meet than to compute
+        with one_blas_thread():
             a, p = nearest_point(U * (self.y / size)[:, None])
         weights = self.y * a / size
         v = back @ p

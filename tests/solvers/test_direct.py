@@ -1,0 +1,155 @@
+"""Linear systems of kernel ridge regression: factors, conjugate gradients, the reduction for all λ."""
+
+import numpy as np
+import pytest
+
+from mercer.kernels import Gaussian
+from mercer.solvers import factor
+from mercer.solvers.base import Clock, Options, Status
+from mercer.solvers.blas import one_blas_thread
+from mercer.solvers.conjugate import IndefiniteError, conjugate_gradients
+from mercer.solvers.data import Data
+from mercer.solvers.reduction import of_matrix, reduce
+
+
+def definite(n, condition=1e3, seed=0):
+    """A symmetric matrix of given condition."""
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    return np.ascontiguousarray((Q * np.geomspace(1.0, 1.0 / condition, n)) @ Q.T)
+
+
+class TestFactor:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("threads", [1, 2])
+    @pytest.mark.parametrize("n", [1, 5, 700])
+    def test_factor_above_matrix_below(self, monkeypatch, n, threads, dtype):
+        """The upper triangle becomes the factor, what is below the diagonal stays as it was."""
+        monkeypatch.setattr(factor, "SHARED_FROM", 0)
+        monkeypatch.setattr(factor, "WHOLE_UP_TO", 0)
+        A = definite(n).astype(dtype)
+        A = (A + A.T) / 2
+        U = A.copy()
+        with one_blas_thread():
+            assert factor.cholesky_in_place(U, threads, Clock())
+        np.testing.assert_array_equal(np.tril(U, -1), np.tril(A, -1))
+        upper = np.triu(U)
+        np.testing.assert_allclose(upper.T @ upper, A, atol=100 * np.finfo(dtype).eps)
+        B = np.random.default_rng(1).normal(size=(n, 2)) * [1.0, 1e50]  # beyond float32
+        solved = factor.solve_with(U, B)
+        accuracy = 1e4 * np.finfo(dtype).eps * np.abs(B).max(axis=0)
+        assert (np.abs(A.astype(float) @ solved - B).max(axis=0) < accuracy).all()
+
+    @pytest.mark.parametrize("shared", [0, 10_000])
+    def test_indefinite(self, monkeypatch, shared):
+        """A matrix that is not positive definite has no factor."""
+        monkeypatch.setattr(factor, "SHARED_FROM", shared)
+        A = definite(600)
+        A[550, 550] = -1.0
+        assert not factor.cholesky_in_place(A, 2, Clock())
+
+    def test_time(self, monkeypatch):
+        """Between blocks the clock is asked."""
+        monkeypatch.setattr(factor, "SHARED_FROM", 0)
+        with pytest.raises(factor.StoppedError):
+            factor.cholesky_in_place(definite(600), 2, Clock(0.0))
+
+    @pytest.mark.parametrize("columns", [1, 3])
+    def test_products_from_one_triangle(self, columns):
+        """The product with a symmetric matrix reads its lower triangle alone."""
+        A, V = definite(50), np.random.default_rng(1).normal(size=(50, columns))
+        np.testing.assert_allclose(factor.symmetric(np.tril(A) + np.triu(np.full_like(A, np.nan), 1), V), A @ V)
+
+    def test_woodbury(self):
+        """(LL' + D)⁻¹."""
+        rng = np.random.default_rng(0)
+        L, D, R = rng.normal(size=(40, 5)), rng.uniform(0.1, 2.0, 40), rng.normal(size=(40, 3))
+        np.testing.assert_allclose(factor.Woodbury(L, D)(R), np.linalg.solve(L @ L.T + np.diag(D), R), atol=1e-12)
+
+
+class TestConjugateGradients:
+    def run(self, A, B, max_iter=1000, precondition=lambda R: R, X=None, tol=1e-10, clock=None):
+        X = np.zeros_like(B) if X is None else X
+        goal = tol * np.abs(B).max(axis=0)
+        clock = Clock() if clock is None else clock
+        return X, conjugate_gradients(lambda V: A @ V, precondition, B, X, lambda _: goal, max_iter, clock)
+
+    def test_solution(self):
+        """Each column is solved; the residual that is reported is the true one."""
+        A, B = definite(60, 100.0), np.random.default_rng(1).normal(size=(60, 3)) * [1.0, 1e-8, 1e8]
+        X, ended = self.run(A, B)
+        assert ended.status is Status.CONVERGED
+        np.testing.assert_allclose(ended.residual, np.abs(B - A @ X).max(axis=0))
+        assert (ended.residual <= 1e-10 * np.abs(B).max(axis=0)).all()
+
+    def test_nearly_the_inverse(self):
+        """With a float32 inverse as preconditioner a few steps reach float64's accuracy."""
+        A, B = definite(60, 1e4), np.random.default_rng(1).normal(size=(60, 1))
+        inverse = np.linalg.inv(A).astype(np.float32)
+        X, ended = self.run(A, B, precondition=lambda R: (inverse @ R.astype(np.float32)).astype(float), tol=1e-11)
+        assert ended.status is Status.CONVERGED and ended.steps <= 6
+        np.testing.assert_allclose(A @ X, B, atol=1e-10)
+
+    def test_zero_and_exact_starts(self):
+        """Nothing is done where nothing is to be done."""
+        A, B = definite(20), np.zeros((20, 2))
+        X, ended = self.run(A, B)
+        assert (ended.status, ended.steps) == (Status.CONVERGED, 0) and not X.any()
+        X = np.ones((20, 1))
+        assert self.run(A, A @ X, X=X)[1].steps == 0
+
+    def test_ends(self):
+        """Limits of steps and time, and rounding, end it with their status."""
+        A, B = definite(200, 1e8), np.random.default_rng(1).normal(size=(200, 1))
+        _, ended = self.run(A, B, max_iter=3)
+        assert (ended.status, ended.steps, len(ended.trace)) == (Status.MAX_ITER, 3, 3)
+        assert self.run(A, B, clock=Clock(0.0))[1].status is Status.TIME_LIMIT
+        assert self.run(A, B, tol=0.0, max_iter=5000)[1].status in (Status.STALLED, Status.MAX_ITER)
+
+    def test_dual_value_grows(self):
+        """The dual value that is reported never falls."""
+        A, B = definite(100, 1e4), np.random.default_rng(1).normal(size=(100, 1))
+        duals = [point.dual for point in self.run(A, B)[1].trace]
+        assert (np.diff(duals) >= -1e-12 * duals[-1]).all()
+
+    def test_indefinite(self):
+        """A direction of negative curvature is reported with its curvature."""
+        with pytest.raises(IndefiniteError) as found:
+            self.run(np.diag([1.0, -2.0]), np.array([[0.0], [1.0]]))
+        assert found.value.curvature == -2.0
+
+
+class TestReduction:
+    @pytest.mark.parametrize("n", [1, 2, 3, 50])
+    def test_tridiagonal(self, n):
+        """K = PTP' with P orthonormal, in the memory of K."""
+        K = definite(n)
+        given = K.copy()
+        found = of_matrix(given, np.ones(n))
+        T = np.diag(found.diagonal) + np.diag(found.below, 1) + np.diag(found.below, -1)
+        np.testing.assert_allclose(found.P.T @ T @ found.P, K, atol=1e-13)
+        np.testing.assert_allclose(found.P @ found.P.T, np.eye(n), atol=1e-13)
+        assert np.shares_memory(found.P, given) or n == 1
+
+    @pytest.mark.parametrize(("d", "low"), [(1, True), (8, False)])
+    @pytest.mark.parametrize("intercept", [False, True])
+    def test_inverse(self, intercept, d, low):
+        """β, b and the diagonal of the inverse of the bordered system, for a matrix of low rank or not."""
+        rng = np.random.default_rng(0)
+        n, alphas = 250, np.array([1e-3, 1.0, 1e3])
+        X, Y, weight = rng.uniform(size=(n, d)), rng.normal(size=(n, 2)), rng.uniform(0.5, 2.0, n)
+        kernel = Gaussian(3.0)
+        reduction = reduce(Data(kernel, X, n), weight, 1e-3, Options())
+        assert (reduction.rank < n // 2) == low
+        found = reduction.residuals(Y, alphas, intercept, 2)
+        for k, alpha in enumerate(alphas):
+            M = np.zeros((n + intercept, n + intercept))
+            M[:n, :n] = kernel(X) + np.diag(alpha / weight)
+            if intercept:
+                M[n, :n] = M[:n, n] = 1.0
+            inverse = np.linalg.inv(M)
+            solved = inverse[:, :n] @ Y
+            np.testing.assert_allclose(found.inverse[k], np.diag(inverse)[:n], rtol=1e-7)
+            np.testing.assert_allclose(found.beta[k], solved[:n], rtol=1e-6, atol=1e-7 * np.abs(solved[:n]).max())
+            if intercept:
+                np.testing.assert_allclose(found.intercept[k], solved[n], rtol=1e-6)
