@@ -263,6 +263,13 @@ class TestSingular:
         assert model.certificate_.valid and model.fit_status_ == 0
         np.testing.assert_allclose(model.certificate_.dual, 0.5 * np.sum((y - expected) ** 2), rtol=1e-9)
 
+    def test_no_penalty_without_the_matrix(self):
+        """Conjugate gradients on a singular system without a solution end soon, and say how far they came."""
+        X, y = sample()
+        with pytest.warns(ConvergenceWarning, match="rounding allows no further progress"):
+            model = KernelRidge(0, solver="cg").fit(X, y)
+        assert model.certificate_.valid and model.n_iter_ < 1000
+
     def test_no_penalty_and_regular(self):
         """alpha=0 with a regular matrix goes through all samples."""
         X, y = sample()
@@ -358,6 +365,23 @@ class TestBadInput:
         X, y = sample()
         with pytest.raises(ValueError, match="Scale the features"), np.errstate(over="ignore"):
             KernelRidge(kernel="poly", degree=9).fit(1e60 * X, y)
+
+    @pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
+    @every_way
+    def test_size_of_targets(self, way, size):
+        """The solution is linear in the targets, however small or large they are."""
+        X, y = sample()
+        model = KernelRidge(0.1, kernel="rbf", fit_intercept=True, **way)
+        expected = model.fit(X, y).predict(X)
+        np.testing.assert_allclose(model.fit(X, size * y).predict(X) / size, expected, rtol=1e-9)
+        assert model.certificate_.relative_gap < 1e-8
+
+    def test_smallest_alpha(self):
+        """The smallest number is no different from 0."""
+        X, y = sample()
+        model = KernelRidge(5e-324, kernel="laplacian").fit(X, y)
+        np.testing.assert_allclose(model.predict(X), y, rtol=1e-10)
+        assert model.certificate_.valid
 
     @pytest.mark.parametrize("n", [1, 2])
     @pytest.mark.parametrize("intercept", [False, True])

@@ -211,6 +211,7 @@ class TestBadInput:
             ({"cv": 3, "alpha_per_target": True}, "cv!=None and alpha_per_target=True are incompatible"),
             ({"cv": "loo"}, "The 'cv' parameter of KernelRidgeCV"),
             ({"cv": []}, "cv gives no fold"),
+            ({"cv": LeaveOneOut()}, "R² is not defined for a fold with 1 test sample"),
             ({"kernel": []}, "kernel is an empty list"),
             ({"kernel": ["rbf", "precomputed"]}, "samples of different kinds"),
             ({"kernel_grid": {"gamma": [1.0]}}, "Invalid parameter 'gamma' for kernel Linear"),

@@ -125,12 +125,19 @@ class KernelMachine(KernelParameters, CallbackSupportMixin, BaseEstimator, ABC):
         context = self._init_callback_context(max_subtasks=None)
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        announce_compilation()
+        announce_compilation(self._slow_loop)
         with Clock(self.time_limit, watcher(self, context)) as clock:
             self._fit(X, y, sample_weight, clock)
         # a fitted estimator is a copy of self, which has all attributes by now
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})
         return self
+
+    @property
+    def _slow_loop(self) -> Any:
+        """A compiled function that every fit needs: if it is not on disk, the user is told to wait."""
+        from mercer._numerics.smo import solve_block
+
+        return solve_block
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         X, y = validate_samples(self, X, y, reset=True)

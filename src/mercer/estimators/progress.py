@@ -48,16 +48,15 @@ def show_log() -> None:
         logger.setLevel(logging.INFO)
 
 
-def announce_compilation() -> None:
-    """Say once that the loops are being compiled, if no compiled code is found on disk."""
+def announce_compilation(loop: Any) -> None:
+    """Say once that the loops are being compiled, if no compiled code of this one is found on disk."""
     global _announced
     if _announced:
         return
     _announced = True
     from mercer._numerics.compile import is_cached
-    from mercer._numerics.smo import solve_block
 
-    if not is_cached(solve_block):
+    if not is_cached(loop):
         print("mercer: compiling its loops for this machine, once (about 10 s) ...", file=sys.stderr, flush=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from mercer.estimators.base import KernelMachine, norm
+from mercer.estimators.base import KernelMachine
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import available_bytes, budget_bytes
@@ -104,7 +103,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
     def _resolve(self, kernel: Any) -> Kernel:
         """The kernel that scikit-learn's parameters, an expression or a Kernel describe."""
         if not isinstance(kernel, str | Kernel) and callable(kernel) and not isinstance(kernel, type):
-            return CallableKernel(partial(each_pair, kernel, self.kernel_params or {}))
+            return CallableKernel(EachPair(kernel, self.kernel_params or {}))
         gamma = "auto" if self.gamma is None else self.gamma
         if not isinstance(kernel, str) or kernel not in SKLEARN_KERNELS:
             degree = self.degree if float(self.degree).is_integer() else 3
@@ -116,6 +115,12 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
         return SKLEARN_KERNELS[kernel](self, gamma)
 
     # ---- fit -------------------------------------------------------------------------------------------------
+
+    @property
+    def _slow_loop(self) -> Any:
+        from mercer._numerics.optimality import bracket
+
+        return bracket
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._domain_fit = self._domain()
@@ -151,7 +156,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
         intercept = np.array([float(s.thresholds.sum()) for s in solutions])
         self.dual_coef_ = coef[:, 0] if self._ravel else coef
         self.intercept_: Any = float(intercept[0]) if self._ravel else intercept
-        self.rkhs_norm_: Any = norm(solutions[0]) if self._ravel else np.array([norm(s) for s in solutions])
+        self.rkhs_norm_: Any = length(solutions[0]) if self._ravel else np.array([length(s) for s in solutions])
         self.certificates_ = [s.certificate for s in solutions]
         several = None if len(solutions) == 1 else f"{len(solutions)} targets"
         self.certificate_ = combine(self.certificates_, of=several)
@@ -331,6 +336,15 @@ class KernelRidge(BaseRidge):
         self._publish(data, self._solve_system(data, Y, weight, alpha, clock), weight)
 
 
+def length(solution: Solution) -> float:
+    """|f| = √(β'Kβ), also where its square would overflow."""
+    sizes = [float(np.abs(v).max(initial=0.0)) for v in (solution.beta, solution.F)]
+    if 0.0 in sizes:
+        return 0.0
+    share = float((solution.beta / sizes[0]) @ (solution.F / sizes[1]))
+    return float(np.sqrt(max(0.0, share)) * np.sqrt(sizes[0]) * np.sqrt(sizes[1]))
+
+
 def target_alphas(alpha: Any, n_targets: int) -> Vector:
     """λ of each target."""
     try:
@@ -353,10 +367,17 @@ def domain_of_ridge(kernel: Any) -> str:
     return "vectors" if is_function or (isinstance(kernel, str) and kernel in SKLEARN_KERNELS) else domain_of(kernel)
 
 
-def each_pair(function: Any, params: dict[str, Any], X: Any, Z: Any) -> Matrix:
+class EachPair:
     """The matrix of a function of two samples."""
-    X, Z = (a.toarray() if hasattr(a, "toarray") else a for a in (X, Z))
-    return np.array([[function(x, z, **params) for z in Z] for x in X], dtype=np.float64)
+
+    def __init__(self, function: Any, params: dict[str, Any]) -> None:
+        self.function = function
+        self.params = params
+        self.__qualname__ = getattr(function, "__qualname__", repr(function))
+
+    def __call__(self, X: Any, Z: Any) -> Matrix:
+        X, Z = (a.toarray() if hasattr(a, "toarray") else a for a in (X, Z))
+        return np.array([[self.function(x, z, **self.params) for z in Z] for x in X], dtype=np.float64)
 
 
 # what scikit-learn's names stand for, beside those that all estimators share

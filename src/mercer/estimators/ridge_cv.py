@@ -37,6 +37,11 @@ class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 def determination(predictions: Matrix, Y: Matrix, weight: Vector) -> float:
     """R², the mean over targets: 1 − Σ w (y − p)² / Σ w (y − ȳ)². Where y is constant 1 if it is met, else 0."""
+    if len(Y) < 2:
+        raise InvalidInputError(
+            "R² is not defined for a fold with 1 test sample. Use cv=None for leave-one-out, or another scoring such "
+            "as 'neg_mean_squared_error'."
+        )
     total = weight @ (Y - weight @ Y / weight.sum()) ** 2
     left = weight @ (Y - predictions) ** 2
     constant = np.where(left == 0, 0.0, 1.0)
@@ -303,9 +308,9 @@ class KernelRidgeCV(BaseRidge):
 
     def _score(self, predictions: Matrix, Y: Matrix, weight: Vector) -> list[float]:
         """The scorer's opinion on predictions, of each target by itself if each has its own λ."""
-        if self.scoring is None and len(Y) > 1:
+        if self.scoring is None:
             return [determination(predictions, Y, weight)]
-        scorer = check_scoring(Identity(), scoring=self.scoring if self.scoring is not None else "r2")
+        scorer = check_scoring(Identity(), scoring=self.scoring)
         params = {} if not self._weighted else {"sample_weight": weight}
         if self.alpha_per_target and not self._has_folds:
             return [float(scorer(Identity(), p, y, **params)) for p, y in zip(predictions.T, Y.T, strict=True)]

@@ -22,6 +22,8 @@ Linear = Callable[[Matrix], Matrix]
 RESTARTS = 5
 # a restart must make the residual smaller than this share of what it was, or rounding stands in the way
 GAIN = 0.5
+# steps without a smaller residual after which there will be none
+PATIENCE = 300
 
 
 class Converged(NamedTuple):
@@ -34,11 +36,12 @@ class Converged(NamedTuple):
 
 
 class IndefiniteError(ArithmeticError):
-    """A direction of curvature <= 0 was met: ``curvature`` is v'Av / v'v."""
+    """A direction of curvature <= 0 was met: ``curvature`` is v'Av / v'v; ``ended`` is how far it came before."""
 
-    def __init__(self, curvature: float) -> None:
-        super().__init__(curvature)
+    def __init__(self, curvature: float, ended: Converged) -> None:
+        super().__init__(curvature, ended)
         self.curvature = curvature
+        self.ended = ended
 
 
 def conjugate_gradients(
@@ -70,6 +73,7 @@ def conjugate_gradients(
         previous = largest
         Z = precondition(R)
         P, along = Z, np.einsum("ij,ij->j", R, Z)
+        best, best_step = np.inf, steps
         while open_columns.any():
             status = Status.MAX_ITER if steps >= max_iter else clock.over()
             if status is not None:
@@ -80,7 +84,8 @@ def conjugate_gradients(
                 worst = int(np.argmin(np.where(open_columns, curvature, np.inf)))
                 if not AP[:, worst].any() and not R[:, worst].any():
                     break
-                raise IndefiniteError(float(curvature[worst] / np.square(P[:, worst]).sum()))
+                ended = Converged(Status.STALLED, steps, np.abs(R).max(axis=0), trace)
+                raise IndefiniteError(float(curvature[worst] / np.square(P[:, worst]).sum()), ended)
             # a column that has arrived stays as it is
             length = np.divide(along, curvature, out=np.zeros_like(along), where=open_columns & (curvature != 0))
             X += length * P
@@ -92,7 +97,9 @@ def conjugate_gradients(
             )
             trace.append(point)
             clock.report(point)
-            if not np.isfinite(largest).all():
+            if largest[open_columns].max() < best:
+                best, best_step = float(largest[open_columns].max()), steps
+            if not np.isfinite(largest).all() or steps > best_step + PATIENCE:
                 return Converged(Status.STALLED, steps, largest, trace)
             open_columns &= ~(largest <= goal(X))
             Z = precondition(R)

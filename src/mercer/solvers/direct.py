@@ -39,6 +39,7 @@ from mercer.solvers.judge import check_finite
 from mercer.solvers.reduction import Reduction
 
 EPS = float(np.finfo(np.float64).eps)
+LARGEST = float(np.finfo(np.float64).max)
 # below this size a float64 factor takes no time worth saving
 SINGLE_FROM = 1000
 # λ, relative to |K|, from which a float32 factor is near the inverse, and the size of numbers that float32 can hold
@@ -52,6 +53,8 @@ MOST_STEPS = 10_000
 RANK = 512
 # operations a second that a factorisation reaches at least: what takes longer than the time limit is not begun
 SPEED = 1e10
+# rounding is no excuse for a residual larger than this, relative to the targets
+ROUNDED = 1e-6
 # rows mirrored together
 MIRRORED = 512
 # several columns cost one product of all pairs, or one of half the pairs each
@@ -75,6 +78,10 @@ def solve(
     nearly the inverse, and the solution is as exact as with a factor.
     """
     root = np.sqrt(weight)
+    # targets of size 1: the solution is linear in them, and squares of larger ones might overflow
+    size = np.abs(Y).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    Y = Y / size
     stored = _is_stored(data.n, options, way)
     system: _Stored | _Tiles = _Stored(data, root, options) if stored else _Tiles(data, root, options, reduction)
     solutions: list[Solution | None] = [None] * Y.shape[1]
@@ -97,15 +104,16 @@ def solve(
             b_groups, proof = judge(
                 Y[:, column], weight, float(value), intercept, X[:, k], F[:, k], system.reason, least
             )
+            by = float(size[column])
             solutions[column] = Solution(
-                X[:, k],
-                F[:, k],
-                b_groups,
-                ended.status,
-                ended.steps,
-                clock.seconds,
-                proof,
-                ended.trace if k == 0 else [],
+                beta=by * X[:, k],
+                F=by * F[:, k],
+                thresholds=by * b_groups,
+                status=ended.status,
+                steps=ended.steps,
+                seconds=clock.seconds,
+                certificate=_enlarged(proof, by),
+                trace=ended.trace if k == 0 else [],
             )
     return [s for s in solutions if s is not None]
 
@@ -141,7 +149,8 @@ class _Stored:
             self.K *= root[:, None]
         self.diagonal = self.K.diagonal().copy()
         check_finite(self.diagonal)
-        self.norm = float(np.linalg.norm(self.K))
+        with np.errstate(over="ignore"):
+            self.norm = float(np.linalg.norm(self.K))
         check_finite(self.norm)
         self.reason = "" if data.psd else NOT_PSD
 
@@ -280,11 +289,12 @@ class _Tiles:
         """(K + λ) X = B until the largest residual is within tol, relative to the largest entry of B."""
         X = np.zeros_like(B)
         limit = MOST_STEPS if self.options.max_iter < 0 else self.options.max_iter
-        aim = (self.options.tol if self.reduction is None else 0.0) * np.abs(B).max(axis=0)
+        largest = np.abs(B).max(axis=0)
+        aim = (self.options.tol if self.reduction is None else 0.0) * largest
         rounding = np.sqrt(len(B)) * EPS * (self.norm + alpha)
 
         def goal(X: Matrix) -> Vector:
-            return np.maximum(aim, rounding * np.abs(X).max(axis=0))
+            return np.maximum(aim, np.minimum(rounding * np.abs(X).max(axis=0), ROUNDED * largest))
 
         over = clock.over()
         if over is not None:
@@ -295,7 +305,9 @@ class _Tiles:
                 lambda V: self.product(V) + alpha * V, precondition, B, X, goal, limit, clock, alpha
             )
         except IndefiniteError as found:
-            raise NotPositiveSemidefiniteError(found.curvature - alpha, self.norm) from None
+            if found.curvature - alpha < -len(B) * EPS * self.norm:
+                raise NotPositiveSemidefiniteError(found.curvature - alpha, self.norm) from None
+            ended = found.ended
         return X, ended, None
 
     def _preconditioner(self, alpha: float) -> Linear:
@@ -310,6 +322,13 @@ class _Tiles:
         # what L leaves out is spread over the diagonal
         spread = max(alpha + low.rest / n, EPS * self.norm, float(np.finfo(np.float64).tiny))
         return Woodbury(low.L, np.full(n, spread))
+
+
+def _enlarged(proof: Certificate, by: float) -> Certificate:
+    """The certificate for targets that are so many times as large."""
+    primal, dual, gap = (by * (by * value) for value in (proof.primal, proof.dual, proof.gap))
+    violation, infeasibility = by * proof.kkt_violation, by * proof.infeasibility
+    return replace(proof, primal=primal, dual=dual, gap=gap, kkt_violation=violation, infeasibility=infeasibility)
 
 
 def judge(
@@ -329,7 +348,7 @@ def judge(
     """
     loss = Squared()
     b = loss.best_thresholds(y, F, weight)[: int(intercept)]
-    if floor is None and alpha > 0:
+    if floor is None and alpha > float(weight.max()) / LARGEST:
         problem = DualProblem(None, loss, y, weight / alpha, intercept)
         found = certificate(problem.qp, loss, y, problem.weight, beta, F, b, not reason)
         found = replace(found, primal=alpha * found.primal, dual=alpha * found.dual, gap=alpha * found.gap)
