@@ -391,7 +391,7 @@ class TestBadInput:
             ({"kernel": Gaussian((1.0, 2.0, 3.0))}, "has 3 widths, but the samples have 2 features."),
             ({"n_targets": 2}, "The number of targets seen in `y` is different"),
         ],
-        ids=str,
+        ids=named,
     )
     def test_messages(self, params, message):
         """What was found and what is allowed."""

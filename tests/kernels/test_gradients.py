@@ -159,7 +159,7 @@ class TestHyperparameters:
                 "kernel.bind(samples) first.",
             ),
         ],
-        ids=str,
+        ids=named,
     )  # fmt: skip
     def test_messages(self, build, message):
         """What cannot be is named."""
