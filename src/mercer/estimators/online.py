@@ -72,6 +72,13 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return codes.astype(np.float64)
 
     @property
+    def _slow_loop(self) -> Any:
+        from mercer._numerics.sgd import kernel_steps, linear_steps
+
+        linear = self.kernel == "linear" or isinstance(self.kernel, Linear)
+        return linear_steps if linear else kernel_steps
+
+    @property
     def _is_linear(self) -> bool:
         return isinstance(self._kernel, Linear)
 
@@ -138,7 +145,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         weight = validate_weights(sample_weight, n, X)
         codes = self._partial_targets(y, classes)
         weight = weight * self.class_weight_[codes]
-        announce_compilation()
+        announce_compilation(self._slow_loop)
         if first:
             self._bind(X, n)
         elif sp.issparse(X) != self._sparse:

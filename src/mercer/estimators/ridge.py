@@ -118,9 +118,9 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
 
     @property
     def _slow_loop(self) -> Any:
-        from mercer._numerics.optimality import bracket
+        from mercer._numerics.optimality import survey
 
-        return bracket
+        return survey
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._domain_fit = self._domain()
