@@ -32,6 +32,7 @@ from mercer.losses import (
     NuHinge,
     NuInsensitive,
     OneClass,
+    Pinball,
     SquaredEpsilonInsensitive,
     SquaredHinge,
     tube,
@@ -133,6 +134,8 @@ def _loss(kind: _Kind, estimator: Any) -> Loss:
         return OneClass(float(estimator.nu))
     squared = str(getattr(estimator, "loss", "")).startswith("squared")
     if kind.name in ("SVR", "LinearSVR"):
+        if getattr(estimator, "loss", "") == "pinball":
+            return Pinball(float(estimator.quantile))
         return (SquaredEpsilonInsensitive if squared else EpsilonInsensitive)(float(estimator.epsilon))
     if np.isinf(estimator.C):
         return HardMargin()

@@ -3,7 +3,7 @@
 from mercer.losses.base import BoxQP, Loss, Published
 from mercer.losses.classification import HardMargin, Hinge, NuHinge, SquaredHinge, nu_scale
 from mercer.losses.novelty import OneClass
-from mercer.losses.regression import EpsilonInsensitive, NuInsensitive, SquaredEpsilonInsensitive, tube
+from mercer.losses.regression import EpsilonInsensitive, NuInsensitive, Pinball, SquaredEpsilonInsensitive, tube
 
 __all__ = [
     "BoxQP",
@@ -14,6 +14,7 @@ __all__ = [
     "NuHinge",
     "NuInsensitive",
     "OneClass",
+    "Pinball",
     "Published",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
