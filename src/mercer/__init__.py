@@ -8,7 +8,7 @@ from typing import Any
 
 # where each public name is defined
 _NAMES = {
-    "mercer.estimators": ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify"),
+    "mercer.estimators": ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "LinearSVC", "LinearSVR", "certify"),
     "mercer.kernels": (
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
