@@ -38,8 +38,9 @@ def documentation() -> tuple[list[str], list[str]]:
     texts, topics = [], []
     for topic in TOPICS:
         package = import_module(f"sklearn.{topic}")
-        for name in package.__all__:
-            text = inspect.getdoc(getattr(package, name, None))
+        # what is experimental is not there until one asks for it
+        for name in sorted(set(package.__all__) & set(vars(package))):
+            text = inspect.getdoc(getattr(package, name))
             if text:
                 texts.append(text.replace(name, " ").replace(topic, " "))
                 topics.append(topic)

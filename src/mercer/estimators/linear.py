@@ -99,8 +99,7 @@ class LinearMachine(Machine):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         X, y = validate_vectors(self, X, y, reset=True)
         weight = validate_weights(sample_weight, X.shape[0], X)
-        bias = float(self.intercept_scaling) if self.fit_intercept and self.penalize_intercept else 0.0
-        return Prepared(Rows.of(X, bias), self._validate_targets(y, weight), weight)
+        return Prepared(linear_rows(self, X), self._validate_targets(y, weight), weight)
 
     @abstractmethod
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
@@ -114,15 +113,6 @@ class LinearMachine(Machine):
     def _loss(self) -> Loss:
         """The loss of each problem."""
 
-    @property
-    def _is_free(self) -> bool:
-        """Whether there is an intercept that the penalty does not count."""
-        return bool(self.fit_intercept and not self.penalize_intercept)
-
-    def _penalty(self) -> Penalty:
-        ratio = {"l1": 1.0, "l2": 0.0}.get(self.penalty, float(self.l1_ratio))
-        return Penalty(l1=ratio, l2=1.0 - ratio)
-
     def _options(self) -> LinearOptions:
         # the same data give the same model, unless someone asks for another order
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -134,12 +124,6 @@ class LinearMachine(Machine):
             rule=self.rule,
             seed=int(seed),
         )
-
-    def _problem(self, data: Prepared, y: Vector, weight: Vector) -> LinearProblem:
-        """The problem of targets ±1 or real, with weights that do not contain C."""
-        # an infinite C leaves samples of weight 0 out like any other
-        price = np.multiply(float(self.C), weight, out=np.zeros(len(weight)), where=weight > 0)
-        return LinearProblem(data.rows, self._loss(), y, price, self._is_free, self._penalty())
 
     def _run_all(self, problems: Sequence[LinearProblem], warm: Warm | None, clock: Clock) -> list[LinearSolution]:
         """Solve independent problems, side by side if there are several, each with all threads if there is one."""
@@ -177,7 +161,7 @@ class LinearMachine(Machine):
         if bias:
             self.intercept_ = bias * W[:, -1]
         else:
-            self.intercept_ = intercepts if self._is_free else 0.0
+            self.intercept_ = intercepts if self.fit_intercept else 0.0
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / np.linalg.norm(self.coef_, axis=1)
 
@@ -260,6 +244,22 @@ class LinearMachine(Machine):
         if sp.issparse(self.coef_):
             self.coef_ = self.coef_.toarray()
         return self
+
+
+def linear_rows(machine: Any, X: Any) -> Rows:
+    """The samples of a linear machine, of mercer or of scikit-learn, with the feature that stands for its intercept."""
+    penalised = machine.fit_intercept and getattr(machine, "penalize_intercept", True)
+    return Rows.of(X, float(machine.intercept_scaling) if penalised else 0.0)
+
+
+def linear_problem(machine: Any, rows: Rows, loss: Loss, y: Vector, weight: Vector) -> LinearProblem:
+    """The problem of a linear machine for targets ±1 or real and weights that do not contain C."""
+    # an infinite C leaves samples of weight 0 out like any other
+    price = np.multiply(float(machine.C), weight, out=np.zeros(len(weight)), where=weight > 0)
+    free = bool(machine.fit_intercept and not getattr(machine, "penalize_intercept", True))
+    kind = getattr(machine, "penalty", "l2")
+    ratio = float(machine.l1_ratio) if kind == "elasticnet" else float(kind == "l1")
+    return LinearProblem(rows, loss, y, price, free, Penalty(l1=ratio, l2=1.0 - ratio))
 
 
 def products(X: Any, coef: Any) -> Matrix:

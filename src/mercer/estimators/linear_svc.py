@@ -12,10 +12,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from mercer.estimators.linear import LinearMachine, Prepared, Warm
+from mercer.estimators.kinds import classification_loss
+from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
-from mercer.losses import HardMargin, Hinge, Loss, SquaredHinge
+from mercer.losses import Loss
 from mercer.problems.linear import LinearProblem
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearSolution
@@ -175,14 +176,15 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         return codes.astype(np.float64)
 
     def _loss(self) -> Loss:
-        if np.isinf(self.C):
-            return HardMargin()
-        return Hinge() if self.loss == "hinge" else SquaredHinge()
+        return classification_loss(self)
 
     def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution]:
         if self.multi_class == "crammer_singer":
             return self._solve_jointly(data, warm, clock)
-        problems = one_vs_rest(self, data)
+        codes, several = data.y.astype(np.intp), len(self.classes_) > 2
+        positives = range(len(self.classes_)) if several else (1,)
+        targets = [one_vs_rest(codes, data.weight, self.class_weight_, k, several) for k in positives]
+        problems = [linear_problem(self, data.rows, self._loss(), *target) for target in targets]
         solutions = self._run_all(problems, warm, clock)
         for problem, solution in zip(problems, solutions, strict=True):
             if solution.status is Status.UNBOUNDED:
@@ -190,7 +192,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         W, intercepts = np.array([s.w for s in solutions]), np.array([s.intercept for s in solutions])
         self._publish(W, intercepts, data.rows.bias)
         self.n_iter_ = max(int(s.n_iter) for s in solutions)
-        self._publish_proof(solutions, of=f"{len(problems)} one-vs-rest problems" if len(problems) > 1 else None)
+        self._publish_proof(solutions, of=f"{len(problems)} one-vs-rest problems" if several else None)
         return solutions
 
     def _solve_jointly(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution]:
@@ -232,18 +234,11 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         return self.classes_[winner]
 
 
-def one_vs_rest(machine: LinearSVC, data: Prepared) -> list[LinearProblem]:
-    """The second class against the first of two; each class against the rest of several.
-
-    Of several classes LIBLINEAR weights the one, not the rest.
-    """
-    codes, of_class = data.y.astype(np.intp), machine.class_weight_
-    if len(of_class) == 2:
-        return [machine._problem(data, np.where(codes == 1, 1.0, -1.0), data.weight * of_class[codes])]
-    return [
-        machine._problem(data, np.where(codes == k, 1.0, -1.0), data.weight * np.where(codes == k, of_class[k], 1.0))
-        for k in range(len(of_class))
-    ]
+def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several: bool) -> tuple[Vector, Vector]:
+    """Labels and weights of class k against the rest. Of several classes LIBLINEAR weights the one, not the rest."""
+    positive = codes == k
+    factor = np.where(positive, of_class[k], 1.0) if several else of_class[codes]
+    return np.where(positive, 1.0, -1.0), weight * factor
 
 
 def not_separable(problem: LinearProblem, solution: LinearSolution) -> NotSeparableError:

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mercer.estimators.linear import LinearMachine, Prepared, Warm
-from mercer.estimators.svr import regression_loss
+from mercer.estimators.kinds import regression_loss
+from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
 from mercer.losses import Loss
@@ -115,7 +115,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
         return regression_loss(self)
 
     def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution]:
-        solutions = self._run_all([self._problem(data, data.y, data.weight)], warm, clock)
+        solutions = self._run_all([linear_problem(self, data.rows, self._loss(), data.y, data.weight)], warm, clock)
         if solutions[0].status is Status.UNBOUNDED:
             raise InvalidInputError(
                 f"No linear function keeps all samples within the tube, which C={self.C:g} asks for: the dual grows "

@@ -18,12 +18,13 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.estimators.base import KernelMachine, norm
+from mercer.estimators.kinds import classification_loss
 from mercer.estimators.pairs import OneVsOne, class_pairs, votes
 from mercer.estimators.probability import fit_sigmoids, pairwise_probabilities
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
-from mercer.losses import HardMargin, Hinge, Loss, NuHinge, SquaredHinge
+from mercer.losses import HardMargin, Loss, NuHinge
 from mercer.solvers.base import Clock, Solution
 from mercer.solvers.data import Data
 
@@ -364,9 +365,7 @@ class SVC(BaseSVC):
         self.solver = solver
 
     def _loss(self) -> tuple[Loss, float]:
-        if np.isinf(self.C):
-            return HardMargin(), np.inf
-        return (Hinge() if self.loss == "hinge" else SquaredHinge()), float(self.C)
+        return classification_loss(self), float(self.C)
 
 
 class NuSVC(BaseSVC):

@@ -11,8 +11,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer.estimators.base import KernelMachine
+from mercer.estimators.kinds import regression_loss
 from mercer.kernels.features import Vector
-from mercer.losses import EpsilonInsensitive, Loss, NuInsensitive, Pinball, SquaredEpsilonInsensitive
+from mercer.losses import Loss, NuInsensitive
 from mercer.solvers.base import Clock
 from mercer.solvers.data import Data
 from mercer.validation import real_targets
@@ -132,17 +133,6 @@ class SVR(BaseSVR):
 
     def _loss(self) -> Loss:
         return regression_loss(self)
-
-
-def regression_loss(machine: Any) -> Loss:
-    """The loss that loss, epsilon, quantile and C of a regression machine describe."""
-    kind = machine.loss
-    if kind == "pinball":
-        return Pinball(float(machine.quantile))
-    # nobody leaves a hard tube, so that it does not matter what that would cost
-    if kind == "squared_epsilon_insensitive" and np.isfinite(machine.C):
-        return SquaredEpsilonInsensitive(float(machine.epsilon))
-    return EpsilonInsensitive(float(machine.epsilon))
 
 
 class NuSVR(BaseSVR):
