@@ -10,7 +10,7 @@ A row of X is values[indptr[i] : indptr[i + 1]] in the columns indices[...], or 
 empty: dense data take the same way. Each row has one more entry, ``bias``, that is multiplied by the last of w.
 
 What is known of a variable is one line of the matrix ``table``, as wide as a cache line, since variables are visited
-in random order: b, linear, l1, ridge, lower, upper, |x|^2 + bias^2 + ridge.
+in random order: b, linear, l1, ridge, lower, upper, the curvature |x|^2 + bias^2 + ridge and its inverse (0 for 0).
 """
 
 import numpy as np
@@ -19,8 +19,10 @@ from mercer._numerics.compile import compiled
 from mercer._numerics.prefetch import prefetch
 
 # columns of the table
-BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL = range(7)
+BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL, INVERSE = range(8)
 WIDTH = 8
+# positions are unsigned: signed ones would be tested for negative values at each term
+ONE, TWO = np.uint64(1), np.uint64(2)
 # rows ahead for which memory is asked
 AHEAD = 2
 
@@ -28,36 +30,33 @@ AHEAD = 2
 @compiled(fast=True, inline=True)
 def row_dot(indices, values, start, stop, w):
     """Row times w, without the bias."""
-    part = values[start:stop]
-    total = 0.0
+    even, odd = 0.0, 0.0
     if indices.shape[0] == 0:
+        part = values[start:stop]
         for t in range(part.shape[0]):
-            total += part[t] * w[t]
+            even += part[t] * w[t]
     else:
-        columns = indices[start:stop]
-        even, odd = 0.0, 0.0
-        half = part.shape[0] // 2
         # two sums: a single one would wait for itself at each term
-        for t in range(half):
-            even += part[2 * t] * w[columns[2 * t]]
-            odd += part[2 * t + 1] * w[columns[2 * t + 1]]
-        if 2 * half < part.shape[0]:
-            even += part[2 * half] * w[columns[2 * half]]
-        total = even + odd
-    return total
+        t = start
+        while t + ONE < stop:
+            even += values[t] * w[indices[t]]
+            odd += values[t + ONE] * w[indices[t + ONE]]
+            t += TWO
+        if t < stop:
+            even += values[t] * w[indices[t]]
+    return even + odd
 
 
 @compiled(fast=True, inline=True)
 def add_row(indices, values, start, stop, step, w):
     """Add step times row to w, without the bias."""
-    part = values[start:stop]
     if indices.shape[0] == 0:
+        part = values[start:stop]
         for t in range(part.shape[0]):
             w[t] += step * part[t]
     else:
-        columns = indices[start:stop]
-        for t in range(part.shape[0]):
-            w[columns[t]] += step * part[t]
+        for t in range(start, stop):
+            w[indices[t]] += step * values[t]
 
 
 @compiled(fast=True)
@@ -67,31 +66,36 @@ def row_norms(indptr, values, norms):
         part = values[indptr[i] : indptr[i + 1]]
         total = 0.0
         for t in range(part.shape[0]):
-            total += float(part[t]) * float(part[t])
+            total += np.float64(part[t]) * np.float64(part[t])
         norms[i] = total
 
 
 @compiled(inline=True)
-def best_response(t, l1, ridge, lower, upper):
-    """The c in the box that maximises  t c - l1|c| - 1/2 ridge c^2."""
-    if t > l1:
-        c = (t - l1) / ridge if ridge > 0.0 else np.inf
-    elif t < -l1:
-        c = (t + l1) / ridge if ridge > 0.0 else -np.inf
-    else:
-        c = 0.0
-    return min(max(c, lower), upper)
+def slopes(b, g, l1, lower, upper):
+    """(rate, room): the rate of descent of the better direction and how far b can go there.
+
+    A rate > 0 violates optimality; one < 0 says how safely b rests where it is.
+    """
+    grow = -(g + (l1 if b >= 0.0 else -l1)) if b < upper else -np.inf
+    shrink = g + (l1 if b > 0.0 else -l1) if b > lower else -np.inf
+    return (grow, upper - b) if grow > shrink else (shrink, b - lower)
 
 
 @compiled(inline=True)
-def excess_slope(b, g, l1, lower, upper):
-    """The rate of descent of the better direction: > 0 violates optimality, < 0 says how safely b rests where it is."""
-    rate = -np.inf
-    if b < upper:
-        rate = -(g + (l1 if b >= 0.0 else -l1))
-    if b > lower:
-        rate = max(rate, g + (l1 if b > 0.0 else -l1))
-    return rate
+def gain(rate, room, ridge):
+    """The variable's part of the duality gap, for rate > 0; no less where its way crosses a kink."""
+    step = min(rate / ridge, room)
+    return step * (rate - 0.5 * ridge * step)
+
+
+@compiled(inline=True)
+def best_value(b, g, l1, lower, upper, inverse):
+    """The optimal b on its line; where the line is straight (inverse = 0), the end that it falls to."""
+    if inverse == 0.0:
+        return upper if g < -l1 else (lower if g > l1 else min(max(0.0, lower), upper))
+    z, threshold = b - g * inverse, l1 * inverse
+    z = max(z - threshold, 0.0) + min(z + threshold, 0.0)
+    return min(max(z, lower), upper)
 
 
 @compiled()
@@ -116,7 +120,7 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
     """
     last = w.shape[0] - 1
     flat = table.ravel()
-    largest, gap, decrease, crossed, work = 0.0, 0.0, 0.0, 0, 0
+    largest, gap, decrease, crossed, work = 0.0, 0.0, 0.0, 0, np.uint64(0)
     kept, n = 0, order.shape[0]
     for k in range(n):
         if k + 4 * AHEAD < n:
@@ -124,19 +128,18 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
         if k + AHEAD < n:
             i = order[k + AHEAD]
             prefetch(flat, WIDTH * np.intp(i))
-            for t in range(indptr[i], indptr[i + 1], 8):
+            for t in range(np.intp(indptr[i]), np.intp(indptr[i + ONE]), 8):
                 prefetch(values, t)
             if indices.shape[0] > 0:
-                for t in range(indptr[i], indptr[i + 1], 16):
+                for t in range(np.intp(indptr[i]), np.intp(indptr[i + ONE]), 16):
                     prefetch(indices, t)
         i = order[k]
-        start, stop = indptr[i], indptr[i + 1]
+        start, stop = indptr[i], indptr[i + ONE]
         b, l1, ridge = table[i, BETA], table[i, L1], table[i, RIDGE]
-        lower, upper, diagonal = table[i, LOWER], table[i, UPPER], table[i, DIAGONAL]
-        t = table[i, LINEAR] - row_dot(indices, values, start, stop, w) - bias * w[last]
+        lower, upper = table[i, LOWER], table[i, UPPER]
+        g = row_dot(indices, values, start, stop, w) + bias * w[last] - table[i, LINEAR] + ridge * b
         work += stop - start
-        g = ridge * b - t
-        rate = excess_slope(b, g, l1, lower, upper)
+        rate, room = slopes(b, g, l1, lower, upper)
         if rate < -level:
             continue
         order[kept] = i
@@ -144,17 +147,15 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
         if rate <= 0.0:
             continue
         largest = max(largest, rate)
-        c = best_response(t, l1, ridge, lower, upper)
-        gap += (c - b) * t - l1 * (abs(c) - abs(b)) - 0.5 * ridge * (c - b) * (c + b)
-        if diagonal > 0.0:
-            c = best_response(diagonal * b - g, l1, diagonal, lower, upper)
+        c = best_value(b, g, l1, lower, upper, table[i, INVERSE])
+        gap += gain(rate, room, ridge)
         step = c - b
         if step != 0.0:
             table[i, BETA] = c
             add_row(indices, values, start, stop, step, w)
             w[last] += step * bias
             work += stop - start
-            decrease -= step * (g + 0.5 * diagonal * step) + l1 * (abs(c) - abs(b))
+            decrease -= step * (g + 0.5 * table[i, DIAGONAL] * step) + l1 * (abs(c) - abs(b))
             crossed += (b > lower and b < upper) != (c > lower and c < upper)
     out[0], out[1], out[2], out[3], out[4] = largest, gap, decrease, crossed, work
     return kept
@@ -171,14 +172,11 @@ def judge(F, table, level, order, out):
     largest, gap, value = 0.0, 0.0, 0.0
     for i in range(F.shape[0]):
         b, l1, ridge = table[i, BETA], table[i, L1], table[i, RIDGE]
-        lower, upper = table[i, LOWER], table[i, UPPER]
-        t = table[i, LINEAR] - F[i]
-        rate = excess_slope(b, ridge * b - t, l1, lower, upper)
+        rate, room = slopes(b, F[i] - table[i, LINEAR] + ridge * b, l1, table[i, LOWER], table[i, UPPER])
         value += (table[i, LINEAR] - 0.5 * ridge * b) * b - l1 * abs(b)
         if rate > 0.0:
             largest = max(largest, rate)
-            c = best_response(t, l1, ridge, lower, upper)
-            gap += (c - b) * t - l1 * (abs(c) - abs(b)) - 0.5 * ridge * (c - b) * (c + b)
+            gap += gain(rate, room, ridge)
         if rate >= -level:
             order[kept] = i
             kept += 1
@@ -187,40 +185,39 @@ def judge(F, table, level, order, out):
 
 
 @compiled()
-def gains(F, table, gain):
-    """gain[i] = decrease of the objective by the exact step of variable i, given F = Xw."""
+def decreases(F, table, decrease):
+    """decrease[i] = that of the objective by the exact step of variable i, given F = Xw."""
     for i in range(F.shape[0]):
-        b, l1, diagonal = table[i, BETA], table[i, L1], table[i, DIAGONAL]
+        b, l1 = table[i, BETA], table[i, L1]
         g = F[i] - table[i, LINEAR] + table[i, RIDGE] * b
-        t = diagonal * b - g
-        c = best_response(t, l1, diagonal, table[i, LOWER], table[i, UPPER])
-        gain[i] = -((c - b) * (g + 0.5 * diagonal * (c - b)) + l1 * (abs(c) - abs(b)))
+        c = best_value(b, g, l1, table[i, LOWER], table[i, UPPER], table[i, INVERSE])
+        decrease[i] = -((c - b) * (g + 0.5 * table[i, DIAGONAL] * (c - b)) + l1 * (abs(c) - abs(b)))
 
 
 @compiled(fast=True)
-def face_step(indptr, indices, values, bias, w, table, reduction, max_steps, out):
+def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
     """Newton's step on these free variables by conjugate gradients, clipped to the box. Edits w and table.
 
-    Solves (XX' + ridge) p = -grad until the residual has fallen by ``reduction``, with the diagonal as preconditioner.
-    The clipped step is halved until the objective falls. out becomes (steps of the conjugate gradients, share of the
-    step taken, number of variables clipped, decrease of the objective, entries of X read).
+    Solves (XX' + ridge) p = -grad, with the diagonal as preconditioner, until the gap that the residual leaves is at
+    most ``goal``. The clipped step is halved until the objective falls. out becomes (steps of the conjugate gradients,
+    share of the step taken, number of variables clipped, decrease of the objective, entries of X read).
     """
     m, d = table.shape[0], w.shape[0]
     last = d - 1
     r, z, p, Kp, step = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
     u = np.empty(d)
-    rz, work = 0.0, indptr[m] - indptr[0]
+    rz, entries = 0.0, float(indptr[m] - indptr[0])
+    work = entries
     for k in range(m):
         b = table[k, BETA]
         g = row_dot(indices, values, indptr[k], indptr[k + 1], w) + bias * w[last] - table[k, LINEAR]
         g += table[k, RIDGE] * b + (table[k, L1] if b > 0.0 else -table[k, L1])
         r[k] = -g
-        z[k] = -g / table[k, DIAGONAL]
+        z[k] = -g * table[k, INVERSE]
         p[k] = z[k]
         rz += r[k] * z[k]
-    target = reduction * reduction * rz
-    done = 0
-    while done < max_steps and rz > target:
+    done, gap = 0, np.inf
+    while done < max_steps and rz > 0.0 and gap > goal:
         u[:] = 0.0
         for k in range(m):
             add_row(indices, values, indptr[k], indptr[k + 1], p[k], u)
@@ -229,16 +226,21 @@ def face_step(indptr, indices, values, bias, w, table, reduction, max_steps, out
         for k in range(m):
             Kp[k] = row_dot(indices, values, indptr[k], indptr[k + 1], u) + bias * u[last] + table[k, RIDGE] * p[k]
             curvature += p[k] * Kp[k]
-        work += 2 * (indptr[m] - indptr[0])
+        work += 2.0 * entries
         if not curvature > 0.0:
             break
         a = rz / curvature
-        new = 0.0
+        new, gap = 0.0, 0.0
         for k in range(m):
             step[k] += a * p[k]
             r[k] -= a * Kp[k]
-            z[k] = r[k] / table[k, DIAGONAL]
+            z[k] = r[k] * table[k, INVERSE]
             new += r[k] * z[k]
+            # what variable k could gain if w stayed as it is
+            if r[k] != 0.0:
+                b = table[k, BETA] + step[k]
+                room = table[k, UPPER] - b if r[k] > 0.0 else b - table[k, LOWER]
+                gap += gain(abs(r[k]), max(room, 0.0), table[k, RIDGE])
         for k in range(m):
             p[k] = z[k] + new / rz * p[k]
         rz = new
@@ -247,7 +249,7 @@ def face_step(indptr, indices, values, bias, w, table, reduction, max_steps, out
     for _ in range(12):
         u[:] = 0.0
         change, clipped = 0.0, 0
-        work += indptr[m] - indptr[0]
+        work += entries
         for k in range(m):
             b, l1 = table[k, BETA], table[k, L1]
             low, high = table[k, LOWER], table[k, UPPER]

@@ -43,12 +43,19 @@ RULES = ("round-robin", "random", "greedy")
 GREEDY_SHARE = 8
 # a face has settled when at most this share of its variables has met or left a bound in a pass
 SETTLED = 0.05
+# steps of the conjugate gradients: doubled after a step that few bounds cut short, halved after others
+FEWEST_STEPS = 8
+MOST_STEPS = 512
+# the gap that they leave, relative to what is asked of the run
+FACE_GAP = 0.1
 # up to this many active variables the interior-point method may end the run
 DENSE_UP_TO = 1500
 # its cost in entries of X read, for one variable: about 20 factorisations
 DENSE_COST = 4.0
-# passes without a gain after which rounding is to blame
-HOPELESS = 5
+# passes without a gain beyond rounding, relative to the objective, after which other means are tried, and how often
+HOPELESS = 3
+ROUNDING = 1e-14
+RESCUES = 3
 
 
 class Storage:
@@ -57,12 +64,12 @@ class Storage:
     def __init__(self, rows: Rows) -> None:
         X = rows.X
         if isinstance(X, Csr):
-            self.indptr = X.indptr.astype(np.int64, copy=False)
+            self.indptr = X.indptr.astype(np.uint64)
             # unsigned, since a compiled loop tests signed ones for negative values
             self.indices = X.indices.view(np.uint32) if X.indices.dtype == np.int32 else X.indices.astype(np.uint32)
             self.values = X.data
         else:
-            self.indptr = np.arange(rows.n + 1, dtype=np.int64) * X.shape[1]
+            self.indptr = np.arange(rows.n + 1, dtype=np.uint64) * np.uint64(X.shape[1])
             self.indices = np.empty(0, np.uint32)
             self.values = np.asarray(X).reshape(-1)
         self.stored = int(X.shape[1])
@@ -79,8 +86,8 @@ def solve(
     """The optimum of the problem, from the β of another solution if one is given."""
     if problem.penalty.l1 > 0 or problem.penalty.l2 <= 0:
         raise InvalidInputError(
-            f"Coordinate descent solves problems with the penalty l2 alone, but l1 has the weight {problem.penalty.l1:g}. "
-            'Use solver="auto".'
+            "Coordinate descent solves problems with the penalty l2 alone, but l1 has the weight "
+            f'{problem.penalty.l1:g}. Use solver="auto".'
         )
     if problem.qp.has_open_box:
         raise InvalidInputError(
@@ -91,6 +98,7 @@ def solve(
         raise InvalidInputError(f"rule={options.rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
     run = _Run(problem, options, clock, None if start is None else start.beta)
     status = run.run()
+    assert run.best is not None  # every end publishes
     w, b, beta, proof = run.best
     return LinearSolution(w, b, beta, status, run.passes, clock.seconds, proof, run.trace)
 
@@ -120,21 +128,24 @@ class _Run:
         self.table[:, loops.RIDGE] = qp.ridge
         self.table[:, loops.LOWER] = qp.lower
         self.table[:, loops.UPPER] = qp.upper
-        self.table[:, loops.DIAGONAL] = self.norms + self.bias**2 + qp.ridge
+        curvature = self.norms + self.bias**2 + qp.ridge
+        self.table[:, loops.DIAGONAL] = curvature
+        self.table[:, loops.INVERSE] = np.divide(1.0, curvature, out=np.zeros(n), where=curvature > 0)
         self.w = np.zeros(self.storage.stored + 1)
+        self.start_given = start is not None
         if start is not None:
             self.beta[:] = np.clip(start / self.l2, qp.lower, qp.upper)
             self._recompute()
-        self.order = np.arange(n, dtype=np.int32)
+        self.order = np.arange(n, dtype=np.uint32)
         self.active = n
         self.level = np.inf
         self.random = np.random.default_rng(options.seed)
         self.passes = 0
         self.work, self.work_dense = 0.0, 0.0
-        self.trust = 1.0
+        self.steps, self.settled = FEWEST_STEPS, False
         self.value = 0.0
         self.trace: list[TracePoint] = []
-        self.best: tuple[Vector, float, Vector, Certificate]
+        self.best: tuple[Vector, float, Vector, Certificate] | None = None
 
     @property
     def beta(self) -> Vector:
@@ -144,37 +155,43 @@ class _Run:
     def run(self) -> Status:
         """Descend until the gap is small enough or nothing more can be done."""
         out = np.zeros(5)
-        check_at, since_gain = np.inf, 0
-        gap = self._look()
-        while not gap <= self.options.tol:
+        tol = self.options.tol
+        check_at, last, since_gain, rescues = np.inf, np.inf, 0, 0
+        if self.start_given and self._look():
+            return Status.CONVERGED
+        while True:
             ended = self.clock.over() or (Status.MAX_ITER if 0 <= self.options.max_iter <= self.passes else None)
             if ended is not None:
-                self._look()
-                return ended
+                return Status.CONVERGED if self._look(publish=True) else ended
             self._pass(out)
             self.passes += 1
-            estimate, decrease = out[1], out[2]
+            estimate, decrease = float(out[1]), float(out[2])
             self.value += decrease
             scale = abs(self.value) + estimate
             self._report(estimate / scale if scale > 0 else 0.0)
-            since_gain = 0 if decrease > 1e-15 * scale else since_gain + 1
-            goal = min(self.options.tol * scale, check_at)
-            if estimate <= goal or since_gain >= HOPELESS:
+            since_gain = 0 if decrease > ROUNDING * scale else since_gain + 1
+            # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
+            ahead = estimate * min(1.0, estimate / last) if last > 0 else 0.0
+            last = estimate
+            if ahead <= tol * scale and estimate <= check_at:
                 before = self.active
-                gap = self._look()
+                if self._look():
+                    return Status.CONVERGED
                 # variables that come back are to be worked on first; else the estimate was too good
-                check_at = np.inf if self.active > before else 0.5 * estimate
-                if since_gain >= HOPELESS and gap > self.options.tol:
-                    if not self._end_dense() or since_gain >= 2 * HOPELESS:
-                        gap = self._look()
-                        return Status.CONVERGED if gap <= self.options.tol else Status.STALLED
-                    gap = self._look()
+                check_at, last = (np.inf if self.active > before else 0.5 * estimate), np.inf
+            elif since_gain >= HOPELESS:
+                rescues += 1
+                solved = rescues <= RESCUES and self._end_dense()
+                if self._look(publish=not solved):
+                    return Status.CONVERGED
+                if not solved:
+                    return Status.STALLED
+                check_at, last, since_gain = np.inf, np.inf, 0
             elif self.work_dense > DENSE_COST * self.active**2 * min(self.active, 200) and self.active <= DENSE_UP_TO:
-                self._end_dense()
-                gap = self._look()
+                if self._end_dense() and self._look():
+                    return Status.CONVERGED
             elif out[3] <= SETTLED * self.active and self.passes >= 4:
                 self._face()
-        return Status.CONVERGED
 
     def _pass(self, out: Vector) -> None:
         """One pass by the rule of choice."""
@@ -183,10 +200,10 @@ class _Run:
             self.loops.shuffle(order, int(self.random.integers(1, 1 << 62)))
         elif self.options.rule == "greedy":
             gain = np.empty(self.problem.n)
-            self.loops.gains(self._products(), self.table, gain)
+            self.loops.decreases(self._products(), self.table, gain)
             count = max(1, len(gain) // GREEDY_SHARE)
             order = np.argpartition(-gain, count - 1)[:count]
-            order = order[np.argsort(-gain[order], kind="stable")].astype(np.int32)
+            order = order[np.argsort(-gain[order], kind="stable")].astype(np.uint32)
         kept = self.loops.descend(*self.storage.arrays, self.bias, self.w, self.table, order, self.level, out)
         if self.options.rule == "greedy":
             return
@@ -216,52 +233,65 @@ class _Run:
         if self.problem.intercept:
             self.w[-1] = self.bias * self.beta.sum()
 
-    def _look(self) -> float:
-        """Judge the state at all samples: certify it, set the active variables. Returns the relative gap."""
+    def _look(self, publish: bool = False) -> bool:
+        """Judge the state at all samples and set the active variables; whether the gap is within tol.
+
+        A model that is, or is to be published as it is, is certified.
+        """
         problem, out = self.problem, np.zeros(3)
-        self._recompute()
-        F = self.rows.dot(self.w[: self.rows.d], self.options.n_threads)
-        beta, w, f, b = self.beta * self.l2, self.w[: self.rows.d].copy(), F, 0.0
-        if problem.intercept:
-            beta = _balanced(beta)
-            w = self.rows.tdot(beta, self.options.n_threads) / self.l2
-            f = self.rows.dot(w, self.options.n_threads)
-            b = problem.loss.best_intercept(problem.y, f, problem.weight)
-        proof = linear_certificate(problem, w, b, beta, f=f, v=w * self.l2)
-        if not hasattr(self, "best") or proof.gap <= self.best[3].gap:
-            self.best = w, b, beta, proof
-        constant = self.bias * self.w[-1] if problem.intercept else 0.0
-        self.active = self.loops.judge(F + constant, self.table, self.level, self.order, out)
+        F = self._products()
+        self.active = self.loops.judge(F, self.table, self.level, self.order, out)
         self.level = np.inf
-        self.value = out[2] - 0.5 * float(self.w @ self.w)
-        return proof.relative_gap
+        gap, self.value = float(out[1]), float(out[2]) - 0.5 * float(self.w @ self.w)
+        close = gap <= self.options.tol * (abs(self.value) + gap)
+        if not (close or publish):
+            return False
+        beta, w, b = self.beta * self.l2, self.w[: self.rows.d].copy(), 0.0
+        if problem.intercept:
+            beta = _balanced(problem.qp, beta)
+        v = self.rows.tdot(beta, self.options.n_threads)
+        if problem.intercept:
+            w = v / self.l2
+            F = self.rows.dot(w, self.options.n_threads)
+            b = problem.loss.best_intercept(problem.y, F, problem.weight)
+        proof = linear_certificate(problem, w, b, beta, f=F, v=v)
+        if self.best is None or proof.gap <= self.best[3].gap:
+            self.best = w, b, beta, proof
+        if not problem.intercept:
+            # rounding of many steps ends here
+            self.w[: self.rows.d] = v / self.l2
+        return proof.relative_gap <= self.options.tol
 
     def _free(self) -> Index:
         """The variables strictly inside their box and off the kink."""
         qp, beta = self.qp, self.beta
-        inside = (beta > qp.lower) & (beta < qp.upper) & ((beta != 0) | (qp.l1 == 0)) & (self.norms > 0)
+        inside = (
+            (beta > qp.lower)
+            & (beta < qp.upper)
+            & ((beta != 0) | (qp.l1 == 0))
+            & (self.table[:, self.loops.DIAGONAL] > 0)
+        )
         return np.flatnonzero(inside)
 
     def _face(self) -> None:
         """Newton's step on the free variables."""
         free = self._free()
-        if len(free) == 0:
+        indptr = self.storage.indptr
+        entries = float((indptr[free + 1] - indptr[free]).sum())
+        # after a step that was cut short by bounds, at most as much work as the passes since then took
+        if len(free) == 0 or self.work < (1.0 if self.settled else 2.0 * self.steps) * entries:
             return
         part = Storage(self.rows.take(free))
-        nonzeros = max(1, len(part.values))
-        steps = int(self.trust * self.work / (2 * nonzeros))
-        if steps < 4:
-            return
-        table = self.table[free]
-        out = np.zeros(5)
-        self.loops.face_step(*part.arrays, self.bias, self.w, table, 1e-3, steps, out)
+        table, out = self.table[free], np.zeros(5)
+        goal = FACE_GAP * self.options.tol * abs(self.value)
+        self.loops.face_step(*part.arrays, self.bias, self.w, table, goal, self.steps, out)
         self.table[free] = table
         self.value += out[3]
         self.work = 0.0
         self.work_dense += out[4]
         self.level = np.inf
-        good = out[1] == 1.0 and out[2] <= SETTLED * len(free)
-        self.trust = float(np.clip(self.trust * (2.0 if good else 0.5), 0.25, 8.0))
+        self.settled = out[1] == 1.0 and out[2] <= SETTLED * len(free)
+        self.steps = min(2 * self.steps, MOST_STEPS) if self.settled else max(self.steps // 2, FEWEST_STEPS)
         if self.problem.intercept:
             self._shift()
 
@@ -309,12 +339,21 @@ def _divided(qp: BoxQP, l2: float) -> BoxQP:
     return qp if l2 == 1 else replace(qp, lower=qp.lower / l2, upper=qp.upper / l2, ridge=qp.ridge * l2)
 
 
-def _balanced(beta: Vector) -> Vector:
-    """β with Σβ = 0: what is too much of one sign is taken from all of that sign alike. The box contains 0."""
+def _balanced(qp: BoxQP, beta: Vector) -> Vector:
+    """β with Σβ = 0: what is too much is taken from the free variables by their room, else from all of one sign."""
     total = float(beta.sum())
-    side = np.sign(total) * beta > 0
-    if total == 0 or not side.any():
+    if total == 0:
         return beta
     beta = beta.copy()
+    free = np.flatnonzero((beta > qp.lower) & (beta < qp.upper) & (beta != 0))
+    room = np.abs(beta[free])
+    opposite = np.sign(beta[free]) != np.sign(total)
+    # towards 0, or away from it up to the bound
+    bound = np.where(beta[free] > 0, qp.upper[free], -qp.lower[free])
+    room[opposite] = np.minimum(bound - room, room)[opposite]
+    if room.sum() >= abs(total):
+        beta[free] -= total * room / room.sum()
+        return beta
+    side = np.sign(total) * beta > 0  # not empty, and 0 is in every box
     beta[side] *= 1.0 - total / float(beta[side].sum())
     return beta
