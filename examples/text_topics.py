@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import lzma
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -42,7 +43,7 @@ def documentation() -> tuple[list[str], list[str]]:
         for name in sorted(set(package.__all__) & set(vars(package))):
             text = inspect.getdoc(getattr(package, name))
             if text:
-                texts.append(text.replace(name, " ").replace(topic, " "))
+                texts.append(re.sub(rf"\b({name}|{topic})\b", " ", text))
                 topics.append(topic)
     return texts, topics
 

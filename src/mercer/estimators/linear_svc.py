@@ -91,7 +91,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     trace_ : list of TracePoint
         Seconds, steps, relative gap, dual value and active samples of every round.
     n_iter_ : int
-        The iterations of the longest run.
+        The iterations of the longest run, at least 1.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
@@ -191,7 +191,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
                 raise not_separable(problem, solution)
         W, intercepts = np.array([s.w for s in solutions]), np.array([s.intercept for s in solutions])
         self._publish(W, intercepts, data.rows.bias)
-        self.n_iter_ = max(int(s.n_iter) for s in solutions)
+        self.n_iter_ = max(1, *(int(s.n_iter) for s in solutions))
         self._publish_proof(solutions, of=f"{len(problems)} one-vs-rest problems" if several else None)
         return solutions
 

@@ -123,7 +123,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
             )
         self._publish(solutions[0].w[None, :], np.array([solutions[0].intercept]), data.rows.bias)
         self.coef_ = self.coef_[0]
-        self.n_iter_ = int(solutions[0].n_iter)
+        self.n_iter_ = max(1, int(solutions[0].n_iter))
         self._publish_proof(solutions)
         return solutions
 
