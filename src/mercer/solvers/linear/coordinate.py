@@ -248,7 +248,7 @@ class _Run:
             return False
         beta, w, b = self.beta * self.l2, self.w[: self.rows.d].copy(), 0.0
         if problem.intercept:
-            beta = _balanced(problem.qp, beta)
+            beta = balanced(problem.qp, beta)
         v = self.rows.tdot(beta, self.options.n_threads)
         if problem.intercept:
             w = v / self.l2
@@ -339,7 +339,7 @@ def _divided(qp: BoxQP, l2: float) -> BoxQP:
     return qp if l2 == 1 else replace(qp, lower=qp.lower / l2, upper=qp.upper / l2, ridge=qp.ridge * l2)
 
 
-def _balanced(qp: BoxQP, beta: Vector) -> Vector:
+def balanced(qp: BoxQP, beta: Vector) -> Vector:
     """β with Σβ = 0: what is too much is taken from the free variables by their room, else from all of one sign."""
     total = float(beta.sum())
     if total == 0:
