@@ -7,7 +7,7 @@ from mercer._numerics.compile import compiled
 
 @compiled(inline=True)
 def _answer(t, l1, ridge, lower, upper):
-    """(c, slope): the c that maximises  t c - l1|c| - 1/2 ridge c^2  in the box, and dc/dt. ridge > 0, or lower = upper."""
+    """(c, dc/dt) for the c in the box that maximises  t c - l1|c| - 1/2 ridge c^2; ridge > 0, or lower = upper."""
     if lower == upper:
         return lower, 0.0
     c, slope = 0.0, 0.0

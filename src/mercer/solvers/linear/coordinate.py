@@ -54,7 +54,7 @@ DENSE_UP_TO = 1500
 DENSE_COST = 4.0
 # passes without a gain beyond rounding, relative to the objective, after which other means are tried, and how often
 HOPELESS = 3
-ROUNDING = 1e-14
+ROUNDING = 1e-18
 RESCUES = 3
 
 

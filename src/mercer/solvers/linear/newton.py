@@ -35,6 +35,8 @@ FACTORED_UP_TO = 800
 MAX_ITER = 200
 CONJUGATE_STEPS = 500
 LINE_STEPS = 30
+# of the derivative along the step, by how much it is reduced
+LINE_ACCURACY = 0.05
 
 
 def solve(
@@ -174,7 +176,7 @@ class _Run:
 
         q = self._dot(self.rows, step)
         slope, bend = float((self.penalty * self.u) @ step), float((self.penalty * step) @ step)
-        target = 1e-3 * abs(float(gradient @ step))
+        target = LINE_ACCURACY * abs(float(gradient @ step))
         # the derivative along the step climbs: below 0 at low, above 0 at high
         low, high, s = 0.0, np.inf, 1.0
         for _ in range(LINE_STEPS):
