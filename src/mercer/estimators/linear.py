@@ -29,8 +29,10 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss
 from mercer.problems.linear import LinearProblem, Penalty, Rows
 from mercer.solvers.base import Clock
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.choose import NAMES, solve_linear
+from mercer.solvers.linear.crammer_singer import JointSolution
 from mercer.validation import thread_count, validate_vectors, validate_weights
 
 # numbers of a block of rows that is converted to float64 for prediction
@@ -49,7 +51,7 @@ class Warm(NamedTuple):
     """What a warm start keeps: the solutions of all problems and the C that they belong to."""
 
     C: float
-    solutions: Sequence[LinearSolution]
+    solutions: Sequence[LinearSolution | JointSolution]
 
 
 class LinearMachine(Machine):
@@ -106,7 +108,7 @@ class LinearMachine(Machine):
         """Class numbers or target values as float64; sets what belongs to them, such as classes_."""
 
     @abstractmethod
-    def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution]:
+    def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution | JointSolution]:
         """Solve all problems, publish the fitted attributes and return what a warm start may begin with."""
 
     @abstractmethod
@@ -141,7 +143,8 @@ class LinearMachine(Machine):
                 clock.interrupted = True  # the others must not go on alone
                 raise
 
-        run_tasks(one, k, n_threads)
+        with one_blas_thread():
+            run_tasks(one, k, n_threads)
         return found
 
     def _starts(self, warm: Warm | None, problems: Sequence[LinearProblem]) -> list[LinearSolution | None]:
@@ -151,7 +154,9 @@ class LinearMachine(Machine):
         ratio = float(self.C) / warm.C
         ratio = ratio if np.isfinite(ratio) and ratio > 0 else 1.0
         return [
-            replace(s, beta=ratio * s.beta) if len(s.w) == p.rows.d and len(s.beta) == p.n else None
+            replace(s, beta=ratio * s.beta)
+            if isinstance(s, LinearSolution) and len(s.w) == p.rows.d and len(s.beta) == p.n
+            else None
             for s, p in zip(warm.solutions, problems, strict=True)
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from mercer.losses import Loss
 from mercer.problems.linear import LinearProblem
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearSolution
+from mercer.solvers.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
 
 
 class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
@@ -178,7 +180,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     def _loss(self) -> Loss:
         return classification_loss(self)
 
-    def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution]:
+    def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution | JointSolution]:
         if self.multi_class == "crammer_singer":
             return self._solve_jointly(data, warm, clock)
         codes, several = data.y.astype(np.intp), len(self.classes_) > 2
@@ -195,8 +197,27 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         self._publish_proof(solutions, of=f"{len(problems)} one-vs-rest problems" if several else None)
         return solutions
 
-    def _solve_jointly(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution]:
-        raise NotImplementedError
+    def _solve_jointly(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[JointSolution]:
+        """All classes in one problem; of two classes the difference of their weights is published."""
+        if np.isinf(self.C) or (self.fit_intercept and not self.penalize_intercept):
+            raise InvalidInputError(
+                "multi_class='crammer_singer' needs a finite C and penalises the intercept: set C to a number and "
+                "penalize_intercept=True (with a large intercept_scaling the intercept is nearly free), or use "
+                "multi_class='ovr'."
+            )
+        codes, n_classes = data.y.astype(np.intp), len(self.classes_)
+        problem = JointProblem(data.rows, codes, n_classes, self.C * data.weight * self.class_weight_[codes])
+        start = warm.solutions[0] if warm is not None and len(warm.solutions) == 1 else None
+        if not isinstance(start, JointSolution) or start.alpha.shape != (data.rows.n, n_classes):
+            start = None
+        elif warm is not None:
+            start = replace(start, alpha=start.alpha * (self.C / warm.C))
+        solution = solve_jointly(problem, self._options(), clock, start)
+        W = solution.W[1:] - solution.W[:1] if n_classes == 2 else solution.W
+        self._publish(W, np.zeros(len(W)), data.rows.bias)
+        self.n_iter_ = max(1, int(solution.n_iter))
+        self._publish_proof([solution])
+        return [solution]
 
     # ---- prediction ------------------------------------------------------------------------------------------
 

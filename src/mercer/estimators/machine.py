@@ -14,6 +14,7 @@ from mercer.estimators.progress import announce_compilation, warn_user, watcher
 from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Solution, Status, TracePoint
 from mercer.solvers.linear.base import LinearSolution
+from mercer.solvers.linear.crammer_singer import JointSolution
 
 
 class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -62,7 +63,9 @@ class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         """Validate, solve, publish and warn."""
 
-    def _publish_proof(self, solutions: Sequence[Solution | LinearSolution], of: str | None = None) -> None:
+    def _publish_proof(
+        self, solutions: Sequence[Solution | LinearSolution | JointSolution], of: str | None = None
+    ) -> None:
         """The certificates, the trace and how the runs ended."""
         self.certificates_: list[Certificate] = [s.certificate for s in solutions]
         self.certificate_ = combine(self.certificates_, of=of)
