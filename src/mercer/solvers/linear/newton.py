@@ -18,7 +18,6 @@ with the diagonal as preconditioner, as accurately as the distance to the optimu
 from __future__ import annotations
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
@@ -26,6 +25,7 @@ from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.coordinate import balanced
 from mercer.solvers.linear.systems import Tall, Wide
@@ -54,7 +54,7 @@ def solve(
             f"Newton's method needs a loss with a continuous derivative, which the {problem.loss.name} has not. "
             'Use a squared loss, or solver="auto".'
         )
-    with threadpool_limits(1, user_api="blas"):  # its threads take longer to meet than to compute
+    with one_blas_thread():  # its threads take longer to meet than to compute
         run = _Run(problem, options, clock, start)
         status = run.run()
     assert run.best is not None  # the first look publishes
