@@ -44,32 +44,40 @@ def spread(indices, values, start, stop, bias, change, W):
 def closest(z, label, C, out):
     """out = the point of {a : a_k <= C [k = label], sum a = 0} that is closest to z.
 
-    It is  C [k = label] - max(0, D_k - tau)  with D = C [k = label] - z  and  sum max(0, D - tau) = C, a projection
-    onto a simplex.
+    It is  min(C [k = label], z_k + t)  with the t for which the sum is 0: those that are above their bound for one t
+    are so at the end (Michelot, JOTA 50, 1986). C enters only where the label is at its bound, so that a large C
+    costs no digits.
     """
     K = z.shape[0]
-    D = -z
-    D[label] += C
-    ordered = np.sort(D)
-    total, tau = 0.0, 0.0
-    for r in range(K):
-        total += ordered[K - 1 - r]
-        tau = (total - C) / (r + 1)
-        if r + 1 == K or ordered[K - 2 - r] <= tau:
+    # -inf marks those that are not at their bound
+    out[:] = -np.inf
+    free, fixed, t = K, 0.0, 0.0
+    while free > 0:
+        total = fixed
+        for k in range(K):
+            if out[k] == -np.inf:
+                total += z[k]
+        t = -total / free
+        met = 0
+        for k in range(K):
+            bound = C if k == label else 0.0
+            if out[k] == -np.inf and z[k] + t >= bound:
+                out[k] = bound
+                fixed += bound
+                met += 1
+        free -= met
+        if met == 0:
             break
+    # the sum is 0 but for rounding, which goes to the largest of those that are free
     rest, widest = 0.0, -1
     for k in range(K):
-        out[k] = -max(0.0, D[k] - tau)
-        if k != label:
-            rest += out[k]
-            if widest < 0 or out[k] < out[widest]:
+        if out[k] == -np.inf:
+            out[k] = z[k] + t
+            if widest < 0 or abs(out[k]) > abs(out[widest]):
                 widest = k
-    # the sum is 0 but for rounding; a label at its bound is exactly there
-    if D[label] > tau and -rest < C:
-        out[label] = -rest
-    else:
-        out[label] = C
-        out[widest] -= rest + C
+        rest += out[k]
+    if widest >= 0:
+        out[widest] = min(out[widest] - rest, C if widest == label else 0.0)
 
 
 @compiled(inline=True)

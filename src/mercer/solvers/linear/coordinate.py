@@ -35,6 +35,7 @@ from mercer.losses.base import BoxQP, Index, Vector
 from mercer.problems.certificate import Certificate
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.interior import interior_point
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 
@@ -52,9 +53,10 @@ FACE_GAP = 0.1
 DENSE_UP_TO = 1500
 # its cost in entries of X read, for one variable: about 20 factorisations
 DENSE_COST = 4.0
-# passes without a gain beyond rounding, relative to the objective, after which other means are tried, and how often
-HOPELESS = 3
-ROUNDING = 1e-18
+# passes that gain less than rounding, relative to the objective, and lower no gap, after which other means are tried
+HOPELESS = 20
+ROUNDING = 1e-16
+# how often they are
 RESCUES = 3
 
 
@@ -96,8 +98,9 @@ def solve(
         )
     if options.rule not in RULES:
         raise InvalidInputError(f"rule={options.rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
-    run = _Run(problem, options, clock, None if start is None else start.beta)
-    status = run.run()
+    with one_blas_thread():
+        run = _Run(problem, options, clock, None if start is None else start.beta)
+        status = run.run()
     assert run.best is not None  # every end publishes
     w, b, beta, proof = run.best
     return LinearSolution(w, b, beta, status, run.passes, clock.seconds, proof, run.trace)
@@ -156,7 +159,7 @@ class _Run:
         """Descend until the gap is small enough or nothing more can be done."""
         out = np.zeros(5)
         tol = self.options.tol
-        check_at, last, since_gain, rescues = np.inf, np.inf, 0, 0
+        check_at, last, lowest, since_gain, rescues = np.inf, np.inf, np.inf, 0, 0
         if self.start_given and self._look():
             return Status.CONVERGED
         while True:
@@ -169,7 +172,8 @@ class _Run:
             self.value += decrease
             scale = abs(self.value) + estimate
             self._report(estimate / scale if scale > 0 else 0.0)
-            since_gain = 0 if decrease > ROUNDING * scale else since_gain + 1
+            lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
+            since_gain = 0 if progress else since_gain + 1
             # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
             ahead = estimate * min(1.0, estimate / last) if last > 0 else 0.0
             last = estimate
@@ -186,7 +190,7 @@ class _Run:
                     return Status.CONVERGED
                 if not solved:
                     return Status.STALLED
-                check_at, last, since_gain = np.inf, np.inf, 0
+                check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
             elif self.work_dense > DENSE_COST * self.active**2 * min(self.active, 200) and self.active <= DENSE_UP_TO:
                 if self._end_dense() and self._look():
                     return Status.CONVERGED

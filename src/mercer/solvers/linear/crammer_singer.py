@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
-from mercer.problems.certificate import NOT_FEASIBLE, ROUNDING, Certificate
+from mercer.problems.certificate import NOT_FEASIBLE, Certificate
+from mercer.problems.certificate import ROUNDING as NEGATIVE_GAP
 from mercer.problems.linear import Rows
 from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions
-from mercer.solvers.linear.coordinate import FACE_GAP, FEWEST_STEPS, HOPELESS, MOST_STEPS, SETTLED, Storage
-from mercer.solvers.linear.coordinate import ROUNDING as NO_GAIN
+from mercer.solvers.linear.coordinate import FACE_GAP, FEWEST_STEPS, HOPELESS, MOST_STEPS, ROUNDING, SETTLED, Storage
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -76,7 +77,7 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix) -> Certif
     infeasible = float(max(np.max(alpha - bound, initial=0.0), np.abs(alpha.sum(axis=1)).max(initial=0.0)))
     gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
     terms = float(np.abs(alpha).sum() + np.sum(np.abs(V) * np.abs(W))) + abs(primal)
-    if -ROUNDING * terms <= gap < 0:
+    if -NEGATIVE_GAP * terms <= gap < 0:
         gap = 0.0
     valid = gap >= 0 and infeasible <= FEASIBILITY * float(np.abs(alpha).max(initial=0.0))
     may_grow = np.where(alpha < bound, margin_terms, np.inf).min(axis=1)
@@ -107,8 +108,9 @@ def solve_jointly(
             f"A weight C * sample_weight of {found:g} was found: the Crammer-Singer loss needs finite weights of at "
             "least 0. Correct C or sample_weight."
         )
-    run = _Run(problem, options, clock, None if start is None else start.alpha)
-    status = run.run()
+    with one_blas_thread():
+        run = _Run(problem, options, clock, None if start is None else start.alpha)
+        status = run.run()
     assert run.best is not None  # every end publishes
     W, alpha, proof = run.best
     return JointSolution(W, alpha, status, run.passes, clock.seconds, proof, run.trace)
@@ -147,7 +149,7 @@ class _Run:
     def run(self) -> Status:
         """Descend until the gap is small enough or nothing more can be done."""
         out, tol = np.zeros(5), self.options.tol
-        check_at, last, since_gain = np.inf, np.inf, 0
+        check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
         if self.start_given and self._look():
             return Status.CONVERGED
         while True:
@@ -166,7 +168,8 @@ class _Run:
             self.value += decrease
             scale = abs(self.value) + estimate
             self._report(estimate / scale if scale > 0 else 0.0)
-            since_gain = 0 if decrease > NO_GAIN * scale else since_gain + 1
+            lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
+            since_gain = 0 if progress else since_gain + 1
             ahead = estimate * min(1.0, estimate / last) if last > 0 else 0.0
             last = estimate
             if (ahead <= tol * scale and estimate <= check_at) or since_gain >= HOPELESS:
