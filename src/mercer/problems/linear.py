@@ -233,7 +233,7 @@ def linear_certificate(
     w need not be the maximiser of P* at X'β: weak duality holds for every pair. ``f`` = Xw and ``v`` = X'β are
     computed in float64 unless they are given. The KKT violation is that of β at the decision values of the model.
     """
-    qp, loss, penalty = problem.qp, problem.loss, problem.penalty
+    qp, loss = problem.qp, problem.loss
     w, beta = np.asarray(w, dtype=np.float64), np.asarray(beta, dtype=np.float64)
     f = problem.rows.dot(w) if f is None else f
     v = problem.rows.tdot(beta) if v is None else v
@@ -253,7 +253,7 @@ def linear_certificate(
         dual=dual,
         gap=gap,
         relative_gap=gap if gap == 0 or not np.isfinite(gap) else gap / size,
-        kkt_violation=violation(qp, penalty.feasible_scale(v) * beta, f),
+        kkt_violation=violation(qp, beta, f),
         infeasibility=infeasible,
         valid=valid,
         of=loss.name if of is None else of,

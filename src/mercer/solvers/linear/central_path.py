@@ -26,7 +26,7 @@ from mercer.solvers.linear.systems import Tall, Wide
 
 # how far towards the nearest bound a step may go
 TO_THE_BOUNDARY = 0.995
-# up to this many features the system over features is cheap, and the more exact one
+# up to this many features the system over features is cheap, and the better one without a quadratic penalty
 TALL_UP_TO = 300
 # products of distance and multiplier at the start, in the middle of a typical box; half or twice that is slower
 FIRST = 0.25
@@ -157,14 +157,16 @@ def follow(
     mu: float | None = None,
     max_iter: int = 200,
     n_threads: int = 1,
+    other_system: bool = False,
     over: Callable[[Path], bool] | None = None,
 ) -> Path:
     """Follow the central path until the duality gap is at most tol times the primal.
 
     ``q`` and ``l1`` have one entry per feature; ``fixed`` is v₀ and ``constant`` what its samples pay at w = 0. The run
-    starts at ``w`` (0 by default) with products of distance and multiplier ``mu``. ``over`` may end it.
+    starts at ``w`` (0 by default) with products of distance and multiplier ``mu``. ``other_system`` factors over
+    samples what would be factored over features, and vice versa. ``over`` may end the run.
     """
-    state = _State(rows, qp, q, l1, fixed, constant, w, mu, n_threads)
+    state = _State(rows, qp, q, l1, fixed, constant, w, mu, n_threads, other_system)
     best = state.judge(0)
     waited = 0
     for n_iter in range(1, max_iter + 1):
@@ -195,6 +197,7 @@ class _State:
         w: Vector | None,
         mu: float | None,
         n_threads: int,
+        other_system: bool,
     ) -> None:
         self.rows, self.q, self.n_threads, self.constant = rows, q, n_threads, constant
         self.samples = Samples.of(qp)
@@ -204,7 +207,9 @@ class _State:
         self.w = np.zeros(rows.d) if w is None else w.copy()
         self.fixed = np.zeros(rows.d) if fixed is None else fixed
         self.n_bounds = max(1, self.samples.n_bounds + self.lasso.n_bounds)
-        self.system = (Wide if rows.n < rows.d and rows.d > TALL_UP_TO else Tall)(rows, n_threads)
+        # of few samples n × n is smaller and, where all features have a quadratic penalty, far better conditioned
+        wide = rows.n < rows.d and (bool(self.q[: rows.d - 1].all()) or rows.d > TALL_UP_TO)
+        self.system = (Wide if wide != other_system else Tall)(rows, n_threads)
         mu = _first_mu(qp) if mu is None else mu
         if w is None:
             # least squares: every sample as if it were at its kink

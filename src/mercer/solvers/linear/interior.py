@@ -8,6 +8,7 @@ The central path (`central_path`) costs n d² per iteration. For losses of strai
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +20,10 @@ from mercer.problems.dual import DIVERGED, feasible_start
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
+from mercer.solvers.linear import features
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.central_path import Path, follow
+from mercer.solvers.linear.systems import weighted_gram
 
 # of the tolerance, what the path may use: the rest is for the way from an interior point to the ends of the boxes
 SHARE = 0.5
@@ -28,10 +31,17 @@ SHARE = 0.5
 LESS = 0.02
 ATTEMPTS = 3
 MAX_ITER = 200
+# with an l1 penalty on more features than this, those that matter are searched for
+FEATURES_UP_TO = 300
+# up to this many samples and features both ways of factoring are tried
+OTHER_UP_TO = 2000
 # boxes that stand for none, in units of what one sample alone would take
-WIDE_BOXES = (1e4, 1e7, 1e10)
+WIDE_BOXES = (1e4, 1e7, 1e10, 1e13, 1e16)
 # β this near to an end of its box, relative to the box, is taken there if its slope agrees
 NEAR_AN_END = 1e-2
+# repetitions that meet the constraints of β to rounding, and the features that take part, relative to l1
+BALANCING = 3
+SLACK = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +101,8 @@ class Run:
         self.n_iter = 0
         self.trace: list[TracePoint] = []
         self.stopped: Status | None = None
+        # set when the way of factoring that is better as a rule did not reach the end
+        self.other_system = False
 
     def follow(self, rows: Rows, qp: BoxQP, tol: float, **more: Any) -> Path:
         """The central path on some rows."""
@@ -105,7 +117,8 @@ class Run:
 
         left = max(0, self.limit - self.n_iter)
         threads = self.options.n_threads
-        path = follow(rows, qp, self.form.q, self.form.l1, tol=tol, max_iter=left, n_threads=threads, over=over, **more)
+        more |= {"tol": tol, "max_iter": left, "n_threads": threads, "other_system": self.other_system, "over": over}
+        path = follow(rows, qp, self.form.q, self.form.l1, **more)
         self.n_iter += path.n_iter
         if self.stopped is None and self.n_iter >= self.limit and path.gap > tol * abs(path.primal):
             self.stopped = Status.MAX_ITER
@@ -116,16 +129,21 @@ def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
     """The optimum. ``start`` is not used: a central path cannot begin at a solution."""
+    # BLAS's own threads take longer to meet than to compute; ours share out the rows
+    with one_blas_thread():
+        if problem.penalty.l1 > 0 and problem.rows.d > FEATURES_UP_TO:
+            return features.solve(problem, options, clock, _solve)
+        return _solve(problem, options, clock)
+
+
+def _solve(problem: LinearProblem, options: LinearOptions, clock: Clock) -> LinearSolution:
+    """The optimum over all features at once."""
     form = Form.of(problem)
     run = Run(form, options, clock)
     nothing = _nothing(form, run)
     if nothing is not None:
         return nothing
-    # BLAS's own threads take longer to meet than to compute; ours share out the rows
-    with one_blas_thread():
-        if problem.qp.has_open_box:
-            return _solve_open(run)
-        return _solve_closed(run)
+    return _solve_open(run) if problem.qp.has_open_box else _solve_closed(run)
 
 
 def _nothing(form: Form, run: Run) -> LinearSolution | None:
@@ -144,16 +162,25 @@ def _solve_closed(run: Run) -> LinearSolution:
     from mercer.solvers.linear.rounds import rounds
 
     best: LinearSolution | None = None
+    rows, straight = run.form.rows, not run.form.qp.ridge.any()
+    if rows.n <= rows.d and straight:
+        # the model may well meet every sample: then the boxes do not matter, however large the weights
+        best = _solve_open(run)
     tol = SHARE * run.options.tol
     for _ in range(ATTEMPTS):
-        w, beta = rounds(run, tol)
-        solution = _publish(run, w, beta)
+        if best is not None and best.status is not Status.STALLED:
+            break
+        solution = _publish(run, *rounds(run, tol))
         if best is None or solution.certificate.relative_gap < best.certificate.relative_gap:
             best = solution
-        if best.status is not Status.STALLED:
-            break
         tol *= LESS
+        run.other_system = not run.other_system and max(rows.n, rows.d) <= OTHER_UP_TO
     assert best is not None
+    if best.status is Status.STALLED and straight and rows.n > rows.d:
+        # weights so large that rounding hides the rest: perhaps no box is reached
+        other = _solve_open(run)
+        if other.certificate.relative_gap < best.certificate.relative_gap:
+            best = other
     return replace(best, n_iter=run.n_iter)
 
 
@@ -165,26 +192,30 @@ def _solve_open(run: Run) -> LinearSolution:
     """
     form, tol = run.form, run.options.tol
     qp, usable = form.qp, form.usable
-    v = np.zeros(form.rows.d)
     largest = _largest_norm(form)
-    unit = float(np.abs(qp.linear).max()) * max(float(form.q.max()), float(form.l1.max())) / largest
-    solution: LinearSolution | None = None
-    for width in WIDE_BOXES:
+    unit = float(np.abs(qp.linear).max() * form.q.max()) / largest + float(form.l1.max()) / np.sqrt(largest)
+    best: LinearSolution | None = None
+    small = max(form.rows.n, form.rows.d) <= OTHER_UP_TO
+    for width, other_system in itertools.product(WIDE_BOXES, (False, True) if small else (False,)):
         box = unit * width
+        run.other_system = other_system
         run.form = replace(form, qp=replace(qp, lower=np.maximum(qp.lower, -box), upper=np.minimum(qp.upper, box)))
         path = run.follow(*run.form.part(usable), min(SHARE * tol, 1e-9))
         beta = np.zeros(form.rows.n)
         beta[usable] = path.beta
         run.form = form
         solution = _publish(run, path.w, beta)
-        if solution.status is not Status.STALLED:
+        if best is None or solution.certificate.relative_gap <= best.certificate.relative_gap:
+            best = solution
+        if best.status is not Status.STALLED:
             break
-        v = form.rows.tdot(beta)
+        v = form.problem.rows.tdot(beta)
         total = float(np.abs(beta).sum())
-        if float(v @ v) <= DIVERGED * largest * total**2:
+        if qp.has_open_box and float(v @ v) <= DIVERGED * largest * total**2:
             return replace(solution, status=Status.UNBOUNDED, n_iter=run.n_iter)
-    assert solution is not None
-    return replace(solution, n_iter=run.n_iter)
+    run.other_system = False
+    assert best is not None
+    return replace(best, n_iter=run.n_iter)
 
 
 def _largest_norm(form: Form) -> float:
@@ -206,23 +237,26 @@ def _publish(run: Run, w: Vector, beta: Vector) -> LinearSolution:
     threads = run.options.n_threads
     weights, intercept = form.split(w)
     f = problem.rows.dot(weights, threads)
-    snapped = _balanced(form, _at_ends(form, form.qp.linear - f - intercept, beta))
-    beta = _balanced(form, beta)
-    v = problem.rows.tdot(beta, threads)
-    proof = linear_certificate(problem, weights, intercept, beta, f=f, v=v)
-    v_snapped = problem.rows.tdot(snapped, threads)
-    other = linear_certificate(problem, weights, intercept, snapped, f=f, v=v_snapped)
-    if other.valid and other.relative_gap <= max(proof.relative_gap, tol):
-        beta, v, proof = snapped, v_snapped, other
+    # the ends first: they are what is published if they are good enough
+    proof = None
+    for candidate in (_at_ends(form, form.qp.linear - f - intercept, beta), beta):
+        candidate = _balanced(form, candidate, threads)
+        v_candidate = problem.rows.tdot(candidate, threads)
+        other = linear_certificate(problem, weights, intercept, candidate, f=f, v=v_candidate)
+        if proof is None or (other.valid and other.relative_gap < proof.relative_gap):
+            chosen, v, proof = candidate, v_candidate, other
+        if proof.valid and proof.relative_gap <= tol:
+            break
+    assert proof is not None
     if problem.penalty.l1 > 0:
         sparse = _sparse(problem, weights, v)
         f = problem.rows.dot(sparse, threads)
-        other = linear_certificate(problem, sparse, intercept, beta, f=f, v=v)
+        other = linear_certificate(problem, sparse, intercept, chosen, f=f, v=v)
         if other.relative_gap <= max(proof.relative_gap, tol):
             weights, proof = sparse, other
     done = proof.valid and proof.relative_gap <= tol
     status = Status.CONVERGED if done else (run.stopped or Status.STALLED)
-    return LinearSolution(weights, intercept, beta, status, run.n_iter, run.clock.seconds, proof, run.trace)
+    return LinearSolution(weights, intercept, chosen, status, run.n_iter, run.clock.seconds, proof, run.trace)
 
 
 def _at_ends(form: Form, t: Vector, beta: Vector) -> Vector:
@@ -236,22 +270,33 @@ def _at_ends(form: Form, t: Vector, beta: Vector) -> Vector:
     return np.where(at_kink & (np.abs(beta) <= near), 0.0, snapped)
 
 
-def _balanced(form: Form, beta: Vector) -> Vector:
-    """β in its box and, for a free intercept, of sum 0: what is missing is spread over those inside their boxes."""
-    qp = form.qp
+def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
+    """β in its box, with |X'β| ≤ l1 where only an l1 penalty stands against it, and of sum 0 for a free intercept.
+
+    What is missing is spread over the samples inside their boxes, weighted by the room that they have.
+    """
+    qp, rows = form.qp, form.rows
     beta = np.clip(beta, qp.lower, qp.upper)
-    if not form.problem.intercept:
+    if form.q.all():
         return beta
-    for _ in range(3):
-        missing = -float(beta.sum())
-        if missing == 0:
+    for _ in range(BALANCING):
+        v = rows.tdot(beta, n_threads)
+        excess = np.where(form.q > 0, 0.0, v - np.clip(v, -form.l1, form.l1))
+        if not excess.any():
             return beta
+        # features with room to move need not be held
+        held = np.flatnonzero((form.q == 0) & (np.abs(v) >= (1 - SLACK) * form.l1))
         room = np.minimum(beta - qp.lower, qp.upper - beta)
-        total = float(room.sum())
-        if not (np.isfinite(total) and total > abs(missing)):
-            break
-        beta = np.clip(beta + (missing / total) * room, qp.lower, qp.upper)
-    if abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum()):
+        room = np.where(np.isfinite(room), room, np.abs(beta).max(initial=0.0))
+        if form.problem.intercept and len(held) == 1:
+            G = np.array([[float(room @ room)]])
+        else:
+            G = weighted_gram(rows, room**2, n_threads)[np.ix_(held, held)]
+        size = np.sqrt(np.where(np.diag(G) > 0, np.diag(G), 1.0))
+        x = np.zeros(rows.d)
+        x[held] = np.linalg.lstsq(G / size / size[:, None], -excess[held] / size, rcond=1e-14)[0] / size
+        beta = np.clip(beta + room**2 * rows.dot(x, n_threads), qp.lower, qp.upper)
+    if form.problem.intercept and abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum()):
         beta = feasible_start(qp, near=beta)
     return beta
 

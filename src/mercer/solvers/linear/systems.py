@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy import sparse as sp
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from mercer._numerics.pool import run_tasks
 from mercer.kernels.features import Csr
@@ -25,7 +26,9 @@ BLOCK = 1024
 
 def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
     """A'DA in float64, the constant feature included; no more than a block of rows is copied."""
-    shares = max(1, min(n_threads, rows.n // BLOCK))
+    shares = min(n_threads, rows.n // BLOCK)
+    if shares <= 1:
+        return _gram(rows, D, 0, rows.n)
     edges = np.linspace(0, rows.n, shares + 1).astype(np.intp)
     parts: list[Matrix] = [np.empty(0)] * shares
 
@@ -84,26 +87,22 @@ class Tall:
         # with a unit diagonal the scale of the features does not matter
         self.scale = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
         scaled = self.gram * self.scale * self.scale[:, None]
-        scaled[np.diag_indices_from(scaled)] = np.where(size > 0, 1.0, 0.0)
+        scaled[np.diag_indices_from(scaled)] = 1.0
         for power in range(FACTORISATIONS):
-            trial = scaled.copy()
-            trial[np.diag_indices_from(trial)] += 0.0 if power == 0 else REGULARISATION * 100.0**power
-            try:
-                self.cholesky = linalg.cho_factor(trial, lower=True, overwrite_a=True, check_finite=False)
-            except linalg.LinAlgError:
-                continue
-            return True
+            # a row-major lower triangle is a column-major upper one
+            self.cholesky, failed = dpotrf(scaled.T, lower=0, clean=0)
+            if not failed:
+                return True
+            scaled[np.diag_indices_from(scaled)] = 1.0 + REGULARISATION * 100.0 ** (power + 1)
         return False
 
     def solve(self, r: Vector) -> Vector:
         """x, refined against the matrix as it was before any regularisation."""
         x = self._once(r)
-        for _ in range(2):
-            x = x + self._once(r - self.diagonal * x - self.gram @ x)
-        return x
+        return x + self._once(r - self.diagonal * x - self.gram @ x)
 
     def _once(self, r: Vector) -> Vector:
-        return np.asarray(self.scale * linalg.cho_solve(self.cholesky, self.scale * r, check_finite=False))
+        return np.asarray(self.scale * dpotrs(self.cholesky, self.scale * r, lower=0)[0])
 
     def apply(self, x: Vector) -> Vector:
         """A'DA x."""
