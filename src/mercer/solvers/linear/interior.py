@@ -39,6 +39,8 @@ OTHER_UP_TO = 2000
 WIDE_BOXES = (1e4, 1e7, 1e10, 1e13, 1e16)
 # β this near to an end of its box, relative to the box, is taken there if its slope agrees
 NEAR_AN_END = 1e-2
+# a weight of this size, relative to the largest, may be 0
+NEXT_TO_NOTHING = 1e-9
 # repetitions that meet the constraints of β to rounding, and the features that take part, relative to l1
 BALANCING = 3
 SLACK = 1e-3
@@ -249,11 +251,12 @@ def _publish(run: Run, w: Vector, beta: Vector) -> LinearSolution:
             break
     assert proof is not None
     if problem.penalty.l1 > 0:
-        sparse = _sparse(problem, weights, v)
-        f = problem.rows.dot(sparse, threads)
-        other = linear_certificate(problem, sparse, intercept, chosen, f=f, v=v)
-        if other.relative_gap <= max(proof.relative_gap, tol):
-            weights, proof = sparse, other
+        for sparse in _sparse(problem, weights, v):
+            f = problem.rows.dot(sparse, threads)
+            other = linear_certificate(problem, sparse, intercept, chosen, f=f, v=v)
+            if other.relative_gap <= max(proof.relative_gap, tol):
+                weights, proof = sparse, other
+                break
     done = proof.valid and proof.relative_gap <= tol
     status = Status.CONVERGED if done else (run.stopped or Status.STALLED)
     return LinearSolution(weights, intercept, chosen, status, run.n_iter, run.clock.seconds, proof, run.trace)
@@ -301,9 +304,13 @@ def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
     return beta
 
 
-def _sparse(problem: LinearProblem, w: Vector, v: Vector) -> Vector:
-    """w with exact zeros where v = X'β is farther from ±l1 than w is from 0, each in its own unit."""
+def _sparse(problem: LinearProblem, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+    """w with exact zeros where v = X'β is farther from ±l1 than w is from 0, each in its own unit.
+
+    In the first one weights that are next to nothing are zero as well.
+    """
     l1 = problem.penalty.l1
-    largest = float(np.abs(w).max(initial=0.0))
-    settled = (l1 - np.abs(v)) * largest > np.abs(w) * l1
-    return np.where(settled, 0.0, w)
+    size = np.abs(w)
+    largest = float(size.max(initial=0.0))
+    settled = (l1 - np.abs(v)) * largest > size * l1
+    return np.where(settled | (size <= NEXT_TO_NOTHING * largest), 0.0, w), np.where(settled, 0.0, w)
