@@ -1,10 +1,39 @@
 """The examples run, and show what they promise."""
 
+import lzma
 import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def run(name, arguments):
+    runpy.run_path(str(EXAMPLES / name))["main"](arguments)
+
+
+def test_text_topics(capsys):
+    """Topics of documentation: words that fit, and one line for each C."""
+    run("text_topics.py", [])
+    shown = capsys.readouterr().out
+    assert "held-out accuracy 9" in shown
+    assert "regularization" in shown.partition("linear_model")[2].partition("\n")[0]
+    assert shown.count("%") == 1 + 2 * 6
+
+
+def test_text_topics_of_a_folder(tmp_path, capsys):
+    """Messages from a file, and a sentence where there is none."""
+    lines = [
+        f"{'spam' if i % 3 else 'ham'}\t{'win money now' if i % 3 else 'see you soon'} number {i}" for i in range(60)
+    ]
+    with lzma.open(tmp_path / "sms_spam.tsv.xz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    run("text_topics.py", ["--data", str(tmp_path), "--documents", "50"])
+    assert "money" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="There is no sms_spam"):
+        run("text_topics.py", ["--data", str(EXAMPLES)])
 
 
 def test_label_noise(capsys):

@@ -10,7 +10,7 @@ from typing import Any
 _NAMES = {
     "mercer.estimators": (
         "GaussianProcessRegressor", "KernelRidge", "KernelRidgeCV",
-        "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "certify",
+        "SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "certify",
     ),
     "mercer.estimators.pegasos": ("PegasosClassifier",),
     "mercer.estimators.perceptron": ("Perceptron",),

@@ -102,6 +102,11 @@ def validate_samples(
         if domain == "frame":
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X, y
+    return validate_vectors(estimator, X, y, reset=reset, **targets)
+
+
+def validate_vectors(estimator: Any, X: Any, y: Any, *, reset: bool, **targets: Any) -> tuple[Any, Any]:
+    """`validate_samples` for an estimator without a kernel. A memory map is not read into memory."""
     if not reset:
         return _canonical(validate_data(estimator, X, reset=False, **_VECTORS)), y
     checked = validate_data(estimator, X, y, **_VECTORS, **targets)

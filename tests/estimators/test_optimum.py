@@ -13,6 +13,7 @@ from mercer.losses import (
     NuHinge,
     NuInsensitive,
     OneClass,
+    Pinball,
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
@@ -33,6 +34,7 @@ FORMS = {
         C,
         "numbers",
     ),
+    "pinball": (SVR(C=C, loss="pinball", quantile=0.8), Pinball(0.8), C, "numbers"),
     "nu-SVC": (NuSVC(nu=0.6), NuHinge(0.6), 1.0, "labels"),
     "nu-SVR": (NuSVR(nu=0.4, C=C), NuInsensitive(0.4), C, "numbers"),
     "one-class": (OneClassSVM(nu=0.35), OneClass(0.35), 1.0, "none"),

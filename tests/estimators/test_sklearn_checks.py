@@ -6,7 +6,7 @@ from sklearn.utils import estimator_checks as checks
 from sklearn.utils.estimator_checks import check_estimator
 from tests.naming import named
 
-from mercer import SVC, SVR, KernelRidge, KernelRidgeCV, NuSVC, NuSVR, OneClassSVM
+from mercer import SVC, SVR, KernelRidge, KernelRidgeCV, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from mercer.kernels import Gaussian
 
 CLASSES = (SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, KernelRidgeCV)
@@ -59,3 +59,30 @@ def test_weights_are_repetitions(estimator, kernel, check):
     OneClassSVM is missing: some of the check's samples lie on its boundary, where rounding decides on the label.
     """
     check(type(estimator).__name__, clone(estimator).set_params(kernel=kernel, tol=1e-12))
+
+
+LINEAR = (
+    LinearSVC(),
+    LinearSVC(loss="hinge"),
+    LinearSVC(penalty="l1"),
+    LinearSVC(penalty="elasticnet", loss="hinge"),
+    LinearSVC(multi_class="crammer_singer"),
+    LinearSVC(penalize_intercept=False),
+    LinearSVC(solver="coordinate"),
+    LinearSVR(),
+    LinearSVR(loss="squared_epsilon_insensitive"),
+    LinearSVR(loss="pinball", penalty="l1"),
+    LinearSVR(solver="coordinate", penalize_intercept=False),
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", LINEAR, ids=named)
+def test_linear_conformance(estimator):
+    """Linear machines pass every check with a small tol, those of sample weights too."""
+    stops = dict.fromkeys((DENSE, SPARSE), "both fits stop at tol, but at different points")
+    expected = stops if estimator.solver == "coordinate" else {}
+    tight = clone(estimator).set_params(tol=1e-10)
+    results = check_estimator(tight, expected_failed_checks=expected, on_fail=None, on_skip=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed == {}

@@ -1,4 +1,4 @@
-"""scikit-learn's own tests of SVC, NuSVC, SVR, NuSVR, OneClassSVM and KernelRidge pass with mercer's in their place.
+"""scikit-learn's own tests of its support vector machines and KernelRidge pass with mercer's classes in their place.
 
 The tests are read from the installed scikit-learn and run in a namespace whose ``sklearn.svm`` and
 ``sklearn.kernel_ridge`` hold our classes.
@@ -16,11 +16,15 @@ import sklearn.svm
 
 import mercer
 
-REPLACED = {"svm": ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), "kernel_ridge": ("KernelRidge",)}
+REPLACED = {
+    "svm": ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LinearSVC", "LinearSVR"),
+    "kernel_ridge": ("KernelRidge",),
+}
 
 # tests that are not about these classes, or about LIBSVM's insides
 LEFT_OUT = {
     "test_libsvm_iris": "calls LIBSVM's private bindings",
+    "test_linearsvc_parameters": "expects an error where LIBLINEAR has no solver; ours solves every combination",
     "test_svr_errors": "expects fit to accept a kernel function that returns a matrix of the wrong shape; ours says so",
 }
 
@@ -45,12 +49,19 @@ def _swapped(module_name):
     return {
         name: value
         for name, value in namespace.items()
-        if name.startswith("test_") and callable(value) and name not in LEFT_OUT and not _is_linear_only(name)
+        if name.startswith("test_") and callable(value) and name not in LEFT_OUT
     }
 
 
-def _is_linear_only(name):
-    return any(word in name for word in ("linearsv", "liblinear", "dual_auto", "linear_svm", "lsvc"))
+def _listed(test):
+    """The test with its parameters as lists: pytest reads iterators only once."""
+    test.pytestmark = [
+        pytest.mark.parametrize(mark.args[0], list(mark.args[1]), **mark.kwargs).mark
+        if mark.name == "parametrize"
+        else mark
+        for mark in getattr(test, "pytestmark", [])
+    ]
+    return test
 
 
 for _prefix, _module in (
@@ -59,7 +70,7 @@ for _prefix, _module in (
     ("ridge", "sklearn.tests.test_kernel_ridge"),
 ):
     for _name, _test in _swapped(_module).items():
-        globals()[_name.replace("test_", f"test_{_prefix}_", 1)] = pytest.mark.filterwarnings("default")(_test)
+        globals()[_name.replace("test_", f"test_{_prefix}_", 1)] = pytest.mark.filterwarnings("default")(_listed(_test))
 
 
 def test_the_classes_were_replaced():

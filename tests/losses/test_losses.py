@@ -14,6 +14,7 @@ from mercer.losses import (
     NuHinge,
     NuInsensitive,
     OneClass,
+    Pinball,
     Squared,
     SquaredEpsilonInsensitive,
     SquaredHinge,
@@ -28,6 +29,7 @@ REGRESSION = [
     SquaredEpsilonInsensitive(0.3),
     Squared(),
     SquaredEpsilonInsensitive(0.0),
+    Pinball(0.3),
     NuInsensitive(0.4),
 ]
 LOSSES = [*CLASSIFICATION, *REGRESSION, OneClass(0.3)]
@@ -159,6 +161,7 @@ def test_box_of_each_loss():
         HardMargin(): (y, 0.0, [0, 0, 0], [0, -inf, 0], [inf, 0, 0]),
         EpsilonInsensitive(0.5): (y, 0.5, [0, 0, 0], [-2, -2, 0], [2, 2, 0]),
         SquaredEpsilonInsensitive(0.5): (y, 0.5, [0.25, 0.25, 0], [-inf, -inf, 0], [inf, inf, 0]),
+        Pinball(0.25): (y, 0.0, [0, 0, 0], [-1.5, -1.5, 0], [0.5, 0.5, 0]),
     }
     for loss, (linear, l1, ridge, lower, upper) in table.items():
         for intercept in (True, False):
@@ -210,6 +213,8 @@ def test_messages_of_refused_arguments():
         InvalidInputError, match=r"^epsilon=-1 was given: epsilon must be a finite number of at least 0\.$"
     ):
         EpsilonInsensitive(-1)
+    with pytest.raises(InvalidInputError, match=r"^quantile=1 was given: quantile must be between 0 and 1\.$"):
+        Pinball(1.0)
     for loss in (OneClass(), NuHinge(), NuInsensitive()):
         with pytest.raises(InvalidInputError) as error:
             loss.box_qp(y, np.ones(2), False)

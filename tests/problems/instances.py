@@ -16,6 +16,7 @@ from mercer.losses import (
     NuHinge,
     NuInsensitive,
     OneClass,
+    Pinball,
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
@@ -34,6 +35,7 @@ FORMS = [
         EpsilonInsensitive(0.0),
         SquaredEpsilonInsensitive(0.2),
         SquaredEpsilonInsensitive(0.0),
+        Pinball(0.3),
         OneClass(0.3),
         NuHinge(0.3),
         NuInsensitive(0.4),
@@ -77,7 +79,7 @@ def targets(loss: Loss, X: Matrix, rng: np.random.Generator) -> Matrix:
     value = X[:, 0] + 0.7 * rng.normal(size=len(X))
     if isinstance(loss, OneClass):
         return np.ones(len(X))
-    if isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, NuInsensitive)):
+    if isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, NuInsensitive)):
         return value
     return np.where(value > np.median(value), 1.0, -1.0)
 

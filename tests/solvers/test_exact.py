@@ -17,6 +17,7 @@ from mercer.losses import (
     NuHinge,
     NuInsensitive,
     OneClass,
+    Pinball,
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
@@ -103,7 +104,7 @@ class TestOptimum:
 
 
 class TestStages:
-    @pytest.mark.parametrize("loss", [*LOSSES, SquaredEpsilonInsensitive(0.1)], ids=named)
+    @pytest.mark.parametrize("loss", [*LOSSES, SquaredEpsilonInsensitive(0.1), Pinball(0.3)], ids=named)
     @pytest.mark.parametrize("rows", [None, 40])
     def test_start_on_a_part(self, loss, rows, monkeypatch):
         """A run that begins with 150 of 700 samples ends at all of them, with room for 40 rows too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.kernels import Gaussian
-from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, SquaredEpsilonInsensitive
+from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, Pinball, SquaredEpsilonInsensitive
 from mercer.problems.dual import DualProblem
 from mercer.solvers import decomposition, exact
 from mercer.solvers.base import Clock, Options
@@ -39,7 +39,7 @@ def task(loss, intercept=True, n=120, C=2.0, kernel=None, seed=0, scale=1.0):
     y = value
     if isinstance(loss, OneClass):
         y = np.ones(n)
-    elif not isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, NuInsensitive)):
+    elif not isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, NuInsensitive)):
         y = np.where(value > np.median(value), 1.0, -1.0)
     kernel = kernel or Gaussian(0.25)
     X = X * scale

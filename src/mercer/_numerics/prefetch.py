@@ -12,7 +12,8 @@ def prefetch(typingctx, array, position):
 
     def codegen(context, builder, signature, args):
         view = context.make_array(signature.args[0])(context, builder, args[0])
-        place = builder.gep(view.data, [args[1]])
+        index = context.cast(builder, args[1], signature.args[1], types.intp)
+        place = builder.gep(view.data, [index])
         address = builder.bitcast(place, cgutils.voidptr_t)
         whole = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, whole, whole, whole])

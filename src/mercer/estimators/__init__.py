@@ -1,6 +1,8 @@
 """scikit-learn's contract for the machines of mercer."""
 
 from mercer.estimators.certification import certify
+from mercer.estimators.linear_svc import LinearSVC
+from mercer.estimators.linear_svr import LinearSVR
 from mercer.estimators.novelty import OneClassSVM
 from mercer.estimators.process import GaussianProcessRegressor
 from mercer.estimators.ridge import KernelRidge
@@ -14,6 +16,8 @@ __all__ = [
     "GaussianProcessRegressor",
     "KernelRidge",
     "KernelRidgeCV",
+    "LinearSVC",
+    "LinearSVR",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, _fit_context
-from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.estimators.decision import SupportVectors
+from mercer.estimators.machine import Machine
 from mercer.estimators.nested import KernelParameters
-from mercer.estimators.progress import announce_compilation, warn_user, watcher
+from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Kernel, Linear, check_mercer
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import BoxQP, Loss
-from mercer.problems.certificate import Certificate, combine
 from mercer.problems.dual import DualProblem, feasible_start, infeasibility
-from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
+from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.choose import choose_solver
 from mercer.solvers.data import Data
 from mercer.validation import (
@@ -44,7 +42,7 @@ from mercer.validation import (
 EXAMINED = 300
 
 
-class KernelMachine(KernelParameters, CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class KernelMachine(KernelParameters, Machine):
     """Everything that SVC, NuSVC, SVR, NuSVR and OneClassSVM share.
 
     ``fit`` goes in one direction: validate, bind the kernel, state the problem, solve, publish.
@@ -70,16 +68,8 @@ class KernelMachine(KernelParameters, CallbackSupportMixin, BaseEstimator, ABC):
 
     kernel: Any
     _warm: Any
-    _param_names: list[str]
 
     # ---- parameters ------------------------------------------------------------------------------------------
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        """scikit-learn's, remembered: reading the signature takes a tenth of a small fit."""
-        if "_param_names" not in cls.__dict__:
-            cls._param_names = super()._get_param_names()
-        return list(cls._param_names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -103,41 +93,6 @@ class KernelMachine(KernelParameters, CallbackSupportMixin, BaseEstimator, ABC):
         )
 
     # ---- fit -------------------------------------------------------------------------------------------------
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelMachine:
-        """Fit the model to the training data.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training samples; the kernel matrix for ``kernel="precomputed"``; any objects for a kernel function.
-        y : array-like of shape (n_samples,)
-            Class labels or target values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factors of C, one per sample.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        context = self._init_callback_context(max_subtasks=None)
-        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        announce_compilation(self._slow_loop)
-        with Clock(self.time_limit, watcher(self, context)) as clock:
-            self._fit(X, y, sample_weight, clock)
-        # a fitted estimator is a copy of self, which has all attributes by now
-        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})
-        return self
-
-    @property
-    def _slow_loop(self) -> Any:
-        """A compiled function that every fit needs: if it is not on disk, the user is told to wait."""
-        from mercer._numerics.smo import solve_block
-
-        return solve_block
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         X, y = validate_samples(self, X, y, reset=True)
@@ -237,32 +192,15 @@ class KernelMachine(KernelParameters, CallbackSupportMixin, BaseEstimator, ABC):
         )
 
     def _publish_solutions(self, solutions: list[Solution]) -> None:
-        self.certificates_: list[Certificate] = [s.certificate for s in solutions]
-        self.certificate_ = combine(self.certificates_)
+        self._publish_proof(solutions)
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_
-        self.trace_: list[TracePoint] = [point for s in solutions for point in s.trace]
-        self._statuses = [s.status for s in solutions]
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
 
     def _as_coef(self, coef: Matrix) -> Any:
         return sp.csr_array(coef) if self._sparse else coef
 
     # ---- warnings --------------------------------------------------------------------------------------------
-
-    def _warn_unfinished(self) -> None:
-        """Say in numbers how far a run that ended early is from the optimum."""
-        status = next((s for s in self._statuses if s is not Status.CONVERGED), None)
-        if status is None:
-            return
-        reached = f" The model is {self.certificate_}; tol is {self.tol:g}."
-        scale = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
-        message = {
-            Status.MAX_ITER: f"Solver terminated early (max_iter={self.max_iter}).  {scale}",
-            Status.TIME_LIMIT: f"Solver terminated early (time_limit={self.time_limit} s).  {scale}",
-            Status.INTERRUPTED: "Solver was interrupted; the model fitted so far is usable.",
-        }.get(status, f"Solver stopped where rounding allows no further progress.  {scale}")
-        warn_user(message + reached, ConvergenceWarning)
 
     def _seems_psd(self, samples: Any, n: int) -> bool:
         """Look at a part of a matrix whose positive semidefiniteness nobody vouches for; warn if it is not."""

@@ -15,32 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import compute_class_weight
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.estimators.base import EXAMINED
+from mercer.estimators.kinds import LINEAR, Kind, codes_of, kind_of, loss_of, other_classes
+from mercer.estimators.linear_certification import certify_linear
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
-from mercer.kernels import Kernel, Linear, check_mercer
+from mercer.kernels import Kernel, check_mercer
 from mercer.kernels.features import Matrix, Vector, count_samples
-from mercer.losses import (
-    BoxQP,
-    EpsilonInsensitive,
-    HardMargin,
-    Hinge,
-    Loss,
-    NuHinge,
-    NuInsensitive,
-    OneClass,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-    tube,
-)
+from mercer.losses import BoxQP, NuHinge, NuInsensitive, tube
 from mercer.problems.certificate import FEASIBILITY, NOT_PSD, ROUNDING, Certificate, certificate, combine
-from mercer.problems.dual import DualProblem, dual_objective, thresholds, violation
-from mercer.solvers.base import Clock, Options
+from mercer.problems.dual import DualProblem, thresholds
 from mercer.solvers.data import Data
-from mercer.solvers.exact import solve
 from mercer.validation import (
     call_kernel,
     real_targets,
@@ -51,14 +38,8 @@ from mercer.validation import (
     validate_weights,
 )
 
-LINEAR = ("LinearSVC", "LinearSVR")
-KINDS = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", *LINEAR)
-
 # a negative gap of this size, relative to primal and dual, is rounding
 NEGATIVE = 1e-9
-# the search for a good dual point of a linear model ends at this violation, or after so many seconds
-LINEAR_TOL = 1e-3
-LINEAR_SECONDS = 10.0
 
 
 def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
@@ -68,15 +49,14 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     linear models, the KKT violation are those of the published coefficients. Where these miss a bound or a sum, they
     are moved to feasible ones for the dual value, so that the gap remains a bound.
 
-    ``LinearSVC`` and ``LinearSVR`` publish w, but no β. Theirs is looked for: what the residuals of the model imply is
-    improved by mercer's solver, for at most 10 seconds. Any β gives a bound, and a better one a sharper bound; on large
-    problems that are far from solved, part of the gap may be due to β. Their KKT violation is that of the model's
-    decision values with this β.
+    ``LinearSVC`` and ``LinearSVR`` publish w, but no β. Theirs is looked for: mercer solves the problem, for at most 10
+    seconds. Any β gives a bound, and a better one a sharper bound; on very large problems part of the gap may be due to
+    β. Their KKT violation is that of the model's decision values with this β.
 
     Parameters
     ----------
     estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC or LinearSVR
-        Of mercer or of scikit-learn. LinearSVC with ``penalty="l2"`` and ``multi_class="ovr"``.
+        Of mercer or of scikit-learn.
     X, y, sample_weight : the data that it was fitted to, in the same order.
         Samples whose weight is not positive are left out, as in fit.
 
@@ -94,70 +74,22 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     >>> certify(SVC().fit(X, y), X, y).relative_gap < 1e-3
     True
     """
-    kind = _kind(estimator, X, y)
-    return (_certify_linear if kind.name in LINEAR else _certify_kernel)(kind, estimator, X, y, sample_weight)
+    kind = _ready(estimator, X, y)
+    certified = certify_linear if kind.name in LINEAR else _certify_kernel
+    return certified(kind, estimator, X, y, sample_weight)
 
 
-class _Kind(NamedTuple):
-    """Which machine an estimator is, and which package made it: "mercer" or "sklearn"."""
-
-    name: str
-    package: str
-
-
-def _kind(estimator: Any, X: Any, y: Any) -> _Kind:
-    """The first base class that is known, if the estimator is fitted and there are targets where it needs them."""
-    for base in type(estimator).__mro__:
-        package = base.__module__.partition(".")[0]
-        if base.__name__ in KINDS and package in ("mercer", "sklearn"):
-            check_is_fitted(estimator)
-            if base.__name__ != "OneClassSVM":
-                if y is None:
-                    raise InvalidInputError(
-                        f"certify needs the targets of a {base.__name__}, but y is None: pass the y that it was fitted "
-                        "to."
-                    )
-                check_consistent_length(X, y)
-            return _Kind(base.__name__, package)
-    raise InvalidInputError(
-        f"certify knows {', '.join(KINDS)}, of mercer or of scikit-learn, but was given {type(estimator).__name__}. "
-        "Pass the fitted machine itself, with the samples that it was fitted to."
-    )
-
-
-def _loss(kind: _Kind, estimator: Any) -> Loss:
-    if kind.name == "NuSVC":
-        return NuHinge(float(estimator.nu))
-    if kind.name == "NuSVR":
-        return NuInsensitive(float(estimator.nu))
-    if kind.name == "OneClassSVM":
-        return OneClass(float(estimator.nu))
-    squared = str(getattr(estimator, "loss", "")).startswith("squared")
-    if kind.name in ("SVR", "LinearSVR"):
-        return (SquaredEpsilonInsensitive if squared else EpsilonInsensitive)(float(estimator.epsilon))
-    if np.isinf(estimator.C):
-        return HardMargin()
-    return SquaredHinge() if squared else Hinge()
-
-
-def _codes(estimator: Any, y: Any) -> Vector:
-    """The number of each label in classes_."""
-    labels, classes = column_or_1d(y, warn=True), estimator.classes_
-    unknown = np.setdiff1d(labels, classes).tolist()
-    if unknown:
-        raise InvalidInputError(
-            f"y contains the label {unknown[0]!r}, but the estimator was fitted to the classes {classes.tolist()}: "
-            "pass the y that it was fitted to."
-        )
-    codes: Vector = np.searchsorted(classes, labels)
-    return codes
-
-
-def _other_classes(n_fitted: int, n_found: int) -> InvalidInputError:
-    return InvalidInputError(
-        f"The estimator was fitted to {n_fitted} classes, but y and sample_weight leave {n_found}: pass those that it "
-        "was fitted to."
-    )
+def _ready(estimator: Any, X: Any, y: Any) -> Kind:
+    """Which machine it is, if it is fitted and there are targets where it needs them."""
+    kind = kind_of(estimator)
+    check_is_fitted(estimator)
+    if kind.name != "OneClassSVM":
+        if y is None:
+            raise InvalidInputError(
+                f"certify needs the targets of a {kind.name}, but y is None: pass the y that it was fitted to."
+            )
+        check_consistent_length(X, y)
+    return kind
 
 
 # ---- kernel machines -------------------------------------------------------------------------------------------------
@@ -166,14 +98,14 @@ def _other_classes(n_fitted: int, n_found: int) -> InvalidInputError:
 class _Machine(NamedTuple):
     """What all problems of one kernel machine share."""
 
-    kind: _Kind
+    kind: Kind
     estimator: Any
     data: Data
     n_threads: int
 
     def problem(self, y: Vector, weight: Vector) -> DualProblem:
         """The problem of some samples."""
-        loss = _loss(self.kind, self.estimator)
+        loss = loss_of(self.kind, self.estimator)
         return DualProblem(None, loss, y, weight, bool(getattr(self.estimator, "fit_intercept", True)))
 
     def product(self, rows: Vector, beta: Vector) -> Vector:
@@ -208,7 +140,7 @@ class Posed(NamedTuple):
 
 def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> list[Posed]:
     """The problems of a kernel machine that was fitted to these samples: one, or one for each pair of classes."""
-    kind = _kind(estimator, X, y)
+    kind = _ready(estimator, X, y)
     if kind.name in LINEAR:
         raise InvalidInputError(
             f"{type(estimator).__name__} publishes no dual coefficients, which the conditions of samples are about: "
@@ -219,7 +151,7 @@ def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) ->
     weight = validate_weights(sample_weight, data.n, X)
     coef = _coefficients(machine, weight)
     if kind.name in ("SVC", "NuSVC"):
-        return _pairs(machine, _codes(estimator, y), weight, coef)
+        return _pairs(machine, codes_of(estimator, y), weight, coef)
     rows = np.flatnonzero(weight > 0)
     is_novelty = kind.name == "OneClassSVM"
     target, C = (np.ones(data.n), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
@@ -227,7 +159,7 @@ def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) ->
     return [_posed(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
 
 
-def _certify_kernel(kind: _Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
+def _certify_kernel(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     return combine([judge(posed) for posed in posed_problems(estimator, X, y, sample_weight)])
 
 
@@ -299,7 +231,7 @@ def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> li
     present = np.unique(codes[used])
     labels = present if kind.package == "sklearn" else np.arange(len(estimator.classes_))
     if len(labels) != len(coef) + 1 or len(present) < 2:
-        raise _other_classes(len(coef) + 1, len(present))
+        raise other_classes(len(coef) + 1, len(present))
     pairs = [(i, j) for i in range(len(labels)) for j in range(i + 1, len(labels))]
     found = []
     for (i, j), b in zip(pairs, estimator._intercept_, strict=True):
@@ -412,73 +344,3 @@ def _feasible(qp: BoxQP, beta: Vector) -> Vector:
             if abs(missing) > ROUNDING * np.abs(beta).max() and step.any():
                 beta[moving] += step * min(1.0, missing / step.sum())
     return np.clip(beta, qp.lower, qp.upper)
-
-
-# ---- linear models ---------------------------------------------------------------------------------------------------
-
-
-def _certify_linear(kind: _Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
-    """The intercept is the weight of one more feature, intercept_scaling, and is penalised like the others."""
-    penalty, scheme = getattr(estimator, "penalty", "l2"), getattr(estimator, "multi_class", "ovr")
-    if (penalty, scheme) != ("l2", "ovr"):
-        raise InvalidInputError(
-            f"certify judges a LinearSVC with penalty='l2' and multi_class='ovr', but this one has penalty={penalty!r} "
-            f"and multi_class={scheme!r}: their duals are not available."
-        )
-    X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C")
-    weight = estimator.C * validate_weights(sample_weight, X.shape[0], X)
-    coef = np.atleast_2d(_dense(estimator.coef_))
-    if estimator.fit_intercept:
-        column = np.full((X.shape[0], 1), float(estimator.intercept_scaling))
-        X = sp.hstack([X, sp.csr_array(column)], format="csr") if sp.issparse(X) else np.hstack([X, column])
-        coef = np.column_stack([coef, np.ravel(estimator.intercept_) / estimator.intercept_scaling])
-    loss = _loss(kind, estimator)
-    if kind.name == "LinearSVR":
-        return _judge_linear(X, DualProblem(None, loss, real_targets(y), weight, False), coef[0], LINEAR_SECONDS)
-    codes, classes = _codes(estimator, y), estimator.classes_
-    of_class = compute_class_weight(
-        estimator.class_weight, classes=classes, y=column_or_1d(y), sample_weight=sample_weight
-    )
-    # LIBLINEAR forgets classes without weight
-    present = np.unique(codes[weight > 0])
-    several = len(present) > 2
-    positives = present if several else present[1:]
-    if len(positives) != len(coef):
-        raise _other_classes(len(coef) if len(coef) > 1 else 2, len(present))
-    certificates = []
-    for k, w in zip(positives, coef, strict=True):
-        is_positive = codes == k
-        # of several classes LIBLINEAR weights the one, not the rest
-        C = weight * (np.where(is_positive, of_class[k], 1.0) if several else of_class[codes])
-        problem = DualProblem(None, loss, np.where(is_positive, 1.0, -1.0), C, False)
-        certificates.append(_judge_linear(X, problem, w, LINEAR_SECONDS / len(coef)))
-    return combine(certificates, of=f"{len(coef)} one-vs-rest problems" if several else None)
-
-
-def _judge_linear(X: Any, problem: DualProblem, w: Vector, seconds: float) -> Certificate:
-    """The primal of w, the dual of a β that is looked for."""
-    qp, loss, f = problem.qp, problem.loss, X @ w
-    primal = loss.primal(float(w @ w), problem.y, f, problem.weight, np.empty(0), np.empty(0))
-    beta = _good_dual(X, problem, f, seconds)
-    dual = dual_objective(qp, beta, X @ (X.T @ beta))
-    shown = Certificate(primal, dual, np.inf, np.inf, violation(qp, beta, f), 0.0, True, loss.name)
-    return _between(shown, dual, "")
-
-
-def _good_dual(X: Any, problem: DualProblem, f: Vector, seconds: float) -> Vector:
-    """A feasible β with a large dual value.
-
-    The residuals t = linear − f imply the maximiser over the box of  tβ − l1|β| − ½ridge β²,  which is optimal if w is.
-    If w is not, β may be far too large: any part of it is feasible, and the best part is where the solver begins.
-    """
-    qp = problem.qp
-    t = qp.linear - f
-    beyond = np.sign(t) * np.maximum(np.abs(t) - qp.l1, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        beta = np.where(beyond == 0, 0.0, np.clip(beyond / qp.ridge, qp.lower, qp.upper))
-    slope = float(qp.linear @ beta - qp.l1 @ np.abs(beta))
-    curvature = float(np.sum((X.T @ beta) ** 2) + qp.ridge @ beta**2)
-    beta *= np.clip(slope / curvature, 0.0, 1.0) if curvature > 0 else 0.0
-    options = Options(tol=LINEAR_TOL, n_threads=thread_count(None))
-    solution = solve(Data(Linear(), X, problem.n), problem, options, Clock(seconds), beta)
-    return np.clip(solution.beta, qp.lower, qp.upper)

@@ -16,8 +16,11 @@ logger = logging.getLogger("mercer")
 _announced = False
 
 
-def watcher(estimator: Any, context: Any) -> Progress | None:
-    """What is told of each round: the log if verbose, and scikit-learn's callbacks if there are any."""
+def watcher(estimator: Any, context: Any, measure: str = "violation") -> Progress | None:
+    """What is told of each round: the log if verbose, and scikit-learn's callbacks if there are any.
+
+    ``measure`` names what the run brings down to tol.
+    """
     verbose, has_callbacks = bool(estimator.verbose), bool(getattr(estimator, "_skl_callbacks", None))
     if not verbose and not has_callbacks:
         return None
@@ -28,7 +31,8 @@ def watcher(estimator: Any, context: Any) -> Progress | None:
     def watch(point: TracePoint) -> bool:
         with lock:
             if verbose:
-                logger.info("%8.2f s  %9d steps  violation %.3e  dual %.8g  active %d", *point)
+                line = f"%8.2f s  %9d steps  {measure} %.3e  dual %.8g  active %d"
+                logger.info(line, *point)
             if not has_callbacks:
                 return False
             task = context.subcontext(task_name="round")

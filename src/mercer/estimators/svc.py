@@ -18,11 +18,12 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import KernelMachine, norm
+from mercer.estimators.kinds import classification_loss
 from mercer.estimators.pairs import OneVsOne, class_pairs, votes
 from mercer.estimators.probability import fit_sigmoids, pairwise_probabilities
 from mercer.estimators.progress import warn_user
 from mercer.kernels.features import Matrix, Vector
-from mercer.losses import HardMargin, Hinge, Loss, NuHinge, SquaredHinge
+from mercer.losses import HardMargin, Loss, NuHinge
 from mercer.solvers.base import Clock, Solution
 from mercer.solvers.data import Data
 from mercer.validation import check_weighted_classes, class_codes, class_weights
@@ -352,9 +353,7 @@ class SVC(BaseSVC):
         self.solver = solver
 
     def _loss(self) -> tuple[Loss, float]:
-        if np.isinf(self.C):
-            return HardMargin(), np.inf
-        return (Hinge() if self.loss == "hinge" else SquaredHinge()), float(self.C)
+        return classification_loss(self), float(self.C)
 
 
 class NuSVC(BaseSVC):

@@ -11,8 +11,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer.estimators.base import KernelMachine
+from mercer.estimators.kinds import regression_loss
 from mercer.kernels.features import Vector
-from mercer.losses import EpsilonInsensitive, Loss, NuInsensitive, SquaredEpsilonInsensitive
+from mercer.losses import Loss, NuInsensitive
 from mercer.solvers.base import Clock
 from mercer.solvers.data import Data
 from mercer.validation import real_targets
@@ -63,8 +64,11 @@ class SVR(BaseSVR):
         Half width of the tube in which errors cost nothing.
     shrinking, cache_size, verbose, max_iter, fit_intercept, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-        What an error beyond the tube costs.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"}, default="epsilon_insensitive"
+        What an error costs: beyond the tube, or, for "pinball", quantile · (y - f) below y and (1 - quantile) · (f - y)
+        above it: the model is then a quantile of y given x. The pinball loss has no tube: epsilon is not used.
+    quantile : float, default=0.5
+        For the pinball loss, between 0 and 1: the share of samples that are to lie below the model.
 
     Examples
     --------
@@ -80,7 +84,8 @@ class SVR(BaseSVR):
         **KernelMachine._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
-        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
+        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"})],
+        "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
     }
 
     def __init__(
@@ -98,6 +103,7 @@ class SVR(BaseSVR):
         verbose: Any = False,
         max_iter: int = -1,
         loss: str = "epsilon_insensitive",
+        quantile: float = 0.5,
         fit_intercept: bool = True,
         n_jobs: int | None = None,
         time_limit: float | None = None,
@@ -117,6 +123,7 @@ class SVR(BaseSVR):
         self.verbose = verbose
         self.max_iter = max_iter
         self.loss = loss
+        self.quantile = quantile
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.time_limit = time_limit
@@ -125,10 +132,7 @@ class SVR(BaseSVR):
         self.solver = solver
 
     def _loss(self) -> Loss:
-        # nobody leaves a hard tube, so that it does not matter what that would cost
-        if self.loss == "epsilon_insensitive" or np.isinf(self.C):
-            return EpsilonInsensitive(float(self.epsilon))
-        return SquaredEpsilonInsensitive(float(self.epsilon))
+        return regression_loss(self)
 
 
 class NuSVR(BaseSVR):

@@ -13,7 +13,14 @@ from mercer.losses.functions import (
     zero_one,
 )
 from mercer.losses.novelty import OneClass
-from mercer.losses.regression import EpsilonInsensitive, NuInsensitive, Squared, SquaredEpsilonInsensitive, tube
+from mercer.losses.regression import (
+    EpsilonInsensitive,
+    NuInsensitive,
+    Pinball,
+    Squared,
+    SquaredEpsilonInsensitive,
+    tube,
+)
 
 __all__ = [
     "BoxQP",
@@ -26,6 +33,7 @@ __all__ = [
     "NuHinge",
     "NuInsensitive",
     "OneClass",
+    "Pinball",
     "Published",
     "Squared",
     "SquaredEpsilonInsensitive",

@@ -168,6 +168,13 @@ class Loss(ABC):
         paid = value > 0  # an infinite weight asks nothing of a sample without loss
         return float(0.5 * squared_norm + weight[paid] @ value[paid] + thresholds @ sums)
 
+    def feasible_scale(self, y: Vector, f: Vector, weight: Vector) -> float:
+        """What to divide a model by so that its loss is finite, f including the intercept: 1 but for hard margins.
+
+        Not greater than 0 where no positive multiple of f has a finite loss.
+        """
+        return 1.0
+
     def publish(self, beta: Vector, thresholds: Vector) -> Published:
         """The coefficients and the intercept of the model that β and the thresholds describe.
 

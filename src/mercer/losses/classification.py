@@ -140,8 +140,12 @@ class HardMargin(Loss):
     ) -> float:
         """½|w|²/μ² where μ = min(1, smallest yf): the value of the model scaled to be feasible; ∞ where μ ≤ 0."""
         b = thresholds[0] if len(thresholds) else 0.0
-        smallest = float(np.min((y * (f + b))[weight > 0], initial=1.0))
+        smallest = self.feasible_scale(y, f + b, weight)
         return 0.5 * squared_norm / smallest**2 if smallest > 0 else np.inf
+
+    def feasible_scale(self, y: Vector, f: Vector, weight: Vector) -> float:
+        """min(1, smallest yf)."""
+        return float(np.min((y * f)[weight > 0], initial=1.0))
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@
     EpsilonInsensitive          max(0, |y − f| − ε)             ε-SVR    [M5] "support vector regression"
     SquaredEpsilonInsensitive   max(0, |y − f| − ε)²
     Squared                     ½ (y − f)²                      kernel ridge, λ = 1/C       [M5], [SSBD] Ex. 16.3
+    Pinball                     τ(y − f), or (1 − τ)(f − y)     quantile regression
     NuInsensitive               max(0, |y − f| − ε) + ν · ε     ν-SVR
 
-The last is from Schölkopf, Smola, Williamson & Bartlett, Neural Computation 12 (2000).
+The last is from Schölkopf, Smola, Williamson & Bartlett, Neural Computation 12 (2000), the pinball loss from Koenker &
+Bassett, Econometrica 46 (1978).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mercer.exceptions import InvalidInputError
 from mercer.losses.base import (
     BoxQP,
     Loss,
@@ -101,6 +104,36 @@ class Squared(Loss):
         """The weighted mean of y − f."""
         total = float(weight.sum())
         return np.array([float(weight @ (y - f)) / total if total > 0 else 0.0])
+
+
+@dataclass(frozen=True)
+class Pinball(Loss):
+    """ℓ(y, f) = τ(y − f) where y ≥ f, (1 − τ)(f − y) elsewhere.   Dual: linear y, box [(τ − 1)C, τC].
+
+    A constant f of least loss is the τ-quantile of y; an f with an intercept has a share τ of the samples below it, up
+    to those that it meets.
+    """
+
+    quantile: float = 0.5
+    name: ClassVar[str] = "pinball loss"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.quantile < 1:
+            raise InvalidInputError(f"quantile={self.quantile:g} was given: quantile must be between 0 and 1.")
+
+    def value(self, y: Vector, f: Vector) -> Vector:
+        """max(τ(y − f), (τ − 1)(y − f))."""
+        residual = y - f
+        return np.maximum(self.quantile * residual, (self.quantile - 1.0) * residual)
+
+    def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
+        """Linear y, box [(τ − 1)C, τC], Σβ = 0."""
+        weight = finite_weight(weight, self, infinite=True)
+        return program(y, (self.quantile - 1.0) * weight + 0.0, self.quantile * weight, intercept)
+
+    def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """The weighted τ-quantile of y − f."""
+        return np.array([lowest_linear(y - f, weight, -self.quantile * float(weight.sum()))])
 
 
 @dataclass(frozen=True)

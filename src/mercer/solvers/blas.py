@@ -1,22 +1,41 @@
-"""BLAS and LAPACK on one thread: theirs take longer to meet than to compute, and ours share the work themselves."""
+"""One thread for BLAS while a solver runs: for its small matrices the threads take longer to meet than to compute."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-import scipy.linalg  # noqa: F401  (its libraries must be there when they are looked for)
 from threadpoolctl import ThreadpoolController
 
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
 
-@lru_cache(maxsize=1)
+
+@lru_cache
 def _controller() -> ThreadpoolController:
-    """The libraries in this process: looking for them takes longer than a small fit."""
+    """What controls the libraries of this process: looking for them takes as long as a small fit."""
+    import scipy.linalg  # noqa: F401  # which brings a BLAS of its own
+
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Limit BLAS within a block."""
-    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limit
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS uses one thread in the block. Several threads may be in such blocks: the last one to leave restores."""
+    global _users, _limit
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _limit = _controller().limit(limits=1, user_api="blas")
+            _limit.__enter__()
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.__exit__(None, None, None)

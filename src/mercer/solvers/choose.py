@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
@@ -13,6 +12,7 @@ from mercer.problems.certificate import certificate
 from mercer.problems.dual import DualProblem, thresholds, violation
 from mercer.solvers import exact
 from mercer.solvers.base import Clock, Options, Solution, Status
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
 from mercer.solvers.interior import interior_point
 from mercer.solvers.judge import check_finite
@@ -38,7 +38,7 @@ def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, s
     K = data.matrix(np.float64, options.n_threads)
     check_finite(K)
     limit = 100 if options.max_iter < 0 else options.max_iter
-    with threadpool_limits(1, user_api="blas"):  # its threads take longer to meet than to compute
+    with one_blas_thread():  # its threads take longer to meet than to compute
         beta, n_iter, _ = interior_point(K, problem.qp, tol=1e-10, max_iter=limit)
     qp = problem.qp
     F = K @ qp.at_samples(beta, data.n)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import diverges, dual_objective, feasible_start, survey
 from mercer.solvers.base import Clock, Options, Status, TracePoint
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.interior import interior_point
 
 # pair steps between two looks at the clock; Newton's step helps where so many were not enough
@@ -115,7 +115,7 @@ class WholeMatrix:
     def _interior(self, b: Vector) -> None:
         """Go on from the interior-point solution, if it is the better one. Edits b in place."""
         self._tried_interior = True
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             beta = feasible_start(self.qp, interior_point(self.K.astype(np.float64), self.qp).beta)
         F = matrix_product(self.K, self.qp, beta)
         if np.all(np.isfinite(F)) and dual_objective(self.qp, beta, F) > dual_objective(self.qp, self.beta, self.F):
@@ -146,7 +146,7 @@ class WholeMatrix:
         for g, member in enumerate(groups):
             M[:m, m + g] = M[m + g, :m] = member
         try:
-            with threadpool_limits(1, user_api="blas"):  # the same result whatever their number
+            with one_blas_thread():  # the same result whatever their number
                 step = np.linalg.solve(M, np.append(score, np.zeros(len(groups))))[:m]
         except np.linalg.LinAlgError:
             return

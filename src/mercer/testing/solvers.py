@@ -16,6 +16,7 @@ from mercer.losses import (
     NuHinge,
     NuInsensitive,
     OneClass,
+    Pinball,
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
@@ -36,6 +37,7 @@ LOSSES: tuple[Loss, ...] = (
     EpsilonInsensitive(0.1),
     SquaredEpsilonInsensitive(0.1),
     SquaredEpsilonInsensitive(0.0),
+    Pinball(0.3),
     OneClass(0.3),
     NuHinge(0.3),
     NuInsensitive(0.4),
@@ -84,7 +86,7 @@ def tasks(losses: tuple[Loss, ...] = LOSSES, n: int = N_SAMPLES, seed: int = 0) 
     weight = rng.uniform(0.5, 4.0, size=n)
     weight[n // 2] = 0.0
     for loss in losses:
-        regression = isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, NuInsensitive))
+        regression = isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, NuInsensitive))
         for kernel in (Gaussian(0.5), Linear()):
             if isinstance(loss, HardMargin) and isinstance(kernel, Linear):
                 continue  # these labels are not separable

@@ -1,0 +1,274 @@
+"""Descent over samples on the dual of the machine of Crammer and Singer, all classes at once.
+
+    min  1/2 sum_k |w_k|^2 + sum_ik (1 - [k = y_i]) a_ik     s.t.  a_ik <= C_i [k = y_i],  sum_k a_ik = 0
+
+with w_k = sum_i a_ik x_i. W has a row per feature and a column per class; rows of X are stored as in `coordinate`.
+"""
+
+import numpy as np
+
+from mercer._numerics.compile import compiled
+
+
+@compiled(inline=True)
+def scores(indices, values, start, stop, bias, W, label, out):
+    """out[k] = x.w_k + 1 - [k = label]."""
+    out[:] = bias * W[W.shape[0] - 1]
+    for t in range(np.intp(start), np.intp(stop)):
+        column = np.intp(indices[t]) if indices.shape[0] > 0 else t - np.intp(start)
+        line = W[column]
+        value = np.float64(values[t])
+        for k in range(out.shape[0]):
+            out[k] += value * line[k]
+    for k in range(out.shape[0]):
+        out[k] += 1.0
+    out[label] -= 1.0
+
+
+@compiled(inline=True)
+def spread(indices, values, start, stop, bias, change, W):
+    """Add x times change to W."""
+    for t in range(np.intp(start), np.intp(stop)):
+        column = np.intp(indices[t]) if indices.shape[0] > 0 else t - np.intp(start)
+        line = W[column]
+        value = np.float64(values[t])
+        for k in range(change.shape[0]):
+            line[k] += value * change[k]
+    if bias != 0.0:
+        line = W[W.shape[0] - 1]
+        for k in range(change.shape[0]):
+            line[k] += bias * change[k]
+
+
+@compiled()
+def closest(z, label, C, out):
+    """out = the point of {a : a_k <= C [k = label], sum a = 0} that is closest to z.
+
+    It is  min(C [k = label], z_k + t)  with the t for which the sum is 0: those that are above their bound for one t
+    are so at the end (Michelot, JOTA 50, 1986). C enters only where the label is at its bound, so that a large C
+    costs no digits.
+    """
+    K = z.shape[0]
+    # -inf marks those that are not at their bound
+    out[:] = -np.inf
+    free, fixed, t = K, 0.0, 0.0
+    while free > 0:
+        total = fixed
+        for k in range(K):
+            if out[k] == -np.inf:
+                total += z[k]
+        t = -total / free
+        met = 0
+        for k in range(K):
+            bound = C if k == label else 0.0
+            if out[k] == -np.inf and z[k] + t >= bound:
+                out[k] = bound
+                fixed += bound
+                met += 1
+        free -= met
+        if met == 0:
+            break
+    # the sum is 0 but for rounding, which goes to the largest of those that are free
+    rest, widest = 0.0, -1
+    for k in range(K):
+        if out[k] == -np.inf:
+            out[k] = z[k] + t
+            if widest < 0 or abs(out[k]) > abs(out[widest]):
+                widest = k
+        rest += out[k]
+    if widest >= 0:
+        out[widest] = min(out[widest] - rest, C if widest == label else 0.0)
+
+
+@compiled(inline=True)
+def imbalance(a, score, label, C):
+    """How far the sample is from optimal: the largest score less the smallest of those whose a may grow.
+
+    Where only the label's may grow (a = 0) and it has the largest score, minus its lead over the second.
+    """
+    highest, lowest, second = -np.inf, np.inf, -np.inf
+    for k in range(a.shape[0]):
+        highest = max(highest, score[k])
+        if a[k] < (C if k == label else 0.0):
+            lowest = min(lowest, score[k])
+        if k != label:
+            second = max(second, score[k])
+    if lowest == np.inf:
+        return -np.inf
+    if highest > lowest:
+        return highest - lowest
+    return second - lowest if a[label] == 0.0 else 0.0
+
+
+@compiled()
+def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weight, order, level, out):
+    """One pass over the samples in this order. Edits W, alpha and order; returns how many remain active.
+
+    out becomes (largest imbalance, gap, decrease of the objective, samples whose free classes have changed, entries
+    of X read).
+    """
+    K = W.shape[1]
+    score, target, new = np.empty(K), np.empty(K), np.empty(K)
+    largest, gap, decrease, crossed, work, kept = 0.0, 0.0, 0.0, 0, 0.0, 0
+    for position in range(order.shape[0]):
+        i = order[position]
+        start, stop = indptr[i], indptr[i + np.uint64(1)]
+        label, C, A = labels[i], weight[i], norms[i]
+        a = alpha[i]
+        scores(indices, values, start, stop, bias, W, label, score)
+        work += float(stop - start)
+        violation = imbalance(a, score, label, C)
+        if violation < -level:
+            continue
+        order[kept] = i
+        kept += 1
+        if violation <= 0.0:
+            continue
+        largest = max(largest, violation)
+        highest, product = -np.inf, 0.0
+        for k in range(K):
+            highest = max(highest, score[k])
+            product += a[k] * score[k]
+        # Fenchel-Young: the loss, what the dual counts, and a.f; the sum of a is 0
+        gap += C * (highest - score[label]) + product
+        if A > 0.0:
+            for k in range(K):
+                target[k] = a[k] - score[k] / A
+            closest(target, label, C, new)
+        else:
+            # nothing but the loss depends on it: all on one wrong class
+            new[:] = 0.0
+            new[0 if label != 0 else 1] = -C
+            new[label] = C
+        changed, free_changed = False, False
+        for k in range(K):
+            bound = C if k == label else 0.0
+            free_changed |= (a[k] < bound) != (new[k] < bound)
+            step = new[k] - a[k]
+            changed |= step != 0.0
+            decrease -= step * (score[k] + 0.5 * A * step)
+            target[k] = step
+            a[k] = new[k]
+        if changed:
+            spread(indices, values, start, stop, bias, target, W)
+            work += float(stop - start)
+        crossed += free_changed
+    out[0], out[1], out[2], out[3], out[4] = largest, gap, decrease, crossed, work
+    return kept
+
+
+@compiled()
+def judge_samples(indptr, indices, values, bias, W, alpha, labels, weight, level, order, out):
+    """Which samples are to be visited next. Edits order; returns how many it then has.
+
+    out becomes (largest imbalance, sum of the losses, dual value but for 1/2|W|^2).
+    """
+    K = W.shape[1]
+    score = np.empty(K)
+    largest, loss, value, kept = 0.0, 0.0, 0.0, 0
+    for i in range(alpha.shape[0]):
+        label = labels[i]
+        scores(indices, values, indptr[i], indptr[i + 1], bias, W, label, score)
+        violation = imbalance(alpha[i], score, label, weight[i])
+        largest = max(largest, violation)
+        loss += weight[i] * (score.max() - score[label])
+        value += alpha[i, label]
+        if violation >= -level:
+            order[kept] = i
+            kept += 1
+    out[0], out[1], out[2] = largest, loss, value
+    return kept
+
+
+@compiled(inline=True)
+def _to_face(a, label, C, p):
+    """Take from p what would leave the face: the classes at their bound stay, the sum stays."""
+    total, free = 0.0, 0
+    for k in range(a.shape[0]):
+        if a[k] < (C if k == label else 0.0):
+            total += p[k]
+            free += 1
+        else:
+            p[k] = 0.0
+    for k in range(a.shape[0]):
+        if a[k] < (C if k == label else 0.0):
+            p[k] -= total / free
+
+
+@compiled()
+def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, weight, goal, max_steps, out):
+    """Newton's step on the free a by conjugate gradients, put back into the feasible set. Edits W and alpha.
+
+    Ends when the gap that the residual leaves is at most ``goal``. The step is halved until the objective falls. out
+    becomes (steps of the conjugate gradients, share of the step taken, decrease, entries of X read).
+    """
+    m, K = alpha.shape
+    r, z, step = np.empty((m, K)), np.empty((m, K)), np.zeros((m, K))
+    U, line, change_of = np.empty_like(W), np.empty(K), np.empty(K)
+    rz, entries = 0.0, float(indptr[m] - indptr[0])
+    work = entries
+    for i in range(m):
+        scores(indices, values, indptr[i], indptr[i + 1], bias, W, labels[i], r[i])
+        r[i] *= -1.0
+        _to_face(alpha[i], labels[i], weight[i], r[i])
+        z[i] = r[i] / norms[i]
+        rz += (r[i] * z[i]).sum()
+    p = z.copy()
+    done, gap = 0, np.inf
+    while done < max_steps and rz > 0.0 and gap > goal:
+        U[:] = 0.0
+        for i in range(m):
+            spread(indices, values, indptr[i], indptr[i + 1], bias, p[i], U)
+        # |X'p|^2 is the curvature
+        curvature = 0.0
+        for t in range(W.shape[0]):
+            for k in range(K):
+                curvature += U[t, k] * U[t, k]
+        work += 2.0 * entries
+        if not curvature > 0.0:
+            break
+        a = rz / curvature
+        new, gap = 0.0, 0.0
+        for i in range(m):
+            scores(indices, values, indptr[i], indptr[i + 1], bias, U, labels[i], line)
+            # without the terms that scores adds
+            for k in range(K):
+                line[k] -= 0.0 if k == labels[i] else 1.0
+            _to_face(alpha[i], labels[i], weight[i], line)
+            widest = 0.0
+            for k in range(K):
+                step[i, k] += a * p[i, k]
+                r[i, k] -= a * line[k]
+                z[i, k] = r[i, k] / norms[i]
+                new += r[i, k] * z[i, k]
+                widest = max(widest, abs(r[i, k]))
+            gap += 2.0 * weight[i] * widest
+        for i in range(m):
+            for k in range(K):
+                p[i, k] = z[i, k] + new / rz * p[i, k]
+        rz = new
+        done += 1
+    share, decrease = 1.0, 0.0
+    for _ in range(12):
+        U[:] = 0.0
+        change = 0.0
+        work += entries
+        for i in range(m):
+            for k in range(K):
+                line[k] = alpha[i, k] + share * step[i, k]
+            closest(line, labels[i], weight[i], z[i])
+            for k in range(K):
+                change_of[k] = z[i, k] - alpha[i, k]
+                if k != labels[i]:
+                    change += change_of[k]
+            spread(indices, values, indptr[i], indptr[i + 1], bias, change_of, U)
+        for t in range(W.shape[0]):
+            for k in range(K):
+                change += U[t, k] * (W[t, k] + 0.5 * U[t, k])
+        if change < 0.0:
+            decrease = -change
+            alpha[:] = z
+            W += U
+            break
+        share *= 0.5
+    out[0], out[1], out[2], out[3] = done, share, decrease, work

@@ -1,0 +1,61 @@
+"""Products with a data matrix that is read row by row: float32 or float64 in, float64 sums out.
+
+The values are widened one by one, so that no float64 copy of the matrix is needed.
+"""
+
+import numpy as np
+
+from mercer._numerics.compile import compiled
+
+
+@compiled(fast=True)
+def dense_dot(X, w, out):
+    """out = Xw."""
+    d = X.shape[1]
+    for i in range(X.shape[0]):
+        row = X[i]
+        total = 0.0
+        for j in range(d):
+            total += np.float64(row[j]) * w[j]
+        out[i] = total
+
+
+@compiled(fast=True)
+def dense_tdot(X, beta, out):
+    """Add X'beta to out: four rows at a time, so that out is read and written less often."""
+    n, d = X.shape
+    i = 0
+    while i + 4 <= n:
+        b0, b1, b2, b3 = beta[i], beta[i + 1], beta[i + 2], beta[i + 3]
+        if b0 != 0.0 or b1 != 0.0 or b2 != 0.0 or b3 != 0.0:
+            x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
+            for j in range(d):
+                out[j] += (
+                    b0 * np.float64(x0[j]) + b1 * np.float64(x1[j]) + b2 * np.float64(x2[j]) + b3 * np.float64(x3[j])
+                )
+        i += 4
+    while i < n:
+        b0, x0 = beta[i], X[i]
+        for j in range(d):
+            out[j] += b0 * np.float64(x0[j])
+        i += 1
+
+
+@compiled()
+def sparse_dot(indptr, indices, data, w, out):
+    """out = Xw for the rows that indptr describes."""
+    for i in range(indptr.shape[0] - 1):
+        total = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            total += np.float64(data[t]) * w[indices[t]]
+        out[i] = total
+
+
+@compiled()
+def sparse_tdot(indptr, indices, data, beta, out):
+    """Add X'beta to out."""
+    for i in range(indptr.shape[0] - 1):
+        b = beta[i]
+        if b != 0.0:
+            for t in range(indptr[i], indptr[i + 1]):
+                out[indices[t]] += b * np.float64(data[t])

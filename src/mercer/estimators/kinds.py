@@ -1,0 +1,95 @@
+"""Which machine a fitted estimator is, and what its parameters mean."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Vector
+from mercer.losses import (
+    EpsilonInsensitive,
+    HardMargin,
+    Hinge,
+    Loss,
+    NuHinge,
+    NuInsensitive,
+    OneClass,
+    Pinball,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
+
+LINEAR = ("LinearSVC", "LinearSVR")
+KINDS = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", *LINEAR)
+
+
+class Kind(NamedTuple):
+    """Which machine an estimator is, and which package made it: "mercer" or "sklearn"."""
+
+    name: str
+    package: str
+
+
+def kind_of(estimator: Any) -> Kind:
+    """The first base class that is known."""
+    for base in type(estimator).__mro__:
+        package = base.__module__.partition(".")[0]
+        if base.__name__ in KINDS and package in ("mercer", "sklearn"):
+            return Kind(base.__name__, package)
+    raise InvalidInputError(
+        f"certify knows {', '.join(KINDS)}, of mercer or of scikit-learn, but was given {type(estimator).__name__}. "
+        "Pass the fitted machine itself, with the samples that it was fitted to."
+    )
+
+
+def loss_of(kind: Kind, estimator: Any) -> Loss:
+    """The loss of an estimator of either package."""
+    if kind.name == "NuSVC":
+        return NuHinge(float(estimator.nu))
+    if kind.name == "NuSVR":
+        return NuInsensitive(float(estimator.nu))
+    if kind.name == "OneClassSVM":
+        return OneClass(float(estimator.nu))
+    return (regression_loss if kind.name in ("SVR", "LinearSVR") else classification_loss)(estimator)
+
+
+def classification_loss(machine: Any) -> Loss:
+    """What loss and C of a classifier describe. scikit-learn's SVC knows the hinge loss only."""
+    if np.isinf(machine.C):
+        return HardMargin()
+    return SquaredHinge() if getattr(machine, "loss", "hinge") == "squared_hinge" else Hinge()
+
+
+def regression_loss(machine: Any) -> Loss:
+    """What loss, epsilon, quantile and C of a regression machine describe. scikit-learn's SVR knows one loss only."""
+    kind = getattr(machine, "loss", "epsilon_insensitive")
+    if kind == "pinball":
+        return Pinball(float(machine.quantile))
+    # nobody leaves a hard tube, so that it does not matter what that would cost
+    if kind == "squared_epsilon_insensitive" and np.isfinite(machine.C):
+        return SquaredEpsilonInsensitive(float(machine.epsilon))
+    return EpsilonInsensitive(float(machine.epsilon))
+
+
+def codes_of(estimator: Any, y: Any) -> Vector:
+    """The number of each label in classes_."""
+    labels, classes = column_or_1d(y, warn=True), estimator.classes_
+    unknown = np.setdiff1d(labels, classes).tolist()
+    if unknown:
+        raise InvalidInputError(
+            f"y contains the label {unknown[0]!r}, but the estimator was fitted to the classes {classes.tolist()}: "
+            "pass the y that it was fitted to."
+        )
+    codes: Vector = np.searchsorted(classes, labels)
+    return codes
+
+
+def other_classes(n_fitted: int, n_found: int) -> InvalidInputError:
+    """The error for labels and weights that are not those of fit."""
+    return InvalidInputError(
+        f"The estimator was fitted to {n_fitted} classes, but y and sample_weight leave {n_found}: pass those that it "
+        "was fitted to."
+    )

@@ -1,0 +1,281 @@
+"""What LinearSVC and LinearSVR share: machines whose weights are those of the features.
+
+    min over w, b   P(w) + Σ Cᵢ ℓ(yᵢ, xᵢ·w + b),     P(w) = ½|w|²,  |w|₁  or  r|w|₁ + ½(1 − r)|w|²
+
+By default b is penalised as scikit-learn does it: it is the weight of one more feature, whose value is
+``intercept_scaling``. With ``penalize_intercept=False`` it is free, as in [SSBD] (15.4) and in SVC.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._numerics.pool import run_tasks
+from mercer.estimators.machine import Machine
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses import Loss
+from mercer.problems.linear import LinearProblem, Penalty, Rows
+from mercer.solvers.base import Clock
+from mercer.solvers.blas import one_blas_thread
+from mercer.solvers.linear.base import LinearOptions, LinearSolution
+from mercer.solvers.linear.choose import NAMES, solve_linear
+from mercer.solvers.linear.crammer_singer import JointSolution
+from mercer.validation import thread_count, validate_vectors, validate_weights
+
+# numbers of a block of rows that is converted to float64 for prediction
+BLOCK = 1 << 18
+
+
+class Prepared(NamedTuple):
+    """Valid training data: the rows, the targets (class numbers or values) and the weight of each sample without C."""
+
+    rows: Rows
+    y: Vector
+    weight: Vector
+
+
+class Warm(NamedTuple):
+    """What a warm start keeps: the solutions of all problems and the C that they belong to."""
+
+    C: float
+    solutions: Sequence[LinearSolution | JointSolution]
+
+
+class LinearMachine(Machine):
+    """Everything that LinearSVC and LinearSVR share.
+
+    ``fit`` goes in one direction: validate, state the problems, solve them, publish.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "penalty": [StrOptions({"l1", "l2", "elasticnet"})],
+        "dual": ["boolean", StrOptions({"auto"})],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both")],
+        "penalize_intercept": ["boolean"],
+        "n_jobs": [Integral, None],
+        "time_limit": [Interval(Real, 0, None, closed="left"), None],
+        "warm_start": ["boolean"],
+        "solver": [StrOptions(set(NAMES))],
+        "rule": [StrOptions({"round-robin", "random", "greedy"})],
+    }
+    _measure = "relative gap"
+
+    coef_: Any
+    intercept_: Any
+    _warm: Warm | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ---- fit -------------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        data = self._prepare(X, y, sample_weight)
+        warm = getattr(self, "_warm", None) if self.warm_start else None
+        solutions = self._solve(data, warm, clock)
+        self._warm = Warm(float(self.C), solutions) if self.warm_start else None
+        self._warn_unfinished()
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        X, y = validate_vectors(self, X, y, reset=True)
+        weight = validate_weights(sample_weight, X.shape[0], X)
+        return Prepared(linear_rows(self, X), self._validate_targets(y, weight), weight)
+
+    @abstractmethod
+    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
+        """Class numbers or target values as float64; sets what belongs to them, such as classes_."""
+
+    @abstractmethod
+    def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution | JointSolution]:
+        """Solve all problems, publish the fitted attributes and return what a warm start may begin with."""
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """The loss of each problem."""
+
+    def _options(self) -> LinearOptions:
+        # the same data give the same model, unless someone asks for another order
+        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return LinearOptions(
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            time_limit=self.time_limit,
+            n_threads=thread_count(self.n_jobs),
+            rule=self.rule,
+            seed=int(seed),
+        )
+
+    def _run_all(self, problems: Sequence[LinearProblem], warm: Warm | None, clock: Clock) -> list[LinearSolution]:
+        """Solve independent problems, side by side if there are several, each with all threads if there is one."""
+        options, k = self._options(), len(problems)
+        starts = self._starts(warm, problems)
+        n_threads = options.n_threads
+        if k > 1:
+            options = replace(options, n_threads=1)
+        found: list[Any] = [None] * k
+
+        def one(i: int) -> None:
+            try:
+                found[i] = solve_linear(self.solver, problems[i], options, clock, starts[i])
+            except BaseException:
+                clock.interrupted = True  # the others must not go on alone
+                raise
+
+        with one_blas_thread():
+            run_tasks(one, k, n_threads)
+        return found
+
+    def _starts(self, warm: Warm | None, problems: Sequence[LinearProblem]) -> list[LinearSolution | None]:
+        """Where each run begins. Coefficients at their bound stay there when C changes."""
+        if warm is None or len(warm.solutions) != len(problems):
+            return [None] * len(problems)
+        ratio = float(self.C) / warm.C
+        ratio = ratio if np.isfinite(ratio) and ratio > 0 else 1.0
+        return [
+            replace(s, beta=ratio * s.beta)
+            if isinstance(s, LinearSolution) and len(s.w) == p.rows.d and len(s.beta) == p.n
+            else None
+            for s, p in zip(warm.solutions, problems, strict=True)
+        ]
+
+    def _publish(self, W: Matrix, intercepts: Vector, bias: float) -> None:
+        """coef_, intercept_ and margin_ of weights that may have that of a constant feature in their last column."""
+        self.coef_ = W[:, :-1].copy() if bias else W
+        if bias:
+            self.intercept_ = bias * W[:, -1]
+        else:
+            self.intercept_ = intercepts if self.fit_intercept else 0.0
+        with np.errstate(divide="ignore"):
+            self.margin_ = 1.0 / np.linalg.norm(self.coef_, axis=1)
+
+    def _too_few_iterations(self, advice: str) -> str:
+        return "Liblinear failed to converge, increase the number of iterations."
+
+    # ---- path ------------------------------------------------------------------------------------------------
+
+    def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[LinearMachine]:
+        """The models of several C, each started from the one before.
+
+        Parameters
+        ----------
+        X, y, sample_weight : the training data, as in ``fit``. They are validated once.
+        Cs : array-like of shape (n_Cs,)
+            The values of C, in any order; the smallest is solved first. ``time_limit`` holds for all together.
+
+        Returns
+        -------
+        models : list
+            A fitted copy of this estimator for each C, in the order of ``Cs``. The estimator itself is not fitted.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import LinearSVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> for model in LinearSVC().path(X, y > 0, [0.001, 0.1, 10]):
+        ...     print(model.C, model.margin_.round(1))
+        0.001 [5.]
+        0.1 [1.7]
+        10.0 [1.]
+        """
+        given = np.asarray(Cs, dtype=np.float64)
+        if given.ndim != 1 or len(given) == 0 or not np.all(given > 0):
+            raise InvalidInputError(f"Cs={Cs!r} was given: a path needs a list of at least one positive number.")
+        first = clone(self)
+        first._validate_params()
+        data = first._prepare(X, y, sample_weight)
+        models: list[Any] = [None] * len(given)
+        warm: Warm | None = None
+        with Clock(self.time_limit) as clock:
+            for i in np.argsort(given, kind="stable"):
+                model = copy(first)
+                model.C = float(given[i])
+                warm = Warm(model.C, model._solve(data, warm, clock))
+                model._warn_unfinished()
+                models[i] = model
+        return models
+
+    # ---- prediction ------------------------------------------------------------------------------------------
+
+    def _values(self, X: Any) -> Matrix:
+        """Xw + b, one column per problem."""
+        check_is_fitted(self)
+        X, _ = validate_vectors(self, X, None, reset=False)
+        return products(X, self.coef_) + self.intercept_
+
+    def sparsify(self) -> LinearMachine:
+        """Store ``coef_`` as a sparse matrix, which pays where an l1 penalty has left few of them.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> LinearMachine:
+        """Store ``coef_`` as an array again.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self
+
+
+def linear_rows(machine: Any, X: Any) -> Rows:
+    """The samples of a linear machine, of mercer or of scikit-learn, with the feature that stands for its intercept."""
+    penalised = machine.fit_intercept and getattr(machine, "penalize_intercept", True)
+    return Rows.of(X, float(machine.intercept_scaling) if penalised else 0.0)
+
+
+def linear_problem(machine: Any, rows: Rows, loss: Loss, y: Vector, weight: Vector) -> LinearProblem:
+    """The problem of a linear machine for targets ±1 or real and weights that do not contain C."""
+    # an infinite C leaves samples of weight 0 out like any other
+    price = np.multiply(float(machine.C), weight, out=np.zeros(len(weight)), where=weight > 0)
+    free = bool(machine.fit_intercept and not getattr(machine, "penalize_intercept", True))
+    kind = getattr(machine, "penalty", "l2")
+    ratio = float(machine.l1_ratio) if kind == "elasticnet" else float(kind == "l1")
+    return LinearProblem(rows, loss, y, price, free, Penalty(l1=ratio, l2=1.0 - ratio))
+
+
+def products(X: Any, coef: Any) -> Matrix:
+    """X W' in float64, for rows of W or one vector; in blocks of rows, so that float32 is never copied whole."""
+    W = coef.T if sp.issparse(coef) else np.asarray(coef, dtype=np.float64).T
+    if sp.issparse(X):
+        out = X @ W
+        return np.asarray(out.toarray() if sp.issparse(out) else out, dtype=np.float64)
+    n = X.shape[0]
+    out = np.empty((n, *W.shape[1:]))
+    step = max(1, BLOCK // max(1, X.shape[1]))
+    for start in range(0, n, step):
+        out[start : start + step] = X[start : start + step].astype(np.float64, copy=False) @ W
+    return out

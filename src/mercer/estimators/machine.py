@@ -1,0 +1,98 @@
+"""What every machine does around its solver: callbacks, time and interrupts, the certificate, the warning."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer.estimators.progress import announce_compilation, warn_user, watcher
+from mercer.problems.certificate import Certificate, combine
+from mercer.solvers.base import Clock, Solution, Status, TracePoint
+from mercer.solvers.linear.base import LinearSolution
+from mercer.solvers.linear.crammer_singer import JointSolution
+
+
+class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """The base of all estimators that solve a problem to a tolerance and certify what they have found."""
+
+    _param_names: list[str]
+    # what the tolerance bounds, as the log of a run calls it
+    _measure: ClassVar[str] = "violation"
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """scikit-learn's, remembered: reading the signature takes a tenth of a small fit."""
+        if "_param_names" not in cls.__dict__:
+            cls._param_names = super()._get_param_names()
+        return list(cls._param_names)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Machine:
+        """Fit the model to the training data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training samples; the kernel matrix for ``kernel="precomputed"``; any objects for a kernel function.
+        y : array-like of shape (n_samples,)
+            Class labels or target values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C, one per sample.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        context = self._init_callback_context(max_subtasks=None)
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        announce_compilation(self._slow_loop)
+        with Clock(self.time_limit, watcher(self, context, self._measure)) as clock:
+            self._fit(X, y, sample_weight, clock)
+        # a fitted estimator is a copy of self, which has all attributes by now
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})
+        return self
+
+    @property
+    def _slow_loop(self) -> Any:
+        """A compiled function that every fit needs: if it is not on disk, the user is told to wait."""
+        from mercer._numerics.smo import solve_block
+
+        return solve_block
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        """Validate, solve, publish and warn."""
+
+    def _publish_proof(
+        self, solutions: Sequence[Solution | LinearSolution | JointSolution], of: str | None = None
+    ) -> None:
+        """The certificates, the trace and how the runs ended."""
+        self.certificates_: list[Certificate] = [s.certificate for s in solutions]
+        self.certificate_ = combine(self.certificates_, of=of)
+        self.trace_: list[TracePoint] = [point for s in solutions for point in s.trace]
+        self._statuses = [s.status for s in solutions]
+
+    def _warn_unfinished(self) -> None:
+        """Say in numbers how far a run that ended early is from the optimum."""
+        status = next((s for s in self._statuses if s is not Status.CONVERGED), None)
+        if status is None:
+            return
+        reached = f" The model is {self.certificate_}; tol is {self.tol:g}."
+        scale = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
+        message = {
+            Status.MAX_ITER: self._too_few_iterations(scale),
+            Status.TIME_LIMIT: f"Solver terminated early (time_limit={self.time_limit} s).  {scale}",
+            Status.INTERRUPTED: "Solver was interrupted; the model fitted so far is usable.",
+        }.get(status, f"Solver stopped where rounding allows no further progress.  {scale}")
+        warn_user(message + reached, ConvergenceWarning)
+
+    def _too_few_iterations(self, advice: str) -> str:
+        """scikit-learn's words for a run that max_iter has ended."""
+        return f"Solver terminated early (max_iter={self.max_iter}).  {advice}"

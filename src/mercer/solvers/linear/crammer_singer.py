@@ -1,0 +1,242 @@
+"""The machine of Crammer & Singer (JMLR 2, 2001): one weight vector per class, all found at once.
+
+    min over W   ½ Σ_k |w_k|² + Σ Cᵢ max over k of (1 − [k = yᵢ] + w_k·xᵢ − w_{yᵢ}·xᵢ)
+
+Its dual has a variable per sample and class, with w_k = Σᵢ αᵢₖ xᵢ:
+
+    max  Σᵢ αᵢ,yᵢ − ½ Σ_k |w_k|²     s.t.  αᵢₖ ≤ Cᵢ [k = yᵢ],  Σ_k αᵢₖ = 0
+
+All variables of one sample are moved to their optimum together, a projection onto a simplex (Keerthi, Sundararajan,
+Chang, Hsieh & Lin, KDD 14, 2008); samples that are safely classified are left out until the next look at all of them;
+once the free variables hardly change, Newton's step on them follows, by conjugate gradients. A run ends when the
+duality gap is small enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.exceptions import InvalidInputError
+from mercer.losses.base import Vector
+from mercer.problems.certificate import NOT_FEASIBLE, Certificate
+from mercer.problems.certificate import ROUNDING as NEGATIVE_GAP
+from mercer.problems.linear import Rows
+from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.solvers.blas import one_blas_thread
+from mercer.solvers.linear.base import LinearOptions
+from mercer.solvers.linear.coordinate import FACE_GAP, FEWEST_STEPS, HOPELESS, MOST_STEPS, ROUNDING, SETTLED, Storage
+
+Matrix = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+# bounds and sums that α misses by more than this, relative to its largest entry, leave no bound
+FEASIBILITY = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class JointProblem:
+    """Rows, the class 0, …, K − 1 of each, and its weight Cᵢ."""
+
+    rows: Rows
+    labels: Labels
+    n_classes: int
+    weight: Vector
+
+
+@dataclass
+class JointSolution:
+    """W, a row per class over the features (with the constant one, if the rows have it), and α with its proof."""
+
+    W: Matrix
+    alpha: Matrix
+    status: Status
+    n_iter: int
+    seconds: float
+    certificate: Certificate
+    trace: list[TracePoint] = field(default_factory=list)
+
+
+def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix) -> Certificate:
+    """How far the model W is from the optimum, as α proves; computed in float64 from the data alone."""
+    n = len(problem.labels)
+    every = np.arange(n)
+    F = np.column_stack([problem.rows.dot(w) for w in W])
+    V = np.array([problem.rows.tdot(np.ascontiguousarray(a)) for a in alpha.T])
+    margin_terms = F + 1.0
+    margin_terms[every, problem.labels] -= 1.0
+    own = F[every, problem.labels]
+    losses = np.where(problem.weight > 0, margin_terms.max(axis=1) - own, 0.0)
+    primal = float(0.5 * np.sum(W * W) + problem.weight @ losses)
+    dual = float(alpha[every, problem.labels].sum() - 0.5 * np.sum(V * V))
+    bound = np.zeros_like(alpha)
+    bound[every, problem.labels] = problem.weight
+    infeasible = float(max(np.max(alpha - bound, initial=0.0), np.abs(alpha.sum(axis=1)).max(initial=0.0)))
+    gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
+    terms = float(np.abs(alpha).sum() + np.sum(np.abs(V) * np.abs(W))) + abs(primal)
+    if -NEGATIVE_GAP * terms <= gap < 0:
+        gap = 0.0
+    valid = gap >= 0 and infeasible <= FEASIBILITY * float(np.abs(alpha).max(initial=0.0))
+    may_grow = np.where(alpha < bound, margin_terms, np.inf).min(axis=1)
+    violation = np.where(np.isfinite(may_grow), margin_terms.max(axis=1) - may_grow, 0.0)
+    size = max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
+    return Certificate(
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        relative_gap=gap if gap == 0 or not np.isfinite(gap) else gap / size,
+        kkt_violation=float(np.max(violation, initial=0.0)),
+        infeasibility=infeasible,
+        valid=valid,
+        of="Crammer-Singer loss",
+        reason="" if valid else NOT_FEASIBLE,
+    )
+
+
+def solve_jointly(
+    problem: JointProblem, options: LinearOptions, clock: Clock, start: JointSolution | None = None
+) -> JointSolution:
+    """The optimum of the problem, from the α of another solution if one is given."""
+    if problem.n_classes < 2:
+        raise InvalidInputError(f"{problem.n_classes} class was found: at least two are needed.")
+    if not (np.isfinite(problem.weight) & (problem.weight >= 0)).all():
+        found = problem.weight[~(np.isfinite(problem.weight) & (problem.weight >= 0))][0]
+        raise InvalidInputError(
+            f"A weight C * sample_weight of {found:g} was found: the Crammer-Singer loss needs finite weights of at "
+            "least 0. Correct C or sample_weight."
+        )
+    with one_blas_thread():
+        run = _Run(problem, options, clock, None if start is None else start.alpha)
+        status = run.run()
+    assert run.best is not None  # every end publishes
+    W, alpha, proof = run.best
+    return JointSolution(W, alpha, status, run.passes, clock.seconds, proof, run.trace)
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(self, problem: JointProblem, options: LinearOptions, clock: Clock, start: Matrix | None) -> None:
+        from mercer._numerics import coordinate, crammer_singer
+
+        self.loops, self.shuffle = crammer_singer, coordinate.shuffle
+        self.problem, self.options, self.clock = problem, options, clock
+        self.storage = Storage(problem.rows)
+        n, K = problem.rows.n, problem.n_classes
+        self.norms = np.empty(n)
+        coordinate.row_norms(self.storage.indptr, self.storage.values, self.norms)
+        self.norms += problem.rows.bias**2
+        self.W = np.zeros((self.storage.stored + 1, K))
+        self.alpha = np.zeros((n, K))
+        self.labels = np.ascontiguousarray(problem.labels, dtype=np.intp)
+        self.weight = np.ascontiguousarray(problem.weight, dtype=np.float64)
+        self.start_given = start is not None
+        if start is not None:
+            for i in range(n):
+                self.loops.closest(start[i], self.labels[i], self.weight[i], self.alpha[i])
+            self._recompute()
+        self.order = np.arange(n, dtype=np.uint32)
+        self.active, self.level = n, np.inf
+        self.random = np.random.default_rng(options.seed)
+        self.passes, self.work, self.value = 0, 0.0, 0.0
+        self.steps, self.settled = FEWEST_STEPS, False
+        self.trace: list[TracePoint] = []
+        self.best: tuple[Matrix, Matrix, Certificate] | None = None
+
+    def run(self) -> Status:
+        """Descend until the gap is small enough or nothing more can be done."""
+        out, tol = np.zeros(5), self.options.tol
+        check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
+        if self.start_given and self._look():
+            return Status.CONVERGED
+        while True:
+            ended = self.clock.over() or (Status.MAX_ITER if 0 <= self.options.max_iter <= self.passes else None)
+            if ended is not None:
+                return Status.CONVERGED if self._look(publish=True) else ended
+            order = self.order[: self.active]
+            self.shuffle(order, int(self.random.integers(1, 1 << 62)))
+            self.active = self.loops.descend_samples(
+                *self._data, self.W, self.alpha, self.norms, self.labels, self.weight, order, self.level, out
+            )
+            self.level = out[0] if out[0] > 0 else np.inf
+            self.work += out[4]
+            self.passes += 1
+            estimate, decrease = float(out[1]), float(out[2])
+            self.value += decrease
+            scale = abs(self.value) + estimate
+            self._report(estimate / scale if scale > 0 else 0.0)
+            lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
+            since_gain = 0 if progress else since_gain + 1
+            ahead = estimate * min(1.0, estimate / last) if last > 0 else 0.0
+            last = estimate
+            if (ahead <= tol * scale and estimate <= check_at) or since_gain >= HOPELESS:
+                before = self.active
+                if self._look(publish=since_gain >= HOPELESS):
+                    return Status.CONVERGED
+                if since_gain >= HOPELESS and self.active <= before:
+                    return Status.STALLED
+                check_at, last = (np.inf if self.active > before else 0.5 * estimate), np.inf
+            elif out[3] <= SETTLED * self.active and self.passes >= 4:
+                self._face()
+
+    @property
+    def _data(self) -> tuple[Any, ...]:
+        """The first arguments of the compiled loops."""
+        return (*self.storage.arrays, self.problem.rows.bias)
+
+    def _recompute(self) -> None:
+        """W = X'α from α alone."""
+        d = self.problem.rows.d
+        for k in range(self.problem.n_classes):
+            self.W[:d, k] = self.problem.rows.tdot(np.ascontiguousarray(self.alpha[:, k]), self.options.n_threads)
+
+    def _look(self, publish: bool = False) -> bool:
+        """Judge the state at all samples and set the active ones; whether the gap is within tol.
+
+        A model that is, or is to be published as it is, is certified.
+        """
+        out = np.zeros(3)
+        self.active = self.loops.judge_samples(
+            *self._data, self.W, self.alpha, self.labels, self.weight, self.level, self.order, out
+        )
+        self.level = np.inf
+        half = 0.5 * float(np.sum(self.W * self.W))
+        self.value, primal = float(out[2]) - half, float(out[1]) + half
+        close = primal - self.value <= self.options.tol * max(abs(primal), abs(self.value))
+        if not (close or publish):
+            return False
+        self._recompute()
+        W = np.ascontiguousarray(self.W[: self.problem.rows.d].T)
+        proof = joint_certificate(self.problem, W, self.alpha)
+        if self.best is None or proof.gap <= self.best[2].gap:
+            self.best = W, self.alpha.copy(), proof
+        return proof.relative_gap <= self.options.tol
+
+    def _face(self) -> None:
+        """Newton's step on the free variables."""
+        bound = np.zeros_like(self.alpha)
+        bound[np.arange(len(bound)), self.labels] = self.weight
+        free = np.flatnonzero(((self.alpha < bound).sum(axis=1) > 1) & (self.norms > 0))
+        indptr = self.storage.indptr
+        entries = float((indptr[free + 1] - indptr[free]).sum())
+        if len(free) == 0 or self.work < (1.0 if self.settled else 2.0 * self.steps) * entries:
+            return
+        part, out = Storage(self.problem.rows.take(free)), np.zeros(4)
+        alpha = self.alpha[free]
+        arguments = alpha, self.norms[free], self.labels[free], self.weight[free]
+        goal = FACE_GAP * self.options.tol * abs(self.value)
+        self.loops.face_step_samples(*part.arrays, self.problem.rows.bias, self.W, *arguments, goal, self.steps, out)
+        self.alpha[free] = alpha
+        self.value += out[2]
+        self.work, self.level = 0.0, np.inf
+        self.settled = out[1] == 1.0
+        self.steps = min(2 * self.steps, MOST_STEPS) if self.settled else max(self.steps // 2, FEWEST_STEPS)
+
+    def _report(self, gap: float) -> None:
+        """A line of the trace."""
+        point = TracePoint(self.clock.seconds, self.passes, gap, self.value, self.active)
+        self.trace.append(point)
+        self.clock.report(point)

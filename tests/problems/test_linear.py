@@ -1,0 +1,157 @@
+"""The linear problem: products with rows of any storage, penalties and their conjugates, weak duality."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.naming import named
+
+from mercer.exceptions import InvalidInputError
+from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, NuHinge, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.problems.linear import LinearProblem, Penalty, Rows, linear_certificate
+
+STORAGE = {
+    "float64": np.asarray,
+    "float32": lambda X: X.astype(np.float32),
+    "Fortran order": np.asfortranarray,
+    "whole numbers": lambda X: np.round(X).astype(np.int64),
+    "csr": sp.csr_array,
+    "csc": sp.csc_matrix,
+    "csr float32": lambda X: sp.csr_array(X.astype(np.float32)),
+}
+
+
+def dense(X, bias):
+    """X in float64 with its constant feature."""
+    X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    return np.column_stack([X, np.full(len(X), bias)]) if bias else X
+
+
+def sample(n=37, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    X[3] = 0.0
+    return X, rng
+
+
+class TestRows:
+    @pytest.mark.parametrize("bias", [0.0, 1.5])
+    @pytest.mark.parametrize("storage", STORAGE)
+    def test_products(self, storage, bias):
+        """Xw, X'β, some rows and some features are those of the dense matrix, for one thread and for several."""
+        X, rng = sample()
+        X = STORAGE[storage](X)
+        rows, A = Rows.of(X, bias), dense(X, bias)
+        assert (rows.n, rows.d, rows.sparse) == (*A.shape, sp.issparse(X))
+        w, beta = rng.normal(size=rows.d), rng.normal(size=rows.n)
+        for threads in (1, 3):
+            np.testing.assert_allclose(rows.dot(w, threads), A @ w, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(rows.tdot(beta, threads), A.T @ beta, rtol=1e-12, atol=1e-12)
+        some = np.array([5, 3, 20])
+        np.testing.assert_allclose(rows.take(some).dot(w), A[some] @ w, rtol=1e-12, atol=1e-12)
+        chosen = np.array([1, 4, rows.d - 1])
+        np.testing.assert_allclose(rows.columns(chosen).dot(w[chosen]), A[:, chosen] @ w[chosen], atol=1e-12)
+
+    def test_nothing_is_copied(self, tmp_path):
+        """Arrays in C order, memory maps and CSR are used as they are."""
+        X, _ = sample()
+        assert np.shares_memory(Rows.of(X).X, X)
+        single = X.astype(np.float32)
+        assert np.shares_memory(Rows.of(single).X, single)
+        mapped = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=X.shape)
+        assert np.shares_memory(Rows.of(mapped).X, mapped)
+        sparse = sp.csr_array(X)
+        assert np.shares_memory(Rows.of(sparse).X.data, sparse.data)
+
+    def test_float32_is_summed_in_float64(self):
+        """Cancellation costs no digits beyond those of the stored numbers."""
+        X = np.array([[1e8, 1.0, -1e8]], dtype=np.float32)
+        assert Rows.of(X).dot(np.ones(3))[0] == 1.0
+
+    def test_duplicates_in_a_sparse_matrix_are_summed(self):
+        """A position stored twice means the sum."""
+        X = sp.csr_matrix((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
+        assert Rows.of(X).dot(np.array([10.0, 1.0])).tolist() == [30.0]
+
+
+class TestPenalty:
+    @pytest.mark.parametrize("penalty", [Penalty(), Penalty(0.3, 0.7), Penalty(0.0, 2.0)], ids=named)
+    def test_conjugate(self, penalty):
+        """P*(v) = v·w − P(w) at its maximiser, and no other w gives more."""
+        rng = np.random.default_rng(1)
+        v = rng.normal(size=5)
+        w = penalty.maximiser(v)
+        np.testing.assert_allclose(penalty.conjugate(v), v @ w - penalty.value(w))
+        for _ in range(50):
+            other = w + 0.3 * rng.normal(size=5)
+            assert v @ other - penalty.value(other) <= penalty.conjugate(v) + 1e-12
+
+    def test_without_a_quadratic_part(self):
+        """P* is 0 inside the box |v| ≤ l1 and infinite outside, and scaling leads into it."""
+        penalty = Penalty(0.5, 0.0)
+        assert penalty.conjugate(np.array([0.5, -0.2])) == 0.0
+        assert penalty.conjugate(np.array([0.6, 0.0])) == np.inf
+        assert penalty.feasible_scale(np.array([2.0, 0.0])) == 0.25
+        assert penalty.feasible_scale(np.array([0.1])) == 1.0
+        assert Penalty(0.5, 0.5).feasible_scale(np.array([9.0])) == 1.0
+
+
+LOSSES = [Hinge(), SquaredHinge(), EpsilonInsensitive(0.2), SquaredEpsilonInsensitive(0.2)]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("penalty", [Penalty(), Penalty(0.3, 0.7), Penalty(1.0, 0.0)], ids=named)
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
+def test_weak_duality(loss, penalty, intercept):
+    """No dual value is above any primal value, for arbitrary w and arbitrary β in the box."""
+    X, rng = sample(60, 4)
+    y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    problem = LinearProblem(Rows.of(X), loss, y, rng.uniform(0.5, 2.0, 60), intercept, penalty)
+    qp = problem.qp
+    for scale in 10.0 ** rng.uniform(-3, 0.5, size=40):
+        beta = np.clip(scale * rng.normal(size=60), qp.lower, qp.upper)
+        if intercept:
+            # the positive and the negative ones in balance
+            positive, negative = beta[beta > 0].sum(), -beta[beta < 0].sum()
+            beta = np.where(beta > 0, beta * min(1, negative / positive), beta * min(1, positive / negative))
+        w, b = scale * rng.normal(size=4), float(rng.normal()) * intercept
+        proof = linear_certificate(problem, w, b, beta)
+        assert proof.valid and proof.gap >= 0
+        assert proof.gap == pytest.approx(problem.primal(w, b) - problem.dual(beta), abs=1e-9)
+        assert proof.of == loss.name
+
+
+def test_the_value_is_the_formula():
+    """P(w) + Σ weight max(0, 1 − y(xw + b)), by hand."""
+    X, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, -1.0])
+    problem = LinearProblem(Rows.of(X), Hinge(), y, np.array([1.0, 3.0]), True, Penalty(0.5, 2.0))
+    w = np.array([0.5, -0.25])
+    # f + b = 0.6, −0.4: losses 0.4 and 0.6
+    assert problem.primal(w, 0.1) == pytest.approx(0.5 * 0.75 + (0.25 + 0.0625) + 0.4 + 3 * 0.6)
+
+
+def test_hard_margin_is_the_value_of_the_scaled_model():
+    """A separator that misses y f ≥ 1 is scaled up; one that does not separate has no value."""
+    X, y = np.array([[1.0], [-2.0]]), np.array([1.0, -1.0])
+    for penalty in (Penalty(), Penalty(1.0, 0.0)):
+        problem = LinearProblem(Rows.of(X), HardMargin(), y, np.ones(2), False, penalty)
+        assert problem.primal(np.array([0.5]), 0.0) == pytest.approx(penalty.value(np.array([1.0])))
+        assert problem.primal(np.array([-1.0]), 0.0) == np.inf
+
+
+def test_beta_outside_its_box_proves_nothing():
+    """The certificate says so."""
+    X, y = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
+    problem = LinearProblem(Rows.of(X), Hinge(), y, np.ones(2))
+    assert not linear_certificate(problem, np.ones(1), 0.0, np.array([-0.5, 0.0])).valid
+    problem = LinearProblem(Rows.of(X), Hinge(), y, np.ones(2), True)
+    assert not linear_certificate(problem, np.ones(1), 0.0, np.array([0.5, 0.0])).valid
+
+
+def test_losses_with_thresholds_of_their_own_are_refused():
+    """ν-machines are not linear problems of this form."""
+    problem = LinearProblem(Rows.of(np.eye(4)), NuHinge(0.5), np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4), True)
+    with pytest.raises(InvalidInputError) as found:
+        _ = problem.qp
+    assert str(found.value) == (
+        "The nu-SVC loss has thresholds of its own: the linear solvers take losses of one intercept only."
+    )
