@@ -32,7 +32,7 @@ MACHINES = [
 every_machine = pytest.mark.parametrize("machine", MACHINES, ids=named)
 NUMBERS = (
     r"The model is within \d\.\de[+-]\d\d of the optimum \(relative gap; primal -?\d\S*, dual -?\d\S*\), KKT violation "
-    r"\d\.\de[+-]\d\d, infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
+    r"(0|\d\.\de[+-]\d\d), infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
 )
 PROMPTLY = 20.0
 

@@ -1,25 +1,106 @@
-"""The only place that ranks the linear solvers."""
+"""The only place that ranks the linear solvers.
+
+Measured on one core, seconds to a relative gap of 1e-4 for C = 0.1, 1 and 10:
+
+    set (n × d)                        loss             interior              coordinate             newton
+    a9a, sparse (32,561 × 123)         hinge            0.21  0.48  0.61      0.11  0.29  2.7
+    w8a, sparse (49,749 × 300)         hinge            0.75  2.5   3.8       0.18  0.93  > 5
+    w8a                                squared hinge    0.41  0.55  0.57      0.14  0.93  > 4        0.07  0.09  0.10
+    news20, sparse (15,935 × 62,061)   hinge            –                     0.07  0.13  0.31
+    news20                             squared hinge    –                     0.06  0.08  0.20       0.16  0.23  0.48
+    dense, 2,000 × 500                 hinge            0.30  –     0.41      0.28  –     3.6
+    dense, 20,000 × 10                 hinge            –     0.04  –         –     0.25  –
+    dense, 1,000 × 1,000               squared hinge    0.43  –     0.61      0.04  –     0.04       0.19  –     0.23
+
+So Newton's method is best for the squared losses unless there are at least as many features as samples, where
+coordinate descent is. Of the two that take losses with kinks, coordinate descent is the faster one by far or the slower
+one by far, and but for tall dense data only a trial tells which: it is tried for as many passes as cost what the
+interior-point method is expected to cost. What penalties and boxes the others do not take is left to the latter.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
-from mercer.problems.linear import LinearProblem
-from mercer.solvers.base import Clock
+import numpy as np
+
+from mercer.kernels.features import Csr
+from mercer.problems.linear import LinearProblem, Rows
+from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 
 NAMES = ("auto", "interior", "coordinate", "newton")
+
+# a matrix of the smaller side is factorised up to this size
+FACTORED_UP_TO = 4000
+# iterations of the interior-point method that the trial is weighed against
+SPARSE_STEPS, DENSE_STEPS = 40, 15
+# nanoseconds for each number read in a pass, each product of X'DX, sparse and dense, and each m³ of a factorisation
+PASS, SPARSE_PRODUCT, DENSE_PRODUCT, FACTOR = 6.0, 1.2, 0.05, 0.02
+# and for each step and each pass, however small
+A_STEP, A_PASS = 2e5, 2e4
+# passes below which a trial is not worth while
+FEWEST_PASSES = 20
 
 
 def solve_linear(
     name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """Solve with the solver of this name; "auto" is the one that was fastest on problems of this kind."""
-    chosen = ranked(problem, options) if name == "auto" else name
-    solution: LinearSolution = import_module(f"mercer.solvers.linear.{chosen}").solve(problem, options, clock, start)
+    """Solve with the solver of this name; "auto" takes what is fastest on problems of this kind.
+
+    What ends before its tolerance without a limit of the user's is handed on to the next solver.
+    """
+    if name != "auto":
+        return _solve(name, problem, options, clock, start)
+    n_iter = 0
+    for solver, limit in ranked(problem):
+        left = options.max_iter - n_iter if options.max_iter >= 0 else -1
+        most = limit if left < 0 or 0 <= limit < left else left
+        solution = _solve(solver, problem, replace(options, max_iter=most), clock, start)
+        n_iter += solution.n_iter
+        is_trial = solution.status is Status.MAX_ITER and most == limit != left
+        if solution.status is not Status.STALLED and not is_trial:
+            break
+    return replace(solution, n_iter=n_iter)
+
+
+def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
+    """The solvers to be run one after the other, each with the iterations that it may take; -1 for as many as it likes.
+
+    The next one is run where the one before has ended without a result.
+    """
+    rows, qp = problem.rows, problem.qp
+    if problem.penalty.l1 > 0 or qp.has_open_box:
+        return [("interior", -1)]
+    smaller = min(rows.n, rows.d)
+    last = [("interior", -1)] if smaller <= FACTORED_UP_TO else []
+    is_squared = bool(np.all((qp.ridge > 0) | (qp.lower == qp.upper)))
+    if is_squared:
+        newton, coordinate = ("newton", -1), ("coordinate", _passes(rows))
+        return [newton, *last] if rows.n > rows.d else [coordinate, newton, *last]
+    if not last:
+        return [("coordinate", -1)]
+    passes = _passes(rows)
+    is_tall = not rows.sparse and rows.n >= 2 * rows.d
+    return last if is_tall or passes < FEWEST_PASSES else [("coordinate", passes), *last]
+
+
+def _passes(rows: Rows) -> int:
+    """The passes of coordinate descent that take as long as the interior-point method is expected to take."""
+    X, smaller = rows.X, float(min(rows.n, rows.d))
+    if isinstance(X, Csr):
+        of_row = np.diff(X.indptr).astype(np.float64)
+        numbers, products, steps = float(of_row.sum()), SPARSE_PRODUCT * float(of_row @ of_row), SPARSE_STEPS
+    else:
+        numbers, products, steps = float(rows.n) * rows.d, DENSE_PRODUCT * rows.n * rows.d * smaller, DENSE_STEPS
+    step = A_STEP + products + FACTOR * smaller**3
+    return int(min(steps * step / (A_PASS + PASS * numbers), 1e6)) + 1
+
+
+def _solve(
+    name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None
+) -> LinearSolution:
+    """A solver by its name, imported when it is first used."""
+    solution: LinearSolution = import_module(f"mercer.solvers.linear.{name}").solve(problem, options, clock, start)
     return solution
-
-
-def ranked(problem: LinearProblem, options: LinearOptions) -> str:
-    """The name of the solver for this problem."""
-    return "interior"

@@ -1,0 +1,80 @@
+"""The ranking of the linear solvers: a problem goes where it is solved fastest, and none is left unsolved."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
+from mercer.problems.linear import LinearProblem, Penalty, Rows
+from mercer.solvers.base import Clock, Status
+from mercer.solvers.linear import choose
+from mercer.solvers.linear.base import LinearOptions
+
+
+def problem(n, d, loss=None, density=None, penalty=None, C=1.0):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) if density is None else sp.random(n, d, density, format="csr", random_state=0)
+    y = np.where(rng.normal(size=n) > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    return LinearProblem(Rows.of(X, 1.0), loss or Hinge(), y, np.full(n, C), False, penalty or Penalty())
+
+
+def names(task):
+    return [name for name, _ in choose.ranked(task)]
+
+
+class TestRanking:
+    def test_squared_losses(self):
+        """Newton for more samples than features, coordinate descent first for others."""
+        assert names(problem(300, 10, SquaredHinge()))[0] == "newton"
+        assert names(problem(30, 100, SquaredHinge()))[:2] == ["coordinate", "newton"]
+
+    def test_kinks(self):
+        """The interior-point method for tall dense data; a trial of coordinate descent for sparse or wide data."""
+        for loss in (Hinge(), EpsilonInsensitive(0.1), Pinball(0.2)):
+            assert names(problem(5000, 10, loss)) == ["interior"]
+            assert names(problem(2000, 400, loss, density=0.01)) == ["coordinate", "interior"]
+            assert names(problem(50, 200, loss)) == ["coordinate", "interior"]
+
+    def test_too_large_to_factorise(self):
+        """Coordinate descent alone, without a limit."""
+        assert choose.ranked(problem(5000, 6000, density=0.0005)) == [("coordinate", -1)]
+
+    def test_what_only_one_can_do(self):
+        """l1 penalties and hard margins."""
+        assert names(problem(100, 5, penalty=Penalty(1.0, 0.0))) == ["interior"]
+        assert names(problem(100, 5, HardMargin(), C=np.inf)) == ["interior"]
+
+
+class TestHandingOn:
+    def test_a_trial_that_fails(self, monkeypatch):
+        """After the passes of the trial the next solver goes on; the iterations add up."""
+        monkeypatch.setattr(choose, "_passes", lambda rows: choose.FEWEST_PASSES)
+        task = problem(200, 100, density=0.2, C=100.0)
+        options = LinearOptions(tol=1e-10, max_iter=1000)
+        solution = choose.solve_linear("auto", task, options, Clock())
+        assert solution.status is Status.CONVERGED and solution.n_iter > choose.FEWEST_PASSES
+
+    @pytest.mark.parametrize("max_iter", [0, 3, choose.FEWEST_PASSES])
+    def test_the_users_limit_holds(self, max_iter, monkeypatch):
+        """A limit below that of the trial ends the run."""
+        monkeypatch.setattr(choose, "_passes", lambda rows: choose.FEWEST_PASSES)
+        task = problem(200, 100, density=0.2, C=100.0)
+        solution = choose.solve_linear("auto", task, LinearOptions(tol=1e-12, max_iter=max_iter), Clock())
+        assert solution.status is Status.MAX_ITER and solution.n_iter == max_iter
+
+    def test_a_solver_that_stalls(self, monkeypatch):
+        """What rounding stops is handed on."""
+        task = problem(200, 5, SquaredHinge())
+        real, asked = choose._solve, []
+
+        def stalling(name, *rest):
+            asked.append(name)
+            found = real(name, *rest)
+            return replace(found, status=Status.STALLED) if name == "newton" else found
+
+        monkeypatch.setattr(choose, "_solve", stalling)
+        solution = choose.solve_linear("auto", task, LinearOptions(), Clock())
+        assert asked == ["newton", "interior"] and solution.status is Status.CONVERGED
