@@ -284,6 +284,19 @@ class TestSingular:
         model = KernelRidge(1e-6, kernel="laplacian", **way).fit(np.vstack([X, X]), np.append(y, y + 1))
         np.testing.assert_allclose(model.predict(X), y + 0.5, atol=1e-4)
 
+    def test_penalty_below_rounding(self):
+        """A λ that float64 cannot see beside K is no different from 0: predictions are exact, and there is a warning.
+
+        With an intercept nothing is left of these samples beside which λ would be small.
+        """
+        X, y = np.ones((100, 3)), np.arange(100.0)
+        with pytest.warns(UserWarning, match="Singular matrix"):
+            models = [KernelRidge(1e-13, kernel="rbf").fit(X, y)]
+        models.append(KernelRidge(1e-13, kernel="rbf", fit_intercept=True).fit(X, y))
+        for model in models:
+            np.testing.assert_allclose(model.predict(X), 49.5, rtol=1e-9)
+            assert model.certificate_.valid and model.certificate_.relative_gap < 1e-9
+
     def test_indefinite_matrix(self):
         """A matrix that is no kernel matrix is named as such, with its eigenvalues."""
         K = np.diag([1.0, 2.0, -3.0])
@@ -431,6 +444,19 @@ class TestLimits:
         assert time.perf_counter() - start < 20
         np.testing.assert_allclose(model.predict(X[:5]), y.mean())
         assert model.certificate_.valid and model.certificate_.gap > 0
+
+    def test_no_memory(self, monkeypatch):
+        """Where the system gives no memory for the matrix conjugate gradients take over, or a sentence says so."""
+
+        def refuse(*_):
+            raise MemoryError("refused")
+
+        X, y = sample()
+        expected = KernelRidge(kernel="rbf").fit(X, y).predict(X)
+        monkeypatch.setattr("mercer.solvers.direct.Loan", refuse)
+        np.testing.assert_allclose(KernelRidge(kernel="rbf", tol=1e-10).fit(X, y).predict(X), expected, rtol=1e-8)
+        with pytest.raises(InvalidInputError, match=r"The system has no 0.000168 GB .* \(refused\)\. Use solver='cg'"):
+            KernelRidge(kernel="rbf", solver="cholesky").fit(X, y)
 
     def test_too_large_for_the_budget(self):
         """Where the matrix does not fit into cache_size conjugate gradients take over, and agree."""

@@ -82,8 +82,7 @@ def solve(
     size = np.abs(Y).max(axis=0)
     size = np.where(size > 0, size, 1.0)
     Y = Y / size
-    stored = _is_stored(data.n, options, way)
-    system: _Stored | _Tiles = _Stored(data, root, options) if stored else _Tiles(data, root, options, reduction)
+    system = _system(data, root, options, way, reduction)
     solutions: list[Solution | None] = [None] * Y.shape[1]
     for value in np.unique(alpha):
         columns = np.flatnonzero(alpha == value)
@@ -94,8 +93,8 @@ def solve(
             F = system.product(X) / root[:, None]
         X = X * root[:, None]
         check_finite(F)
-        if intercept and floor is None:
-            # b is what makes the sum zero
+        if X.shape[1] > len(columns):
+            # the last column belongs to b, which is what makes the sum zero
             total = float(X[:, -1].sum())
             b = X[:, :-1].sum(axis=0) / total if total != 0 else np.zeros(len(columns))
             X, F = X[:, :-1] - b * X[:, -1:], F[:, :-1] - b * F[:, -1:]
@@ -116,6 +115,20 @@ def solve(
                 trace=ended.trace if k == 0 else [],
             )
     return [s for s in solutions if s is not None]
+
+
+def _system(data: Data, root: Vector, options: Options, way: str, reduction: Reduction | None) -> _Stored | _Tiles:
+    """The matrix, if it can and should be stored, else its products."""
+    if _is_stored(data.n, options, way):
+        try:
+            return _Stored(data, root, options)
+        except (MemoryError, OSError) as error:
+            if way == "cholesky":
+                raise InvalidInputError(
+                    f"The system has no {8 * data.n**2 / 2**30:.3g} GB for the kernel matrix of {data.n} samples "
+                    f"({error}). Use solver='cg', which stores no matrix."
+                ) from None
+    return _Tiles(data, root, options, reduction)
 
 
 def _is_stored(n: int, options: Options, way: str) -> bool:
@@ -188,11 +201,13 @@ class _Stored:
                     self._restore()
                     return self._least_squares(B, alpha, intercept, clock)
                 ended = self._refine(U, B, X, alpha, limit, clock)
-                if ended.status is Status.STALLED and np.isfinite(ended.residual).all():
-                    # as near as float64 can come
-                    ended = ended._replace(status=Status.CONVERGED)
                 self._restore()
-                return X, ended, None
+                if ended.status is not Status.STALLED:
+                    return X, ended, None
+                if (ended.residual <= ROUNDED * np.abs(B).max(axis=0)).all():
+                    # as near as float64 can come
+                    return X, ended._replace(status=Status.CONVERGED), None
+                return self._least_squares(B, alpha, intercept, clock)
         except StoppedError:
             self._restore()
         over = clock.over() or Status.INTERRUPTED
@@ -220,8 +235,10 @@ class _Stored:
         """Conjugate gradients that begin with the factor's solution and end at float64's rounding, as in DSPOSV."""
         rounding = np.sqrt(len(B)) * EPS * (self.norm + alpha)
 
+        largest = ROUNDED * np.abs(B).max(axis=0)
+
         def goal(X: Matrix) -> Vector:
-            return rounding * np.abs(X).max(axis=0)
+            return np.minimum(rounding * np.abs(X).max(axis=0), largest)
 
         try:
             return conjugate_gradients(
@@ -254,7 +271,9 @@ class _Stored:
                 f"the kernel matrix is not positive semidefinite: its smallest eigenvalue is {smallest:.4g}, its "
                 f"largest {largest:.4g}"
             )
-            return X, Converged(Status.INDEFINITE, 1, np.zeros(B.shape[1]), [point]), np.zeros(B.shape[1])
+            return X, Converged(Status.INDEFINITE, 1, np.zeros(B.shape[1]), [point]), None
+        if kept.all():
+            return X, Converged(Status.CONVERGED, 1, np.zeros(B.shape[1]), [point]), None
         floor = 0.5 * np.square(inside[~kept]).sum(axis=0)
         return X, Converged(Status.SINGULAR, 1, np.zeros(B.shape[1]), [point]), floor
 
