@@ -10,22 +10,22 @@ import numpy as np
 from mercer._numerics.compile import compiled
 
 
-@compiled(inline=True)
+@compiled()
 def scores(indices, values, start, stop, bias, W, label, out):
     """out[k] = x.w_k + 1 - [k = label]."""
-    out[:] = bias * W[W.shape[0] - 1]
+    last = W[W.shape[0] - 1]
+    for k in range(out.shape[0]):
+        out[k] = bias * last[k] + 1.0
+    out[label] -= 1.0
     for t in range(np.intp(start), np.intp(stop)):
         column = np.intp(indices[t]) if indices.shape[0] > 0 else t - np.intp(start)
         line = W[column]
         value = np.float64(values[t])
         for k in range(out.shape[0]):
             out[k] += value * line[k]
-    for k in range(out.shape[0]):
-        out[k] += 1.0
-    out[label] -= 1.0
 
 
-@compiled(inline=True)
+@compiled()
 def spread(indices, values, start, stop, bias, change, W):
     """Add x times change to W."""
     for t in range(np.intp(start), np.intp(stop)):
@@ -80,7 +80,7 @@ def closest(z, label, C, out):
         out[widest] = min(out[widest] - rest, C if widest == label else 0.0)
 
 
-@compiled(inline=True)
+@compiled()
 def imbalance(a, score, label, C):
     """How far the sample is from optimal: the largest score less the smallest of those whose a may grow.
 
@@ -171,7 +171,10 @@ def judge_samples(indptr, indices, values, bias, W, alpha, labels, weight, level
         scores(indices, values, indptr[i], indptr[i + 1], bias, W, label, score)
         violation = imbalance(alpha[i], score, label, weight[i])
         largest = max(largest, violation)
-        loss += weight[i] * (score.max() - score[label])
+        highest = score[0]
+        for k in range(1, K):
+            highest = max(highest, score[k])
+        loss += weight[i] * (highest - score[label])
         value += alpha[i, label]
         if violation >= -level:
             order[kept] = i
@@ -180,7 +183,7 @@ def judge_samples(indptr, indices, values, bias, W, alpha, labels, weight, level
     return kept
 
 
-@compiled(inline=True)
+@compiled()
 def _to_face(a, label, C, p):
     """Take from p what would leave the face: the classes at their bound stay, the sum stays."""
     total, free = 0.0, 0
@@ -203,17 +206,18 @@ def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, we
     becomes (steps of the conjugate gradients, share of the step taken, decrease, entries of X read).
     """
     m, K = alpha.shape
-    r, z, step = np.empty((m, K)), np.empty((m, K)), np.zeros((m, K))
+    r, z, p, step = np.empty((m, K)), np.empty((m, K)), np.empty((m, K)), np.zeros((m, K))
     U, line, change_of = np.empty_like(W), np.empty(K), np.empty(K)
     rz, entries = 0.0, float(indptr[m] - indptr[0])
     work = entries
     for i in range(m):
         scores(indices, values, indptr[i], indptr[i + 1], bias, W, labels[i], r[i])
-        r[i] *= -1.0
         _to_face(alpha[i], labels[i], weight[i], r[i])
-        z[i] = r[i] / norms[i]
-        rz += (r[i] * z[i]).sum()
-    p = z.copy()
+        for k in range(K):
+            r[i, k] = -r[i, k]
+            z[i, k] = r[i, k] / norms[i]
+            p[i, k] = z[i, k]
+            rz += r[i, k] * z[i, k]
     done, gap = 0, np.inf
     while done < max_steps and rz > 0.0 and gap > goal:
         U[:] = 0.0
@@ -267,8 +271,12 @@ def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, we
                 change += U[t, k] * (W[t, k] + 0.5 * U[t, k])
         if change < 0.0:
             decrease = -change
-            alpha[:] = z
-            W += U
+            for i in range(m):
+                for k in range(K):
+                    alpha[i, k] = z[i, k]
+            for t in range(W.shape[0]):
+                for k in range(K):
+                    W[t, k] += U[t, k]
             break
         share *= 0.5
     out[0], out[1], out[2], out[3] = done, share, decrease, work

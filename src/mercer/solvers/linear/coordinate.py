@@ -43,12 +43,14 @@ RULES = ("round-robin", "random", "greedy")
 # share of the variables that a greedy pass visits
 GREEDY_SHARE = 8
 # a face has settled when at most this share of its variables has met or left a bound in a pass
-SETTLED = 0.05
+SETTLED = 0.02
 # steps of the conjugate gradients: doubled after a step that few bounds cut short, halved after others
-FEWEST_STEPS = 8
+FEWEST_STEPS = 16
 MOST_STEPS = 512
 # the gap that they leave, relative to what is asked of the run
-FACE_GAP = 0.1
+FACE_GAP = 0.3
+# the visit of a variable costs as much as reading this many entries of X
+ROW_COST = 20.0
 # up to this many active variables the interior-point method may end the run
 DENSE_UP_TO = 1500
 # its cost in entries of X read, for one variable: about 20 factorisations
@@ -56,8 +58,9 @@ DENSE_COST = 4.0
 # passes that gain less than rounding, relative to the objective, and lower no gap, after which other means are tried
 HOPELESS = 20
 ROUNDING = 1e-16
-# how often they are
+# how often they may leave more than half of the gap
 RESCUES = 3
+MAX_PASSES = 100_000
 
 
 class Storage:
@@ -146,7 +149,7 @@ class _Run:
         self.passes = 0
         self.work, self.work_dense = 0.0, 0.0
         self.steps, self.settled = FEWEST_STEPS, False
-        self.value = 0.0
+        self.value, self.gap = 0.0, np.inf
         self.trace: list[TracePoint] = []
         self.best: tuple[Vector, float, Vector, Certificate] | None = None
 
@@ -157,13 +160,14 @@ class _Run:
 
     def run(self) -> Status:
         """Descend until the gap is small enough or nothing more can be done."""
-        out = np.zeros(5)
-        tol = self.options.tol
-        check_at, last, lowest, since_gain, rescues = np.inf, np.inf, np.inf, 0, 0
+        out, tol = np.zeros(5), self.options.tol
+        limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
+        check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
+        rescues, rescued = 0, np.inf
         if self.start_given and self._look():
             return Status.CONVERGED
         while True:
-            ended = self.clock.over() or (Status.MAX_ITER if 0 <= self.options.max_iter <= self.passes else None)
+            ended = self.clock.over() or (Status.MAX_ITER if self.passes >= limit else None)
             if ended is not None:
                 return Status.CONVERGED if self._look(publish=True) else ended
             self._pass(out)
@@ -175,7 +179,7 @@ class _Run:
             lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
             since_gain = 0 if progress else since_gain + 1
             # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
-            ahead = estimate * min(1.0, estimate / last) if last > 0 else 0.0
+            ahead = estimate * min(1.0, estimate / last) if 0 < last < np.inf else estimate
             last = estimate
             if ahead <= tol * scale and estimate <= check_at:
                 before = self.active
@@ -183,17 +187,17 @@ class _Run:
                     return Status.CONVERGED
                 # variables that come back are to be worked on first; else the estimate was too good
                 check_at, last = (np.inf if self.active > before else 0.5 * estimate), np.inf
-            elif since_gain >= HOPELESS:
-                rescues += 1
-                solved = rescues <= RESCUES and self._end_dense()
+            elif since_gain >= HOPELESS or (
+                self.active <= DENSE_UP_TO and self.work_dense > DENSE_COST * self.active**2 * min(self.active, 200)
+            ):
+                solved = rescues < RESCUES and self._end_dense()
                 if self._look(publish=not solved):
                     return Status.CONVERGED
                 if not solved:
                     return Status.STALLED
+                rescues = rescues + 1 if self.gap > 0.5 * rescued else 0
+                rescued = self.gap
                 check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
-            elif self.work_dense > DENSE_COST * self.active**2 * min(self.active, 200) and self.active <= DENSE_UP_TO:
-                if self._end_dense() and self._look():
-                    return Status.CONVERGED
             elif out[3] <= SETTLED * self.active and self.passes >= 4:
                 self._face()
 
@@ -206,15 +210,16 @@ class _Run:
             gain = np.empty(self.problem.n)
             self.loops.decreases(self._products(), self.table, gain)
             count = max(1, len(gain) // GREEDY_SHARE)
-            order = np.argpartition(-gain, count - 1)[:count]
-            order = order[np.argsort(-gain[order], kind="stable")].astype(np.uint32)
+            most = np.argpartition(-gain, count - 1)[:count]
+            order = most[np.argsort(-gain[most], kind="stable")].astype(np.uint32)
         kept = self.loops.descend(*self.storage.arrays, self.bias, self.w, self.table, order, self.level, out)
         if self.options.rule == "greedy":
             return
         self.active = kept
         self.level = out[0] if out[0] > 0 else np.inf
-        self.work += out[4]
-        self.work_dense += out[4]
+        work = float(out[4]) + ROW_COST * len(order)
+        self.work += work
+        self.work_dense += work
         if self.problem.intercept:
             self._shift()
 
@@ -246,8 +251,8 @@ class _Run:
         F = self._products()
         self.active = self.loops.judge(F, self.table, self.level, self.order, out)
         self.level = np.inf
-        gap, self.value = float(out[1]), float(out[2]) - 0.5 * float(self.w @ self.w)
-        close = gap <= self.options.tol * (abs(self.value) + gap)
+        self.gap, self.value = float(out[1]), float(out[2]) - 0.5 * float(self.w @ self.w)
+        close = self.gap <= self.options.tol * (abs(self.value) + self.gap)
         if not (close or publish):
             return False
         beta, w, b = self.beta * self.l2, self.w[: self.rows.d].copy(), 0.0
@@ -281,9 +286,10 @@ class _Run:
         """Newton's step on the free variables."""
         free = self._free()
         indptr = self.storage.indptr
-        entries = float((indptr[free + 1] - indptr[free]).sum())
+        # of one step of the conjugate gradients
+        cost = 2.0 * float((indptr[free + 1] - indptr[free]).sum()) + ROW_COST * len(free) + len(self.w)
         # after a step that was cut short by bounds, at most as much work as the passes since then took
-        if len(free) == 0 or self.work < (1.0 if self.settled else 2.0 * self.steps) * entries:
+        if len(free) == 0 or self.work < (0.5 if self.settled else self.steps) * cost:
             return
         part = Storage(self.rows.take(free))
         table, out = self.table[free], np.zeros(5)
@@ -292,7 +298,7 @@ class _Run:
         self.table[free] = table
         self.value += out[3]
         self.work = 0.0
-        self.work_dense += out[4]
+        self.work_dense += cost * float(out[0])
         self.level = np.inf
         self.settled = out[1] == 1.0 and out[2] <= SETTLED * len(free)
         self.steps = min(2 * self.steps, MOST_STEPS) if self.settled else max(self.steps // 2, FEWEST_STEPS)

@@ -28,7 +28,16 @@ from mercer.problems.linear import Rows
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions
-from mercer.solvers.linear.coordinate import FACE_GAP, FEWEST_STEPS, HOPELESS, MOST_STEPS, ROUNDING, SETTLED, Storage
+from mercer.solvers.linear.coordinate import (
+    FACE_GAP,
+    FEWEST_STEPS,
+    HOPELESS,
+    MAX_PASSES,
+    MOST_STEPS,
+    ROUNDING,
+    SETTLED,
+    Storage,
+)
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -149,11 +158,12 @@ class _Run:
     def run(self) -> Status:
         """Descend until the gap is small enough or nothing more can be done."""
         out, tol = np.zeros(5), self.options.tol
+        limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
         check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
         if self.start_given and self._look():
             return Status.CONVERGED
         while True:
-            ended = self.clock.over() or (Status.MAX_ITER if 0 <= self.options.max_iter <= self.passes else None)
+            ended = self.clock.over() or (Status.MAX_ITER if self.passes >= limit else None)
             if ended is not None:
                 return Status.CONVERGED if self._look(publish=True) else ended
             order = self.order[: self.active]
@@ -170,7 +180,7 @@ class _Run:
             self._report(estimate / scale if scale > 0 else 0.0)
             lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
             since_gain = 0 if progress else since_gain + 1
-            ahead = estimate * min(1.0, estimate / last) if last > 0 else 0.0
+            ahead = estimate * min(1.0, estimate / last) if 0 < last < np.inf else estimate
             last = estimate
             if (ahead <= tol * scale and estimate <= check_at) or since_gain >= HOPELESS:
                 before = self.active

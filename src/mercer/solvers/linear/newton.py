@@ -80,7 +80,10 @@ class _Run:
             self.u[: len(start.w)] = start.w
             if problem.intercept:
                 self.u[-1] = start.intercept
-        self.f = self._dot(self.rows, self.u) if start is not None else np.zeros(problem.n)
+        elif problem.intercept:
+            # where one class is all that there is, it is the optimum
+            self.u[-1] = problem.loss.best_intercept(problem.y, np.zeros(problem.n), problem.weight)
+        self.f = self._dot(self.rows, self.u)
         self.beta, self.D = np.empty(problem.n), np.empty(problem.n)
         self.n_iter = 0
         self.trace: list[TracePoint] = []
