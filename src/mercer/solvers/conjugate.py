@@ -56,8 +56,8 @@ def conjugate_gradients(
 ) -> Converged:
     """Improve X until the largest entry of each column of B − AX is at most goal(X). Edits X in place.
 
-    ``max_iter`` products at most, not counting those that only verify; ``scale`` multiplies the dual value
-    ΣX'B − ½X'AX that is reported after each step.
+    Where it goes astray, X is the best that was met. ``max_iter`` products at most, not counting those that only
+    verify; ``scale`` multiplies the dual value ΣX'B − ½X'AX that is reported after each step.
     """
     R = B - product(X) if X.any() else B.copy()
     steps = 0
@@ -73,7 +73,7 @@ def conjugate_gradients(
         previous = largest
         Z = precondition(R)
         P, along = Z, np.einsum("ij,ij->j", R, Z)
-        best, best_step = np.inf, steps
+        best, best_step, best_X = float(largest[open_columns].max()), steps, X.copy()
         while open_columns.any():
             status = Status.MAX_ITER if steps >= max_iter else clock.over()
             if status is not None:
@@ -84,7 +84,8 @@ def conjugate_gradients(
                 worst = int(np.argmin(np.where(open_columns, curvature, np.inf)))
                 if not AP[:, worst].any() and not R[:, worst].any():
                     break
-                ended = Converged(Status.STALLED, steps, np.abs(R).max(axis=0), trace)
+                X[:] = best_X
+                ended = Converged(Status.STALLED, steps, np.abs(B - product(X)).max(axis=0), trace)
                 raise IndefiniteError(float(curvature[worst] / np.square(P[:, worst]).sum()), ended)
             # a column that has arrived stays as it is
             length = np.divide(along, curvature, out=np.zeros_like(along), where=open_columns & (curvature != 0))
@@ -98,9 +99,10 @@ def conjugate_gradients(
             trace.append(point)
             clock.report(point)
             if largest[open_columns].max() < best:
-                best, best_step = float(largest[open_columns].max()), steps
+                best, best_step, best_X[:] = float(largest[open_columns].max()), steps, X
             if not np.isfinite(largest).all() or steps > best_step + PATIENCE:
-                return Converged(Status.STALLED, steps, largest, trace)
+                X[:] = best_X
+                return Converged(Status.STALLED, steps, np.abs(B - product(X)).max(axis=0), trace)
             open_columns &= ~(largest <= goal(X))
             Z = precondition(R)
             before, along = along, np.einsum("ij,ij->j", R, Z)

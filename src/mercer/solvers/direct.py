@@ -259,7 +259,8 @@ class _Stored:
             B = _centred(B, mean)
         values, vectors = linalg.eigh(K, check_finite=False, driver="evd")
         eps = float(np.finfo(np.float32).eps) if self.single_input else EPS
-        rounding = 4.0 * len(K) * eps * float(np.abs(values).max(initial=0.0))
+        # centring may leave nothing but the rounding of K
+        rounding = 4.0 * len(K) * eps * max(float(np.abs(values).max(initial=0.0)), self.norm if intercept else 0.0)
         kept = np.abs(values + alpha) > rounding
         inside = vectors.T @ B
         X = vectors[:, kept] @ (inside[kept] / (values[kept] + alpha)[:, None])
