@@ -32,10 +32,11 @@ check: $(call installed,dev)
 
 bench: $(call installed,bench)
 	$(VENV)/bin/python benchmarks/kernel_svm.py $(if $(DATA),--data $(DATA))
+	$(VENV)/bin/python benchmarks/linear.py $(if $(DATA),--data $(DATA))
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png
-	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/pip
 	$(PIP) install --quiet --editable '.[$*]'

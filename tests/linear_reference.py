@@ -120,5 +120,7 @@ def solve(
         found = Reference(w, b, value, float(solution.obj_val_dual))
         if best is None or abs(found.value - found.bound) < abs(best.value - best.bound):
             best = found
+        if abs(best.value - best.bound) <= 1e-10 * abs(best.value):
+            break
     assert best is not None
     return best

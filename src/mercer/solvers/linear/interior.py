@@ -9,6 +9,7 @@ The central path (`central_path`) costs n d² per iteration. For losses of strai
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,10 +38,12 @@ FEATURES_UP_TO = 300
 OTHER_UP_TO = 2000
 # boxes that stand for none, in units of what one sample alone would take
 WIDE_BOXES = (1e4, 1e7, 1e10, 1e13, 1e16)
-# β this near to an end of its box, relative to the box, is taken there if its slope agrees
-NEAR_AN_END = 1e-2
+# β this near to an end of its box, relative to the box, is taken there if its slope agrees; the first that is good
+NEAR_AN_END = (1e-2, 1e-4, 1e-6)
 # a weight of this size, relative to the largest, may be 0
 NEXT_TO_NOTHING = 1e-9
+# larger ones, if X'β asks for it
+ZEROS_UP_TO = (1.0, 1e-4, 1e-7)
 # repetitions that meet the constraints of β to rounding, and the features that take part, relative to l1
 BALANCING = 3
 SLACK = 1e-3
@@ -241,8 +244,8 @@ def _publish(run: Run, w: Vector, beta: Vector) -> LinearSolution:
     f = problem.rows.dot(weights, threads)
     # the ends first: they are what is published if they are good enough
     proof = None
-    for candidate in (_at_ends(form, form.qp.linear - f - intercept, beta), beta):
-        candidate = _balanced(form, candidate, threads)
+    for near in (*NEAR_AN_END, 0.0):
+        candidate = _balanced(form, _at_ends(form, form.qp.linear - f - intercept, beta, near), threads)
         v_candidate = problem.rows.tdot(candidate, threads)
         other = linear_certificate(problem, weights, intercept, candidate, f=f, v=v_candidate)
         if proof is None or (other.valid and other.relative_gap < proof.relative_gap):
@@ -262,15 +265,15 @@ def _publish(run: Run, w: Vector, beta: Vector) -> LinearSolution:
     return LinearSolution(weights, intercept, chosen, status, run.n_iter, run.clock.seconds, proof, run.trace)
 
 
-def _at_ends(form: Form, t: Vector, beta: Vector) -> Vector:
-    """β at the end of the box, or at the kink at 0, where it almost is and where t = linear − f asks for it."""
+def _at_ends(form: Form, t: Vector, beta: Vector, near: float) -> Vector:
+    """β at the end of the box, or at the kink at 0, where it is near and where t = linear − f asks for it."""
     qp = form.qp
     room = qp.upper - qp.lower
-    near = NEAR_AN_END * np.where(np.isfinite(room), room, np.abs(beta).max(initial=0.0))
-    snapped = np.where((t >= qp.l1) & (beta >= qp.upper - near) & (qp.ridge == 0), qp.upper, beta)
-    snapped = np.where((t <= -qp.l1) & (beta <= qp.lower + near) & (qp.ridge == 0), qp.lower, snapped)
+    reach = near * np.where(np.isfinite(room), room, np.abs(beta).max(initial=0.0))
+    snapped = np.where((t >= qp.l1) & (beta >= qp.upper - reach) & (qp.ridge == 0), qp.upper, beta)
+    snapped = np.where((t <= -qp.l1) & (beta <= qp.lower + reach) & (qp.ridge == 0), qp.lower, snapped)
     at_kink = (np.abs(t) <= qp.l1) | ((qp.lower == 0) & (t <= 0)) | ((qp.upper == 0) & (t >= 0))
-    return np.where(at_kink & (np.abs(beta) <= near), 0.0, snapped)
+    return np.where(at_kink & (np.abs(beta) <= reach), 0.0, snapped)
 
 
 def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
@@ -304,13 +307,12 @@ def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
     return beta
 
 
-def _sparse(problem: LinearProblem, w: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """w with exact zeros where v = X'β is farther from ±l1 than w is from 0, each in its own unit.
-
-    In the first one weights that are next to nothing are zero as well.
-    """
+def _sparse(problem: LinearProblem, w: Vector, v: Vector) -> Iterator[Vector]:
+    """w with exact zeros where v = X'β is farther from ±l1 than w is from 0, each in its own unit; fewer and fewer."""
     l1 = problem.penalty.l1
     size = np.abs(w)
     largest = float(size.max(initial=0.0))
     settled = (l1 - np.abs(v)) * largest > size * l1
-    return np.where(settled | (size <= NEXT_TO_NOTHING * largest), 0.0, w), np.where(settled, 0.0, w)
+    for limit in ZEROS_UP_TO:
+        yield np.where((settled & (size <= limit * largest)) | (size <= NEXT_TO_NOTHING * largest), 0.0, w)
+    yield np.where(settled & (size <= NEXT_TO_NOTHING * largest), 0.0, w)
