@@ -23,6 +23,8 @@ class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     _param_names: list[str]
     # what the tolerance bounds, as the log of a run calls it
     _measure: ClassVar[str] = "violation"
+    # a module of compiled loops and the functions of it of which every fit needs one
+    _compiled: ClassVar[tuple[str, ...]] = ("smo", "solve_block")
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -52,7 +54,7 @@ class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         context = self._init_callback_context(max_subtasks=None)
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        announce_compilation()
+        announce_compilation(*self._compiled)
         with Clock(self.time_limit, watcher(self, context, self._measure)) as clock:
             self._fit(X, y, sample_weight, clock)
         # a fitted estimator is a copy of self, which has all attributes by now
