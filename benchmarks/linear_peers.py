@@ -32,10 +32,6 @@ class Peer(ABC):
     @abstractmethod
     def fit(self, p: Problem, given: Any, tol: float, n_threads: int) -> Model: ...
 
-    def tolerances(self, target: float) -> tuple[float, ...]:
-        """What is tried to reach the target."""
-        return TOLERANCES
-
     def takes(self, p: Problem) -> bool:
         return p.loss in self.losses and (not self.needs or find_spec(self.needs) is not None)
 
@@ -58,9 +54,6 @@ class Mercer(Peer):
         machine = LinearSVC(**settings) if p.set.task == "classify" else LinearSVR(**settings, epsilon=EPSILON)
         model = machine.fit(given, p.y)
         return model.coef_.ravel(), float(model.intercept_[0])
-
-    def tolerances(self, target: float) -> tuple[float, ...]:
-        return (target,)  # its tol is what is asked for
 
 
 class ScikitLearn(Peer):

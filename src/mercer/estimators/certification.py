@@ -49,7 +49,7 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     linear models, the KKT violation are those of the published coefficients. Where these miss a bound or a sum, they
     are moved to feasible ones for the dual value, so that the gap remains a bound.
 
-    ``LinearSVC`` and ``LinearSVR`` publish w, but no β. Theirs is looked for: mercer solves the problem, for at most 10
+    ``LinearSVC`` and ``LinearSVR`` publish w, but no β. Theirs is looked for: mercer solves the problem, for at most 20
     seconds. Any β gives a bound, and a better one a sharper bound; on very large problems part of the gap may be due to
     β. Their KKT violation is that of the model's decision values with this β.
 

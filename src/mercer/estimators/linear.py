@@ -79,6 +79,7 @@ class LinearMachine(Machine):
         "rule": [StrOptions({"round-robin", "random", "greedy"})],
     }
     _measure = "relative gap"
+    _compiled = ("linear_rows", "dense_dot", "sparse_dot")
 
     coef_: Any
     intercept_: Any

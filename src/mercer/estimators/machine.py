@@ -23,6 +23,8 @@ class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     _param_names: list[str]
     # what the tolerance bounds, as the log of a run calls it
     _measure: ClassVar[str] = "violation"
+    # a module of compiled loops and the functions of it of which every fit needs one
+    _compiled: ClassVar[tuple[str, ...]] = ("smo", "solve_block")
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -52,19 +54,12 @@ class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         context = self._init_callback_context(max_subtasks=None)
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        announce_compilation(self._slow_loop)
+        announce_compilation(*self._compiled)
         with Clock(self.time_limit, watcher(self, context, self._measure)) as clock:
             self._fit(X, y, sample_weight, clock)
         # a fitted estimator is a copy of self, which has all attributes by now
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})
         return self
-
-    @property
-    def _slow_loop(self) -> Any:
-        """A compiled function that every fit needs: if it is not on disk, the user is told to wait."""
-        from mercer._numerics.smo import solve_block
-
-        return solve_block
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:

@@ -47,6 +47,7 @@ LINEAR_STEPS, KERNEL_STEPS = 1 << 17, 1 << 11
 class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     """f(x) = <w, φ(x)> + b, with w moved by one sample at a time; w itself for the linear kernel, else coefficients."""
 
+    _compiled = ("sgd", "linear_steps", "kernel_steps")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{
             key: KernelMachine._parameter_constraints[key]
@@ -70,13 +71,6 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
         check_weighted_classes(codes, weight)
         return codes.astype(np.float64)
-
-    @property
-    def _slow_loop(self) -> Any:
-        from mercer._numerics.sgd import kernel_steps, linear_steps
-
-        linear = self.kernel == "linear" or isinstance(self.kernel, Linear)
-        return linear_steps if linear else kernel_steps
 
     @property
     def _is_linear(self) -> bool:
@@ -145,7 +139,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         weight = validate_weights(sample_weight, n, X)
         codes = self._partial_targets(y, classes)
         weight = weight * self.class_weight_[codes]
-        announce_compilation(self._slow_loop)
+        announce_compilation(*self._compiled)
         if first:
             self._bind(X, n)
         elif sp.issparse(X) != self._sparse:

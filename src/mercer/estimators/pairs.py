@@ -81,8 +81,9 @@ class OneVsOne:
     def _all_at_once(self, starts: Sequence[Vector | None]) -> bool:
         """Whether all pairs are solved together: small classes, a plain loss, no start and nothing else asked for."""
         machine = self.machine
-        plain = machine.solver == "auto" and machine.fit_intercept and all(start is None for start in starts)
-        return plain and can_solve(self.data, self.members, self.loss, self.options)
+        plain = machine._plain_pairs and machine.solver == "auto" and machine.fit_intercept
+        no_start = all(start is None for start in starts)
+        return plain and no_start and can_solve(self.data, self.members, self.loss, self.options)
 
     def solve(
         self,

@@ -169,9 +169,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         self : object
             The fitted estimator.
         """
-        from mercer._numerics.slopes import weigh_pairs
-
-        announce_compilation(weigh_pairs)
+        announce_compilation("slopes", "weigh_pairs")
         kernel = resolve_covariance(self.kernel)
         X, y = validate_samples(self, X, y, reset=True, multi_output=True, y_numeric=True)
         n = _num_samples(X)

@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import warnings
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -13,7 +14,7 @@ from mercer.solvers.base import Progress, TracePoint
 
 logger = logging.getLogger("mercer")
 
-_announced = False
+_announced: set[str] = set()
 
 
 def watcher(estimator: Any, context: Any, measure: str = "violation") -> Progress | None:
@@ -52,15 +53,15 @@ def show_log() -> None:
         logger.setLevel(logging.INFO)
 
 
-def announce_compilation(loop: Any) -> None:
-    """Say once that the loops are being compiled, if no compiled code of this one is found on disk."""
-    global _announced
-    if _announced:
+def announce_compilation(module: str, *functions: str) -> None:
+    """Say once that loops are being compiled, if machine code of none of these functions of `_numerics` is on disk."""
+    if module in _announced:
         return
-    _announced = True
+    _announced.add(module)
     from mercer._numerics.compile import is_cached
 
-    if not is_cached(loop):
+    loops = import_module(f"mercer._numerics.{module}")
+    if not any(is_cached(getattr(loops, function)) for function in functions):
         print("mercer: compiling its loops for this machine, once (about 10 s) ...", file=sys.stderr, flush=True)
 
 

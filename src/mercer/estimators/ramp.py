@@ -84,6 +84,7 @@ class RampSVC(BaseSVC):
     (array([0, 1]), array([6]))
     """
 
+    _plain_pairs = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{
             key: value

@@ -71,6 +71,7 @@ class TrainingSamples:
 class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignore[misc]
     """What ridge regressions share: scikit-learn's names of kernels, and prediction from all training samples."""
 
+    _compiled = ("optimality", "survey")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{
             key: value
@@ -115,12 +116,6 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
         return SKLEARN_KERNELS[kernel](self, gamma)
 
     # ---- fit -------------------------------------------------------------------------------------------------
-
-    @property
-    def _slow_loop(self) -> Any:
-        from mercer._numerics.optimality import survey
-
-        return survey
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._domain_fit = self._domain()

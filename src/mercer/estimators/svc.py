@@ -32,6 +32,8 @@ from mercer.validation import check_weighted_classes, class_codes, class_weights
 class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     """One-vs-one classification by LIBSVM's conventions: class i against class j > i, i being positive."""
 
+    # whether each pair is one run of a solver, so that small ones may be solved together
+    _plain_pairs: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelMachine._parameter_constraints,
         "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],

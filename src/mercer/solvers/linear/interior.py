@@ -135,7 +135,7 @@ def solve(
 ) -> LinearSolution:
     """The optimum. ``start`` is not used: a central path cannot begin at a solution."""
     # BLAS's own threads take longer to meet than to compute; ours share out the rows
-    with one_blas_thread():
+    with one_blas_thread(), np.errstate(all="ignore"):
         if problem.penalty.l1 > 0 and problem.rows.d > FEATURES_UP_TO:
             return features.solve(problem, options, clock, _solve)
         return _solve(problem, options, clock)

@@ -25,9 +25,11 @@ from mercer.problems.linear import Rows
 if TYPE_CHECKING:
     from mercer.solvers.linear.interior import Run
 
-# samples of the part, at least, for each feature, and as a share of all; it is not worth while above the last share
+# samples of the part, at least, for each feature, and as a share of all; it is not worth while above the last share, or
+# with fewer for each feature
 PART = 500
-PART_ROWS_PER_FEATURE = 20
+PART_ROWS_PER_FEATURE = 60
+FEWEST_ROWS_PER_FEATURE = 15
 PART_SHARE = 1 / 16
 PART_UP_TO = 0.25
 # the gap at which the part is good enough
@@ -60,8 +62,8 @@ def rounds(run: Run, tol: float) -> tuple[Vector, Vector]:
     usable, qp, d = form.usable, form.qp, form.rows.d
     n = len(usable)
     beta = np.zeros(form.rows.n)
-    size = int(max(PART, PART_ROWS_PER_FEATURE * d, PART_SHARE * n))
-    if qp.ridge.any() or size > PART_UP_TO * n:
+    size = int(max(PART, PART_SHARE * n, min(PART_ROWS_PER_FEATURE * d, PART_UP_TO * n)))
+    if qp.ridge.any() or size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d:
         path = run.follow(*form.part(usable), tol)
         beta[usable] = path.beta
         return path.w, beta
