@@ -29,7 +29,7 @@ class TestRanking:
     def test_squared_losses(self):
         """Newton for more samples than features, coordinate descent first for others."""
         assert names(problem(300, 10, SquaredHinge()))[0] == "newton"
-        assert names(problem(30, 100, SquaredHinge()))[:2] == ["coordinate", "newton"]
+        assert names(problem(30, 300, SquaredHinge()))[:2] == ["coordinate", "newton"]
 
     def test_kinks(self):
         """The interior-point method for tall dense data; a trial of coordinate descent for sparse or wide data."""

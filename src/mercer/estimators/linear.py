@@ -197,9 +197,9 @@ class LinearMachine(Machine):
         >>> X, y = load_iris(return_X_y=True)
         >>> for model in LinearSVC().path(X, y > 0, [0.001, 0.1, 10]):
         ...     print(model.C, model.margin_.round(1))
-        0.001 [5.]
-        0.1 [1.7]
-        10.0 [1.]
+        0.001 [4.4]
+        0.1 [1.2]
+        10.0 [0.8]
         """
         given = np.asarray(Cs, dtype=np.float64)
         if given.ndim != 1 or len(given) == 0 or not np.all(given > 0):

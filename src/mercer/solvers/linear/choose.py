@@ -34,6 +34,8 @@ NAMES = ("auto", "interior", "coordinate", "newton")
 
 # a matrix of the smaller side is factorised up to this size
 FACTORED_UP_TO = 4000
+# up to this many features the factorisation of Newton's method costs nothing, and it ends far below any tolerance
+SMALL = 200
 # iterations of the interior-point method that the trial is weighed against
 SPARSE_STEPS, DENSE_STEPS = 40, 15
 # nanoseconds for each number read in a pass, each product of X'DX, sparse and dense, and each m³ of a factorisation
@@ -78,7 +80,7 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     is_squared = bool(np.all((qp.ridge > 0) | (qp.lower == qp.upper)))
     if is_squared:
         newton, coordinate = ("newton", -1), ("coordinate", _passes(rows))
-        return [newton, *last] if rows.n > rows.d else [coordinate, newton, *last]
+        return [newton, *last] if rows.n > rows.d or rows.d <= SMALL else [coordinate, newton, *last]
     if not last:
         return [("coordinate", -1)]
     passes = _passes(rows)

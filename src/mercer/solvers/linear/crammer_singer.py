@@ -28,19 +28,13 @@ from mercer.problems.linear import Rows
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions
-from mercer.solvers.linear.coordinate import (
-    FACE_GAP,
-    FEWEST_STEPS,
-    HOPELESS,
-    MAX_PASSES,
-    MOST_STEPS,
-    ROUNDING,
-    SETTLED,
-    Storage,
-)
+from mercer.solvers.linear.coordinate import HOPELESS, MAX_PASSES, MOST_STEPS, ROUNDING, Storage
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
+
+# as in coordinate descent; a face of several classes for each sample settles later and is solved further
+SETTLED, FEWEST_STEPS, FACE_GAP = 0.05, 8, 0.1
 
 # bounds and sums that α misses by more than this, relative to its largest entry, leave no bound
 FEASIBILITY = 1e-6
