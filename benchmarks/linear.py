@@ -4,8 +4,8 @@
 
 The optimum is known from mercer's certificate at tol = 1e-9. Each peer is run with one tolerance after the other, the
 loosest first, until its model is within the target of the optimum; the time of that run counts. So it is for mercer,
-although its tol promises more: its default of 1e-4 bounds the distance to an optimum that nobody knows. Each run is in a
-forked process, which is ended at the cap. Progress goes to stderr, tables to stdout.
+although its tol promises more: its default of 1e-4 bounds the distance to an optimum that nobody knows. Each run is in
+a forked process, which is ended at the cap. Progress goes to stderr, tables to stdout.
 """
 
 from __future__ import annotations

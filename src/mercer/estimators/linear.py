@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._numerics.pool import run_tasks
 from mercer.estimators.machine import Machine
+from mercer.estimators.progress import announce_compilation
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss
@@ -207,6 +208,7 @@ class LinearMachine(Machine):
         first = clone(self)
         first._validate_params()
         data = first._prepare(X, y, sample_weight)
+        announce_compilation(*self._compiled)
         models: list[Any] = [None] * len(given)
         warm: Warm | None = None
         with Clock(self.time_limit) as clock:
@@ -225,31 +227,6 @@ class LinearMachine(Machine):
         check_is_fitted(self)
         X, _ = validate_vectors(self, X, None, reset=False)
         return products(X, self.coef_) + self.intercept_
-
-    def sparsify(self) -> LinearMachine:
-        """Store ``coef_`` as a sparse matrix, which pays where an l1 penalty has left few of them.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
-        self.coef_ = sp.csr_matrix(self.coef_)
-        return self
-
-    def densify(self) -> LinearMachine:
-        """Store ``coef_`` as an array again.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
-        if sp.issparse(self.coef_):
-            self.coef_ = self.coef_.toarray()
-        return self
 
 
 def linear_rows(machine: Any, X: Any) -> Rows:

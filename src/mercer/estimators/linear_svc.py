@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.estimators.kinds import classification_loss
 from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem
@@ -253,6 +254,31 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         values = self._values(X)
         winner = (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
         return self.classes_[winner]
+
+    def sparsify(self) -> LinearSVC:
+        """Store ``coef_`` as a sparse matrix, which pays where an l1 penalty has left few of them.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> LinearSVC:
+        """Store ``coef_`` as an array again.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self
 
 
 def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several: bool) -> tuple[Vector, Vector]:
