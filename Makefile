@@ -33,6 +33,9 @@ check: $(call installed,dev)
 bench: $(call installed,bench)
 	$(VENV)/bin/python benchmarks/kernel_svm.py $(if $(DATA),--data $(DATA))
 	$(VENV)/bin/python benchmarks/linear.py $(if $(DATA),--data $(DATA))
+	$(VENV)/bin/python benchmarks/regression.py $(if $(DATA),--data $(DATA))
+	$(VENV)/bin/python benchmarks/gaussian_process.py
+	$(VENV)/bin/python benchmarks/pegasos.py $(if $(DATA),--data $(DATA))
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png

@@ -1,11 +1,11 @@
-"""Rows 1–6, 9, 11, 12: the machines, their optimality and how they are solved."""
+"""Rows 1–6, 9–12: the machines, their optimality and how they are solved."""
 
 import numpy as np
 import pytest
 from tests.notes.samples import hinge, overlapping, separable
 from tests.qp_reference import objective, solve_qp
 
-from mercer import SVC, SVR, C_to_lambda, certify, kkt_report, lambda_to_C
+from mercer import SVC, SVR, C_to_lambda, LinearSVC, certify, kkt_report, lambda_to_C
 from mercer.losses import Hinge
 
 
@@ -162,3 +162,32 @@ def test_12_svr():
         errors.append(residual.mean())
     assert counts == sorted(counts, reverse=True) and counts[0] > 2 * counts[-1]
     assert errors == sorted(errors)
+
+
+def test_01_hard_svm_without_a_kernel():
+    """(15.2) over w and b themselves: the same hyperplane as by its dual."""
+    X, y = separable()
+    model = LinearSVC(C=np.inf, penalize_intercept=False, tol=1e-9).fit(X, y)
+    dual = SVC(C=np.inf, kernel="linear", tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(model.coef_, dual.coef_, rtol=1e-6)
+    np.testing.assert_allclose(model.intercept_, dual.intercept_, rtol=1e-6, atol=1e-8)
+
+
+def test_03_soft_svm_without_a_kernel():
+    """(15.4) over w and b themselves; the bias is free, as in the notes."""
+    X, y = overlapping()
+    model = LinearSVC(C=2.0, loss="hinge", penalize_intercept=False, tol=1e-10).fit(X, y)
+    dual = SVC(C=2.0, kernel="linear", tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, dual.coef_, rtol=1e-4)
+    assert model.certificate_.primal == pytest.approx(dual.certificate_.primal, rel=1e-8)
+
+
+@pytest.mark.parametrize("rule", ["round-robin", "random", "greedy"])
+def test_10_coordinate_ascent(rule):
+    """All three rules of choice end at the optimum of the problem without a bias."""
+    X, y = overlapping()
+    model = LinearSVC(loss="hinge", fit_intercept=False, solver="coordinate", rule=rule, tol=1e-8).fit(X, y)
+    K = X @ X.T
+    qp = Hinge().box_qp(y.astype(float), np.ones(len(y)), False)
+    assert model.certificate_.dual == pytest.approx(-objective(K, qp, solve_qp(K, qp)), rel=1e-6)
+    assert model.certificate_.relative_gap <= 1e-8
