@@ -50,14 +50,24 @@ class TestRanking:
 
 class TestHandingOn:
     def test_a_trial_that_fails(self, monkeypatch):
-        """After the passes of the trial the next solver goes on; the iterations add up."""
+        """After the first passes, which come to nothing, the next solver is run; the iterations add up."""
         monkeypatch.setattr(choose, "_passes", lambda rows: choose.FEWEST_PASSES)
         task = problem(200, 100, density=0.2, C=100.0)
         options = LinearOptions(tol=1e-10, max_iter=1000)
         solution = choose.solve_linear("auto", task, options, Clock())
-        assert solution.status is Status.CONVERGED and solution.n_iter > choose.FEWEST_PASSES
+        alone = choose.solve_linear("interior", task, options, Clock())
+        assert solution.status is Status.CONVERGED
+        assert solution.n_iter == choose.FEWEST_PASSES // 4 + alone.n_iter
+        assert len(solution.trace) > len(alone.trace)
 
-    @pytest.mark.parametrize("max_iter", [0, 3, choose.FEWEST_PASSES])
+    def test_a_trial_that_succeeds(self):
+        """Its runs are one run to those who look."""
+        task = problem(200, 100, density=0.2, C=0.01)
+        solution = choose.solve_linear("auto", task, LinearOptions(tol=1e-8), Clock())
+        assert solution.status is Status.CONVERGED
+        assert solution.n_iter <= 2 * dict(choose.ranked(task))["coordinate"]
+
+    @pytest.mark.parametrize("max_iter", [0, 3, choose.FEWEST_PASSES // 4])
     def test_the_users_limit_holds(self, max_iter, monkeypatch):
         """A limit below that of the trial ends the run."""
         monkeypatch.setattr(choose, "_passes", lambda rows: choose.FEWEST_PASSES)

@@ -63,7 +63,9 @@ def rounds(run: Run, tol: float) -> tuple[Vector, Vector]:
     n = len(usable)
     beta = np.zeros(form.rows.n)
     size = int(max(PART, PART_SHARE * n, min(PART_ROWS_PER_FEATURE * d, PART_UP_TO * n)))
-    if qp.ridge.any() or size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d:
+    # the products of a sparse row cost less than the rounds
+    whole = form.rows.sparse or size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d
+    if whole or qp.ridge.any():
         path = run.follow(*form.part(usable), tol)
         beta[usable] = path.beta
         return path.w, beta
