@@ -79,7 +79,7 @@ def test_linear_conformance(estimator):
     """Linear machines pass every check with a small tol, those of sample weights too."""
     stops = dict.fromkeys((DENSE, SPARSE), "both fits stop at tol, but at different points")
     expected = stops if estimator.solver == "coordinate" else {}
-    tight = clone(estimator).set_params(tol=1e-10)
+    tight = clone(estimator).set_params(tol=1e-15)
     results = check_estimator(tight, expected_failed_checks=expected, on_fail=None, on_skip=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert failed == {}
