@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from tests.naming import named
 
 from mercer import LinearSVC, LinearSVR, certify
 from mercer.exceptions import InvalidInputError
+from mercer.solvers.base import Status
 
 MACHINES = [
     LinearSVC(),
@@ -432,6 +434,18 @@ class TestBadInput:
                 assert np.isfinite(values(model, store(data))).all(), name
         two = clone(machine).set_params(solver=solver).fit(X[:2], [0, 1])
         assert two.certificate_.relative_gap <= 1e-4
+
+    @every_machine
+    @pytest.mark.parametrize("size", [{"X": 1e200}, {"C": 1e308}, {"weight": 1e300}], ids=str)
+    def test_beyond_all_numbers(self, machine, size):
+        """What cannot be squared ends in a warning that says so, or in a certified answer."""
+        X, y = noisy(60, 4)
+        model = clone(machine).set_params(C=size.get("C", 1.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(size.get("X", 1.0) * X, y, sample_weight=np.full(60, size.get("weight", 1.0)))
+        done = model.certificate_.valid and model.certificate_.relative_gap <= 1e-4
+        assert done == all(status is Status.CONVERGED for status in model._statuses)
 
     def test_what_a_solver_cannot_do(self):
         """Asked for by name, it says so and what to do."""

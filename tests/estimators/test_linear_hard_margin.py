@@ -113,6 +113,13 @@ class TestNotSeparable:
         assert abs(weights @ [1.0, 2.0]) < 1e-6 and np.abs(weights).sum() == pytest.approx(2.0)
         assert "through the origin" in str(found.value)
 
+    @pytest.mark.parametrize("penalised", [True, False])
+    def test_a_penalised_intercept_makes_no_difference(self, penalised):
+        """The message speaks of hulls, not of the origin."""
+        with pytest.raises(NotSeparableError, match="one point of both convex hulls") as found:
+            LinearSVC(C=np.inf, penalize_intercept=penalised).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        np.testing.assert_allclose(np.abs(found.value.common_point_weights), [0.5, 1.0, 0.5], atol=1e-6)
+
     def test_one_point_with_two_labels(self):
         """Equal samples with different labels are their own common point."""
         X, y = np.array([[1.0, 2.0], [5.0, 1.0], [1.0, 2.0], [3.0, 3.0]]), np.array([0, 0, 1, 1])

@@ -140,7 +140,9 @@ class LinearMachine(Machine):
 
         def one(i: int) -> None:
             try:
-                found[i] = solve_linear(self.solver, problems[i], options, clock, starts[i])
+                # numbers too large to be squared end in a run that stalls and says so
+                with np.errstate(over="ignore", invalid="ignore"):
+                    found[i] = solve_linear(self.solver, problems[i], options, clock, starts[i])
             except BaseException:
                 clock.interrupted = True  # the others must not go on alone
                 raise

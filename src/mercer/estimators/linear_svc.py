@@ -191,7 +191,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         solutions = self._run_all(problems, warm, clock)
         for problem, solution in zip(problems, solutions, strict=True):
             if solution.status is Status.UNBOUNDED:
-                raise not_separable(problem, solution)
+                raise not_separable(problem, solution, bool(self.fit_intercept))
         W, intercepts = np.array([s.w for s in solutions]), np.array([s.intercept for s in solutions])
         self._publish(W, intercepts, data.rows.bias)
         self.n_iter_ = max(1, *(int(s.n_iter) for s in solutions))
@@ -288,9 +288,11 @@ def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several
     return np.where(positive, 1.0, -1.0), weight * factor
 
 
-def not_separable(problem: LinearProblem, solution: LinearSolution) -> NotSeparableError:
-    """The proof that comes with a run that has diverged: a combination of the samples that should not vanish."""
-    total = 0.5 * float(np.abs(solution.beta).sum())
-    weights = solution.beta / total
-    v = problem.rows.tdot(weights)
-    return NotSeparableError(weights, float(np.linalg.norm(v)), problem.intercept)
+def not_separable(problem: LinearProblem, solution: LinearSolution, intercept: bool) -> NotSeparableError:
+    """The proof that comes with a run that has diverged: a combination of the samples that should not vanish.
+
+    A penalised intercept makes no difference: its constant feature vanishes where the weights of both classes sum to
+    the same.
+    """
+    weights = solution.beta / (0.5 * float(np.abs(solution.beta).sum()))
+    return NotSeparableError(weights, float(np.linalg.norm(problem.rows.tdot(weights))), intercept)
