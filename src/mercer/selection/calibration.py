@@ -125,7 +125,7 @@ def fit_beta(values: Vector, positive: Vector, weight: Vector) -> Beta:
     sigmoid = fit_sigmoid(values, positive, weight)
     target = smoothed_targets(positive, weight)
     sides = np.column_stack(_sides(sigmoid, values))
-    best, lowest = (0.0, 0.0, 0.0), np.inf
+    best, lowest = np.zeros(3), np.inf
     for kept in ([0, 1], [0], [1], []):
         found = logistic_regression(sides[:, kept], target, weight)
         coef = np.zeros(3)
@@ -133,8 +133,8 @@ def fit_beta(values: Vector, positive: Vector, weight: Vector) -> Beta:
         z = sides @ coef[:2] + coef[2]
         entropy = float(weight @ (np.logaddexp(0.0, z) - target * z))
         if (coef[:2] >= 0).all() and entropy < lowest:
-            best, lowest = tuple(coef.tolist()), entropy
-    return Beta(sigmoid, *best)
+            best, lowest = coef, entropy
+    return Beta(sigmoid, *best.tolist())
 
 
 def _sides(sigmoid: Sigmoid, values: Vector) -> tuple[Vector, Vector]:
@@ -248,8 +248,7 @@ def _problems(n_classes: int, scheme: Scheme) -> list[tuple[int, int | None, int
 
 def held_out(values: Matrix) -> NDArray[np.bool_]:
     """Whether each sample was held out, and has values."""
-    known: NDArray[np.bool_] = np.isfinite(values).all(axis=1)
-    return known
+    return np.asarray(np.isfinite(values).all(axis=1))
 
 
 def agree(p: Matrix, winners: Index) -> Matrix:

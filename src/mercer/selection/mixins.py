@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import svm
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -42,7 +43,11 @@ def problem_values(machine: Any, X: Any) -> Matrix:
         values = machine._values(X)
         # of two classes LIBSVM's first one is positive
         return -values if len(machine.classes_) == 2 else values
-    found = np.asarray(machine.decision_function(X), dtype=np.float64)
+    if isinstance(machine, svm.SVC | svm.NuSVC):
+        found = machine._decision_function(X)  # by pairs, whatever its shape is to be
+    else:
+        found = machine.decision_function(X)
+    found = np.asarray(found, dtype=np.float64)
     return found.reshape(len(found), -1)
 
 
