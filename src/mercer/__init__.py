@@ -27,6 +27,7 @@ _NAMES = {
     "mercer.problems": ("Certificate",),
     "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
+    "mercer.selection.solution_path": ("SolutionPath", "solution_path"),
     "mercer.exceptions": (
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",

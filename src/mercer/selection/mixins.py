@@ -43,11 +43,9 @@ def problem_values(machine: Any, X: Any) -> Matrix:
         values = machine._values(X)
         # of two classes LIBSVM's first one is positive
         return -values if len(machine.classes_) == 2 else values
-    if isinstance(machine, svm.SVC | svm.NuSVC):
-        found = machine._decision_function(X)  # by pairs, whatever its shape is to be
-    else:
-        found = machine.decision_function(X)
-    found = np.asarray(found, dtype=np.float64)
+    # scikit-learn's by pairs, too, whatever shape is asked of it
+    by_pairs = isinstance(machine, svm.SVC | svm.NuSVC)
+    found = np.asarray(machine._decision_function(X) if by_pairs else machine.decision_function(X), dtype=np.float64)
     return found.reshape(len(found), -1)
 
 
