@@ -28,6 +28,8 @@ _NAMES = {
     "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),
+    "mercer.selection.svc_cv": ("NuSVCCV", "SVCCV"),
+    "mercer.selection.svr_cv": ("SVRCV",),
     "mercer.exceptions": (
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
