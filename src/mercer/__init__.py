@@ -30,6 +30,9 @@ _NAMES = {
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),
     "mercer.selection.svc_cv": ("NuSVCCV", "SVCCV"),
     "mercer.selection.svr_cv": ("SVRCV",),
+    "mercer.selection.linear_cv": ("LinearSVCCV", "LinearSVRCV"),
+    "mercer.selection.novelty_cv": ("OneClassSVMCV",),
+    "mercer.selection.evaluation": ("Evaluation", "evaluate"),
     "mercer.exceptions": (
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
