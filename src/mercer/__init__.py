@@ -33,6 +33,7 @@ _NAMES = {
     "mercer.selection.linear_cv": ("LinearSVCCV", "LinearSVRCV"),
     "mercer.selection.novelty_cv": ("OneClassSVMCV",),
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),
+    "mercer.selection.display": ("PathDisplay", "SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
