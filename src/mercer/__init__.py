@@ -24,10 +24,13 @@ _NAMES = {
         "MercerReport", "check_mercer", "parse_kernel",
         "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",
     ),
+    "mercer.io": ("from_sklearn", "load", "save", "to_sklearn"),
+    "mercer.io.compression": ("compress",),
     "mercer.problems": ("Certificate",),
     "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
     "mercer.exceptions": (
-        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
+        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "ModelFileError",
+        "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
     ),
 }  # fmt: skip
