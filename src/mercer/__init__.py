@@ -24,8 +24,7 @@ _NAMES = {
         "MercerReport", "check_mercer", "parse_kernel",
         "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",
     ),
-    "mercer.io": ("from_sklearn", "load", "save", "to_sklearn"),
-    "mercer.io.compression": ("compress",),
+    "mercer.io": ("compress", "from_sklearn", "load", "save", "to_sklearn"),
     "mercer.problems": ("Certificate",),
     "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
     "mercer.exceptions": (

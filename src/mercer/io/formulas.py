@@ -64,12 +64,14 @@ class Features(Formula):
     """Σ weight_k term(x_k, z_k) over some columns.
 
     term is "dot" (x z), "square" ((x - z)²), "absolute" (|x - z|), "min", "chi2" ((x - z)² / (x + z), 0 for 0/0), or
-    "sine" (4 sin²(x - z)). ``columns`` are numbers of features, ``weights`` one factor for each.
+    "sine" (4 sin²(x - z)). ``columns`` are numbers of features, ``weights`` one factor for each. ``small`` says that
+    small sums must be right to their last digits, because a root follows.
     """
 
     term: str
     columns: tuple[int, ...]
     weights: tuple[float, ...]
+    small: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +133,12 @@ def _formula(kernel: Kernel, columns: tuple[int, ...]) -> Formula:
     )
 
 
-def _sum(term: str, columns: tuple[int, ...], width: Any = 1.0, power: float = 1.0) -> Formula:
+def _sum(
+    term: str, columns: tuple[int, ...], width: Any = 1.0, power: float = 1.0, small: bool = False
+) -> Formula:
     """Σ width^power term, with one width or one per feature."""
     weights = np.broadcast_to(np.asarray(width, dtype=np.float64), len(columns)) ** power
-    return Features(term, columns, tuple(weights.tolist()))
+    return Features(term, columns, tuple(weights.tolist()), small)
 
 
 @_formula.register
@@ -182,7 +186,8 @@ def _(kernel: Laplacian, columns: tuple[int, ...]) -> Formula:
 
 @_formula.register
 def _(kernel: Matern, columns: tuple[int, ...]) -> Formula:
-    r = Call("sqrt", _sum("square", columns, kernel.length_scale, -2.0)) * float(np.sqrt(2.0 * kernel.nu))
+    squares = _sum("square", columns, kernel.length_scale, -2.0, small=True)
+    r = Call("sqrt", squares) * float(np.sqrt(2.0 * kernel.nu))
     factor = {0.5: Number(1.0), 1.5: r + 1.0, 2.5: r + 1.0 + r * r * (1.0 / 3.0)}[kernel.nu]
     return factor * Call("exp", r * -1.0)
 

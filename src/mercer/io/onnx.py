@@ -129,7 +129,8 @@ class _Graph:
 
     def _formula(self, formula: Formula, own: bool) -> str:
         if isinstance(formula, Number):
-            return self.constant(np.array([[formula.value]]))
+            # a row and not one number: onnxruntime would make that a float32 attribute of a product next to it
+            return self.constant(np.full((1, 1 if own else len(self.vectors)), formula.value))
         if isinstance(formula, Features):
             return self._own(formula) if own else self._pairs(formula)
         if isinstance(formula, Add | Multiply):
@@ -179,10 +180,10 @@ class _Graph:
             return self.op("MatMul", x, (Z * weights).T)
         if term == "square":
             # distances do not depend on the origin: the one in the middle loses the fewest digits
-            centre, root = Z.mean(axis=0), np.sqrt(weights)
+            centre, root = Z.mean(axis=0).astype(self.dtype).astype(np.float64), np.sqrt(weights)
             A, B = self.op("Mul", self.op("Sub", x, centre), root), (Z - centre) * root
             squares = (B**2).sum(axis=1)
-            if 4.0 * np.finfo(self.dtype).eps * squares.max() <= CANCELLATION:
+            if not formula.small and 4.0 * np.finfo(self.dtype).eps * squares.max() <= CANCELLATION:
                 sums = self.op("Add", self.total(self.op("Mul", A, A), 1), squares[None, :])
                 distance = self.op("Sub", sums, self.op("MatMul", A, 2.0 * B.T))
                 return self.op("Max", distance, np.array(0.0))
