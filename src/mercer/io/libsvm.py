@@ -7,7 +7,8 @@
 
 Chang & Lin, "LIBSVM: a library for support vector machines", ACM TIST 2 (2011). A model that is read predicts what
 LIBSVM's own programs predict from the same file. The files say nothing of C or the training data: parameters that only
-matter for a fit have their defaults, and the certificate is unknown until ``mercer.certify`` is called.
+matter for a fit have their defaults, and the certificate is unknown. ``mercer.certify`` can compute that of a LIBLINEAR
+model whose C is set; of a LIBSVM model nobody knows which training samples its support vectors are.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from mercer.exceptions import InvalidInputError
 from mercer.io.archive import writable
-from mercer.io.assemble import assemble
+from mercer.io.assemble import assemble, leave_unknown
 from mercer.io.lines import CLASSES, Lines, text_of
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.kernels.features import Matrix, Vector
@@ -38,9 +39,12 @@ MACHINES: dict[str, type] = {
     "nu_svr": NuSVR,
 }
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
+UNKNOWN = "a file of LIBSVM does not say which training samples the support vectors are"
 # features of a vector at most: LIBSVM's indices are C integers
 FEATURES = 2**31 - 2
 VECTORS = 10**8
+# of one-class models with probabilities
+MARKS, N_MARKS = "prob_density_marks", 10
 
 
 def read_model(path: Any, n_features: int | None = None) -> Any:
@@ -161,11 +165,13 @@ class _Reader:
         rho = lines.reals(self.words("rho"), "rho", n_pairs if classifier else 1)
         labels, counts = self.classes(k, total) if classifier else (None, [total])
         probabilities = {name: self.probability(name, n_pairs if classifier else 1) for name in ("probA", "probB")}
+        probabilities[MARKS] = self.probability(MARKS, N_MARKS)
+        if classifier and (probabilities["probA"] is None) != (probabilities["probB"] is None):
+            lines.fail("probA and probB belong together, but one of them is missing")
         lines.number = self.last
         coef, X, support = self.vectors(total, k - 1 if classifier else 1, kernel)
         params = _parameters(kernel)
-        values = probabilities.get("probA")
-        if classifier and values is not None:
+        if classifier and probabilities["probA"] is not None:
             params["probability"] = True
         model = MACHINES[kind](**params)
         intercept = -rho
@@ -180,8 +186,10 @@ class _Reader:
             model, kernel, X, coef, intercept,
             support=support, n_support=counts, n_train=n, n_features=X.shape[1], classes=labels,
         )  # fmt: skip
-        if classifier and probabilities["probA"] is not None and probabilities["probB"] is not None:
-            model._probA, model._probB = probabilities["probA"], probabilities["probB"]
+        leave_unknown(model, len(intercept), UNKNOWN)
+        for name, found in probabilities.items():
+            if found is not None:
+                setattr(model, f"_{name}", found)
         return model
 
     def classes(self, k: int, total: int) -> tuple[Vector, list[int]]:
@@ -282,8 +290,10 @@ def _text(model: Any) -> str:
     lines += [f"nr_class {k}", f"total_sv {total}", numbers("rho", -model._intercept_)]
     if classifier:
         lines.append(" ".join(["label", *(str(label) for label in whole_labels(model.classes_))]))
-        if len(model._probA):
-            lines += [numbers("probA", model._probA), numbers("probB", model._probB)]
+    for name in ("probA", "probB", MARKS):
+        if np.size(getattr(model, f"_{name}", ())):
+            lines.append(numbers(name, getattr(model, f"_{name}")))
+    if classifier:
         lines.append(" ".join(["nr_sv", *(str(n) for n in model._n_support)]))
     lines.append("SV")
     coef = model._dual_coef_.toarray() if sp.issparse(model._dual_coef_) else model._dual_coef_
