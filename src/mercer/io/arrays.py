@@ -40,8 +40,8 @@ def read_array(data: bytearray, name: str) -> Vector:
         if npy.read_magic(stream) != (1, 0):
             raise ValueError("its version is not 1.0")
         shape, fortran, dtype = npy.read_array_header_1_0(stream, max_header_size=LONGEST_HEADER)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, OverflowError) as error:
-        raise ModelFileError(f"{name} is no array ({error})") from None
+    except Exception as error:  # of NumPy's parser, which lets those of Python's tokenizer pass
+        raise ModelFileError(f"{name} is no array ({str(error):.100})") from None
     if not can_store(dtype):
         raise ModelFileError(f"{name} holds values of type {dtype}, which a model file does not")
     sizes = [int(n) for n in shape]
@@ -78,7 +78,7 @@ def build_sparse(parts: dict[str, Any], name: str) -> Any:
     if set(parts) != {"format", "array", "shape", "data", "indices", "indptr"}:
         raise ModelFileError(f"{name} is no sparse matrix")
     shape, form, data, indices, indptr = (parts[key] for key in ("shape", "format", "data", "indices", "indptr"))
-    if form not in ("csr", "csc") or type(parts["array"]) is not bool:
+    if not isinstance(form, str) or form not in ("csr", "csc") or type(parts["array"]) is not bool:
         raise ModelFileError(f"{name} is a sparse matrix of an unknown format")
     if not isinstance(shape, list) or len(shape) != 2 or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
         raise ModelFileError(f"{name} is a sparse matrix of the shape {shape!r:.60}")

@@ -96,7 +96,13 @@ def _load(file: Any) -> Any:
         return read_array(archive.read(name), name)
 
     decoder = Decoder(array, check_object)
-    model = decoder.decode_all(parse_json(archive.read(MODEL), MODEL))
+    document = parse_json(archive.read(MODEL), MODEL)
+    try:
+        model = decoder.decode_all(document)
+    except ModelFileError:
+        raise
+    except Exception as error:  # a value of a type that some check did not think of
+        raise ModelFileError(f"it is not consistent ({type(error).__name__}: {str(error):.200})") from None
     if not isinstance(model, BaseEstimator | Kernel):
         raise ModelFileError("what it holds is neither an estimator nor a kernel")
     written = archive.manifest.get("scikit-learn")

@@ -19,6 +19,7 @@ from mercer.exceptions import InvalidInputError, ModelFileError
 from mercer.io.arrays import build_sparse, can_store, sparse_parts
 from mercer.io.classes import find_class, name_of, put_together, take_apart
 from mercer.io.frames import build_frame, frame_parts, is_frame
+from mercer.kernels import Kernel
 from mercer.kernels.features import Vector
 
 # how deep values may be nested
@@ -136,7 +137,7 @@ class Encoder:
         return str(name)
 
     def _refuse(self, value: Any, where: str) -> Any:
-        if callable(value) and not isinstance(value, type):
+        if callable(value) and not isinstance(value, type | Kernel):
             raise InvalidInputError(
                 f"{where} is the function {getattr(value, '__qualname__', repr(value))}: a model file holds no code. Use "
                 "a kernel object or another parameter in its place, or write the model with pickle or joblib."
