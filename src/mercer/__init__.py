@@ -24,6 +24,7 @@ _NAMES = {
         "MercerReport", "check_mercer", "parse_kernel",
         "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",
     ),
+    "mercer.io": ("compress", "from_sklearn", "load", "save", "to_sklearn"),
     "mercer.problems": ("Certificate",),
     "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
@@ -35,7 +36,8 @@ _NAMES = {
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),
     "mercer.selection.display": ("PathDisplay", "SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
-        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
+        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "ModelFileError",
+        "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
     ),
 }  # fmt: skip

@@ -5,7 +5,8 @@
         ├── InvalidInputError                (ValueError)  an argument or the data cannot be used
         │   ├── InfeasibleNuError            no β satisfies the constraints that nu asks for
         │   ├── NotSymmetricError            K[i, j] differs from K[j, i]
-        │   └── NotPositiveSemidefiniteError K has a negative eigenvalue
+        │   ├── NotPositiveSemidefiniteError K has a negative eigenvalue
+        │   └── ModelFileError               a model file is damaged, or none
         ├── NotSeparableError                (ValueError)  hard margin, but the two hulls meet
         └── MissingExtraError                (ImportError) an optional package is not installed
 
@@ -31,6 +32,7 @@ __all__ = [
     "InvalidInputError",
     "MercerError",
     "MissingExtraError",
+    "ModelFileError",
     "NotPositiveSemidefiniteError",
     "NotPositiveSemidefiniteWarning",
     "NotSeparableError",
@@ -137,6 +139,10 @@ class NotPositiveSemidefiniteError(InvalidInputError):
             "The optimum need not exist or be unique: choose another kernel, "
             f"or add at least {-self.smallest_eigenvalue:.4g} to the diagonal."
         )
+
+
+class ModelFileError(InvalidInputError):
+    """A file cannot be read as a model: it was damaged, was made up, or is of another kind."""
 
 
 class NotSeparableError(MercerError, ValueError):

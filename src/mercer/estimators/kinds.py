@@ -83,7 +83,8 @@ def codes_of(estimator: Any, y: Any) -> Vector:
             f"y contains the label {unknown[0]!r}, but the estimator was fitted to the classes {classes.tolist()}: "
             "pass the y that it was fitted to."
         )
-    codes: Vector = np.searchsorted(classes, labels)
+    order = np.argsort(classes)  # models of LIBSVM keep theirs
+    codes: Vector = order[np.searchsorted(classes, labels, sorter=order)]
     return codes
 
 

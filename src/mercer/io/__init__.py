@@ -1,0 +1,8 @@
+"""Models on disk and in other tools: model files without code, LIBSVM, LIBLINEAR, scikit-learn, ONNX and source text."""
+
+from mercer.io.classes import register
+from mercer.io.compression import compress
+from mercer.io.exchange import from_sklearn, to_sklearn
+from mercer.io.files import load, save
+
+__all__ = ["compress", "from_sklearn", "load", "register", "save", "to_sklearn"]

@@ -1,0 +1,103 @@
+"""Arrays as bytes in NumPy's own format, and back with every size and type checked before memory is asked for."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.lib import format as npy
+
+from mercer.exceptions import ModelFileError
+from mercer.kernels.features import Vector
+
+# kinds of numbers and texts that arrays may hold: bool, int, uint, float, bytes, str; never objects
+KINDS = "biufSU"
+LARGEST_NUMBER = 8
+# bytes of the description in front of an array
+LONGEST_HEADER = 4096
+DIMENSIONS = 8
+
+
+def can_store(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of this dtype may be in a model file."""
+    return dtype.kind in KINDS and dtype.subdtype is None and (dtype.kind in "SU" or dtype.itemsize <= LARGEST_NUMBER)
+
+
+def array_bytes(array: Vector) -> bytes:
+    """An array in NumPy's format, little-endian."""
+    out = io.BytesIO()
+    npy.write_array(out, array.astype(array.dtype.newbyteorder("<"), copy=False), version=(1, 0), allow_pickle=False)
+    return out.getvalue()
+
+
+def read_array(data: bytearray, name: str) -> Vector:
+    """The array in these bytes, which it keeps; writable and in the byte order of this machine."""
+    stream = io.BytesIO(data[:LONGEST_HEADER])
+    try:
+        if npy.read_magic(stream) != (1, 0):
+            raise ValueError("its version is not 1.0")
+        shape, fortran, dtype = npy.read_array_header_1_0(stream, max_header_size=LONGEST_HEADER)
+    except Exception as error:  # of NumPy's parser, which lets those of Python's tokenizer pass
+        raise ModelFileError(f"{name} is no array ({str(error):.100})") from None
+    if not can_store(dtype):
+        raise ModelFileError(f"{name} holds values of type {dtype}, which a model file does not")
+    sizes = [int(n) for n in shape]
+    if len(sizes) > DIMENSIONS or any(n < 0 for n in sizes):
+        raise ModelFileError(f"{name} has the shape {shape}, which is none")
+    start = stream.tell()
+    if math.prod(sizes) * dtype.itemsize != len(data) - start:
+        raise ModelFileError(f"{name} says shape {tuple(sizes)} of {dtype}, but has {len(data) - start} bytes")
+    if math.prod(sizes) == 0 or dtype.itemsize == 0:
+        if math.prod(sizes) > 0 or max(sizes, default=0) > np.iinfo(np.int32).max:
+            raise ModelFileError(f"{name} has the shape {tuple(sizes)} without any bytes")
+        return np.empty(sizes, dtype.newbyteorder("="))
+    flat = np.frombuffer(data, dtype, offset=start)
+    if dtype.kind == "b" and flat.view(np.uint8).max() > 1:
+        raise ModelFileError(f"{name} has truth values that are neither 0 nor 1")
+    array = flat.reshape(sizes, order="F" if fortran else "C")
+    return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+def sparse_parts(matrix: Any) -> dict[str, Any]:
+    """What a CSR or CSC matrix is made of."""
+    return {
+        "format": matrix.format,
+        "array": isinstance(matrix, sp.sparray),
+        "shape": [int(n) for n in matrix.shape],
+        "data": matrix.data,
+        "indices": matrix.indices,
+        "indptr": matrix.indptr,
+    }
+
+
+def build_sparse(parts: dict[str, Any], name: str) -> Any:
+    """The matrix, if each of its indices lies inside of it: compiled loops trust them."""
+    if set(parts) != {"format", "array", "shape", "data", "indices", "indptr"}:
+        raise ModelFileError(f"{name} is no sparse matrix")
+    shape, form, data, indices, indptr = (parts[key] for key in ("shape", "format", "data", "indices", "indptr"))
+    if not isinstance(form, str) or form not in ("csr", "csc") or type(parts["array"]) is not bool:
+        raise ModelFileError(f"{name} is a sparse matrix of an unknown format")
+    if not isinstance(shape, list) or len(shape) != 2 or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
+        raise ModelFileError(f"{name} is a sparse matrix of the shape {shape!r:.60}")
+    for part, kinds in ((data, "biuf"), (indices, "i"), (indptr, "i")):
+        if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in kinds:
+            raise ModelFileError(f"{name} is a sparse matrix whose parts are not vectors of numbers")
+    if indices.dtype != indptr.dtype or indices.dtype.itemsize not in (4, 8) or len(data) != len(indices):
+        raise ModelFileError(f"{name} is a sparse matrix whose parts do not fit together")
+    rows, columns = shape if form == "csr" else shape[::-1]
+    if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(data) or np.any(np.diff(indptr) < 0):
+        raise ModelFileError(f"{name} is a sparse matrix whose rows do not follow each other")
+    if len(indices) and (indices.min() < 0 or indices.max() >= columns):
+        raise ModelFileError(f"{name} is a sparse matrix with entries outside of its shape {tuple(shape)}")
+    kinds_of = {
+        ("csr", True): sp.csr_array,
+        ("csr", False): sp.csr_matrix,
+        ("csc", True): sp.csc_array,
+        ("csc", False): sp.csc_matrix,
+    }
+    matrix = kinds_of[form, parts["array"]]((data, indices, indptr), shape=tuple(shape), copy=False)
+    matrix.sort_indices()
+    return matrix

@@ -1,0 +1,125 @@
+"""Fitted kernel machines from coefficients that another program has found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.estimators.decision import SupportVectors
+from mercer.estimators.svc import BaseSVC
+from mercer.gram.operator import product
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector
+from mercer.problems.certificate import Certificate
+
+UNKNOWN = "the model comes from elsewhere: mercer.certify(model, X, y) says how far it is from the optimum"
+# squared lengths are computed for models of at most so many support vectors at once
+LARGEST_NORMS = 20_000
+
+
+def unknown_certificate(of: str, reason: str = UNKNOWN) -> Certificate:
+    """The certificate of a model whose distance to the optimum nobody has looked at."""
+    inf = float("inf")
+    return Certificate(inf, -inf, inf, inf, inf, inf, valid=False, of=of, reason=reason)
+
+
+def leave_unknown(model: Any, n_problems: int, reason: str = UNKNOWN) -> None:
+    """Mark what only the solver knows as unknown. Edits the model."""
+    model.certificate_ = unknown_certificate(type(model).__name__, reason)
+    model.certificates_ = [model.certificate_] * n_problems
+    model.trace_ = []
+    model._statuses = []
+
+
+def assemble(
+    model: Any,
+    kernel: Kernel,
+    vectors: Any,
+    coef: Matrix,
+    intercept: Vector,
+    *,
+    support: Vector,
+    n_support: Sequence[int],
+    n_train: int,
+    n_features: int,
+    classes: Vector | None = None,
+) -> Any:
+    """Make an estimator fitted by LIBSVM's numbers: coefficients and intercepts as ``_values`` takes them.
+
+    ``vectors`` is an array or CSR matrix, of no use for a precomputed kernel; ``support`` are the numbers of the
+    support vectors among ``n_train`` samples. Edits the model and returns it.
+    """
+    pairwise = kernel.domain == "matrix"
+    vectors = np.empty((0, 0)) if pairwise else vectors
+    model._kernel, model._gamma = kernel, getattr(kernel, "gamma", 0.0)
+    model._sparse, model._function_samples, model._warm = bool(sp.issparse(vectors)), None, None
+    model.shape_fit_ = (n_train, n_features)
+    model.n_features_in_ = n_features
+    model._n_support = np.asarray(n_support, dtype=np.int32)
+    model.support_ = np.asarray(support, dtype=np.int32)
+    model.support_vectors_ = vectors
+    coef = np.ascontiguousarray(coef, dtype=np.float64)
+    intercept = np.ascontiguousarray(intercept, dtype=np.float64)
+    stored = sp.csr_array(coef) if model._sparse else coef
+    flipped = classes is not None and len(classes) == 2
+    sign = -1.0 if flipped else 1.0
+    model._dual_coef_, model._intercept_ = stored, intercept
+    model.dual_coef_, model.intercept_ = (sign * stored if flipped else stored), sign * intercept + 0.0
+    model.fit_status_ = 0
+    model.kernel_evaluations_ = 0
+    model.n_iter_ = np.zeros(len(intercept), np.int32) if classes is not None else 0
+    if classes is not None:
+        model.classes_ = classes
+        model.class_weight_ = np.ones(len(classes))
+        model._probA = model._probB = np.empty(0)
+    if not isinstance(model, BaseSVC) and hasattr(model, "nu") and hasattr(model, "score_samples"):
+        model.offset_ = -intercept
+    model._support = SupportVectors(kernel, vectors, model.support_, model._n_support, n_train, np.empty(0))
+    model.rkhs_norm_ = model._support.norms = lengths(model._support, coef, len(intercept))
+    with np.errstate(divide="ignore"):
+        model.margin_ = 1.0 / model.rkhs_norm_
+    leave_unknown(model, len(intercept))
+    return model
+
+
+def lengths(support: SupportVectors, coef: Matrix, n_problems: int) -> Vector:
+    """|w| of each problem; infinite where it is not known, which rounding bounds are based on."""
+    m = len(support.support)
+    if support.kernel.domain == "matrix" or m > LARGEST_NORMS:
+        return np.full(n_problems, np.inf)
+    whole = pair_coefficients(coef, support.ends) if n_problems > 1 else coef
+    features = support.features(np.float64)
+    F = product(support.kernel, features, features, np.ascontiguousarray(whole.T))
+    return np.sqrt(np.maximum(0.0, np.einsum("pi,ip->p", whole, F)))
+
+
+def pair_coefficients(coef: Matrix, ends: Vector) -> Matrix:
+    """LIBSVM's layout with a row for each pair of classes and a column for each support vector."""
+    k, m = len(ends) - 1, coef.shape[1]
+    if k <= 2:
+        return coef
+    rows = []
+    for i in range(k):
+        for j in range(i + 1, k):
+            row = np.zeros(m)
+            row[ends[i] : ends[i + 1]] = coef[j - 1, ends[i] : ends[i + 1]]
+            row[ends[j] : ends[j + 1]] = coef[i, ends[j] : ends[j + 1]]
+            rows.append(row)
+    return np.array(rows)
+
+
+def class_layout(pairs: Matrix, ends: Vector) -> Matrix:
+    """The inverse of `pair_coefficients`."""
+    k = len(ends) - 1
+    if k <= 2:
+        return pairs
+    coef, p = np.zeros((k - 1, pairs.shape[1])), 0
+    for i in range(k):
+        for j in range(i + 1, k):
+            coef[j - 1, ends[i] : ends[i + 1]] = pairs[p, ends[i] : ends[i + 1]]
+            coef[i, ends[j] : ends[j + 1]] = pairs[p, ends[j] : ends[j + 1]]
+            p += 1
+    return coef

@@ -1,0 +1,322 @@
+"""Kernels on vectors as formulas: trees that can be written in any language.
+
+A formula says how k(x, z) follows from sums over features of a sample x and a support vector z. Each writer (ONNX,
+Python, C) knows these nodes alone, no kernel by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce, singledispatch
+from typing import Any
+
+import numpy as np
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import (
+    AdditiveChi2,
+    Chi2,
+    Constant,
+    Cosine,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Min,
+    Normalized,
+    On,
+    Periodic,
+    Polynomial,
+    Power,
+    PowerSeries,
+    Product,
+    RationalQuadratic,
+    Scaled,
+    Sigmoid,
+    SklearnKernel,
+    Sum,
+    White,
+)
+from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.learning import Transparent
+
+
+class Formula:
+    """A number for each pair (x, z)."""
+
+    def __add__(self, other: Formula | float) -> Formula:
+        return Add(self, other if isinstance(other, Formula) else Number(float(other)))
+
+    def __mul__(self, other: Formula | float) -> Formula:
+        return Multiply(self, other if isinstance(other, Formula) else Number(float(other)))
+
+
+@dataclass(frozen=True, eq=False)
+class Number(Formula):
+    """A constant."""
+
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Features(Formula):
+    """Σ weight_k term(x_k, z_k) over some columns.
+
+    term is "dot" (x z), "square" ((x - z)²), "absolute" (|x - z|), "min", "chi2" ((x - z)² / (x + z), 0 for 0/0), or
+    "sine" (4 sin²(x - z)). ``columns`` are numbers of features, ``weights`` one factor for each. ``small`` says that
+    small sums must be right to their last digits, because a root follows.
+    """
+
+    term: str
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    small: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Add(Formula):
+    """left + right."""
+
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, eq=False)
+class Multiply(Formula):
+    """left · right."""
+
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Formula):
+    """A function of one number: "exp", "tanh", "sqrt" or "log1p"."""
+
+    function: str
+    argument: Formula
+
+
+@dataclass(frozen=True, eq=False)
+class Whole(Formula):
+    """base ** exponent for a whole exponent of at least 0."""
+
+    base: Formula
+    exponent: int
+
+
+@dataclass(frozen=True, eq=False)
+class Unit(Formula):
+    """1 / √v(x), or 0 where it is 0, where v(x) is the formula for the pair (x, x)."""
+
+    own: Formula
+
+
+@dataclass(frozen=True, eq=False)
+class UnitStored(Formula):
+    """The same for the support vector z, which is known when the model is written."""
+
+    own: Formula
+
+
+def formula_of(kernel: Kernel, n_features: int) -> Formula:
+    """The formula of a bound kernel for vectors of so many features."""
+    return _formula(kernel, tuple(range(n_features)))
+
+
+@singledispatch
+def _formula(kernel: Kernel, columns: tuple[int, ...]) -> Formula:
+    raise InvalidInputError(
+        f"{kernel!r} cannot be written as a formula of vectors. Kernels on vectors and combinations of them can; for "
+        "others use mercer.save."
+    )
+
+
+def _sum(
+    term: str, columns: tuple[int, ...], width: Any = 1.0, power: float = 1.0, small: bool = False
+) -> Formula:
+    """Σ width^power term, with one width or one per feature."""
+    weights = np.broadcast_to(np.asarray(width, dtype=np.float64), len(columns)) ** power
+    return Features(term, columns, tuple(weights.tolist()), small)
+
+
+@_formula.register
+def _(kernel: Linear, columns: tuple[int, ...]) -> Formula:
+    return _sum("dot", columns)
+
+
+@_formula.register
+def _(kernel: Polynomial, columns: tuple[int, ...]) -> Formula:
+    return Whole(_sum("dot", columns, kernel.gamma) + kernel.coef0, kernel.degree)
+
+
+@_formula.register
+def _(kernel: PowerSeries, columns: tuple[int, ...]) -> Formula:
+    t = _sum("dot", columns)
+    # by Horner's rule
+    return reduce(lambda total, c: total * t + c, kernel.coefficients[-2::-1], Number(kernel.coefficients[-1]))
+
+
+@_formula.register
+def _(kernel: Sigmoid, columns: tuple[int, ...]) -> Formula:
+    return Call("tanh", _sum("dot", columns, kernel.gamma) + kernel.coef0)
+
+
+@_formula.register
+def _(kernel: Cosine, columns: tuple[int, ...]) -> Formula:
+    t = _sum("dot", columns)
+    return t * Unit(t) * UnitStored(t)
+
+
+@_formula.register
+def _(kernel: Min, columns: tuple[int, ...]) -> Formula:
+    return _sum("min", columns)
+
+
+@_formula.register
+def _(kernel: Gaussian, columns: tuple[int, ...]) -> Formula:
+    return Call("exp", _sum("square", columns, kernel.gamma) * -1.0)
+
+
+@_formula.register
+def _(kernel: Laplacian, columns: tuple[int, ...]) -> Formula:
+    return Call("exp", _sum("absolute", columns, kernel.gamma) * -1.0)
+
+
+@_formula.register
+def _(kernel: Matern, columns: tuple[int, ...]) -> Formula:
+    squares = _sum("square", columns, kernel.length_scale, -2.0, small=True)
+    r = Call("sqrt", squares) * float(np.sqrt(2.0 * kernel.nu))
+    factor = {0.5: Number(1.0), 1.5: r + 1.0, 2.5: r + 1.0 + r * r * (1.0 / 3.0)}[kernel.nu]
+    return factor * Call("exp", r * -1.0)
+
+
+@_formula.register
+def _(kernel: RationalQuadratic, columns: tuple[int, ...]) -> Formula:
+    u = _sum("square", columns, kernel.length_scale, -2.0) * (0.5 / kernel.alpha)
+    return Call("exp", Call("log1p", u) * -kernel.alpha)
+
+
+@_formula.register
+def _(kernel: Chi2, columns: tuple[int, ...]) -> Formula:
+    return Call("exp", _sum("chi2", columns) * -kernel.gamma)
+
+
+@_formula.register
+def _(kernel: AdditiveChi2, columns: tuple[int, ...]) -> Formula:
+    return _sum("chi2", columns) * -1.0
+
+
+@_formula.register
+def _(kernel: Periodic, columns: tuple[int, ...]) -> Formula:
+    sines = Features("sine", columns, (np.pi / kernel.period,) * len(columns))
+    return Call("exp", sines * (-0.5 / kernel.length_scale**2))
+
+
+@_formula.register
+def _(kernel: Constant, columns: tuple[int, ...]) -> Formula:
+    return Number(kernel.value)
+
+
+@_formula.register
+def _(kernel: White, columns: tuple[int, ...]) -> Formula:
+    return Number(0.0)  # a new sample is none of the support vectors
+
+
+@_formula.register
+def _(kernel: Sum, columns: tuple[int, ...]) -> Formula:
+    return _formula(kernel.left, columns) + _formula(kernel.right, columns)
+
+
+@_formula.register
+def _(kernel: Product, columns: tuple[int, ...]) -> Formula:
+    return _formula(kernel.left, columns) * _formula(kernel.right, columns)
+
+
+@_formula.register
+def _(kernel: Scaled, columns: tuple[int, ...]) -> Formula:
+    return _formula(kernel.kernel, columns) * kernel.factor
+
+
+@_formula.register
+def _(kernel: Power, columns: tuple[int, ...]) -> Formula:
+    return Whole(_formula(kernel.kernel, columns), kernel.exponent)
+
+
+@_formula.register
+def _(kernel: Transparent, columns: tuple[int, ...]) -> Formula:
+    return _formula(kernel.kernel, columns)
+
+
+@_formula.register
+def _(kernel: Normalized, columns: tuple[int, ...]) -> Formula:
+    if any(isinstance(inside, White) for inside in kernel.get_params().values()):
+        raise InvalidInputError(f"{kernel!r} depends on which observations are the same: it has no formula.")
+    inner = _formula(kernel.kernel, columns)
+    return inner * Unit(inner) * UnitStored(inner)
+
+
+@_formula.register
+def _(kernel: On, columns: tuple[int, ...]) -> Formula:
+    if kernel.names:
+        raise InvalidInputError(f"{kernel!r} chooses columns by name; formulas know them by number alone.")
+    chosen = kernel.columns if isinstance(kernel.columns, tuple) else (kernel.columns,)
+    return _formula(kernel.kernel, tuple(columns[int(c)] for c in chosen))
+
+
+@_formula.register
+def _(kernel: SklearnKernel, columns: tuple[int, ...]) -> Formula:
+    if kernel.equal is None:
+        raise InvalidInputError(f"{kernel!r} is computed by scikit-learn: it has no formula here.")
+    return _formula(kernel.equal.kernel, columns)
+
+
+# ---- values, for what is known when a model is written ---------------------------------------------------------------
+
+
+def evaluate(formula: Formula, A: Matrix, B: Matrix) -> Matrix:
+    """The formula for each row of A with the same row of B."""
+    if isinstance(formula, Number):
+        return np.full(len(A), formula.value)
+    if isinstance(formula, Features):
+        a, b = (M[:, list(formula.columns)] for M in (A, B))
+        return _terms(formula.term, a, b, np.array(formula.weights)).sum(axis=1)
+    if isinstance(formula, Add):
+        return evaluate(formula.left, A, B) + evaluate(formula.right, A, B)
+    if isinstance(formula, Multiply):
+        return evaluate(formula.left, A, B) * evaluate(formula.right, A, B)
+    if isinstance(formula, Call):
+        return {"exp": np.exp, "tanh": np.tanh, "sqrt": np.sqrt, "log1p": np.log1p}[formula.function](
+            evaluate(formula.argument, A, B)
+        )
+    if isinstance(formula, Whole):
+        return evaluate(formula.base, A, B) ** formula.exponent
+    if isinstance(formula, Unit):
+        return _reciprocal_root(evaluate(formula.own, A, A))
+    assert isinstance(formula, UnitStored)
+    return _reciprocal_root(evaluate(formula.own, B, B))
+
+
+def stored_units(formula: UnitStored, vectors: Matrix) -> Vector:
+    """The factors of all support vectors."""
+    return _reciprocal_root(evaluate(formula.own, vectors, vectors))
+
+
+def _reciprocal_root(values: Vector) -> Vector:
+    return np.divide(1.0, np.sqrt(values), out=np.zeros(len(values)), where=values > 0)
+
+
+def _terms(term: str, a: Matrix, b: Matrix, weights: Vector) -> Matrix:
+    if term == "dot":
+        return weights * a * b
+    if term == "min":
+        return weights * np.minimum(a, b)
+    if term == "sine":
+        return 4.0 * np.sin(weights * (a - b)) ** 2
+    if term == "absolute":
+        return weights * np.abs(a - b)
+    square = (a - b) ** 2
+    if term == "chi2":
+        square = np.divide(square, a + b, out=np.zeros(square.shape), where=a + b > 0)
+    return weights * square

@@ -1,0 +1,61 @@
+"""Data frames of pandas and polars as columns, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.exceptions import ModelFileError
+from mercer.io.arrays import can_store
+from mercer.kernels.features import Vector
+
+LIBRARIES = ("pandas", "polars")
+
+
+def is_frame(value: Any) -> bool:
+    """Whether this is a data frame."""
+    return type(value).__name__ == "DataFrame" and type(value).__module__.partition(".")[0] in LIBRARIES
+
+
+def frame_parts(frame: Any) -> dict[str, Any]:
+    """The library, the names and the values of the columns; the index of pandas says nothing to a kernel."""
+    columns = [frame[name] for name in frame.columns]
+    return {
+        "library": type(frame).__module__.partition(".")[0],
+        "columns": list(frame.columns),
+        "values": [_values(column) for column in columns],
+        "length": len(frame),
+    }
+
+
+def _values(column: Any) -> Any:
+    array: Vector = column.to_numpy()
+    return array if array.dtype.kind in "biuf" and can_store(array.dtype) else column.to_list() if hasattr(
+        column, "to_list"
+    ) else list(column)
+
+
+def build_frame(parts: dict[str, Any]) -> Any:
+    """The data frame, if its library is installed."""
+    if set(parts) != {"library", "columns", "values", "length"} or parts["library"] not in LIBRARIES:
+        raise ModelFileError("it has a data frame of an unknown library")
+    names, values, length = parts["columns"], parts["values"], parts["length"]
+    plain = isinstance(names, list) and all(isinstance(n, str | int) for n in names) and len(set(names)) == len(names)
+    if not plain or not isinstance(values, list) or len(names) != len(values):
+        raise ModelFileError("it has a data frame without names for its columns")
+    for column in values:
+        if not isinstance(column, list | np.ndarray) or np.ndim(column[:0]) != 1 or len(column) != length:
+            raise ModelFileError("it has a data frame with columns of different lengths")
+    try:
+        if parts["library"] == "pandas":
+            import pandas as pd  # type: ignore[import-untyped]
+
+            return pd.DataFrame(dict(zip(names, values, strict=True)), columns=names)
+        import polars as pl  # type: ignore[import-not-found,unused-ignore]
+
+        return pl.DataFrame({str(name): column for name, column in zip(names, values, strict=True)})
+    except ImportError:
+        raise ModelFileError(f"it needs {parts['library']}, which is not installed") from None
+    except Exception as error:  # whatever a data frame has against its columns
+        raise ModelFileError(f"it has a data frame that {parts['library']} does not take ({error})") from None

@@ -1,0 +1,346 @@
+"""Model files of LIBSVM and LIBLINEAR, and data in their format.
+
+    svm_type c_svc              which machine
+    kernel_type rbf             and kernel, with its parameters
+    …
+    SV                          then a line per support vector: coefficients, index:value …
+
+Chang & Lin, "LIBSVM: a library for support vector machines", ACM TIST 2 (2011). A model that is read predicts what
+LIBSVM's own programs predict from the same file. The files say nothing of C or the training data: parameters that only
+matter for a fit have their defaults, and the certificate is unknown. ``mercer.certify`` can compute that of a LIBLINEAR
+model whose C is set; of a LIBSVM model nobody knows which training samples its support vectors are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file as write_data
+from sklearn.datasets import load_svmlight_file as read_data
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
+from mercer.exceptions import InvalidInputError
+from mercer.io.archive import writable
+from mercer.io.assemble import assemble, leave_unknown
+from mercer.io.lines import CLASSES, Lines, text_of
+from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.kernels.features import Matrix, Vector
+
+__all__ = ["read_data", "read_model", "write_data", "write_model"]
+
+MACHINES: dict[str, type] = {
+    "c_svc": SVC,
+    "nu_svc": NuSVC,
+    "one_class": OneClassSVM,
+    "epsilon_svr": SVR,
+    "nu_svr": NuSVR,
+}
+KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
+UNKNOWN = "a file of LIBSVM does not say which training samples the support vectors are"
+# features of a vector at most: LIBSVM's indices are C integers
+FEATURES = 2**31 - 2
+VECTORS = 10**8
+# of one-class models with probabilities
+MARKS, N_MARKS = "prob_density_marks", 10
+
+
+def read_model(path: Any, n_features: int | None = None) -> Any:
+    """Read a model file of LIBSVM or of LIBLINEAR.
+
+    Parameters
+    ----------
+    path : str, path or open file
+        The text file.
+    n_features : int, default=None
+        How many features samples have, or training samples for a precomputed kernel. LIBSVM's files do not say: None is
+        the largest index in them. LIBLINEAR's do.
+
+    Returns
+    -------
+    model : SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC or LinearSVR
+        The fitted estimator. Support vectors are sparse if less than half of their entries are set. Of two classes
+        ``classes_`` is in ascending order as always; three or more keep the order of the file, which decides ties.
+    """
+    lines = Lines(path)
+    first = lines.next().split()
+    if first[:1] == ["solver_type"]:
+        from mercer.io.liblinear import read_linear
+
+        return read_linear(lines, first, n_features)
+    header = _read_header(lines, first)
+    return _Reader(lines, header, n_features).model()
+
+
+def write_model(model: Any, path: Any) -> None:
+    """Write a model file that LIBSVM, or for LinearSVC and LinearSVR that LIBLINEAR, reads.
+
+    Parameters
+    ----------
+    model : fitted SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC or LinearSVR
+        With a kernel that LIBSVM has, and whole numbers as labels.
+    path : str, path or file that is open for writing text
+        Written completely or not at all.
+    """
+    check_is_fitted(model)
+    if isinstance(model, LinearSVC | LinearSVR):
+        from mercer.io.liblinear import linear_text
+
+        text = linear_text(model)
+    else:
+        text = _text(model)
+    if hasattr(path, "write"):
+        path.write(text)
+        return
+    with writable(path) as file:
+        file.write(text.encode("ascii"))
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read_header(lines: Lines, words: list[str]) -> dict[str, tuple[int, list[str]]]:
+    """All lines up to "SV", by their first word, with their numbers for errors."""
+    known = {
+        "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label", "probA", "probB",
+        "prob_density_marks", "nr_sv",
+    }  # fmt: skip
+    header: dict[str, tuple[int, list[str]]] = {}
+    while words != ["SV"]:
+        if not words or words[0] not in known:
+            lines.fail(f"{' '.join(words)!r:.60} is no line of a LIBSVM or LIBLINEAR model")
+        if words[0] in header:
+            lines.fail(f"{words[0]} is given twice")
+        header[words[0]] = (lines.number, words[1:])
+        words = lines.next().split()
+    return header
+
+
+class _Reader:
+    def __init__(self, lines: Lines, header: dict[str, tuple[int, list[str]]], n_features: int | None) -> None:
+        self.lines, self.header, self.n_features = lines, header, n_features
+        self.last = lines.number
+
+    def words(self, name: str) -> list[str]:
+        """What stands after a word; errors then name its line."""
+        if name not in self.header:
+            self.lines.number = self.last
+            self.lines.fail(f"the lines before have no {name}")
+        self.lines.number, found = self.header[name]
+        return found
+
+    def one(self, name: str) -> str:
+        words = self.words(name)
+        if len(words) != 1:
+            self.lines.fail(f"{name} needs one value, but has {len(words)}")
+        return words[0]
+
+    def kernel(self) -> Kernel:
+        kind = self.one("kernel_type")
+        if kind not in KERNELS:
+            self.lines.fail(f"kernel_type is {kind!r:.40}, but must be one of {', '.join(KERNELS)}")
+        if kind in ("linear", "precomputed"):
+            return Linear() if kind == "linear" else Precomputed()
+        gamma = self.lines.real(self.one("gamma"), "gamma")
+        if gamma < 0:
+            self.lines.fail(f"gamma is {gamma:g}, but must not be negative")
+        if kind == "rbf":
+            return Gaussian(gamma)
+        coef0 = self.lines.real(self.one("coef0"), "coef0")
+        if kind == "sigmoid":
+            return Sigmoid(gamma, coef0)
+        return Polynomial(self.lines.whole(self.one("degree"), "degree", 0, 10**6), gamma, coef0)
+
+    def model(self) -> Any:
+        lines, kind = self.lines, self.one("svm_type")
+        if kind not in MACHINES:
+            lines.fail(f"svm_type is {kind!r:.40}, but must be one of {', '.join(MACHINES)}")
+        classifier, kernel = kind.endswith("svc"), self.kernel()
+        k = lines.whole(self.one("nr_class"), "nr_class", 1 if classifier else 2, CLASSES if classifier else 2)
+        if k == 1:
+            lines.fail("the model has only one class: LIBSVM was trained without a second one")
+        total, n_pairs = lines.whole(self.one("total_sv"), "total_sv", 0, VECTORS), k * (k - 1) // 2
+        rho = lines.reals(self.words("rho"), "rho", n_pairs if classifier else 1)
+        labels, counts = self.classes(k, total) if classifier else (None, [total])
+        probabilities = {name: self.probability(name, n_pairs if classifier else 1) for name in ("probA", "probB")}
+        probabilities[MARKS] = self.probability(MARKS, N_MARKS)
+        if classifier and (probabilities["probA"] is None) != (probabilities["probB"] is None):
+            lines.fail("probA and probB belong together, but one of them is missing")
+        lines.number = self.last
+        coef, X, support = self.vectors(total, k - 1 if classifier else 1, kernel)
+        params = _parameters(kernel)
+        if classifier and probabilities["probA"] is not None:
+            params["probability"] = True
+        model = MACHINES[kind](**params)
+        intercept = -rho
+        if labels is not None and k == 2 and labels[0] > labels[1]:
+            # in ascending order the other class is positive
+            coef, intercept, labels = -coef, -intercept, labels[::-1]
+            order = np.r_[counts[0] : total, 0 : counts[0]]
+            coef, X, support, counts = coef[:, order], X[order], support[order], counts[::-1]
+            probabilities["probB"] = None if probabilities["probB"] is None else -probabilities["probB"]
+        n = X.shape[1] if kernel.domain == "matrix" else int(support.max(initial=-1)) + 1
+        assemble(
+            model, kernel, X, coef, intercept,
+            support=support, n_support=counts, n_train=n, n_features=X.shape[1], classes=labels,
+        )  # fmt: skip
+        leave_unknown(model, len(intercept), UNKNOWN)
+        for name, found in probabilities.items():
+            if found is not None:
+                setattr(model, f"_{name}", found)
+        return model
+
+    def classes(self, k: int, total: int) -> tuple[Vector, list[int]]:
+        words = self.words("label")
+        if len(words) != k:
+            self.lines.fail(f"label has {len(words)} numbers, but there are {k} classes")
+        labels = np.array([self.lines.whole(w, "a label", -(2**31), 2**31 - 1) for w in words], dtype=np.int64)
+        if len(np.unique(labels)) < k:
+            self.lines.fail("a label is given twice")
+        words = self.words("nr_sv")
+        counts = [self.lines.whole(w, "nr_sv", 0, VECTORS) for w in words]
+        if len(counts) != k or sum(counts) != total:
+            self.lines.fail(f"nr_sv must be {k} numbers with the sum {total}, but is {' '.join(words)!r:.60}")
+        return labels, counts
+
+    def probability(self, name: str, count: int) -> Vector | None:
+        return self.lines.reals(self.words(name), name, count) if name in self.header else None
+
+    def vectors(self, total: int, rows: int, kernel: Kernel) -> tuple[Matrix, Any, Vector]:
+        """Coefficients, the vectors as an array or CSR matrix, and their numbers among the training samples."""
+        lines, precomputed = self.lines, kernel.domain == "matrix"
+        coef: list[Vector] = []
+        data: list[float] = []
+        indices: list[int] = []
+        indptr = [0]
+        for line in lines.rest():
+            if len(coef) == total:
+                lines.fail(f"total_sv is {total}, but there are more support vectors")
+            words = line.split()
+            coef.append(lines.reals(words[:rows], "the coefficients", rows))
+            previous = -1 if precomputed else 0
+            for word in words[rows:]:
+                index, colon, value = word.partition(":")
+                if not colon:
+                    lines.fail(f"{word!r:.40} is not of the form index:value")
+                number = lines.whole(index, "an index", 0 if precomputed else 1, FEATURES)
+                if number <= previous:
+                    lines.fail(f"the index {number} follows {previous}: indices must ascend")
+                previous = number
+                indices.append(number - (not precomputed))
+                data.append(lines.real(value, "a value"))
+            indptr.append(len(data))
+        if len(coef) != total:
+            lines.number += 1
+            lines.fail(f"total_sv is {total}, but there are {len(coef)} support vectors")
+        C = np.array(coef).reshape(total, rows).T
+        if precomputed:
+            return C, *self._numbers(data, indices, indptr, total)
+        d = self._width(max(indices, default=0) + 1)
+        X = sp.csr_array((np.array(data), np.array(indices, np.int32), np.array(indptr, np.int32)), shape=(total, d))
+        return C, X if len(data) < 0.5 * total * d else X.toarray(), np.arange(total)
+
+    def _numbers(self, data: list[float], indices: list[int], indptr: list[int], total: int) -> tuple[Any, Vector]:
+        """Of a precomputed kernel each support vector is 0:number, numbers beginning with 1."""
+        first = [(data[start], indices[start]) if start < stop else (0.0, -1) for start, stop in zip(
+            indptr[:-1], indptr[1:], strict=True)]  # fmt: skip
+        if any(index != 0 or value != int(value) or not 1 <= value <= VECTORS for value, index in first):
+            self.lines.fail("support vectors of a precomputed kernel must be 0:number, with numbers from 1 on")
+        support = np.array([int(value) - 1 for value, _ in first], dtype=np.int64)
+        n = self._width(int(support.max(initial=0)) + 1)
+        return sp.csr_array((total, n)), support  # only its shape is of use
+
+    def _width(self, found: int) -> int:
+        if self.n_features is None:
+            return found
+        if self.n_features < found:
+            raise InvalidInputError(
+                f"n_features={self.n_features} was given, but {self.lines.name} has support vectors with {found} features."
+            )
+        return int(self.n_features)
+
+
+def _parameters(kernel: Kernel) -> dict[str, Any]:
+    """scikit-learn's parameters of a kernel that LIBSVM has."""
+    if isinstance(kernel, Gaussian):
+        return {"kernel": "rbf", "gamma": kernel.gamma}
+    if isinstance(kernel, Polynomial):
+        return {"kernel": "poly", "degree": kernel.degree, "gamma": kernel.gamma, "coef0": kernel.coef0}
+    if isinstance(kernel, Sigmoid):
+        return {"kernel": "sigmoid", "gamma": kernel.gamma, "coef0": kernel.coef0}
+    return {"kernel": "linear" if isinstance(kernel, Linear) else "precomputed"}
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _text(model: Any) -> str:
+    kind = next((name for name, cls in MACHINES.items() if type(model) is cls), None)
+    if kind is None:
+        raise InvalidInputError(
+            f"LIBSVM has no {type(model).__name__}: SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC and LinearSVR can be "
+            "written."
+        )
+    kernel, classifier = model._kernel, kind.endswith("svc")
+    lines = [f"svm_type {kind}", *kernel_lines(kernel)]
+    total = len(model.support_)
+    k = len(model.classes_) if classifier else 2
+    lines += [f"nr_class {k}", f"total_sv {total}", numbers("rho", -model._intercept_)]
+    if classifier:
+        lines.append(" ".join(["label", *(str(label) for label in whole_labels(model.classes_))]))
+    for name in ("probA", "probB", MARKS):
+        if np.size(getattr(model, f"_{name}", ())):
+            lines.append(numbers(name, getattr(model, f"_{name}")))
+    if classifier:
+        lines.append(" ".join(["nr_sv", *(str(n) for n in model._n_support)]))
+    lines.append("SV")
+    coef = model._dual_coef_.toarray() if sp.issparse(model._dual_coef_) else model._dual_coef_
+    if kernel.domain == "matrix":
+        entries = [f"0:{number + 1}" for number in model.support_]
+    else:
+        X = sp.csr_array(model.support_vectors_)
+        X.eliminate_zeros()
+        entries = [
+            " ".join(f"{j + 1}:{text_of(v)}" for j, v in zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
+            for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        ]
+    for column, entry in zip(coef.T.tolist(), entries, strict=True):
+        lines.append(" ".join([*(text_of(c) for c in column), entry]))
+    return "\n".join(lines) + "\n"
+
+
+def kernel_lines(kernel: Kernel) -> list[str]:
+    """LIBSVM's description of a kernel."""
+    gamma = getattr(kernel, "gamma", None)
+    if type(kernel) in (Gaussian, Polynomial, Sigmoid) and isinstance(gamma, float):
+        shift = f"coef0 {text_of(kernel.coef0)}" if hasattr(kernel, "coef0") else ""
+        if isinstance(kernel, Polynomial):
+            return ["kernel_type polynomial", f"degree {kernel.degree}", f"gamma {text_of(gamma)}", shift]
+        if isinstance(kernel, Sigmoid):
+            return ["kernel_type sigmoid", f"gamma {text_of(gamma)}", shift]
+        return ["kernel_type rbf", f"gamma {text_of(gamma)}"]
+    if type(kernel) in (Linear, Precomputed):
+        return [f"kernel_type {'linear' if isinstance(kernel, Linear) else 'precomputed'}"]
+    raise InvalidInputError(
+        f"LIBSVM has no kernel {kernel!r}: it has the linear, polynomial, Gaussian and sigmoid kernels with one gamma, and "
+        "precomputed ones. Fit the model with one of these, or use mercer.save."
+    )
+
+
+def numbers(name: str, values: Vector) -> str:
+    """A line of numbers."""
+    return " ".join([name, *(text_of(v) for v in values.tolist())])
+
+
+def whole_labels(classes: Vector) -> list[int]:
+    """The labels as whole numbers."""
+    if classes.dtype.kind in "biu" or (classes.dtype.kind == "f" and np.all(classes == np.round(classes))):
+        labels = [int(label) for label in classes.tolist()]
+        if all(abs(label) < 2**31 for label in labels):
+            return labels
+    raise InvalidInputError(
+        f"Labels in files of LIBSVM and LIBLINEAR are whole numbers, but the classes are {classes.tolist()!r:.80}. Fit the "
+        "model to numbers, such as those of sklearn.preprocessing.LabelEncoder."
+    )

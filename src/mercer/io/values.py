@@ -1,0 +1,392 @@
+"""Values as JSON and arrays, and back.
+
+Numbers, texts, truth values, None and lists are themselves. Anything else is an object with one key that says what it
+is: {"$array": 3} is the third array, {"$object": {"class": …, "state": …}} an object of a class in `classes`. What
+several attributes share is written once and is shared again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.exceptions import InvalidInputError, ModelFileError
+from mercer.io.arrays import build_sparse, can_store, sparse_parts
+from mercer.io.classes import find_class, name_of, put_together, take_apart
+from mercer.io.frames import build_frame, frame_parts, is_frame
+from mercer.kernels import Kernel
+from mercer.kernels.features import Vector
+
+# how deep values may be nested
+DEPTH = 60
+# lists of at least this length are shared
+LONG = 16
+# numbers of more digits are no parameters
+DIGITS = 1000
+SCALARS = {np.dtype(name).name: np.dtype(name).type for name in (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+)}  # fmt: skip
+# types that are values themselves, such as OneHotEncoder's dtype
+TYPES: dict[str, type] = {**SCALARS, "python int": int, "python float": float, "python bool": bool, "python str": str}
+BY_TYPE = {kind: name for name, kind in TYPES.items()}
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Encoder:
+    """Collects the arrays and the shared values of one model."""
+
+    arrays: list[Vector] = field(default_factory=list)
+    shared: list[Any] = field(default_factory=list)
+    classes: set[str] = field(default_factory=set)
+    _known: dict[int, Any] = field(default_factory=dict)
+    _alive: list[Any] = field(default_factory=list)  # so that no two of them have the same id
+
+    def encode(self, value: Any, where: str, depth: int = 0) -> Any:
+        """The JSON of a value; ``where`` is its place in the model, for errors."""
+        if depth > DEPTH:
+            raise InvalidInputError(f"{where} is nested more than {DEPTH} deep, or contains itself: it cannot be saved.")
+        if value is None or type(value) in (bool, str):
+            return value
+        if type(value) is int:
+            return value if abs(value) < 10**DIGITS else self._refuse(value, where)
+        if type(value) is float:
+            return value if np.isfinite(value) else {"$float": repr(value)}
+        if id(value) in self._known:
+            return self._known[id(value)]
+        for matches, write in _WRITERS:
+            if matches(value):
+                return write(self, value, where, depth + 1)
+        return self._object(value, where, depth + 1)
+
+    def _remember(self, value: Any, reference: Any) -> Any:
+        self._known[id(value)] = reference
+        self._alive.append(value)
+        return reference
+
+    def _items(self, values: Any, where: str, depth: int) -> list[Any]:
+        return [self.encode(v, f"{where}[{i}]", depth) for i, v in enumerate(values)]
+
+    def _list(self, value: Any, where: str, depth: int) -> Any:
+        items = self._items(value, where, depth)
+        if len(items) < LONG:
+            return items
+        self.shared.append(items)
+        return self._remember(value, {"$shared": len(self.shared) - 1})
+
+    def _array(self, value: Any, where: str, depth: int) -> Any:
+        array = np.asarray(value)
+        if array.dtype == object:
+            items = self._items(array.ravel().tolist(), where, depth)
+            return {"$objects": {"shape": list(array.shape), "items": items}}
+        if not can_store(array.dtype):
+            raise InvalidInputError(f"{where} is an array of type {array.dtype}, which a model file does not hold.")
+        self.arrays.append(array)
+        return self._remember(value, {"$array": len(self.arrays) - 1})
+
+    def _sparse(self, value: Any, where: str, depth: int) -> Any:
+        matrix = value if value.format in ("csr", "csc") else value.tocsr()
+        parts = {name: self.encode(part, where, depth) for name, part in sparse_parts(matrix).items()}
+        self._alive.append(matrix)
+        return self._remember(value, {"$sparse": parts})
+
+    def _frame(self, value: Any, where: str, depth: int) -> Any:
+        parts = frame_parts(value)
+        self._alive.append(parts)
+        return self._remember(value, {"$frame": self._state(parts, where, depth)})
+
+    def _state(self, state: dict[str, Any], where: str, depth: int) -> dict[str, Any]:
+        return {name: self.encode(part, f"{where}.{name}", depth) for name, part in state.items()}
+
+    def _dict(self, value: Any, where: str, depth: int) -> Any:
+        return {"$dict": [self._items(pair, f"{where}[{pair[0]!r:.40}]", depth) for pair in value.items()]}
+
+    def _set(self, value: Any, where: str, depth: int) -> Any:
+        # in an order of their own, so that equal sets are written alike
+        return {f"${type(value).__name__}": self._items(sorted(value, key=repr), where, depth)}
+
+    def _enum(self, value: Any, where: str, depth: int) -> Any:
+        return {"$enum": [self._class(value, where), value.name]}
+
+    def _random(self, value: Any, where: str, depth: int) -> Any:
+        legacy = isinstance(value, np.random.RandomState)
+        state = value.get_state(legacy=False) if legacy else value.bit_generator.state
+        if state["bit_generator"] != ("MT19937" if legacy else "PCG64"):
+            return self._refuse(value, where)
+        if legacy:
+            # the words as plain numbers: 624 of them
+            state = {**state, "state": {**state["state"], "key": state["state"]["key"].tolist()}}
+        return {"$random": self.encode(state, where, depth)}
+
+    def _object(self, value: Any, where: str, depth: int) -> Any:
+        name = self._class(value, where)
+        return {"$object": {"class": name, "state": self._state(take_apart(value), name, depth)}}
+
+    def _class(self, value: Any, where: str) -> str:
+        name = name_of(type(value))
+        if name is None:
+            self._refuse(value, where)
+        self.classes.add(str(name))
+        return str(name)
+
+    def _refuse(self, value: Any, where: str) -> Any:
+        if callable(value) and not isinstance(value, type | Kernel):
+            raise InvalidInputError(
+                f"{where} is the function {getattr(value, '__qualname__', repr(value))}: a model file holds no code. Use "
+                "a kernel object or another parameter in its place, or write the model with pickle or joblib."
+            )
+        raise InvalidInputError(
+            f"{where} is {value!r:.80} of type {type(value).__module__}.{type(value).__qualname__}, which a model file "
+            "does not hold. A class of your own can be allowed by mercer.io.register(cls)."
+        )
+
+
+_Writer = Callable[[Encoder, Any, str, int], Any]
+_WRITERS: tuple[tuple[Callable[[Any], bool], _Writer], ...] = (
+    (lambda v: type(v) in (np.ndarray, np.memmap), Encoder._array),
+    (lambda v: isinstance(v, np.generic) and type(v) in BY_TYPE,
+     lambda e, v, w, d: {"$scalar": [BY_TYPE[type(v)], e.encode(v.item(), w, d)]}),
+    (lambda v: type(v) is np.str_, lambda e, v, w, d: {"$scalar": ["str", str(v)]}),
+    (lambda v: type(v) is list, Encoder._list),
+    (lambda v: type(v) is tuple, lambda e, v, w, d: {"$tuple": e._items(v, w, d)}),
+    (lambda v: type(v) in (set, frozenset), Encoder._set),
+    (lambda v: type(v) is dict, Encoder._dict),
+    (lambda v: type(v) is bytes, lambda e, v, w, d: {"$bytes": v.hex()}),
+    (lambda v: type(v) is slice, lambda e, v, w, d: {"$slice": e._items((v.start, v.stop, v.step), w, d)}),
+    (lambda v: type(v) is range, lambda e, v, w, d: {"$range": e._items((v.start, v.stop, v.step), w, d)}),
+    (lambda v: isinstance(v, type) and v in BY_TYPE, lambda e, v, w, d: {"$type": BY_TYPE[v]}),
+    (lambda v: isinstance(v, np.dtype) and can_store(v), lambda e, v, w, d: {"$dtype": v.str}),
+    (sp.issparse, Encoder._sparse),
+    (is_frame, Encoder._frame),
+    (lambda v: isinstance(v, Enum), Encoder._enum),
+    (lambda v: type(v) in (np.random.RandomState, np.random.Generator), Encoder._random),
+)  # fmt: skip
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+class Decoder:
+    """Rebuilds values; ``array(i)`` reads the i-th array, ``check`` looks at each object that has been put together."""
+
+    def __init__(self, array: Callable[[int], Vector], check: Callable[[Any], None]) -> None:
+        self._array = array
+        self._check = check
+        self._arrays: dict[int, Vector] = {}
+        self._shared: list[Any] = []
+        self.classes: set[str] = set()
+
+    def decode_all(self, document: Any) -> Any:
+        """The model of a document: its shared values first, which may refer to those before them."""
+        if not isinstance(document, dict) or set(document) != {"model", "shared"}:
+            raise ModelFileError("its model.json does not hold a model")
+        if not isinstance(document["shared"], list):
+            raise ModelFileError("its shared values are no list")
+        for values in document["shared"]:
+            if not isinstance(values, list):
+                raise ModelFileError("a shared value is no list")
+            self._shared.append([self.decode(v, 1) for v in values])
+        return self.decode(document["model"])
+
+    def decode(self, value: Any, depth: int = 0) -> Any:
+        """The value of a JSON."""
+        if depth > DEPTH:
+            raise ModelFileError(f"its values are nested more than {DEPTH} deep")
+        if value is None or isinstance(value, bool | str | float):
+            return value
+        if isinstance(value, int):
+            if abs(value) >= 10**DIGITS:
+                raise ModelFileError(f"it has a number of more than {DIGITS} digits")
+            return value
+        if isinstance(value, list):
+            return [self.decode(v, depth + 1) for v in value]
+        if not isinstance(value, dict) or len(value) != 1:
+            raise ModelFileError("it has a value that is not one of a model file")
+        ((tag, content),) = value.items()
+        read = _READERS.get(tag)
+        if read is None:
+            raise ModelFileError(f"it has a value of the kind {tag!r:.40}, which is not known")
+        return read(self, content, depth + 1)
+
+    def _items(self, content: Any, depth: int, length: int | None = None) -> list[Any]:
+        if not isinstance(content, list) or (length is not None and len(content) != length):
+            raise ModelFileError(f"it has a value that should be a list{f' of {length}' if length else ''}")
+        return [self.decode(v, depth) for v in content]
+
+    def _state(self, content: Any, depth: int) -> dict[str, Any]:
+        if not isinstance(content, dict):
+            raise ModelFileError("it has an object without a state")
+        return {name: self.decode(part, depth) for name, part in content.items()}
+
+    def _read_array(self, content: Any, depth: int) -> Vector:
+        if type(content) is not int or content < 0:
+            raise ModelFileError(f"it refers to the array {content!r:.40}")
+        if content not in self._arrays:
+            self._arrays[content] = self._array(content)
+        return self._arrays[content]
+
+    def _read_shared(self, content: Any, depth: int) -> Any:
+        if type(content) is not int or not 0 <= content < len(self._shared):
+            raise ModelFileError(f"it refers to the shared value {content!r:.40}, which does not come before")
+        return self._shared[content]
+
+    def _objects(self, content: Any, depth: int) -> Vector:
+        if not isinstance(content, dict) or set(content) != {"shape", "items"}:
+            raise ModelFileError("it has an array of objects without a shape")
+        items, shape = self._items(content["items"], depth), content["shape"]
+        if not isinstance(shape, list) or not all(type(n) is int and 0 <= n <= len(items) for n in shape):
+            raise ModelFileError(f"it has an array of objects of the shape {shape!r:.60}")
+        if len(shape) > 8 or int(np.prod(shape, dtype=object)) != len(items):
+            raise ModelFileError(f"it has an array of {len(items)} objects of the shape {shape!r:.60}")
+        array = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
+            array[i] = item
+        return array.reshape(shape)
+
+    def _float(self, content: Any, depth: int) -> float:
+        if content not in ("inf", "-inf", "nan"):
+            raise ModelFileError(f"it has a number {content!r:.40}")
+        return float(content)
+
+    def _scalar(self, content: Any, depth: int) -> Any:
+        name, value = self._items(content, depth, 2)
+        if name == "str" and isinstance(value, str):
+            return np.str_(value)
+        if not isinstance(name, str) or name not in SCALARS or not isinstance(value, bool | int | float):
+            raise ModelFileError(f"it has a number of the type {name!r:.40}")
+        try:
+            return SCALARS[name](value)
+        except (OverflowError, ValueError, TypeError):
+            raise ModelFileError(f"it has the number {value!r:.40} of type {name}") from None
+
+    def _dict(self, content: Any, depth: int) -> dict[Any, Any]:
+        if not isinstance(content, list):
+            raise ModelFileError("it has a dictionary that is none")
+        pairs = [self._items(pair, depth, 2) for pair in content]
+        return {self._hashable(key): value for key, value in pairs}
+
+    def _hashable(self, value: Any) -> Any:
+        plain = value.tolist() if isinstance(value, np.generic) else value
+        if isinstance(value, tuple | frozenset):
+            for part in value:
+                self._hashable(part)
+        elif not (plain is None or isinstance(plain, bool | int | float | str | bytes)):
+            raise ModelFileError("it has a key that cannot be one")
+        return value
+
+    def _set(self, content: Any, depth: int) -> list[Any]:
+        return [self._hashable(v) for v in self._items(content, depth)]
+
+    def _bytes(self, content: Any, depth: int) -> bytes:
+        try:
+            return bytes.fromhex(content)
+        except (TypeError, ValueError):
+            raise ModelFileError("it has bytes that are none") from None
+
+    def _three(self, content: Any, depth: int) -> list[Any]:
+        numbers = self._items(content, depth, 3)
+        if not all(n is None or (type(n) is int and abs(n) < 2**63) for n in numbers):
+            raise ModelFileError("it has a slice of something else than whole numbers")
+        return numbers
+
+    def _range(self, content: Any, depth: int) -> range:
+        start, stop, step = self._three(content, depth)
+        if None in (start, stop, step) or step == 0:
+            raise ModelFileError("it has a range that is none")
+        return range(start, stop, step)
+
+    def _type(self, content: Any, depth: int) -> type:
+        if not isinstance(content, str) or content not in TYPES:
+            raise ModelFileError(f"it names the type {content!r:.40}")
+        return TYPES[content]
+
+    def _dtype(self, content: Any, depth: int) -> np.dtype[Any]:
+        try:
+            dtype = np.dtype(content) if isinstance(content, str) and len(content) < 16 else np.dtype(object)
+        except (TypeError, ValueError, SyntaxError):
+            dtype = np.dtype(object)
+        if not can_store(dtype):
+            raise ModelFileError(f"it names the type {content!r:.40}")
+        return dtype
+
+    def _sparse(self, content: Any, depth: int) -> Any:
+        return build_sparse(self._state(content, depth), "a matrix in it")
+
+    def _frame(self, content: Any, depth: int) -> Any:
+        return build_frame(self._state(content, depth))
+
+    def _enum(self, content: Any, depth: int) -> Any:
+        name, member = self._items(content, depth, 2)
+        cls = find_class(name)
+        if not issubclass(cls, Enum) or not isinstance(member, str) or member not in cls.__members__:
+            raise ModelFileError(f"it has a {name} {member!r:.40}, which there is none")
+        return cls[member]
+
+    def _random(self, content: Any, depth: int) -> Any:
+        return random_state(self.decode(content, depth))
+
+    def _object(self, content: Any, depth: int) -> Any:
+        if not isinstance(content, dict) or set(content) != {"class", "state"}:
+            raise ModelFileError("it has an object without a class")
+        cls = find_class(content["class"])
+        self.classes.add(content["class"])
+        value = put_together(cls, self._state(content["state"], depth))
+        self._check(value)
+        return value
+
+
+_READERS: dict[str, Callable[[Decoder, Any, int], Any]] = {
+    "$array": Decoder._read_array,
+    "$shared": Decoder._read_shared,
+    "$objects": Decoder._objects,
+    "$float": Decoder._float,
+    "$scalar": Decoder._scalar,
+    "$dict": Decoder._dict,
+    "$tuple": lambda d, content, depth: tuple(d._items(content, depth)),
+    "$set": lambda d, content, depth: set(d._set(content, depth)),
+    "$frozenset": lambda d, content, depth: frozenset(d._set(content, depth)),
+    "$bytes": Decoder._bytes,
+    "$slice": lambda d, content, depth: slice(*d._three(content, depth)),
+    "$range": Decoder._range,
+    "$type": Decoder._type,
+    "$dtype": Decoder._dtype,
+    "$sparse": Decoder._sparse,
+    "$frame": Decoder._frame,
+    "$enum": Decoder._enum,
+    "$random": Decoder._random,
+    "$object": Decoder._object,
+}
+
+
+def random_state(state: Any) -> Any:
+    """The generator with this state, whose numbers NumPy does not check."""
+    kind = state.get("bit_generator") if isinstance(state, dict) else None
+    inner = state.get("state") if kind in ("MT19937", "PCG64") else None
+    if not isinstance(inner, dict):
+        raise ModelFileError("it has a random state that is none")
+
+    def whole(value: Any, limit: int) -> bool:
+        return type(value) is int and 0 <= value < limit
+
+    if kind == "MT19937":
+        key, gauss = inner.get("key"), state.get("gauss")
+        words = isinstance(key, list) and len(key) == 624 and all(whole(k, 2**32) for k in key)
+        if not (words and whole(inner.get("pos"), 625) and whole(state.get("has_gauss"), 2) and type(gauss) is float):
+            raise ModelFileError("it has a random state whose numbers cannot be")
+        generator = np.random.RandomState()
+        generator.set_state(("MT19937", np.array(key, np.uint32), inner["pos"], state["has_gauss"], gauss))
+        return generator
+    parts = (inner.get("state"), inner.get("inc"))
+    rest = whole(state.get("has_uint32"), 2) and whole(state.get("uinteger"), 2**32)
+    if not (rest and all(whole(part, 2**128) for part in parts)):
+        raise ModelFileError("it has a random state whose numbers cannot be")
+    bits = np.random.PCG64()
+    bits.state = {**state, "state": {"state": parts[0], "inc": parts[1]}}
+    return np.random.Generator(bits)

@@ -1,0 +1,163 @@
+"""Generated source text predicts what the model predicts."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils._testing import ignore_warnings
+from tests.io.models import BINARY, HISTOGRAM_KERNELS, MODELS, REAL, THREE, VECTOR_KERNELS, X, kernel_model
+from tests.naming import named
+
+import mercer
+from mercer import kernels as k
+from mercer.exceptions import InvalidInputError
+from mercer.io.source import to_c, to_python
+
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+NAMES = [
+    "SVC", "SVC three classes", "SVC ovo", "SVC bool", "SVC object labels", "SVC sparse", "NuSVC", "RampSVC", "SVR", "NuSVR",
+    "OneClassSVM", "LinearSVC", "LinearSVC three classes", "LinearSVC joint", "LinearSVR", "KernelRidge", "KernelRidgeCV",
+    "GaussianProcessRegressor", "PegasosClassifier", "PegasosClassifier linear", "Perceptron", "KernelLMS",
+    "KernelCentroid", "KernelCentroid binary",
+]  # fmt: skip
+
+
+def dense(data):
+    return data.toarray() if hasattr(data, "toarray") else np.asarray(data)
+
+
+def run_python(source):
+    module = {}
+    exec(source, module)
+    return module
+
+
+def assert_python_equal(model, data):
+    module = run_python(to_python(model))
+    rows = dense(data).tolist()
+    expected = model.predict(data)
+    found = [module["predict"](row) for row in rows]
+    if hasattr(model, "decision_function"):
+        assert found == expected.tolist()
+        values = model.decision_function(data)
+        np.testing.assert_allclose([module["decision"](row) for row in rows], values, rtol=1e-9, atol=1e-9)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def compiled(source, folder):
+    path = folder / "model.c"
+    path.write_text(source)
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
+    subprocess.run([COMPILER, *flags, str(path), "-o", str(folder / "model.so"), "-lm"], check=True)
+    return ctypes.CDLL(str(folder / "model.so"))
+
+
+def c_array(values):
+    return (ctypes.c_double * len(values))(*values)
+
+
+def assert_c_equal(model, data, folder):
+    library = compiled(to_c(model), folder)
+    rows, expected = dense(data).astype(float).tolist(), model.predict(data)
+    if hasattr(model, "decision_function"):
+        numbers = [library.model_predict(c_array(row)) for row in rows]
+        labels = model.classes_[numbers] if hasattr(model, "classes_") else np.array(numbers)
+        assert np.array_equal(labels, expected)
+        values = model.decision_function(data)
+        out = c_array(np.zeros(values[0].size))
+        for row, value in zip(rows, values, strict=True):
+            library.model_decision(c_array(row), out)
+            np.testing.assert_allclose(list(out), np.ravel(value), rtol=1e-9, atol=1e-9)
+    elif expected.ndim == 1:
+        library.model_predict.restype = ctypes.c_double
+        np.testing.assert_allclose([library.model_predict(c_array(r)) for r in rows], expected, rtol=1e-9, atol=1e-9)
+    else:
+        out = c_array(np.zeros(expected.shape[1]))
+        for row, value in zip(rows, expected, strict=True):
+            library.model_predict(c_array(row), out)
+            np.testing.assert_allclose(list(out), value, rtol=1e-9, atol=1e-9)
+
+
+class TestPython:
+    @ignore_warnings
+    @pytest.mark.parametrize("name", NAMES)
+    def test_models(self, name):
+        """The generated module gives the labels and values of the model."""
+        assert_python_equal(*MODELS[name]())
+
+    @pytest.mark.parametrize("kernel", VECTOR_KERNELS + HISTOGRAM_KERNELS, ids=named)
+    def test_kernels(self, kernel):
+        """Every kernel on vectors has a formula."""
+        assert_python_equal(*kernel_model(kernel))
+
+    def test_scalers(self):
+        """Scalers before a model are part of the text."""
+        model = make_pipeline(StandardScaler(), MinMaxScaler(), MaxAbsScaler(), mercer.SVC()).fit(3.0 * X + 7.0, THREE)
+        assert_python_equal(model, 3.0 * X + 7.0)
+
+    def test_break_ties(self):
+        """The class with the largest decision value, where the model asks for it."""
+        assert_python_equal(mercer.SVC(break_ties=True).fit(X, THREE), X)
+
+    def test_labels_are_text(self):
+        """A label cannot end the text that it stands in."""
+        names = np.array(['";import os;"', "a\\\n'"])
+        assert_python_equal(mercer.SVC().fit(X, names[(BINARY == "yes").astype(int)]), X)
+
+    def test_no_support_vectors(self):
+        """A constant function has no tables."""
+        assert_python_equal(mercer.SVR(epsilon=10.0).fit(X, REAL), X)
+
+    def test_wrong_length(self):
+        """A sample of another length is refused."""
+        module = run_python(to_python(mercer.SVC().fit(X, BINARY)))
+        with pytest.raises(ValueError, match="x has 3 features, but the model needs 4"):
+            module["predict"]([1.0, 2.0, 3.0])
+
+    @pytest.mark.parametrize(
+        ("model", "data", "words"),
+        [
+            (mercer.SVC(kernel=lambda a, b: np.asarray(a) @ np.asarray(b).T), X, "Python function"),
+            (mercer.SVC(kernel="precomputed"), X @ X.T, "precomputed kernel"),
+            (mercer.SVC(kernel=k.Normalized(k.Linear() + k.White())), X, "no formula"),
+        ],
+        ids=["function", "precomputed", "observations"],
+    )
+    def test_refused(self, model, data, words):
+        """What has no formula is refused with a reason."""
+        with pytest.raises(InvalidInputError, match=words):
+            to_python(model.fit(data, BINARY))
+
+
+@needs_compiler
+class TestC:
+    @ignore_warnings
+    @pytest.mark.parametrize("name", NAMES)
+    def test_models(self, name, tmp_path):
+        """The generated file compiles without a warning and gives the labels and values of the model."""
+        assert_c_equal(*MODELS[name](), tmp_path)
+
+    @pytest.mark.parametrize("kernel", VECTOR_KERNELS + HISTOGRAM_KERNELS, ids=named)
+    def test_kernels(self, kernel, tmp_path):
+        """Every kernel on vectors has a formula."""
+        assert_c_equal(*kernel_model(kernel), tmp_path)
+
+    def test_labels(self, tmp_path):
+        """Labels are texts in C, whatever characters they have."""
+        names = np.array(['"@U@ é"', "b?\\"])
+        model = mercer.SVC().fit(X, names[(BINARY == "yes").astype(int)])
+        library = compiled(to_c(model), tmp_path)
+        found = (ctypes.c_char_p * 2).in_dll(library, "model_classes")
+        assert [text.decode() for text in found] == model.classes_.tolist()
+
+    def test_prefix(self):
+        """Names begin with the prefix, which must be one."""
+        assert "int spam_predict(const double *x)" in to_c(mercer.SVC().fit(X, BINARY), prefix="spam")
+        with pytest.raises(InvalidInputError, match="cannot begin a name in C"):
+            to_c(mercer.SVC().fit(X, BINARY), prefix="a-b")
