@@ -263,7 +263,9 @@ def _linear_from_sklearn(name: str, theirs: Any) -> Any:
     model = cls(**_common_parameters(theirs, cls))
     coef = theirs.coef_
     model.coef_ = coef.copy() if sp.issparse(coef) else np.array(coef, dtype=np.float64)
-    model.intercept_ = np.array(theirs.intercept_, dtype=np.float64) if np.ndim(theirs.intercept_) else theirs.intercept_
+    model.intercept_ = (
+        np.array(theirs.intercept_, dtype=np.float64) if np.ndim(theirs.intercept_) else theirs.intercept_
+    )
     model.n_iter_, model._warm = theirs.n_iter_, None
     W = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
     with np.errstate(divide="ignore"):

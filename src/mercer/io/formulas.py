@@ -133,9 +133,7 @@ def _formula(kernel: Kernel, columns: tuple[int, ...]) -> Formula:
     )
 
 
-def _sum(
-    term: str, columns: tuple[int, ...], width: Any = 1.0, power: float = 1.0, small: bool = False
-) -> Formula:
+def _sum(term: str, columns: tuple[int, ...], width: Any = 1.0, power: float = 1.0, small: bool = False) -> Formula:
     """Σ width^power term, with one width or one per feature."""
     weights = np.broadcast_to(np.asarray(width, dtype=np.float64), len(columns)) ** power
     return Features(term, columns, tuple(weights.tolist()), small)

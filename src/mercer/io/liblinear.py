@@ -86,7 +86,9 @@ def read_linear(lines: Lines, first: list[str], n_features: int | None) -> Any:
         if n_features < d:
             raise InvalidInputError(f"n_features={n_features} was given, but {lines.name} has {d}.")
         W = np.hstack([W, np.zeros((columns, n_features - d))])
-    scaling: dict[str, Any] = {"fit_intercept": True, "intercept_scaling": bias} if bias > 0 else {"fit_intercept": False}
+    scaling: dict[str, Any] = (
+        {"fit_intercept": True, "intercept_scaling": bias} if bias > 0 else {"fit_intercept": False}
+    )
     if classifier:
         return _classifier(LinearSVC(**CLASSIFIERS[solver], **scaling), W, intercept, labels)
     return _publish(LinearSVR(**REGRESSORS[solver], **scaling), W[0], intercept, 1)

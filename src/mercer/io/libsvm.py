@@ -303,7 +303,9 @@ def _text(model: Any) -> str:
         X = sp.csr_array(model.support_vectors_)
         X.eliminate_zeros()
         entries = [
-            " ".join(f"{j + 1}:{text_of(v)}" for j, v in zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
+            " ".join(
+                f"{j + 1}:{text_of(v)}" for j, v in zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True)
+            )
             for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
         ]
     for column, entry in zip(coef.T.tolist(), entries, strict=True):

@@ -52,7 +52,9 @@ class Encoder:
     def encode(self, value: Any, where: str, depth: int = 0) -> Any:
         """The JSON of a value; ``where`` is its place in the model, for errors."""
         if depth > DEPTH:
-            raise InvalidInputError(f"{where} is nested more than {DEPTH} deep, or contains itself: it cannot be saved.")
+            raise InvalidInputError(
+                f"{where} is nested more than {DEPTH} deep, or contains itself: it cannot be saved."
+            )
         if value is None or type(value) in (bool, str):
             return value
         if type(value) is int:
