@@ -42,7 +42,9 @@ def packed(parts, compression=zipfile.ZIP_STORED, seal=True):
     if seal:
         manifest = json.loads(parts[MANIFEST])
         manifest["members"] = {
-            name: {"bytes": len(d), "sha256": hashlib.sha256(d).hexdigest()} for name, d in parts.items() if name != MANIFEST
+            name: {"bytes": len(d), "sha256": hashlib.sha256(d).hexdigest()}
+            for name, d in parts.items()
+            if name != MANIFEST
         }
         parts[MANIFEST] = json.dumps(manifest).encode()
     file = io.BytesIO()
@@ -277,7 +279,8 @@ class TestModel:
             ({"$object": {"class": ["SVC"], "state": {}}}, "names the class ['SVC']"),
             ({"$object": {"class": "certify", "state": {}}}, "names the class 'certify'"),
             ({"$object": {"class": "Kernel", "state": {}}}, "its Kernel is not valid"),
-            ({"$object": {"class": "CallableKernel", "state": {"function": "os.system"}}}, "its CallableKernel is not valid"),
+            ({"$object": {"class": "CallableKernel", "state": {"function": "os.system"}}},
+                "its CallableKernel is not valid"),
             ({"$object": {"class": "MercerError", "state": {}}}, "which is no class of values"),
             ({"$object": {"class": "Status", "state": {}}}, "is not made of attributes"),
             ({"$object": {"class": "Gaussian", "state": {"gamma": -1}}}, "must be a finite number, at least 0"),
@@ -329,7 +332,11 @@ class TestModel:
         """A position beyond the words of a generator would read other memory."""
         data = saved(mercer.SVC(random_state=np.random.RandomState(0)))
         text = members(data)[MODEL].decode()
-        for old, new in (('["pos",624]', '["pos",625]'), ('["pos",624]', '["pos",-1]'), ('["has_gauss",0]', '["has_gauss",7]')):
+        for old, new in (
+            ('["pos",624]', '["pos",625]'),
+            ('["pos",624]', '["pos",-1]'),
+            ('["has_gauss",0]', '["has_gauss",7]'),
+        ):
             assert old in text
             refused(packed({**members(data), MODEL: text.replace(old, new).encode()}), "whose numbers cannot be")
 
@@ -353,7 +360,9 @@ class TestModel:
         refused(with_model(DENSE_FILE, put(name, value)), words)
 
     @pytest.mark.parametrize("name", ["_dual_coef_", "_intercept_", "_n_support", "classes_", "_probA"])
-    @pytest.mark.parametrize("other", [np.zeros((2, 1000)), np.zeros(7), np.zeros((0, 0)), np.arange(3), np.array(["a"])], ids=str)
+    @pytest.mark.parametrize(
+        "other", [np.zeros((2, 1000)), np.zeros(7), np.zeros((0, 0)), np.arange(3), np.array(["a"])], ids=str
+    )
     def test_sizes(self, name, other):
         """An array of another size or type than the model needs is refused."""
         parts = members(DENSE_FILE)
@@ -367,6 +376,7 @@ class TestModel:
 
     def test_support_outside(self):
         """Columns of a kernel matrix that it does not have."""
+
         def change(document):
             inside = state(document)["_support"]["$object"]["state"]
             inside["n_train"] = 2
@@ -386,9 +396,11 @@ class TestArrays:
             (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,)}"), "but has 0 bytes"),
             (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (-5,)}"), "which is none"),
             (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999)}"), "without any bytes"),
-            (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}") + bytes(8), "which is none"),
+            (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}") + bytes(8),
+                "which is none"),
             (npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") + bytes(8), "of type object"),
-            (npy_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}") + bytes(8), "holds values of type"),
+            (npy_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}") + bytes(8),
+                "holds values of type"),
             (npy_header("{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}") + bytes(16), "of type complex128"),
             (npy_header("{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,)}") + bytes(8), "of type datetime64"),
             (npy_header("{'descr': '|U0', 'fortran_order': False, 'shape': (9999999,)}"), "without any bytes"),
@@ -432,6 +444,7 @@ class TestArrays:
     def test_sparse_shape(self):
         """A matrix of another shape."""
         for shape in ([60], [60, -4], ["60", 4], [60, 2**40], [60, 2]):
+
             def change(document, shape=shape):
                 state(document)["support_vectors_"]["$sparse"]["shape"] = shape
 
@@ -477,7 +490,9 @@ def mutate(document, rng):
     other_node, other_key = places[rng.integers(len(places))]
     kind = rng.integers(4)
     if kind == 0:
-        node[key] = [None, -1, 0, 3, 10**12, 1e308, "", "x", True, [], {}, {"$array": 2}, {"$float": "nan"}][rng.integers(13)]
+        node[key] = [None, -1, 0, 3, 10**12, 1e308, "", "x", True, [], {}, {"$array": 2}, {"$float": "nan"}][
+            rng.integers(13)
+        ]
     elif kind == 1:
         node[key] = copy.deepcopy(other_node[other_key])
     elif kind == 2 and isinstance(node, dict):

@@ -60,7 +60,9 @@ def _check_vectors(vectors: SupportVectors) -> None:
     support = _numbers(vectors.support, 1, "iu")
     _require(type(vectors.n_train) is int and vectors.n_train >= 0, "a number of training samples that is none")
     if len(support):
-        _require(support.min() >= 0 and support.max() < max(vectors.n_train, 1), "support vectors outside of the sample")
+        _require(
+            support.min() >= 0 and support.max() < max(vectors.n_train, 1), "support vectors outside of the sample"
+        )
     ends = _numbers(vectors.ends, 1, "iu")
     _require(len(ends) >= 2 and ends[0] == 0 and np.all(np.diff(ends) >= 0), "classes of support vectors that overlap")
     _require(ends[-1] == len(support), f"{ends[-1]} support vectors in classes, but {len(support)} numbers of them")
@@ -122,7 +124,9 @@ def _check_features(model: Any, kernel: Kernel, vectors: Any) -> None:
     _require("_sparse" not in vars(model) or type(model._sparse) is bool, "storage that is neither sparse nor dense")
     if kernel.domain == "vectors" and count_samples(vectors):
         d = vectors.shape[1]
-        _require(model.n_features_in_ == d, f"support vectors with {d} features, but {model.n_features_in_!r:.40} in all")
+        _require(
+            model.n_features_in_ == d, f"support vectors with {d} features, but {model.n_features_in_!r:.40} in all"
+        )
 
 
 def _check_linear(model: LinearMachine) -> None:

@@ -53,8 +53,8 @@ _registered: dict[str, type] = {}
 def register(cls: type) -> type:
     """Allow model files to hold objects of a class of your own: a kernel, or an estimator.
 
-    An object is taken apart into the fields of a dataclass or, for other classes, what its ``__getstate__`` returns, and
-    is put together without a call of ``__init__``. Register the class before ``save`` and before ``load``.
+    An object is taken apart into the fields of a dataclass or, for other classes, what its ``__getstate__`` returns,
+    and is put together without a call of ``__init__``. Register the class before ``save`` and before ``load``.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ f = Σ βᵢ φ(xᵢ) is replaced by its projection g on the span of some of the
     |f(x) - g(x)| = |⟨f - g, φ(x)⟩| ≤ |f - g| √k(x, x)
 
 for every x, and |f - g|² = δ'Kδ with δ = β - γ is computed, not estimated. The samples of the span are chosen greedily:
-the next one is that which takes away most of what is left (orthogonal matching pursuit, with a Cholesky factor that grows
-by a column for each).
+the next one is that which takes away most of what is left (orthogonal matching pursuit, with a Cholesky factor that
+grows by a column for each).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import singledispatch
-from itertools import combinations
+from itertools import combinations, pairwise
 from numbers import Real
 from typing import Any
 
@@ -66,8 +66,8 @@ class Compression:
 
     def __str__(self) -> str:
         return (
-            f"{self.after} of {self.before} support vectors; no decision value has changed by more than {self.bound:.2e} "
-            f"where k(x, x) is at most {self.radius**2:.4g}"
+            f"{self.after} of {self.before} support vectors; no decision value has changed by more than "
+            f"{self.bound:.2e} where k(x, x) is at most {self.radius**2:.4g}"
         )
 
 
@@ -140,7 +140,7 @@ def _parts(model: Any) -> tuple[Kernel, Any, Matrix, list[Vector]]:
     if not isinstance(model, BaseSVC) or isinstance(model._support, Expansion):
         return kernel, model.support_vectors_, coef, [every] * len(coef)
     ends = model._support.ends
-    classes = [np.arange(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    classes = [np.arange(a, b) for a, b in pairwise(ends)]
     members = [np.concatenate(pair) for pair in combinations(classes, 2)]
     return kernel, model.support_vectors_, pair_coefficients(coef, ends), members
 
@@ -187,7 +187,8 @@ class _Reduction:
         squares = self.root[inside] ** 2
         rest = product(self.kernel, features, features, beta, self.threads)  # ⟨what is left, φ(xᵢ)⟩
         left = float(beta @ rest)
-        heights, order = squares.copy(), []  # squared distances to the span
+        order: list[int] = []
+        heights = squares.copy()  # squared distances to the span
         G = np.empty((len(inside), 16))
         parts: list[float] = []
         waiting = list(np.flatnonzero(chosen[inside]))

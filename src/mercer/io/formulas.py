@@ -7,7 +7,7 @@ Python, C) knows these nodes alone, no kernel by name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce, singledispatch
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -133,9 +133,7 @@ def _formula(kernel: Kernel, columns: tuple[int, ...]) -> Formula:
     )
 
 
-def _sum(
-    term: str, columns: tuple[int, ...], width: Any = 1.0, power: float = 1.0, small: bool = False
-) -> Formula:
+def _sum(term: str, columns: tuple[int, ...], width: Any = 1.0, power: float = 1.0, small: bool = False) -> Formula:
     """Σ width^power term, with one width or one per feature."""
     weights = np.broadcast_to(np.asarray(width, dtype=np.float64), len(columns)) ** power
     return Features(term, columns, tuple(weights.tolist()), small)
@@ -154,8 +152,10 @@ def _(kernel: Polynomial, columns: tuple[int, ...]) -> Formula:
 @_formula.register
 def _(kernel: PowerSeries, columns: tuple[int, ...]) -> Formula:
     t = _sum("dot", columns)
-    # by Horner's rule
-    return reduce(lambda total, c: total * t + c, kernel.coefficients[-2::-1], Number(kernel.coefficients[-1]))
+    total: Formula = Number(kernel.coefficients[-1])
+    for coefficient in kernel.coefficients[-2::-1]:  # by Horner's rule
+        total = total * t + coefficient
+    return total
 
 
 @_formula.register

@@ -22,14 +22,14 @@ from mercer.io.assemble import leave_unknown
 from mercer.io.lines import CLASSES, Lines, text_of
 
 # scikit-learn's parameters of LIBLINEAR's solvers
-CLASSIFIERS: dict[str, dict[str, str]] = {
+CLASSIFIERS: dict[str, dict[str, Any]] = {
     "L2R_L2LOSS_SVC_DUAL": {},
     "L2R_L2LOSS_SVC": {},
     "L2R_L1LOSS_SVC_DUAL": {"loss": "hinge"},
     "MCSVM_CS": {"multi_class": "crammer_singer", "loss": "hinge"},
     "L1R_L2LOSS_SVC": {"penalty": "l1"},
 }
-REGRESSORS: dict[str, dict[str, str]] = {
+REGRESSORS: dict[str, dict[str, Any]] = {
     "L2R_L2LOSS_SVR": {"loss": "squared_epsilon_insensitive"},
     "L2R_L2LOSS_SVR_DUAL": {"loss": "squared_epsilon_insensitive"},
     "L2R_L1LOSS_SVR_DUAL": {"loss": "epsilon_insensitive"},
@@ -86,7 +86,9 @@ def read_linear(lines: Lines, first: list[str], n_features: int | None) -> Any:
         if n_features < d:
             raise InvalidInputError(f"n_features={n_features} was given, but {lines.name} has {d}.")
         W = np.hstack([W, np.zeros((columns, n_features - d))])
-    scaling: dict[str, Any] = {"fit_intercept": True, "intercept_scaling": bias} if bias > 0 else {"fit_intercept": False}
+    scaling: dict[str, Any] = (
+        {"fit_intercept": True, "intercept_scaling": bias} if bias > 0 else {"fit_intercept": False}
+    )
     if classifier:
         return _classifier(LinearSVC(**CLASSIFIERS[solver], **scaling), W, intercept, labels)
     return _publish(LinearSVR(**REGRESSORS[solver], **scaling), W[0], intercept, 1)

@@ -118,8 +118,8 @@ def plain_model(model: Any) -> PlainModel:
 def _kernel_model(kernel: Kernel, vectors: Any, coef: Matrix, b: Vector, model: Any, **rule: Any) -> PlainModel:
     if kernel.domain == "matrix":
         raise InvalidInputError(
-            "A model with a precomputed kernel cannot be written out: it needs the kernel values of each new sample. Fit "
-            "it with the kernel itself."
+            "A model with a precomputed kernel cannot be written out: it needs the kernel values of each new sample. "
+            "Fit it with the kernel itself."
         )
     formula = formula_of(kernel, int(model.n_features_in_)) if hasattr(model, "n_features_in_") else None
     if kernel.domain != "vectors" or formula is None:
@@ -127,8 +127,8 @@ def _kernel_model(kernel: Kernel, vectors: Any, coef: Matrix, b: Vector, model: 
     d = int(model.n_features_in_)
     if np.prod(vectors.shape, dtype=np.float64) > LARGEST:
         raise InvalidInputError(
-            f"The model has {vectors.shape[0]} support vectors with {d} features, too many to be written out as numbers. "
-            "Reduce them by mercer.compress, or use mercer.save."
+            f"The model has {vectors.shape[0]} support vectors with {d} features, too many to be written out as "
+            "numbers. Reduce them by mercer.compress, or use mercer.save."
         )
     if isinstance(kernel, Linear):
         return PlainModel(n_features=d, intercept=b, weights=np.asarray(coef @ vectors, dtype=np.float64), **rule)

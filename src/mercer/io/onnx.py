@@ -235,8 +235,10 @@ def _outputs(graph: _Graph, plain: PlainModel, values: str) -> list[Any]:
         labels = helper.np_dtype_to_tensor_dtype(classes.dtype) if classes.dtype.kind != "U" else 8
         if plain.rule == "binary":
             flat = _flat(graph, values, "decision")
-            second = graph.op("Not", graph.op("Less", flat, np.array(0.0))) if plain.tie else graph.op(
-                "Greater", flat, np.array(0.0)
+            second = (
+                graph.op("Not", graph.op("Less", flat, np.array(0.0)))
+                if plain.tie
+                else graph.op("Greater", flat, np.array(0.0))
             )
             winner = graph.op("Cast", second, to=graph.onnx.TensorProto.INT64)
         elif plain.rule == "largest":

@@ -52,7 +52,9 @@ class Encoder:
     def encode(self, value: Any, where: str, depth: int = 0) -> Any:
         """The JSON of a value; ``where`` is its place in the model, for errors."""
         if depth > DEPTH:
-            raise InvalidInputError(f"{where} is nested more than {DEPTH} deep, or contains itself: it cannot be saved.")
+            raise InvalidInputError(
+                f"{where} is nested more than {DEPTH} deep, or contains itself: it cannot be saved."
+            )
         if value is None or type(value) in (bool, str):
             return value
         if type(value) is int:
@@ -139,8 +141,8 @@ class Encoder:
     def _refuse(self, value: Any, where: str) -> Any:
         if callable(value) and not isinstance(value, type | Kernel):
             raise InvalidInputError(
-                f"{where} is the function {getattr(value, '__qualname__', repr(value))}: a model file holds no code. Use "
-                "a kernel object or another parameter in its place, or write the model with pickle or joblib."
+                f"{where} is the function {getattr(value, '__qualname__', repr(value))}: a model file holds no code. "
+                "Use a kernel object or another parameter in its place, or write the model with pickle or joblib."
             )
         raise InvalidInputError(
             f"{where} is {value!r:.80} of type {type(value).__module__}.{type(value).__qualname__}, which a model file "
@@ -383,10 +385,15 @@ def random_state(state: Any) -> Any:
         generator = np.random.RandomState()
         generator.set_state(("MT19937", np.array(key, np.uint32), inner["pos"], state["has_gauss"], gauss))
         return generator
-    parts = (inner.get("state"), inner.get("inc"))
+    parts: tuple[Any, Any] = (inner.get("state"), inner.get("inc"))
     rest = whole(state.get("has_uint32"), 2) and whole(state.get("uinteger"), 2**32)
     if not (rest and all(whole(part, 2**128) for part in parts)):
         raise ModelFileError("it has a random state whose numbers cannot be")
     bits = np.random.PCG64()
-    bits.state = {**state, "state": {"state": parts[0], "inc": parts[1]}}
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": parts[0], "inc": parts[1]},
+        "has_uint32": state["has_uint32"],
+        "uinteger": state["uinteger"],
+    }
     return np.random.Generator(bits)
