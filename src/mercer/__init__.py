@@ -28,9 +28,9 @@ _NAMES = {
     "mercer.problems": ("Certificate",),
     "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
     "mercer.exceptions": (
-        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "ModelFileError",
-        "NotPositiveSemidefiniteError",
+        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
+        "ModelFileError",
     ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
