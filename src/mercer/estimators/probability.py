@@ -20,6 +20,11 @@ from mercer.losses import Loss, NuHinge
 
 FOLDS = 5
 SMALLEST = 1e-7
+NEWTON_STEPS = 100
+# a gradient of this size, per sample, is none
+FLAT = 1e-9
+# entries of the systems that are solved at a time
+COUPLED = 1 << 20
 
 
 def fit_sigmoids(problems: OneVsOne, random_state: Any) -> tuple[Vector, Vector]:
@@ -62,77 +67,85 @@ def _feasible_loss(loss: Loss, y: Vector, weight: Vector) -> Loss:
     return loss
 
 
-def sigmoid(values: Vector, y: Vector, max_iter: int = 100) -> tuple[float, float]:
-    """(A, B) of P(y = 1 | f) = 1 / (1 + exp(A f + B)), by Newton's method with backtracking on smoothed targets."""
-    positive = float(np.count_nonzero(y > 0))
-    negative = float(len(y)) - positive
-    high, low = (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0)
-    target = np.where(y > 0, high, low)
-    A, B = 0.0, float(np.log((negative + 1.0) / (positive + 1.0)))
+def sigmoid(values: Vector, y: Vector) -> tuple[float, float]:
+    """(A, B) of P(y = 1 | f) = 1 / (1 + exp(A f + B)), from Platt's smoothed targets."""
+    slope, offset = logistic_regression(values[:, None], smoothed_targets(y > 0))
+    return -float(slope), -float(offset)
 
-    def objective(A: float, B: float) -> float:
-        z = A * values + B
-        # t z + log(1 + exp(-z)) for either sign of z without overflow
-        return float(np.sum(target * z + np.logaddexp(0.0, -z)))
 
-    current = objective(A, B)
-    for _ in range(max_iter):
-        p = expit(-(A * values + B))
-        curvature = p * (1.0 - p)
-        h11 = float(curvature @ values**2) + 1e-12
-        h22 = float(curvature.sum()) + 1e-12
-        h21 = float(curvature @ values)
-        g1, g2 = float((target - p) @ values), float((target - p).sum())
-        if max(abs(g1), abs(g2)) < 1e-5:
+def smoothed_targets(positive: Vector, weight: Vector | None = None) -> Vector:
+    """Platt's targets, (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2): with them a fit is finite on classes that do not overlap."""
+    weight = np.ones(len(positive)) if weight is None else weight
+    n_positive, n_negative = float(weight[positive].sum()), float(weight[~positive].sum())
+    return np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
+
+
+def logistic_regression(Z: Matrix, target: Vector, weight: Vector | None = None) -> Vector:
+    """The coefficients of the columns of Z, and last the offset, that minimise the cross-entropy with the targets.
+
+    Newton's method with backtracking, on columns of unit size so that no scale of the values is too large.
+    """
+    weight = np.ones(len(target)) if weight is None else weight
+    scale = np.abs(Z).max(axis=0, initial=0.0)
+    scale[~(scale > np.finfo(np.float64).tiny)] = 1.0
+    design = np.column_stack([Z / scale, np.ones(len(Z))])
+    share = float(np.clip(weight @ target / weight.sum(), SMALLEST, 1.0 - SMALLEST))
+    coef = np.append(np.zeros(Z.shape[1]), np.log(share / (1.0 - share)))
+
+    def entropy(coef: Vector) -> float:
+        z = design @ coef
+        # log(1 + exp(z)) - t z for either sign of z without overflow
+        return float(weight @ (np.logaddexp(0.0, z) - target * z))
+
+    current = entropy(coef)
+    for _ in range(NEWTON_STEPS):
+        p = expit(design @ coef)
+        gradient = design.T @ (weight * (p - target))
+        if np.abs(gradient).max() < FLAT * weight.sum():
             break
-        determinant = h11 * h22 - h21 * h21
-        dA, dB = -(h22 * g1 - h21 * g2) / determinant, -(h11 * g2 - h21 * g1) / determinant
-        slope = g1 * dA + g2 * dB
-        step = 1.0
-        while step >= 1e-10:
-            proposed = objective(A + step * dA, B + step * dB)
-            if proposed < current + 1e-4 * step * slope:
-                A, B, current = A + step * dA, B + step * dB, proposed
-                break
-            step /= 2.0
-        else:
-            break
-    return A, B
+        curvature = design.T @ (design * (weight * p * (1.0 - p))[:, None])
+        # columns that are constant, or equal, leave a direction without curvature
+        curvature[np.diag_indices_from(curvature)] += 1e-12 * weight.sum()
+        step = -np.linalg.solve(curvature, gradient)
+        length = 1.0
+        while length >= 1e-10 and not entropy(coef + length * step) < current + 1e-4 * length * float(gradient @ step):
+            length /= 2.0
+        if length < 1e-10:
+            break  # no further progress within rounding
+        coef = coef + length * step
+        current = entropy(coef)
+    result: Vector = coef / np.append(scale, 1.0)
+    return result
 
 
 def pairwise_probabilities(values: Matrix, A: Vector, B: Vector, n_classes: int) -> Matrix:
     """Class probabilities from the pairwise ones."""
-    r = np.clip(expit(-(A * values + B)), SMALLEST, 1.0 - SMALLEST)
+    return couple(expit(-(A * values + B)), n_classes)
+
+
+def couple(r: Matrix, n_classes: int) -> Matrix:
+    """Class probabilities p from r, a column for each pair (i, j) with P(i | i or j).
+
+    They minimise  Σᵢ Σⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² = p'Qp  on the simplex: the solution of  Qp = λe, e'p = 1, is not negative.
+    """
+    r = np.clip(r, SMALLEST, 1.0 - SMALLEST)
     if n_classes == 2:
         return np.column_stack([r[:, 0], 1.0 - r[:, 0]])
-    n = len(values)
-    R = np.zeros((n, n_classes, n_classes))
-    for k, (i, j) in enumerate(class_pairs(n_classes)):
-        R[:, i, j], R[:, j, i] = r[:, k], 1.0 - r[:, k]
-    return _couple(R)
+    size = max(1, COUPLED // n_classes**2)
+    return np.concatenate([_couple(r[start : start + size], n_classes) for start in range(0, max(1, len(r)), size)])
 
 
-def _couple(R: Matrix) -> Matrix:
-    """The p that minimises sum_i sum_j (r_ji p_i - r_ij p_j)^2 on the simplex, by its fixed-point iteration."""
-    n, k, _ = R.shape
-    Q = -R * R.transpose(0, 2, 1)
+def _couple(r: Matrix, k: int) -> Matrix:
+    R = np.zeros((len(r), k, k))
+    for column, (i, j) in enumerate(class_pairs(k)):
+        R[:, i, j], R[:, j, i] = r[:, column], 1.0 - r[:, column]
     diagonal = np.arange(k)
-    Q[:, diagonal, diagonal] = (R.transpose(0, 2, 1) ** 2).sum(axis=2)
-    p = np.full((n, k), 1.0 / k)
-    open_rows = np.arange(n)  # each sample stops by itself, whatever its batch
-    for _ in range(max(100, k)):
-        q, part = Q[open_rows], p[open_rows]
-        Qp = np.einsum("nij,nj->ni", q, part)
-        pQp = np.einsum("ni,ni->n", part, Qp)
-        going = np.abs(Qp - pQp[:, None]).max(axis=1) >= 0.005 / k
-        open_rows, q, part, Qp, pQp = open_rows[going], q[going], part[going], Qp[going], pQp[going]
-        if len(open_rows) == 0:
-            break
-        for t in range(k):
-            change = (pQp - Qp[:, t]) / q[:, t, t]
-            part[:, t] += change
-            pQp = (pQp + change * (change * q[:, t, t] + 2.0 * Qp[:, t])) / (1.0 + change) ** 2
-            Qp = (Qp + change[:, None] * q[:, t, :]) / (1.0 + change)[:, None]
-            part /= (1.0 + change)[:, None]
-        p[open_rows] = part
-    return p
+    system = np.zeros((len(r), k + 1, k + 1))
+    system[:, :k, :k] = -R * R.transpose(0, 2, 1)
+    system[:, diagonal, diagonal] = (R**2).sum(axis=1)
+    system[:, :k, k] = system[:, k, :k] = 1.0
+    right = np.zeros((len(r), k + 1, 1))
+    right[:, k] = 1.0
+    p = np.maximum(np.linalg.solve(system, right)[:, :k, 0], 0.0)
+    result: Matrix = p / p.sum(axis=1, keepdims=True)
+    return result

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mercer._numerics.pool import run_shares
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import Csr
+from mercer.kernels.features import Csr, Matrix
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.problems.certificate import FEASIBILITY, NOT_FEASIBLE, ROUNDING, Certificate
 from mercer.problems.dual import infeasibility, violation
@@ -140,6 +140,11 @@ class Rows:
         """Some of the rows, copied."""
         rows = np.asarray(rows)
         return Rows(self.X.take(rows) if isinstance(self.X, Csr) else np.asarray(self.X[rows]), self.bias)
+
+    def dense(self) -> Matrix:
+        """All features, the constant one too, as a float64 array."""
+        X = np.asarray(self.X.toarray() if isinstance(self.X, Csr) else self.X, dtype=np.float64)
+        return np.column_stack([X, np.full(self.n, self.bias)]) if self.bias else X
 
     def columns(self, features: Index) -> Rows:
         """Some of the features, copied; the constant one, if it is among them, must come last."""

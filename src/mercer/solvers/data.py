@@ -37,9 +37,12 @@ class Data:
         """All samples, prepared for values of this dtype."""
         dtype = np.dtype(dtype)
         if dtype not in self._features:
-            samples = self.samples if self._index is None else take_samples(self.samples, self._index)
-            self._features[dtype] = self.kernel.prepare(samples, dtype)
+            self._features[dtype] = self.kernel.prepare(self.own_samples(), dtype)
         return self._features[dtype]
+
+    def own_samples(self) -> Any:
+        """The samples of this part, as they were given."""
+        return self.samples if self._index is None else take_samples(self.samples, self._index)
 
     def exact(self, index: Vector) -> Features:
         """Some samples in float64, without a float64 copy of all."""

@@ -16,14 +16,17 @@ import numpy as np
 from mercer.gram.operator import GramOperator, product
 from mercer.gram.rows import JoinedRows, WholeRows
 from mercer.gram.workspace import Loan
+from mercer.kernels import Linear
 from mercer.kernels.features import Vector
+from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP
 from mercer.problems.certificate import certificate
-from mercer.problems.dual import DualProblem
+from mercer.problems.dual import DualProblem, feasible_start
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.decomposition import Decomposition
 from mercer.solvers.judge import check_finite, exact_product, exact_rows, survey_at
+from mercer.solvers.margin import is_small, largest_margin
 from mercer.solvers.whole import WholeMatrix, matrix_product
 
 # up to this many variables the matrix is computed in float64; is one block
@@ -77,6 +80,9 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
         previous = found
     if status is Status.CONVERGED and found > options.tol:
         status = Status.STALLED
+    if status in (Status.STALLED, Status.UNBOUNDED) and _over_features(data, problem, run, options):
+        rows, seen = None, survey_at(qp, run.beta, run.F, None)
+        status = Status.CONVERGED if seen.violation <= options.tol else Status.STALLED
     if status is Status.CONVERGED:
         b = seen.thresholds
     else:
@@ -121,6 +127,20 @@ def _start(
     F = product(data.kernel, features, features.take(support), weights[support], options.n_threads, data.evaluations)
     gram = GramOperator(data.kernel, features, options.n_threads, data.evaluations)
     return Decomposition(gram, qp, beta, F, options, clock)
+
+
+def _over_features(data: Data, problem: DualProblem, run: WholeMatrix | Decomposition, options: Options) -> bool:
+    """Take the largest margin as it is found without the kernel matrix, if there is one. Edits the run's state."""
+    if not (isinstance(problem.loss, HardMargin) and isinstance(data.kernel, Linear)):
+        return False
+    if not is_small(data.n, data.samples.shape[1]):
+        return False
+    found = largest_margin(data.own_samples(), problem.y, problem.intercept)
+    if found is None:
+        return False
+    run.beta[:] = feasible_start(problem.qp, found.beta)
+    run.F[:] = exact_product(data, problem.qp, run.beta, options)
+    return True
 
 
 def _precision(data: Data, qp: BoxQP, options: Options) -> str:

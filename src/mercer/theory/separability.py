@@ -12,7 +12,7 @@ samples of one class and the mirrored ones of the other (Gordan's theorem).
 
 Whether the classes are separable does not depend on the scales of features or samples, the margin does. Samples of few
 dimensions are therefore first made as well-conditioned as possible (orthonormal columns, rows of unit length), and
-decided there by a finite algorithm (`mercer.theory.gordan`). The largest margin is a matter of the hard-margin solver.
+decided there by a finite algorithm (`mercer.solvers.nearest`). The largest margin is left to the hard-margin solver.
 """
 
 from __future__ import annotations
@@ -32,18 +32,14 @@ from mercer.kernels import Linear
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import HardMargin
 from mercer.solvers.base import Clock
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
-from mercer.theory.gordan import nearest_point
+from mercer.solvers.margin import EPS, RANK, nearest_separator, orthonormal
 from mercer.validation import validate_samples
 
-EPS = float(np.finfo(np.float64).eps)
 # up to this many dimensions the finite algorithm comes first, as it takes tenths of a second
 FIRST_UP_TO = 120
 # up to this many dimensions, or samples where the kernel gives none, it comes at last, and takes some seconds
 LAST_UP_TO = 300
-# singular values below this, relative to the largest, are rounding
-RANK = 1e-11
 # hulls that are nearer to each other than this, relative to the radius, meet: rounding of kernel values allows no more
 MEETING = 1e-6
 # so near that nobody need look any more
@@ -291,18 +287,17 @@ class _Pair:
         With a bias, samples have one more feature of constant value: β then sums to 0 in both cases.
         """
         if self.X is not None:
-            U, back = _orthonormal(self.X, intercept)
+            U, back = orthonormal(self.X, intercept)
         else:
             K = self.data.matrix(np.float64, 1)
             U, back = _orthonormal_of_matrix(K, self.rho**2 if intercept else 0.0)
-        size = np.linalg.norm(U, axis=1)
-        if size.min() <= EPS * len(U):
+        nearest = nearest_separator(U, self.y)
+        if nearest is None:
             # a sample at the origin is on no side of it
-            return _Candidate(weights=np.where(np.arange(len(U)) == int(np.argmin(size)), self.y, 0.0))
-        with one_blas_thread():
-            a, p = nearest_point(U * (self.y / size)[:, None])
-        weights = self.y * a / size
-        v = back @ p
+            smallest = int(np.argmin(np.linalg.norm(U, axis=1)))
+            return _Candidate(weights=np.where(np.arange(len(U)) == smallest, self.y, 0.0))
+        weights = self.y * nearest.a
+        v = back @ nearest.p
         if self.X is None:
             return _Candidate(coef=v, weights=weights)
         d = self.X.shape[1]
@@ -405,25 +400,6 @@ def _unit(X: Any) -> float:
     """A power of two near the largest number in X where squares of it would leave the range of float64; else 1."""
     largest = float(abs(X).max()) if X.shape[1] else 0.0
     return 1.0 if largest == 0 or 1e-100 < largest < 1e100 else 2.0 ** round(np.log2(largest))
-
-
-def _orthonormal(X: Any, intercept: bool) -> tuple[Matrix, Matrix]:
-    """(U, T): U = [X, 1] T has orthonormal columns that span those of [X, 1], or of X without an intercept."""
-    X = X.toarray() if sp.issparse(X) else X
-    n, d = X.shape
-    centre = X.mean(axis=0) if intercept else np.zeros(d)
-    Z = X - centre
-    scale = np.abs(Z).max(axis=0)
-    # what centring leaves of a constant feature is rounding
-    scale[scale <= 4 * EPS * np.abs(X).max(axis=0)] = np.inf
-    U, S, Vt = np.linalg.svd(Z / scale, full_matrices=False)
-    kept = RANK * S.max(initial=0.0) < S
-    T = Vt[kept].T / S[kept] / scale[:, None]
-    if not intercept:
-        return U[:, kept], T
-    back = np.zeros((d + 1, int(kept.sum()) + 1))
-    back[:d, :-1], back[d, :-1], back[d, -1] = T, -centre @ T, 1.0 / np.sqrt(n)
-    return np.column_stack([U[:, kept], np.full(n, 1.0 / np.sqrt(n))]), back
 
 
 def _orthonormal_of_matrix(K: Matrix, constant: float) -> tuple[Matrix, Matrix]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
+from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP, Index, Vector
 from mercer.problems.dual import DIVERGED, feasible_start
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
@@ -25,6 +26,7 @@ from mercer.solvers.linear import features
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.central_path import Path, follow
 from mercer.solvers.linear.systems import weighted_gram
+from mercer.solvers.margin import is_small, largest_margin
 
 # of the tolerance, what the path may use: the rest is for the way from an interior point to the ends of the boxes
 SHARE = 0.5
@@ -148,7 +150,11 @@ def _solve(problem: LinearProblem, options: LinearOptions, clock: Clock) -> Line
     nothing = _nothing(form, run)
     if nothing is not None:
         return nothing
-    return _solve_open(run) if problem.qp.has_open_box else _solve_closed(run)
+    if not problem.qp.has_open_box:
+        return _solve_closed(run)
+    solution = _solve_open(run)
+    done = solution.status is Status.CONVERGED or run.stopped is not None
+    return solution if done else _largest_margin(run, solution)
 
 
 def _nothing(form: Form, run: Run) -> LinearSolution | None:
@@ -221,6 +227,23 @@ def _solve_open(run: Run) -> LinearSolution:
     run.other_system = False
     assert best is not None
     return replace(best, n_iter=run.n_iter)
+
+
+def _largest_margin(run: Run, solution: LinearSolution) -> LinearSolution:
+    """The better of a solution and of what columns of very different scales do not disturb."""
+    problem, rows = run.form.problem, run.form.problem.rows
+    straight = isinstance(problem.loss, HardMargin) and problem.penalty.l1 == 0
+    if not (straight and is_small(rows.n, rows.d)):
+        return solution
+    found = largest_margin(rows.dense(), problem.y, problem.intercept)
+    if found is None:
+        return solution
+    beta = _balanced(run.form, problem.penalty.l2 * found.beta)
+    proof = linear_certificate(problem, found.w, found.b, beta)
+    if solution.status is not Status.UNBOUNDED and not proof.relative_gap < solution.certificate.relative_gap:
+        return solution
+    status = Status.CONVERGED if proof.valid and proof.relative_gap <= run.options.tol else Status.STALLED
+    return LinearSolution(found.w, found.b, beta, status, run.n_iter, run.clock.seconds, proof, run.trace)
 
 
 def _largest_norm(form: Form) -> float:

@@ -1,0 +1,415 @@
+"""Pictures of searches and paths, in the manner of scikit-learn's displays; they need matplotlib.
+
+A display is made by ``from_estimator`` or ``from_path``, draws on ``ax`` if it is given, and keeps what it has drawn:
+``figure_``, ``ax_`` and the numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.exceptions import InvalidInputError, MissingExtraError
+from mercer.kernels.features import Matrix, Vector
+from mercer.selection.solution_path import SolutionPath
+
+# lines of a path that are drawn, at most
+LINES = 400
+# values of a second parameter that get a line of their own, at most
+VALUES = 12
+# of the two classes, and of what is chosen
+COLOURS = ("#3b6fb6", "#d9822b")
+CHOSEN = "#c0392b"
+# scores this many times as far below the best as the median share the last colour
+CONTRAST = 3.0
+
+
+def _axes(ax: Any) -> tuple[Any, Any]:
+    """The figure and the axes to draw on."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingExtraError("The picture", package="matplotlib", extra="report") from None
+    if ax is None:
+        figure, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+        return figure, ax
+    return ax.figure, ax
+
+
+@dataclass(eq=False)
+class _Results:
+    """The candidates of a search: values of each parameter, and their scores."""
+
+    params: dict[str, list[Any]]
+    mean: Vector
+    std: Vector
+    best: int
+    name: str
+
+    @classmethod
+    def of(cls, search: Any) -> _Results:
+        """Of a fitted search that has ``cv_results_`` in GridSearchCV's format."""
+        check_is_fitted(search)
+        table = getattr(search, "cv_results_", None)
+        if not isinstance(table, dict) or "mean_test_score" not in table:
+            raise InvalidInputError(
+                f"{type(search).__name__} has no cv_results_ with mean_test_score: give a fitted search with one "
+                "score, such as SVCCV or GridSearchCV."
+            )
+        names = [key.removeprefix("param_") for key in table if key.startswith("param_")]
+        params = {name: [one.get(name) for one in table["params"]] for name in names}
+        mean = np.asarray(table["mean_test_score"], dtype=np.float64)
+        std = np.asarray(table.get("std_test_score", np.zeros(len(mean))), dtype=np.float64)
+        scoring = getattr(search, "scoring", None)
+        default = "accuracy" if is_classifier(search) else "R²" if is_regressor(search) else "score"
+        name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", None) or default
+        return cls(params, mean, std, int(getattr(search, "best_index_", np.nanargmax(mean))), name.replace("_", " "))
+
+    def column(self, name: str) -> list[Any]:
+        """The values of one parameter."""
+        if name not in self.params:
+            known = ", ".join(map(repr, self.params)) or "none"
+            raise InvalidInputError(f"The search has no parameter {name!r}; it has {known}.")
+        return self.params[name]
+
+    def usual(self, skip: str | None = None) -> str:
+        """The parameter that varies most, but for one."""
+        counts = {name: len(set(map(str, values))) for name, values in self.params.items() if name != skip}
+        if not counts:
+            raise InvalidInputError("The search has too few parameters for this picture.")
+        return max(counts, key=lambda name: counts[name])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _ordered(values: list[Any]) -> list[Any]:
+    """Distinct values: numbers in ascending order, others as they come."""
+    distinct = list({str(v): v for v in values if v is not None}.values())
+    return sorted(distinct) if all(map(_is_number, distinct)) else distinct
+
+
+def _is_geometric(values: list[Any]) -> bool:
+    """Whether an axis of these values should be logarithmic."""
+    numbers = all(map(_is_number, values)) and len(values) > 1
+    return numbers and min(values) > 0 and max(values) / min(values) >= 20
+
+
+def _text(value: Any) -> str:
+    return f"{float(f'{value:.3g}'):g}" if _is_number(value) else str(value)
+
+
+def _score_label(name: str) -> str:
+    return f"cross-validated {name}"
+
+
+@dataclass(eq=False)
+class SearchCurveDisplay:
+    """Scores of a search against one parameter: the best over all others, or a line for each value of another one.
+
+    Parameters
+    ----------
+    param : the parameter of the axis.
+    by : the parameter whose values have lines of their own, or None.
+    values : the values on the axis.
+    lines : for each line its label, the best mean score at each value, and the standard deviation over folds there.
+    best : the value and the score of the best candidate.
+    name : of the score.
+
+    Attributes
+    ----------
+    figure_, ax_, lines_ : what was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from mercer import SVC, SearchCurveDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = GridSearchCV(SVC(), {"C": [0.1, 1, 10, 100], "gamma": [0.01, 0.1, 1]}).fit(X, y)
+    >>> SearchCurveDisplay.from_estimator(search, "C", by="gamma").values
+    [0.1, 1, 10, 100]
+    """
+
+    param: str
+    by: str | None
+    values: list[Any]
+    lines: list[tuple[str, Vector, Vector]]
+    best: tuple[Any, float]
+    name: str = "score"
+    figure_: Any = field(default=None, init=False)
+    ax_: Any = field(default=None, init=False)
+    lines_: list[Any] = field(default_factory=list, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls, search: Any, param: str | None = None, *, by: str | None = None, ax: Any = None, **kwargs: Any
+    ) -> SearchCurveDisplay:
+        """Draw the scores of a fitted search.
+
+        Parameters
+        ----------
+        search : SVCCV, GridSearchCV or any other with ``cv_results_``
+            Fitted.
+        param : str, default=None
+            The parameter of the axis; None is the one of most values.
+        by : str, default=None
+            A second parameter, a line for each of its values; None is the best over all others.
+        ax : matplotlib axes, default=None
+            To draw on.
+        **kwargs : of the lines.
+
+        Returns
+        -------
+        display : SearchCurveDisplay
+            What was drawn.
+        """
+        table = _Results.of(search)
+        param = table.usual(by) if param is None else param
+        column, values = table.column(param), _ordered(table.column(param))
+        groups = [None] if by is None else _ordered(table.column(by))
+        if len(groups) > VALUES:
+            groups = [groups[i] for i in np.linspace(0, len(groups) - 1, VALUES).round().astype(int)]
+        lines = []
+        for group in groups:
+            mean, std = np.full(len(values), np.nan), np.full(len(values), np.nan)
+            for i, score in enumerate(table.mean):
+                if column[i] is None or (by is not None and str(table.params[by][i]) != str(group)):
+                    continue
+                at = [str(v) for v in values].index(str(column[i]))
+                if not mean[at] >= score:
+                    mean[at], std[at] = score, table.std[i]
+            lines.append(("" if by is None else f"{by} = {_text(group)}", mean, std))
+        best = (column[table.best], float(table.mean[table.best]))
+        return cls(param, by, values, lines, best, table.name).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> SearchCurveDisplay:
+        """Draw, on the given axes or on new ones."""
+        self.figure_, self.ax_ = _axes(ax)
+        numeric = all(map(_is_number, self.values))
+        at = np.array(self.values, dtype=np.float64) if numeric else np.arange(len(self.values))
+        import matplotlib as mpl
+
+        shades = mpl.colormaps["viridis"](np.linspace(0.05, 0.85, len(self.lines)))
+        for (label, mean, std), shade in zip(self.lines, shades, strict=True):
+            style = {"color": COLOURS[0] if len(self.lines) == 1 else shade, "marker": "o", "markersize": 4}
+            style |= {} if numeric else {"linestyle": "none"}
+            style |= kwargs
+            known = np.isfinite(mean)
+            drawn = self.ax_.plot(at[known], mean[known], label=label or None, **style)
+            self.lines_ += drawn
+            if len(self.lines) == 1:
+                colour = drawn[0].get_color()
+                if numeric:
+                    low, high = (mean - std)[known], (mean + std)[known]
+                    self.ax_.fill_between(at[known], low, high, alpha=0.2, color=colour, linewidth=0)
+                else:
+                    self.ax_.errorbar(at[known], mean[known], std[known], color=colour, linestyle="none", capsize=4)
+        value, score = self.best
+        place = float(value) if numeric and value is not None else [str(v) for v in self.values].index(str(value))
+        chosen = f"best: {self.param} = {_text(value)}, {score:.3f}"
+        ring = {"marker": "o", "s": 110, "facecolors": "none", "edgecolors": CHOSEN, "linewidths": 1.8, "zorder": 5}
+        self.ax_.scatter([place], [score], label=chosen, **ring)
+        if numeric and _is_geometric(self.values):
+            self.ax_.set_xscale("log")
+        elif not numeric:
+            self.ax_.set_xticks(at, [_text(v) for v in self.values])
+        self.ax_.set_xlabel(self.param)
+        self.ax_.set_ylabel(_score_label(self.name))
+        self.ax_.grid(alpha=0.25)
+        self.ax_.legend(fontsize="small", loc="best")
+        return self
+
+
+@dataclass(eq=False)
+class SearchMapDisplay:
+    """Scores of a search over two parameters, the best over all others: a heat map with the chosen cell marked.
+
+    Parameters
+    ----------
+    x, y : the parameters of the axes.
+    x_values, y_values : their values.
+    scores : the best mean score of each cell, a row for each value of y; NaN where none was tried.
+    best : the values of x and y of the best candidate.
+    name : of the score.
+
+    Attributes
+    ----------
+    figure_, ax_, image_, colorbar_ : what was drawn.
+    """
+
+    x: str
+    y: str
+    x_values: list[Any]
+    y_values: list[Any]
+    scores: Matrix
+    best: tuple[Any, Any]
+    name: str = "score"
+    figure_: Any = field(default=None, init=False)
+    ax_: Any = field(default=None, init=False)
+    image_: Any = field(default=None, init=False)
+    colorbar_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls, search: Any, x: str | None = None, y: str | None = None, *, ax: Any = None, **kwargs: Any
+    ) -> SearchMapDisplay:
+        """Draw the scores of a fitted search.
+
+        Parameters
+        ----------
+        search : SVCCV, GridSearchCV or any other with ``cv_results_``
+            Fitted.
+        x, y : str, default=None
+            The parameters of the axes; None are those of most values.
+        ax : matplotlib axes, default=None
+            To draw on.
+        **kwargs : of ``pcolormesh``, such as ``cmap`` and ``vmin``.
+
+        Returns
+        -------
+        display : SearchMapDisplay
+            What was drawn.
+        """
+        table = _Results.of(search)
+        x = table.usual(y) if x is None else x
+        y = table.usual(x) if y is None else y
+        columns = table.column(x), table.column(y)
+        x_values, y_values = _ordered(columns[0]), _ordered(columns[1])
+        names = [str(v) for v in x_values], [str(v) for v in y_values]
+        scores = np.full((len(y_values), len(x_values)), np.nan)
+        for i, score in enumerate(table.mean):
+            if columns[0][i] is not None and columns[1][i] is not None:
+                cell = names[1].index(str(columns[1][i])), names[0].index(str(columns[0][i]))
+                scores[cell] = np.fmax(scores[cell], score)
+        best = columns[0][table.best], columns[1][table.best]
+        return cls(x, y, x_values, y_values, scores, best, table.name).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> SearchMapDisplay:
+        """Draw, on the given axes or on new ones."""
+        self.figure_, self.ax_ = _axes(ax)
+        edges = np.arange(len(self.x_values) + 1) - 0.5, np.arange(len(self.y_values) + 1) - 0.5
+        shown = np.ma.masked_invalid(self.scores)
+        known = self.scores[np.isfinite(self.scores)]
+        style = {"cmap": "viridis", **kwargs}
+        if len(known) and "norm" not in style:
+            # hopeless corners must not take all the colours
+            far = known.max() - CONTRAST * (known.max() - np.median(known))
+            style.setdefault("vmin", max(known.min(), far))
+        self.image_ = self.ax_.pcolormesh(*edges, shown, **style)
+        self.ax_.set_facecolor("#e8e8e8")
+        cut = len(known) > 0 and style.get("vmin", -np.inf) > known.min()
+        label, extend = _score_label(self.name), "min" if cut else "neither"
+        self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, label=label, extend=extend)
+        for values, ticks in ((self.x_values, self.ax_.set_xticks), (self.y_values, self.ax_.set_yticks)):
+            every = max(1, -(-len(values) // 12))
+            ticks(np.arange(0, len(values), every), [_text(v) for v in values[::every]])
+        turned = max(len(_text(v)) for v in self.x_values) > 5 and len(self.x_values) > 6
+        if turned:
+            self.ax_.tick_params(axis="x", labelrotation=45)
+        if None not in self.best:
+            column = [str(v) for v in self.x_values].index(str(self.best[0]))
+            row = [str(v) for v in self.y_values].index(str(self.best[1]))
+            style = {"fill": False, "edgecolor": CHOSEN, "linewidth": 2.2}
+            from matplotlib.patches import Rectangle
+
+            self.ax_.add_patch(Rectangle((column - 0.5, row - 0.5), 1.0, 1.0, **style))
+            score = self.scores[row, column]
+            self.ax_.set_title(f"best: {self.x} = {_text(self.best[0])}, {self.y} = {_text(self.best[1])}: {score:.3f}")
+        self.ax_.set_xlabel(self.x)
+        self.ax_.set_ylabel(self.y)
+        return self
+
+
+@dataclass(eq=False)
+class PathDisplay:
+    """A solution path: how much of its bound each sample takes, or how many support vectors there are, against C.
+
+    Parameters
+    ----------
+    path : SolutionPath
+        As ``solution_path`` returns it.
+    quantity : {"coefficients", "support"}
+        What is drawn.
+
+    Attributes
+    ----------
+    figure_, ax_, lines_ : what was drawn.
+    """
+
+    path: SolutionPath
+    quantity: str = "coefficients"
+    figure_: Any = field(default=None, init=False)
+    ax_: Any = field(default=None, init=False)
+    lines_: list[Any] = field(default_factory=list, init=False)
+
+    @classmethod
+    def from_path(
+        cls, path: SolutionPath, *, quantity: str = "coefficients", ax: Any = None, **kwargs: Any
+    ) -> PathDisplay:
+        """Draw a path.
+
+        Parameters
+        ----------
+        path : SolutionPath
+            As ``solution_path`` returns it.
+        quantity : {"coefficients", "support"}, default="coefficients"
+            "coefficients" draws |β|/C of each sample, from 0 to 1 (times its weight), in the colour of its class;
+            "support" the number of support vectors and of those among them that are free.
+        ax : matplotlib axes, default=None
+            To draw on.
+        **kwargs : of the lines.
+
+        Returns
+        -------
+        display : PathDisplay
+            What was drawn.
+        """
+        return cls(path, quantity).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> PathDisplay:
+        """Draw, on the given axes or on new ones."""
+        if self.quantity not in ("coefficients", "support"):
+            raise InvalidInputError(f"quantity={self.quantity!r} was given: use 'coefficients' or 'support'.")
+        self.figure_, self.ax_ = _axes(ax)
+        (self._coefficients if self.quantity == "coefficients" else self._support)(kwargs)
+        self.ax_.set_xscale("log")
+        self.ax_.set_xlabel("C")
+        self.ax_.margins(x=0)
+        self.ax_.grid(alpha=0.25)
+        return self
+
+    def _coefficients(self, kwargs: dict[str, Any]) -> None:
+        path = self.path
+        # between breaks β is linear in C, so that β/C bends: a few points more show it
+        C = np.unique(np.concatenate([path.C, np.geomspace(path.C[0], path.C[-1], 200)]))
+        shares = np.abs(np.array([path.coefficients(c) for c in C])) / C[:, None]
+        used = np.flatnonzero(shares.any(axis=0))
+        if len(used) > LINES:
+            used = used[np.linspace(0, len(used) - 1, LINES).round().astype(int)]
+        sign = np.sign(path.dual_coef.sum(axis=0))
+        for k, label in enumerate(path.classes):
+            own = used[sign[used] == (-1.0 if k == 0 else 1.0)]
+            style = {"color": COLOURS[k], "linewidth": 0.8, "alpha": 0.6, **kwargs}
+            drawn = self.ax_.plot(C, shares[:, own], **style)
+            if drawn:
+                drawn[0].set_label(f"class {label}")
+            self.lines_ += drawn
+        self.ax_.set_ylabel("|β| / C")
+        self.ax_.legend(fontsize="small", loc="best")
+
+    def _support(self, kwargs: dict[str, Any]) -> None:
+        path = self.path
+        style = {"drawstyle": "steps-post", **kwargs}
+        for k, (label, count) in enumerate((("support vectors", path.n_support), ("free", path.n_free))):
+            self.lines_ += self.ax_.plot(path.C, count, **{"color": COLOURS[k], "label": label, **style})
+        self.ax_.set_ylabel("samples")
+        self.ax_.set_ylim(bottom=0)
+        self.ax_.legend(fontsize="small", loc="best")

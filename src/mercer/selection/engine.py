@@ -1,0 +1,132 @@
+"""Held-out decision values of many machines: kernels × folds × settings, sharing all that can be shared.
+
+All kernels that are functions of the same distances share these; all folds, pairs of classes and values of C share a
+kernel's matrix; each machine starts from the solution of the one before. A task is one kernel and one fold, and
+threads take the next task that is free.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer._numerics.pool import run_tasks
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix
+from mercer.selection.chains import OutOfTimeError, Setting, run_chain
+from mercer.selection.folds import ClassifierFolds, SingleFolds
+from mercer.selection.matrices import Matrices
+from mercer.solvers.base import Clock, Options
+from mercer.solvers.data import Data
+
+
+class HeldOut(NamedTuple):
+    """What one kernel and fold have given: values[s] are those of setting s, a row per test sample."""
+
+    kernel: int
+    fold: int
+    values: Matrix
+    seconds: float  # for each setting, on average
+
+
+Report = Callable[[HeldOut], None]
+
+
+class Engine:
+    """Runs machines over samples that are prepared once.
+
+    Parameters
+    ----------
+    samples : in the order of ``family.folds``.
+    family : which problems each fold poses.
+    options : tol, threads, precision, and the budget for all matrices together.
+    clock : of the whole search.
+    """
+
+    def __init__(self, samples: Any, family: ClassifierFolds | SingleFolds, options: Options, clock: Clock) -> None:
+        self.samples, self.family, self.options, self.clock = samples, family, options, clock
+        self.n_folds = len(family.folds.pairs)
+        self.evaluations = 0
+
+    def run(self, kernels: Sequence[Kernel], settings: Sequence[Setting], report: Report) -> None:
+        """All settings with all kernels in all folds, until the clock is over.
+
+        ``report`` is called for each kernel and fold, by any thread. Settings that differ in C only should be in order.
+        """
+        options, n = self.options, self.family.folds.n
+        dtype = np.float64 if options.precision == "float64" else np.float32
+        matrices = Matrices(kernels, self.samples, n, self.n_folds, dtype, options.budget, options.n_threads)
+        matrices.share()
+        failed: list[BaseException] = []
+
+        def one(k: int, f: int) -> None:
+            if failed or self.clock.over() is not None:
+                return
+            try:
+                K = matrices.acquire(k) if matrices.fitting else None
+                report(self._fold(kernels[k], k, f, settings, K))
+            except OutOfTimeError:
+                return
+            except BaseException as error:  # of another thread: the others must end, too
+                failed.append(error)
+                return
+            if matrices.fitting:
+                matrices.release(k)
+
+        try:
+            if matrices.fitting == 1 < options.n_threads:
+                # one matrix at a time, computed by all threads
+                for k in range(len(kernels)):
+                    if self.clock.over() is None:
+                        matrices.acquire(k, options.n_threads)
+                        run_tasks(lambda f, k=k: one(k, f), self.n_folds, options.n_threads)  # type: ignore[misc]
+            else:
+                tasks = [(k, f) for k in range(len(kernels)) for f in range(self.n_folds)]
+                run_tasks(lambda task: one(*tasks[task]), len(tasks), options.n_threads)
+        except BaseException:
+            self.clock.interrupted = True  # the other threads must not go on alone
+            raise
+        self.evaluations += matrices.evaluations.count
+        if failed:
+            raise failed[0]
+
+    def _fold(self, kernel: Kernel, k: int, f: int, settings: Sequence[Setting], K: Matrix | None) -> HeldOut:
+        started = time.perf_counter()
+        family = self.family
+        n_test = len(family.folds.pairs[f][1])
+        # what does not fit into memory as a matrix is computed by rows, each thread within its share
+        options = replace(self.options, n_threads=1, budget=max(1, self.options.budget // self.options.n_threads))
+        data = Data(kernel, self.samples, family.folds.n)
+        values = np.empty((len(settings), n_test, family.columns))
+        for column, problem in enumerate(family.problems(f)):
+            if isinstance(problem, float):
+                values[:, :, column] = problem
+            else:
+                values[:, :, column] = run_chain(problem, settings, K, data, options, self.clock)
+        return HeldOut(k, f, values, (time.perf_counter() - started) / max(1, len(settings)))
+
+
+def check_folds(pairs: Sequence[tuple[Any, Any]], n: int) -> list[tuple[Any, Any]]:
+    """The folds as positions; an error if there is none, or one without samples."""
+    if not pairs:
+        raise InvalidInputError("cv gives no fold: give a splitter, or a list of (train, test) pairs, with at least one.")
+    found = []
+    for f, (train, test) in enumerate(pairs):
+        ends = []
+        for name, part in (("train", train), ("test", test)):
+            index = np.asarray(part)
+            index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
+            if len(index) == 0 or index.min() < -n or index.max() >= n:
+                raise InvalidInputError(
+                    f"Fold {f} of cv has {len(index)} {name} samples"
+                    + (f" among {index.min()} to {index.max()}" if len(index) else "")
+                    + f": it needs at least one, and positions of {n} samples."
+                )
+            ends.append(index % n)
+        found.append((ends[0], ends[1]))
+    return found

@@ -1,0 +1,285 @@
+"""How good a model is on samples that had no part in making it, in choosing its parameters neither.
+
+A score that was maximised over parameters is too good: the best of many is partly luck. Here an outer cross-validation
+repeats all that a fit does, the search included, without the samples that are then scored (nested cross-validation;
+Cawley & Talbot, JMLR 11, 2010). Scores of folds are not independent, as their training samples overlap: the interval is
+the one of Nadeau & Bengio, Machine Learning 52 (2003), whose variance is (1/k + n_test/n_train) s².
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _num_samples, check_consistent_length, indexable
+
+from mercer.estimators.kinds import kind_of
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Vector
+from mercer.theory import Finding, diagnose
+from mercer.validation import validate_weights
+
+# of the interval
+CONFIDENCE = 0.95
+# from this share of the room above the test score on, what training samples score more is a symptom
+OPTIMISM = 0.5
+# findings of a diagnosis that are about the fit rather than about its optimality
+SYMPTOMS = ("support vectors", "margin", "nearest similarity", "scales of columns", "class balance", "tube")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What ``evaluate`` found.
+
+    Attributes
+    ----------
+    estimator : what was evaluated, as text.
+    scoring : the name of the score.
+    scores, training_scores : of each outer fold, on the samples left out and on the others.
+    support_shares : the share of support vectors in each fold; NaN for models without.
+    best_params : what was chosen in each fold; empty dictionaries without a search.
+    search_scores : the best score of the search in each fold, which its choice has made too good; NaN without one.
+    interval : of the expected score, at 95 % confidence.
+    findings : the symptoms that were looked for, as in ``diagnose``.
+    seconds : of all fits and scores.
+    """
+
+    estimator: str
+    scoring: str
+    scores: Vector
+    training_scores: Vector
+    support_shares: Vector
+    best_params: tuple[dict[str, Any], ...]
+    search_scores: Vector
+    interval: tuple[float, float]
+    findings: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        """The mean over the outer folds: the honest score."""
+        return float(self.scores.mean())
+
+    @property
+    def training_score(self) -> float:
+        """The mean of the training scores."""
+        return float(self.training_scores.mean())
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over the outer folds."""
+        return float(self.scores.std(ddof=1)) if len(self.scores) > 1 else np.inf
+
+    @property
+    def support_share(self) -> float:
+        """The mean share of support vectors; NaN for models without."""
+        return float(self.support_shares.mean())
+
+    @property
+    def symptoms(self) -> tuple[Finding, ...]:
+        """The findings that ask for something to be done."""
+        return tuple(finding for finding in self.findings if finding.symptom)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        lines = [
+            f"{self.estimator}",
+            f"  {self.scoring:<22} {self.score:.4f} ± {self.spread:.4f} over {len(self.scores)} folds "
+            f"({CONFIDENCE:.0%} interval {low:.4f} to {high:.4f})",
+            f"  {'on training samples':<22} {self.training_score:.4f}",
+        ]
+        if np.isfinite(self.search_scores).any():
+            lines.append(f"  {'as the search saw it':<22} {np.nanmean(self.search_scores):.4f}")
+        if np.isfinite(self.support_shares).any():
+            lines.append(f"  {'support vectors':<22} {np.nanmean(self.support_shares):.0%} of the training samples")
+        chosen = [params for params in self.best_params if params]
+        for name in chosen[0] if chosen else ():
+            lines.append(f"  {name + ' chosen':<22} {', '.join(_short(params[name]) for params in chosen)}")
+        return "\n".join([*lines, *map(str, self.symptoms)])
+
+
+def evaluate(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = 5,
+    scoring: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+) -> Evaluation:
+    """Score an estimator honestly, and look for the symptoms of overfitting.
+
+    Each outer fold fits a clone to the other samples, with its own search if the estimator is one, and scores it on the
+    fold. One more fit, to all samples, is looked at by ``mercer.diagnose``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A machine, a search such as ``SVCCV`` or ``GridSearchCV``, or a pipeline that ends in one. It is not changed.
+    X, y : the data.
+    cv : int, splitter or iterable, default=5
+        The outer folds.
+    scoring : str or callable, default=None
+        The score; None is the estimator's own.
+    groups : array-like of shape (n_samples,), default=None
+        Groups of samples that the outer splitter keeps together, and the search too if its fit takes them.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the samples, for fits and scores.
+
+    Returns
+    -------
+    evaluation : Evaluation
+        Prints as text; its numbers are attributes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SVC, evaluate
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = evaluate(SVC(gamma=100.0), X, y)
+    >>> [finding.name for finding in report.symptoms]
+    ['optimism', 'support vectors', 'nearest similarity']
+    >>> bool(report.score < report.training_score - 0.05)
+    True
+    """
+    started = time.perf_counter()
+    X, y, groups = indexable(X, y, groups)
+    if y is not None:
+        check_consistent_length(X, y)
+    n = _num_samples(X)
+    weight = None if sample_weight is None else validate_weights(sample_weight, n, X)
+    scoring, name = _scoring(estimator, scoring, weight is not None)
+    scorer = check_scoring(estimator, scoring=scoring)
+    splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
+    if len(splits) < 2:
+        raise InvalidInputError(f"cv gives {len(splits)} fold: a spread needs at least two.")
+    folds = [_fold(estimator, X, y, groups, weight, scorer, *split) for split in splits]
+    scores, training, shares, found, search = (list(column) for column in zip(*folds, strict=True))
+    values = np.array(scores)
+    if not np.isfinite(values).all():
+        raise InvalidInputError(
+            f"The score is not a number in {np.count_nonzero(~np.isfinite(values))} of {len(values)} folds: use fewer "
+            "folds, or another scoring."
+        )
+    ratio = float(np.mean([len(test) / len(train) for train, test in splits]))
+    half = stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1) * np.sqrt((1 / len(values) + ratio) * values.var(ddof=1))
+    findings = [_optimism(values, np.array(training)), *_symptoms(estimator, X, y, groups, weight)]
+    return Evaluation(
+        estimator=repr(estimator),
+        scoring=name,
+        scores=values,
+        training_scores=np.array(training),
+        support_shares=np.array(shares),
+        best_params=tuple(found),
+        search_scores=np.array(search),
+        interval=(float(values.mean() - half), float(values.mean() + half)),
+        findings=tuple(findings),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _scoring(estimator: Any, scoring: Any, weighted: bool) -> tuple[Any, str]:
+    """The scoring that is meant, and its name. What an estimator scores by itself may not know weights."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    given = getattr(last, "scoring", None) if scoring is None else scoring
+    default = "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else None
+    if scoring is None and weighted:
+        scoring = given or default
+    return scoring, given if isinstance(given, str) else getattr(given, "__name__", None) or default or "score"
+
+
+def _fold(
+    estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, scorer: Any, train: Vector, test: Vector
+) -> tuple[float, float, float, dict[str, Any], float]:
+    """Score on the test and the training samples, share of support vectors, parameters and score of the search."""
+    X_train, y_train = _safe_split(estimator, X, y, train)
+    X_test, y_test = _safe_split(estimator, X, y, test, train)
+    model = _fitted(estimator, X_train, y_train, groups, weight, train)
+    with_weights = [{} if weight is None else {"sample_weight": weight[index]} for index in (test, train)]
+    score = float(scorer(model, X_test, y_test, **with_weights[0]))
+    training = float(scorer(model, X_train, y_train, **with_weights[1]))
+    support = getattr(_machine(model), "support_", None)
+    share = np.nan if support is None else len(support) / len(train)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return score, training, share, dict(getattr(last, "best_params_", {})), float(getattr(last, "best_score_", np.nan))
+
+
+def _fitted(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, index: Vector) -> Any:
+    """A clone, fitted to these samples, which are the given ones of all."""
+    model = clone(estimator)
+    last, prefix = model, ""
+    if isinstance(model, Pipeline):
+        last, prefix = model[-1], f"{model.steps[-1][0]}__"
+    takes = signature(last.fit).parameters
+    metadata: dict[str, Any] = {}
+    # a search hands on what it does not know itself
+    if weight is not None and ("sample_weight" in takes or "params" in takes):
+        metadata[f"{prefix}sample_weight"] = weight[index]
+    elif weight is not None:
+        raise InvalidInputError(f"sample_weight was given, but {type(last).__name__}.fit does not take it.")
+    if groups is not None and ("groups" in takes or "params" in takes):
+        metadata[f"{prefix}groups"] = _safe_indexing(groups, index)
+    return model.fit(X, **metadata) if y is None else model.fit(X, y, **metadata)
+
+
+def _machine(model: Any) -> Any:
+    """The machine within pipelines and searches."""
+    while True:
+        if isinstance(model, Pipeline):
+            model = model[-1]
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        else:
+            return model
+
+
+def _optimism(scores: Vector, training: Vector) -> Finding:
+    """How much better the training samples are scored, against what is missing to a perfect score of 1 or 0."""
+    difference = float(training.mean() - scores.mean())
+    best = 1.0 if training.max() > 0 else 0.0
+    missing = max(best - float(scores.mean()), np.finfo(np.float64).tiny)
+    share = difference / missing
+    error = float(scores.std(ddof=1) / np.sqrt(len(scores)))
+    suggestion = ""
+    if share > OPTIMISM and difference > 2 * error:
+        suggestion = (
+            "The model knows its training samples much better than others: it overfits. Lower C, widen the kernel "
+            "(lower gamma), or choose both by cross-validation."
+        )
+    text = f"training samples score {difference:.3g} more than others, {max(share, 0.0):.0%} of what is missing"
+    return Finding("optimism", difference, text, suggestion)
+
+
+def _symptoms(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None) -> list[Finding]:
+    """What ``diagnose`` says of a fit to all samples; nothing of models that it does not know."""
+    model = _fitted(estimator, X, y, groups, weight, np.arange(_num_samples(X)))
+    while not hasattr(model, "support_"):
+        if isinstance(model, Pipeline):
+            X, model = (model[:-1].transform(X) if len(model) > 1 else X), model[-1]
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        else:
+            break
+    try:
+        kind_of(model)
+    except InvalidInputError:
+        return []
+    if get_tags(model).input_tags.sparse is False and hasattr(X, "toarray"):
+        return []
+    found = diagnose(model, X, y, weight)
+    return [finding for finding in found.findings if finding.name in SYMPTOMS]
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,129 @@
+"""Samples in an order in which folds, and the classes in them, lie together, and the problems that they pose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.estimators.pairs import class_pairs
+from mercer.kernels.features import Vector, take_samples
+from mercer.selection.chains import Index, Problem
+from mercer.validation import class_weights
+
+# columns that lie together, on average, for which leaving out the others pays
+SHORTEST_RUN = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The (train, test) pairs of a splitter over n samples, and an order of the samples that suits them.
+
+    Attributes
+    ----------
+    pairs : positions in X, as the splitter gave them.
+    order : sample k of the kernel matrices is sample order[k] of X.
+    """
+
+    pairs: Sequence[tuple[Index, Index]]
+    order: Index
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[Index, Index]], n: int, codes: Index | None, movable: bool) -> Folds:
+        """Sorted by test fold and class; as they are if samples cannot be moved."""
+        fold = np.full(n, len(pairs))
+        for f, (_, test) in reversed(list(enumerate(pairs))):
+            fold[test] = f
+        order = np.lexsort((np.zeros(n, np.intp) if codes is None else codes, fold)) if movable else np.arange(n)
+        return cls(pairs, order)
+
+    @property
+    def n(self) -> int:
+        """How many samples there are."""
+        return len(self.order)
+
+    @cached_property
+    def place(self) -> Index:
+        """Where each sample of X is in the matrices."""
+        place = np.empty(self.n, np.intp)
+        place[self.order] = np.arange(self.n)
+        return place
+
+    def samples(self, X: Any) -> Any:
+        """X in the order of the matrices."""
+        return X if np.array_equal(self.order, np.arange(self.n)) else take_samples(X, self.order)
+
+    def problem(self, train: Index, y: Vector, weight: Vector, test: Index, intercept: bool) -> Problem:
+        """The problem of these samples of X, which all have a weight."""
+        train, test = self.place[train], self.place[test]
+        by_place = np.argsort(train)
+        train = train[by_place]
+        return Problem(train, y[by_place], weight[by_place], self._ranges(train, test), test, intercept)
+
+    def _ranges(self, train: Index, test: Index) -> NDArray[np.intp]:
+        """The runs of columns that hold these samples; all columns if the runs are short."""
+        wanted = np.zeros(self.n + 2, np.int8)
+        wanted[train + 1] = wanted[test + 1] = 1
+        edges = np.flatnonzero(np.diff(wanted))
+        ranges = edges.reshape(-1, 2)
+        whole = len(ranges) * SHORTEST_RUN > len(train) + len(test)
+        return np.array([[0, self.n]], dtype=np.intp) if whole else ranges
+
+
+class ClassifierFolds:
+    """One problem for each pair of classes and fold, by LIBSVM's conventions: the first class is positive."""
+
+    def __init__(
+        self, folds: Folds, codes: Index, classes: Vector, weight: Vector, class_weight: Any, intercept: bool
+    ) -> None:
+        self.folds, self.codes, self.classes, self.weight = folds, codes, classes, weight
+        self.class_weight, self.intercept = class_weight, intercept
+        self.columns = len(class_pairs(len(classes)))
+
+    def problems(self, f: int) -> list[Problem | float]:
+        """Of each pair the problem, or the value of a pair without samples: a class that is missing never wins."""
+        train, test = self.folds.pairs[f]
+        codes = self.codes[train]
+        # every class has a factor, also one that is missing here
+        present, inner = np.unique(codes, return_inverse=True)
+        factors = np.ones(len(self.classes))
+        if len(present) and self.class_weight is not None:
+            given = self.class_weight
+            if isinstance(given, dict):
+                given = {key: value for key, value in given.items() if key in self.classes[present]}
+            factors[present] = class_weights(given, self.classes[present], inner)
+        weight = self.weight[train] * factors[codes]
+        used = weight > 0
+        if len(np.unique(codes[used])) < 2:
+            return [np.nan] * self.columns  # nothing can be learnt here
+        found: list[Problem | float] = []
+        for i, j in class_pairs(len(self.classes)):
+            first, second = used & (codes == i), used & (codes == j)
+            if not first.any() or not second.any():
+                found.append(float(first.any()) - float(second.any()))
+                continue
+            mine = first | second
+            y = np.where(codes[mine] == i, 1.0, -1.0)
+            found.append(self.folds.problem(train[mine], y, weight[mine], test, self.intercept))
+        return found
+
+
+class SingleFolds:
+    """One problem for each fold: regression and novelty detection."""
+
+    columns = 1
+
+    def __init__(self, folds: Folds, y: Vector, weight: Vector, intercept: bool) -> None:
+        self.folds, self.y, self.weight, self.intercept = folds, y, weight, intercept
+
+    def problems(self, f: int) -> list[Problem | float]:
+        """The problem of this fold."""
+        train, test = self.folds.pairs[f]
+        train = train[self.weight[train] > 0]
+        if len(train) == 0:
+            return [np.nan]
+        return [self.folds.problem(train, self.y[train], self.weight[train], test, self.intercept)]

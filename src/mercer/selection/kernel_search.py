@@ -1,0 +1,248 @@
+"""Machines with a kernel that choose it, and the other parameters, by cross-validation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples
+
+from mercer.estimators.nested import KernelParameters
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.features import Matrix, Vector
+from mercer.selection.base import GridTask, SearchCV
+from mercer.selection.engine import Engine
+from mercer.selection.folds import ClassifierFolds, Folds, SingleFolds
+from mercer.selection.grids import gamma_range, product_range, values_of
+from mercer.selection.search import Candidate, KernelChoice, SettingChoice, Table
+from mercer.solvers.base import Clock
+from mercer.validation import (
+    call_kernel,
+    check_pairwise_kernel,
+    domain_of,
+    is_pairwise,
+    resolve_kernel,
+    square_matrix,
+    validate_samples,
+)
+
+# kernels whose gamma is searched, and parameters that the estimator has for them
+WITH_GAMMA = ("rbf", "poly", "sigmoid")
+NAMED_PARAMETERS = ("gamma", "degree", "coef0")
+# of the local search: values of each parameter in the first round, and rounds that halve their distance
+COARSE, ROUNDS = 4, 3
+
+Score = Callable[[Matrix, int], Sequence[float]]
+
+
+class KernelSearchCV(KernelParameters, SearchCV):
+    """The kernel's part of the search: which kernels are tried, and the engine that tries them."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SearchCV._parameter_constraints,
+        "kernel": [str, callable, Kernel, list, tuple],
+        "gammas": [Interval(Integral, 1, None, closed="left"), "array-like", Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_grid": [dict, list, None],
+        "search": [StrOptions({"grid", "local"})],
+        "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "precision": [StrOptions({"auto", "float32", "float64"})],
+    }
+
+    kernel: Any
+    _intercept: bool = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._domain() == "matrix"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
+
+    def _given_kernels(self) -> list[Any]:
+        return list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
+
+    def _domain(self) -> str:
+        given = self._given_kernels()
+        return domain_of(given[0]) if given else "vectors"
+
+    def _validate_samples(self, X: Any, y: Any) -> tuple[Any, Any]:
+        given = self._given_kernels()
+        if not given:
+            raise InvalidInputError("kernel is an empty list: give at least one kernel.")
+        domains = {domain_of(kernel) for kernel in given}
+        if len(domains) > 1:
+            raise InvalidInputError(
+                f"The kernels compare samples of different kinds ({', '.join(sorted(domains))}), but there is one X "
+                "for all of them."
+            )
+        if len(given) > 1 and any(self._is_function(kernel) for kernel in given):
+            raise InvalidInputError("A kernel function cannot be one of several kernels: wrap it in CallableKernel.")
+        return validate_samples(self, X, y, reset=True, domain=domains.pop())
+
+    @staticmethod
+    def _is_function(kernel: Any) -> bool:
+        return callable(kernel) and not isinstance(kernel, Kernel)
+
+    # ---- candidates ------------------------------------------------------------------------------------------
+
+    def _kernels(self, X: Any) -> list[KernelChoice]:
+        """All kernels that are tried, with numbers for their parameters."""
+        given = self._given_kernels()
+        choices: list[KernelChoice] = []
+        for kernel in given:
+            outer = {} if len(given) == 1 else {"kernel": kernel}
+            grid = list(ParameterGrid(self.kernel_grid)) if self.kernel_grid else [{}]
+            if isinstance(kernel, str) and kernel in WITH_GAMMA:
+                unknown = {key for params in grid for key in params} - set(NAMED_PARAMETERS)
+                if unknown:
+                    raise InvalidInputError(
+                        f"kernel_grid has the parameter {min(unknown)!r}, but kernel={kernel!r} has "
+                        f"{', '.join(NAMED_PARAMETERS)} only."
+                    )
+                limits = gamma_range(X) if kernel == "rbf" else product_range(X)
+                gammas = values_of("gammas", self.gammas, limits)
+                for params in grid:
+                    inner = [params] if "gamma" in params else [{**params, "gamma": gamma} for gamma in gammas]
+                    choices += [self._named(kernel, one, outer, X) for one in inner]
+                continue
+            base = resolve_kernel(kernel, self.degree, "scale", self.coef0)
+            for params in grid:
+                described = outer if not params else {"kernel": base.set_params(**params)}
+                choices.append(KernelChoice(self._bound(base.set_params(**params), X), described))
+        return choices
+
+    def _named(self, kernel: str, params: dict[str, Any], outer: dict[str, Any], X: Any) -> KernelChoice:
+        """One of scikit-learn's kernels with these parameters."""
+        degree, coef0 = params.get("degree", self.degree), params.get("coef0", self.coef0)
+        return KernelChoice(self._bound(resolve_kernel(kernel, degree, params["gamma"], coef0), X), {**outer, **params})
+
+    def _bound(self, kernel: Kernel, X: Any) -> Kernel:
+        if is_pairwise(kernel):
+            check_pairwise_kernel(kernel)
+        return kernel.bind(X)
+
+    @abstractmethod
+    def _settings(self, X: Any, y: Vector, kernels: Sequence[KernelChoice]) -> list[SettingChoice]:
+        """All other parameters that are tried, in order of C."""
+
+    @abstractmethod
+    def _setting(self, params: dict[str, Any]) -> SettingChoice:
+        """The loss that these parameters describe."""
+
+    @abstractmethod
+    def _family(self, folds: Folds, y: Vector, weight: Vector) -> ClassifierFolds | SingleFolds:
+        """Which problems the folds pose."""
+
+    @abstractmethod
+    def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
+        """What turns the values of a fold, a matrix for each setting, into scores."""
+
+    def _table(self, n_folds: int) -> Table:
+        return Table(n_folds)
+
+    # ---- the search ------------------------------------------------------------------------------------------
+
+    def _search(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock) -> Table:
+        samples = X
+        if self._is_function(self.kernel):
+            samples = call_kernel(self.kernel, X, X)
+            kernels = [KernelChoice(Precomputed(), {})]
+        else:
+            kernels = self._kernels(X)
+        pairwise = is_pairwise(kernels[0].kernel)
+        if pairwise:
+            square_matrix(samples)
+        codes = y.astype(np.intp) if hasattr(self, "classes_") else None
+        layout = Folds.of(folds, _num_samples(X), codes, movable=not pairwise and self._domain() == "vectors")
+        family = self._family(layout, y, weight)
+        engine = Engine(layout.samples(samples), family, self._options(self.cache_size, self.precision), clock)
+        table = self._table(len(folds))
+        task = GridTask(engine, table, self._score(X, y, weight, folds), folds, self.verbose)
+        settings = self._settings(samples, y, kernels)
+        if self.search == "grid":
+            task.run(kernels, settings)
+        else:
+            self._local(task, kernels, settings, X, clock)
+        self.kernel_evaluations_ = engine.evaluations
+        return table
+
+    def _local(
+        self, task: GridTask, kernels: list[KernelChoice], settings: list[SettingChoice], X: Any, clock: Clock
+    ) -> None:
+        """A coarse grid, then finer ones around the best candidate so far.
+
+        In each round gamma and C (or nu) are tried half a step, on a logarithmic scale, to either side.
+        """
+        groups: dict[Any, list[KernelChoice]] = {}
+        for choice in kernels:
+            groups.setdefault(repr({k: v for k, v in choice.params.items() if k != "gamma"}), []).append(choice)
+        coarse = [choice for group in groups.values() for choice in _spread(group)]
+        task.run(coarse, _spread(settings))
+        gamma_step = _step([choice.params.get("gamma") for choice in _spread(max(groups.values(), key=len))])
+        name = next((key for key in ("C", "nu") if key in settings[0].params), "C")
+        step = _step([choice.params[name] for choice in _spread(settings)])
+        tried = {_key(candidate) for candidate in task.table.candidates}
+        for _ in range(ROUNDS):
+            best = task.table.best
+            if best is None or clock.over() is not None:
+                return
+            step, gamma_step = np.sqrt(step), np.sqrt(gamma_step)
+            value, outer = best.params[name], {k: v for k, v in best.params.items() if k == "kernel"}
+            values = [v for v in (value / step, value, value * step) if name != "nu" or v <= 1.0]
+            rest = {k: v for k, v in best.params.items() if k not in (*NAMED_PARAMETERS, "kernel", name)}
+            new_settings = [self._setting({**rest, name: v}) for v in values]
+            near = self._around(best, kernels, gamma_step, outer, X)
+            for choice in near:
+                fresh = [
+                    s for s in new_settings if _params_key({**s.params, **choice.params}) not in tried
+                ]
+                if fresh:
+                    found = task.run([choice], fresh)
+                    tried |= {_key(candidate) for candidate in found}
+
+    def _around(
+        self, best: Candidate, kernels: list[KernelChoice], step: float, outer: dict[str, Any], X: Any
+    ) -> list[KernelChoice]:
+        """The kernel of a candidate, and those with a gamma to either side of it."""
+        gamma, given = best.params.get("gamma"), outer.get("kernel", self.kernel)
+        if not isinstance(gamma, Real) or not (isinstance(given, str) and given in WITH_GAMMA) or step == 1.0:
+            return [choice for choice in kernels if all(best.params.get(k) == v for k, v in choice.params.items())][:1]
+        params = {k: v for k, v in best.params.items() if k in NAMED_PARAMETERS}
+        return [
+            self._named(given, {**params, "gamma": float(value)}, outer, X)
+            for value in (gamma, gamma / step, gamma * step)
+        ]
+
+    def _publish_names(self) -> None:
+        """What was chosen, by the names that scikit-learn's estimators with built-in cross-validation use."""
+        for name, value in self.best_params_.items():
+            setattr(self, f"{name}_", value)
+
+
+def _spread(choices: Sequence[Any]) -> list[Any]:
+    """A few of them, evenly spread, the ends half a step inside."""
+    if len(choices) <= COARSE:
+        return list(choices)
+    return [choices[round((k + 0.5) * len(choices) / COARSE - 0.5)] for k in range(COARSE)]
+
+
+def _step(values: Sequence[Any]) -> float:
+    """The ratio of neighbours; 1 where there are none."""
+    numbers = sorted({float(v) for v in values if isinstance(v, Real)})
+    return float((numbers[-1] / numbers[0]) ** (1 / (len(numbers) - 1))) if len(numbers) > 1 else 1.0
+
+
+def _params_key(params: dict[str, Any]) -> str:
+    """Parameters that differ by rounding only have the same key."""
+    return repr(sorted((k, f"{v:.6g}" if isinstance(v, Real) else repr(v)) for k, v in params.items()))
+
+
+def _key(candidate: Candidate) -> str:
+    return _params_key(candidate.params)

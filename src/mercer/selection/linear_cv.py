@@ -1,0 +1,338 @@
+"""Linear machines that choose C by cross-validation: each fold walks through C upward, from solution to solution."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples
+
+from mercer._numerics.pool import run_tasks
+from mercer.estimators.linear_svc import LinearSVC
+from mercer.estimators.linear_svr import LinearSVR
+from mercer.kernels import Linear
+from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.selection.base import DecisionMixin, SearchCV
+from mercer.selection.calibration import METHODS, Scheme
+from mercer.selection.grids import C_range, spread_of, values_of
+from mercer.selection.kernel_search import Score
+from mercer.selection.mixins import IntervalMixin, ProbabilityMixin
+from mercer.selection.scoring import RestWitness, accuracy, rest_codes, scorer_of
+from mercer.selection.search import Progress, Table
+from mercer.selection.svr_cv import regression_score
+from mercer.solvers.base import Clock
+from mercer.validation import class_codes, class_weights, real_targets, thread_count, validate_vectors
+
+
+class LinearSearchCV(SearchCV):
+    """The search over C of machines that compute w itself."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SearchCV._parameter_constraints,
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", Interval(Real, 0, None, closed="neither")],
+        **{
+            name: LinearSVC._parameter_constraints[name]
+            for name in ("penalty", "l1_ratio", "fit_intercept", "intercept_scaling", "penalize_intercept", "max_iter")
+        },
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @abstractmethod
+    def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
+        """What turns the values of a fold, a matrix for each C, into scores."""
+
+    @abstractmethod
+    def _values(self, machine: Any, X: Any) -> Matrix:
+        """Held-out values of a fitted machine, a row per sample, in as many columns as all folds have."""
+
+    def _labels(self, y: Vector) -> Vector:
+        """What a machine is told of the targets."""
+        return y
+
+    def _spread(self, y: Vector) -> float:
+        return 1.0
+
+    def _search(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock) -> Table:
+        Cs = values_of("Cs", self.Cs, C_range([Linear()], X, self._spread(y)))
+        table, score = Table(len(folds)), self._score(X, y, weight, folds)
+        candidates = [table.new({"C": C}) for C in Cs]
+        kept: list[list[Matrix]] = [[np.empty(0)] * len(folds) for _ in Cs]
+        progress = Progress(bool(self.verbose), len(folds) * len(Cs))
+        labels = self._labels(y)
+
+        def one(f: int) -> None:
+            train, test = folds[f]
+            train = train[weight[train] > 0]
+            new, known = take_samples(X, test), take_samples(X, train)
+            # "balanced" and the like are those of the fold, so that the machine sees its labels only
+            machine = clone(self._machine()).set_params(n_jobs=1, warm_start=True)
+            alone = len(np.unique(labels[train])) < 2 and hasattr(self, "classes_")
+            for k, candidate in enumerate(candidates):
+                if clock.over() is not None:
+                    return
+                started = time.perf_counter()
+                if alone:
+                    values = np.full((len(test), self._columns()), np.nan)
+                else:
+                    machine.set_params(C=candidate.params["C"]).fit(known, labels[train], sample_weight=weight[train])
+                    values = self._values(machine, new)
+                middle = time.perf_counter()
+                candidate.scores[f] = score(values[None], f)[0]
+                candidate.score_seconds[f] = time.perf_counter() - middle
+                candidate.fit_seconds[f] = middle - started
+                kept[k][f] = values
+                progress.step(None)
+
+        run_tasks(one, len(folds), thread_count(self.n_jobs))
+        for candidate, values in zip(candidates, kept, strict=True):
+            if candidate.complete:
+                table.consider(candidate, values)
+        return table
+
+
+class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearchCV):  # type: ignore[misc]
+    """``LinearSVC`` that chooses C by cross-validation and learns probabilities on the way.
+
+    Parameters
+    ----------
+    Cs : int or array-like, default=10
+        Values of C, or how many: then from 0.01 to 1000 over the mean squared norm of the samples.
+    penalty, loss, l1_ratio, multi_class, fit_intercept, intercept_scaling, penalize_intercept, class_weight, tol,
+    max_iter : as in ``LinearSVC``.
+    cv, scoring, refit, calibration, n_jobs, time_limit, verbose : as in ``SVCCV``.
+
+    Attributes
+    ----------
+    best_estimator_ : LinearSVC
+        Fitted to all samples, with its certificate.
+    C_ : float
+        The best C.
+    cv_decision_function_ : ndarray of shape (n_samples, 1) or (n_samples, n_classes)
+        The decision values of each sample by the best machine of the fold in which it was held out.
+    best_params_, best_score_, cv_results_, cv_fold_, certificate_, … : as in ``SVCCV``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import LinearSVCCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearSVCCV(Cs=[0.1, 1.0, 10.0]).fit(X, y)
+    >>> bool(model.best_score_ > 0.9), model.predict_proba(X[:1]).shape
+    (True, (1, 3))
+    """
+
+    _scheme: ClassVar[Scheme] = Scheme.REST
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LinearSearchCV._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
+        "class_weight": [None, dict, StrOptions({"balanced"})],
+        "calibration": [StrOptions(set(METHODS))],
+    }
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = 10,
+        penalty: str = "l2",
+        loss: str = "squared_hinge",
+        l1_ratio: float = 0.5,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool = True,
+        calibration: str = "sigmoid",
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        verbose: Any = False,
+    ) -> None:
+        self.Cs = Cs
+        self.penalty = penalty
+        self.loss = loss
+        self.l1_ratio = l1_ratio
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.penalize_intercept = penalize_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.calibration = calibration
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
+        X, y = validate_vectors(self, X, y, reset=True)
+        self.classes_, codes = class_codes(y)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
+        return X, codes
+
+    def _labels(self, y: Vector) -> Vector:
+        return self.classes_[y]
+
+    def _machine(self) -> LinearSVC:
+        return LinearSVC(
+            penalty=self.penalty, loss=self.loss, l1_ratio=self.l1_ratio, multi_class=self.multi_class,
+            fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling,
+            penalize_intercept=self.penalize_intercept, class_weight=self.class_weight, tol=self.tol,
+            max_iter=self.max_iter, n_jobs=self.n_jobs,
+        )  # fmt: skip
+
+    def _columns(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _values(self, machine: Any, X: Any) -> Matrix:
+        """A class that the fold does not have never wins."""
+        found = np.asarray(machine.decision_function(X)).reshape(_num_samples(X), -1)
+        if len(machine.classes_) == len(self.classes_):
+            return found
+        values = np.full((len(found), self._columns()), -np.inf)
+        place = np.searchsorted(self.classes_, machine.classes_)
+        values[:, place] = np.hstack([-found, found]) if found.shape[1] == 1 else found
+        values[np.isneginf(values)] = found.min() - 1.0
+        return values
+
+    def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
+        if self.scoring in (None, "accuracy"):
+
+            def fast(values: Matrix, f: int) -> list[float]:
+                test = folds[f][1]
+                return [
+                    np.nan if np.isnan(part).any() else accuracy(rest_codes(part), y[test], weight[test])
+                    for part in values
+                ]
+
+            return fast
+        score = scorer_of(RestWitness(self.classes_), self.scoring)
+
+        def slow(values: Matrix, f: int) -> list[float]:
+            test = folds[f][1]
+            held, labels = take_samples(X, test), self.classes_[y[test]]
+            return [
+                np.nan if np.isnan(part).any() else score(RestWitness(self.classes_, part), held, labels, weight[test])
+                for part in values
+            ]
+
+        return slow
+
+    def _learn(self, y: Vector, weight: Vector) -> None:
+        self.C_ = self.best_params_["C"]
+        self._learn_probabilities(y, weight * self.class_weight_[y])
+
+
+class LinearSVRCV(IntervalMixin, RegressorMixin, LinearSearchCV):  # type: ignore[misc]
+    """``LinearSVR`` that chooses C by cross-validation and learns intervals on the way.
+
+    Parameters
+    ----------
+    Cs : int or array-like, default=10
+        Values of C, or how many: then from 0.01 to 1000 times the spread of y, over the mean squared norm.
+    epsilon, loss, quantile, penalty, l1_ratio, fit_intercept, intercept_scaling, penalize_intercept, tol, max_iter :
+        As in ``LinearSVR``.
+    cv, scoring, refit, n_jobs, time_limit, verbose : as in ``SVRCV``.
+
+    Attributes
+    ----------
+    best_estimator_ : LinearSVR
+        Fitted to all samples, with its certificate.
+    C_ : float
+        The best C.
+    best_params_, best_score_, cv_results_, cv_decision_function_, cv_fold_, certificate_, … : as in ``SVRCV``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import LinearSVRCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=100)
+    >>> bool(LinearSVRCV(Cs=5).fit(X, y).best_score_ > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LinearSearchCV._parameter_constraints,
+        **{name: LinearSVR._parameter_constraints[name] for name in ("epsilon", "loss", "quantile")},
+    }
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = 10,
+        epsilon: float = 0.0,
+        loss: str = "epsilon_insensitive",
+        quantile: float = 0.5,
+        penalty: str = "l2",
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        verbose: Any = False,
+    ) -> None:
+        self.Cs = Cs
+        self.epsilon = epsilon
+        self.loss = loss
+        self.quantile = quantile
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.penalize_intercept = penalize_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
+        X, y = validate_vectors(self, X, y, reset=True)
+        return X, real_targets(y)
+
+    def _spread(self, y: Vector) -> float:
+        return spread_of(y)
+
+    def _machine(self) -> LinearSVR:
+        return LinearSVR(
+            epsilon=self.epsilon, loss=self.loss, quantile=self.quantile, penalty=self.penalty, l1_ratio=self.l1_ratio,
+            fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling,
+            penalize_intercept=self.penalize_intercept, tol=self.tol, max_iter=self.max_iter, n_jobs=self.n_jobs,
+        )  # fmt: skip
+
+    def _values(self, machine: Any, X: Any) -> Matrix:
+        return np.asarray(machine.predict(X))[:, None]
+
+    def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
+        return regression_score(self.scoring, X, y, weight, folds)
+
+    def _learn(self, y: Vector, weight: Vector) -> None:
+        self.C_ = self.best_params_["C"]
+        self._learn_intervals(y, weight)

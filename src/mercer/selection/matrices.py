@@ -1,0 +1,140 @@
+"""Kernel matrices of all samples for many kernels, which share what they are functions of."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._numerics.pool import run_shares
+from mercer.gram.operator import Evaluations, GramOperator
+from mercer.gram.workspace import Loan
+from mercer.kernels import Kernel, codes
+from mercer.kernels.base import SumKernel
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
+from mercer.solvers.judge import check_finite
+
+
+@dataclass(frozen=True)
+class Sums(SumKernel):
+    """The sums over features that other kernels are functions of: distances, inner products, …"""
+
+    of: SumKernel
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> VectorFeatures:
+        return self.of.prepare(samples, dtype)
+
+    def needs_double(self, b: VectorFeatures) -> bool:
+        return self.of.needs_double(b)
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        term, _, params = self.of.plan(b)
+        return term, codes.IDENTITY, [params[0], 0.0, 0.0, 0.0]
+
+    def diagonal(self, a: Features) -> Vector:
+        raise NotImplementedError  # nobody asks for it
+
+
+class Matrices:
+    """K of each kernel, computed when it is first asked for and forgotten when it is released as often as announced.
+
+    Kernels that are functions of the same sums over features, such as Gaussian ones of all widths, share these sums:
+    then a matrix costs one function value for each of its entries.
+
+    Parameters
+    ----------
+    kernels : with numbers for all parameters.
+    samples : what they compare.
+    n : how many samples there are.
+    uses : how often each matrix will be asked for.
+    dtype : of the matrices.
+    budget : bytes for all matrices together.
+    n_threads : that will ask for matrices.
+    """
+
+    def __init__(
+        self, kernels: Sequence[Kernel], samples: Any, n: int, uses: int, dtype: Any, budget: int, n_threads: int
+    ) -> None:
+        self.kernels, self.samples, self.n, self.uses = list(kernels), samples, n, uses
+        self.dtype, self.n_threads = np.dtype(dtype), n_threads
+        self.evaluations = Evaluations()
+        self._lock = threading.Lock()
+        self._features: dict[Hashable, Features] = {}
+        self._kept: dict[int, tuple[Loan, Matrix]] = {}
+        self._left: dict[int, int] = {}
+        self._sums: dict[Hashable, tuple[Loan, Matrix]] = {}
+        one = n * n * self.dtype.itemsize
+        # how many matrices fit: none, one, or one for each thread
+        self.fitting = int(min(n_threads, budget // max(1, one)))
+        self._shared: dict[int, Hashable] = {}
+        if self.fitting and budget >= (self.fitting + 1) * one and len(self.kernels) > 1:
+            groups = [self._group(kernel) for kernel in self.kernels]
+            many = Counter(group for group in groups if group is not None)
+            # memory for the sums of one group: the largest
+            best = max(many, key=lambda group: many[group], default=None)
+            if best is not None and many[best] > 1:
+                self._shared = {k: best for k, group in enumerate(groups) if group == best}
+
+    def _group(self, kernel: Kernel) -> Hashable | None:
+        """What kernels with the same sums have in common; None for kernels of another form."""
+        if not isinstance(kernel, SumKernel):
+            return None
+        features = self.features(kernel)
+        assert isinstance(features, VectorFeatures)
+        term, _, params = kernel.plan(features)
+        doubled = features.sparse and self.dtype != np.float64 and kernel.needs_double(features)
+        return None if doubled else (kernel.preparation, term, params[0])
+
+    def features(self, kernel: Kernel) -> Features:
+        """The samples as this kernel wants them, prepared once for all kernels that want the same."""
+        key = kernel.preparation
+        if key not in self._features:
+            self._features[key] = kernel.prepare(self.samples, self.dtype)
+        return self._features[key]
+
+    def acquire(self, k: int, n_threads: int = 1) -> Matrix:
+        """The matrix of kernel k. Threads may ask at the same time, with one thread each."""
+        with self._lock:
+            if k not in self._kept:
+                loan = Loan(self.n * self.n, self.dtype)
+                K = loan.array.reshape(self.n, self.n)
+                self._compute(k, K, n_threads)
+                check_finite(np.diagonal(K))
+                self._kept[k], self._left[k] = (loan, K), self.uses
+            return self._kept[k][1]
+
+    def release(self, k: int) -> None:
+        """One use of the matrix of kernel k is over."""
+        with self._lock:
+            self._left[k] -= 1
+            if self._left[k] == 0:
+                del self._kept[k]
+
+    def share(self) -> None:
+        """Compute the sums that several kernels have in common, with all threads."""
+        for k, group in self._shared.items():
+            if group not in self._sums:
+                kernel = self.kernels[k]
+                assert isinstance(kernel, SumKernel)
+                loan = Loan(self.n * self.n, self.dtype)
+                sums = loan.array.reshape(self.n, self.n)
+                GramOperator(Sums(kernel), self.features(kernel), self.n_threads, self.evaluations).dense(sums)
+                self._sums[group] = loan, sums
+
+    def _compute(self, k: int, K: Matrix, n_threads: int) -> None:
+        kernel = self.kernels[k]
+        features = self.features(kernel)
+        if self._shared.get(k) not in self._sums:
+            GramOperator(kernel, features, n_threads, self.evaluations).dense(K)
+            return
+        from mercer._numerics.chains import map_sums
+
+        assert isinstance(kernel, SumKernel) and isinstance(features, VectorFeatures)
+        sums = self._sums[self._shared[k]][1]
+        _, code, params = kernel.plan(features)
+        constants = np.array([0.0, *params[1:]], self.dtype)
+        run_shares(lambda start, stop: map_sums(code, constants, sums, start, stop, K), self.n, n_threads)

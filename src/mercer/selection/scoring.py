@@ -1,0 +1,153 @@
+"""Scores of held-out decision values, by any of scikit-learn's scorers or one that the user wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.utils.multiclass import _ovr_decision_function
+
+from mercer.estimators.pairs import votes
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Matrix, Vector
+
+
+class Witness(BaseEstimator):  # type: ignore[misc]
+    """A fitted estimator that knows the answer for one set of samples only."""
+
+    values: Matrix
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Nothing is left to learn."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _check(self, X: Any) -> Matrix:
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if n != len(self.values):
+            raise InvalidInputError(
+                f"The scorer asks for predictions of {n} samples, but only those of the {len(self.values)} held-out "
+                "samples are known. Use refit=True and score best_estimator_ instead."
+            )
+        return self.values
+
+
+class ClassifierWitness(ClassifierMixin, Witness):  # type: ignore[misc]
+    """Of a classifier by pairs; values in LIBSVM's convention."""
+
+    def __init__(self, classes: Any = None, shape: str = "ovr", break_ties: bool = False, values: Any = None) -> None:
+        self.classes, self.shape, self.break_ties, self.values = classes, shape, break_ties, values
+
+    @property
+    def classes_(self) -> Vector:
+        return self.classes  # type: ignore[no-any-return]
+
+    def decision_function(self, X: Any) -> Matrix:
+        values = self._check(X)
+        if len(self.classes) == 2:
+            return -values[:, 0]
+        if self.shape == "ovr":
+            return _ovr_decision_function(values < 0, -values, len(self.classes))
+        return values
+
+    def predict(self, X: Any) -> Vector:
+        return self.classes[predicted_codes(self._check(X), len(self.classes), self.break_ties)]
+
+
+class RestWitness(ClassifierMixin, Witness):  # type: ignore[misc]
+    """Of a linear classifier: one value for two classes, else one for each class."""
+
+    def __init__(self, classes: Any = None, values: Any = None) -> None:
+        self.classes, self.values = classes, values
+
+    @property
+    def classes_(self) -> Vector:
+        return self.classes  # type: ignore[no-any-return]
+
+    def decision_function(self, X: Any) -> Matrix:
+        values = self._check(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> Vector:
+        return self.classes[rest_codes(self._check(X))]
+
+
+class RegressorWitness(RegressorMixin, Witness):  # type: ignore[misc]
+    """Of a regressor."""
+
+    def __init__(self, values: Any = None) -> None:
+        self.values = values
+
+    def predict(self, X: Any) -> Vector:
+        return self._check(X)[:, 0]
+
+
+class NoveltyWitness(OutlierMixin, Witness):  # type: ignore[misc]
+    """Of a novelty detector."""
+
+    def __init__(self, values: Any = None) -> None:
+        self.values = values
+
+    def decision_function(self, X: Any) -> Vector:
+        return self._check(X)[:, 0]
+
+    def predict(self, X: Any) -> Vector:
+        return np.where(self._check(X)[:, 0] >= 0, 1, -1)
+
+
+def predicted_codes(values: Matrix, n_classes: int, break_ties: bool = False) -> Vector:
+    """The class of each row of pairwise values: by votes, or by the sum of confidences."""
+    if n_classes == 2:
+        return (values[:, 0] <= 0).astype(np.intp)
+    if break_ties:
+        return np.argmax(_ovr_decision_function(values < 0, -values, n_classes), axis=1)
+    return votes(values, n_classes).argmax(axis=1)
+
+
+def rest_codes(values: Matrix) -> Vector:
+    """The class of each row of values, one for each class or one for two."""
+    return (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
+
+
+def accuracy(predicted: Vector, codes: Vector, weight: Vector) -> float:
+    """The share of weight that is predicted rightly; NaN where nothing has a weight."""
+    total = weight.sum()
+    return float(weight @ (predicted == codes) / total) if total > 0 else np.nan
+
+
+def determination(predicted: Vector, y: Vector, weight: Vector) -> float:
+    """R²; NaN for fewer than two samples, as scikit-learn's."""
+    if np.count_nonzero(weight) < 2:
+        return np.nan
+    left = float(weight @ (y - predicted) ** 2)
+    total = float(weight @ (y - weight @ y / weight.sum()) ** 2)
+    if total == 0:
+        return 1.0 if left == 0 else 0.0
+    return 1.0 - left / total
+
+
+def scorer_of(witness: Witness, scoring: Any) -> Callable[..., float]:
+    """score(estimator, X, y, weight) for a scorer's name or function."""
+    scorer = check_scoring(witness, scoring=scoring)
+    weighs = isinstance(scorer, _BaseScorer)
+
+    def score(estimator: Witness, X: Any, y: Vector, weight: Vector) -> float:
+        try:
+            if weighs and not np.all(weight == 1.0):
+                return float(scorer(estimator, X, y, sample_weight=weight))
+            return float(scorer(estimator, X, y))
+        except AttributeError as error:
+            if "predict_proba" in str(error):
+                raise InvalidInputError(
+                    f"scoring={scoring!r} needs probabilities, which are only learnt after the best parameters are "
+                    "known. Use a scorer of labels or decision values, such as 'accuracy', 'roc_auc' or 'f1_macro'."
+                ) from error
+            raise
+
+    return score

@@ -1,0 +1,152 @@
+"""Which candidates are tried, and the table of what they have scored."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.ma import MaskedArray
+from scipy.stats import rankdata
+
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector
+from mercer.selection.chains import Setting
+
+logger = logging.getLogger("mercer")
+
+# seconds between two lines about the progress
+EVERY = 1.0
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A kernel with numbers for all its parameters, and the estimator's parameters that describe it."""
+
+    kernel: Kernel
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SettingChoice:
+    """A loss with its C, and the estimator's parameters that describe them."""
+
+    setting: Setting
+    params: dict[str, Any]
+
+
+@dataclass
+class Candidate:
+    """One machine: its parameters, and its score and seconds in each fold (NaN where it did not come to that)."""
+
+    number: int
+    params: dict[str, Any]
+    scores: Vector
+    fit_seconds: Vector
+    score_seconds: Vector
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was tried in all folds; a score may still be NaN."""
+        return bool(np.all(self.fit_seconds >= 0))
+
+    @property
+    def mean(self) -> float:
+        """The mean over the folds."""
+        return float(np.mean(self.scores)) if self.complete else np.nan
+
+
+def better_mean(a: Candidate, b: Candidate) -> bool:
+    """The larger mean; of equal ones the first in the table."""
+    return a.mean > b.mean or (a.mean == b.mean and a.number < b.number)
+
+
+@dataclass
+class Table:
+    """All candidates so far, and the held-out values of the best of them."""
+
+    n_folds: int
+    better: Callable[[Candidate, Candidate], bool] = better_mean
+    candidates: list[Candidate] = field(default_factory=list)
+    best: Candidate | None = None
+    best_values: list[Matrix] = field(default_factory=list)
+    lock: Any = field(default_factory=threading.Lock)
+
+    def new(self, params: dict[str, Any]) -> Candidate:
+        """One more candidate."""
+        empty = np.full(self.n_folds, np.nan)
+        candidate = Candidate(len(self.candidates), params, empty.copy(), np.full(self.n_folds, -1.0), empty.copy())
+        self.candidates.append(candidate)
+        return candidate
+
+    def consider(self, candidate: Candidate, values: list[Matrix]) -> None:
+        """Keep a complete candidate if it is the best; the first of equal ones in the order of the table."""
+        if not np.isfinite(candidate.mean):
+            return
+        if self.best is None or self.better(candidate, self.best):
+            self.best, self.best_values = candidate, [part.copy() for part in values]
+
+    def results(self) -> dict[str, Any]:
+        """``cv_results_`` in GridSearchCV's format."""
+        candidates = self.candidates
+        fit = np.array([c.fit_seconds for c in candidates]).reshape(-1, self.n_folds)
+        fit = np.where(fit < 0, np.nan, fit)
+        score = np.array([c.score_seconds for c in candidates]).reshape(-1, self.n_folds)
+        scores = np.array([c.scores for c in candidates]).reshape(-1, self.n_folds)
+        found: dict[str, Any] = {
+            "mean_fit_time": fit.mean(axis=1),
+            "std_fit_time": fit.std(axis=1),
+            "mean_score_time": score.mean(axis=1),
+            "std_score_time": score.std(axis=1),
+        }
+        for name in sorted({name for c in candidates for name in c.params}):
+            column = [c.params.get(name) for c in candidates]
+            missing = [name not in c.params for c in candidates]
+            numbers = all(isinstance(value, int | float) for value, gone in zip(column, missing, strict=True) if not gone)
+            filled = [0.0 if gone else value for value, gone in zip(column, missing, strict=True)]
+            entries = np.array(filled, dtype=np.float64) if numbers else np.empty(len(column), dtype=object)
+            if not numbers:
+                entries[:] = column
+            found[f"param_{name}"] = MaskedArray(entries, mask=missing)
+        found["params"] = [dict(c.params) for c in candidates]
+        for f in range(self.n_folds):
+            found[f"split{f}_test_score"] = scores[:, f]
+        mean = scores.mean(axis=1)
+        found["mean_test_score"], found["std_test_score"] = mean, scores.std(axis=1)
+        worst = np.where(np.isnan(mean), np.inf, -mean)
+        found["rank_test_score"] = rankdata(worst, method="min").astype(np.int32)
+        return found
+
+
+class Progress:
+    """Says in the log how far a search is, and about how long it will take."""
+
+    def __init__(self, wanted: bool, total: int) -> None:
+        self.wanted, self.total, self.done = wanted, total, 0
+        self.start = time.perf_counter()
+        self._last = -np.inf
+        self._lock = threading.Lock()
+
+    def step(self, best: Candidate | None) -> None:
+        """One more task is done."""
+        with self._lock:
+            self.done += 1
+            now = time.perf_counter()
+            if not self.wanted or (now - self._last < EVERY and self.done < self.total):
+                return
+            self._last = now
+            spent = now - self.start
+            share = self.done / max(1, self.total)
+            bar = "#" * int(20 * share) + "." * (20 - int(20 * share))
+            score = "" if best is None else f"  best {best.mean:.4f} at {best.params}"
+            left = spent * (1 / share - 1)
+            logger.info("[%s] %d of %d tasks  %.1f s, about %.1f s left%s", bar, self.done, self.total, spent, left, score)
+
+
+def middle_first(n: int) -> list[int]:
+    """0 … n − 1 from the middle outwards: what is tried first if time is short."""
+    return sorted(range(n), key=lambda i: (abs(i - (n - 1) / 2), i))

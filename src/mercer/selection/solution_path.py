@@ -1,0 +1,223 @@
+"""All solutions of a two-class SVC at once: β as a function of C, for plots, for models, and for any C between.
+
+How they are found is the matter of `mercer.selection.walk`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer.estimators.certification import posed_problems
+from mercer.estimators.progress import warn_user
+from mercer.estimators.svc import SVC
+from mercer.exceptions import InvalidInputError
+from mercer.gram.memory import available_bytes
+from mercer.gram.operator import product
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses import Hinge
+from mercer.problems.certificate import Certificate, certificate
+from mercer.problems.dual import survey
+from mercer.selection.walk import Walk
+from mercer.solvers.base import Clock, Options, Status
+from mercer.solvers.blas import one_blas_thread
+from mercer.validation import thread_count
+
+# C to begin and to end with, over the mean of k(x, x)
+RANGE = (1e-3, 1e3)
+# of the solution that the path begins with, and goes on with where rounding has lost it
+TOL = 1e-10
+# share of the free memory that the matrix and the path may take
+MEMORY = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class SolutionPath:
+    """What ``solution_path`` found: every C between the first and the last break has its exact solution.
+
+    Attributes
+    ----------
+    C : the breaks, ascending; the first and the last are the ends of the path.
+    dual_coef : β at each break, a row with one number per sample; the second class is positive.
+    intercept : b at each break; the middle of all that are optimal where there are several.
+    n_support, n_free : samples that carry weight at each break, and those of them within their box.
+    classes : the two labels.
+    constant : whether the last solution stays optimal for every larger C: no sample is inside the margin.
+    """
+
+    C: Vector
+    dual_coef: Matrix
+    intercept: Vector
+    n_support: NDArray[np.intp]
+    n_free: NDArray[np.intp]
+    classes: NDArray[Any]
+    constant: bool
+    _walk: Walk = field(repr=False)
+    _source: tuple[Any, Any, Any, Any] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.C)
+
+    def __str__(self) -> str:
+        end = " and does not change beyond" if self.constant else ""
+        return (
+            f"{len(self.C)} breaks from C = {self.C[0]:.4g} to {self.C[-1]:.4g}{end}; {self.n_support[0]} to "
+            f"{self.n_support[-1]} of {self.dual_coef.shape[1]} samples are support vectors"
+        )
+
+    def coefficients(self, C: float) -> Vector:
+        """β at any C of the path; the second class is positive."""
+        C = min(self._inside(C), float(self.C[-1]))
+        k = int(np.clip(np.searchsorted(self.C, C) - 1, 0, max(0, len(self.C) - 2)))
+        after = min(k + 1, len(self.C) - 1)
+        width = self.C[after] - self.C[k]
+        share = (C - self.C[k]) / width if width > 0 else 0.0
+        between: Vector = (1.0 - share) * self.dual_coef[k] + share * self.dual_coef[after]
+        return between
+
+    def decision_function(self, X: Any, C: float) -> Vector:
+        """Decision values of samples at any C of the path."""
+        model = self._source[0]
+        beta, walk = self.coefficients(C), self._walk
+        X = model._validate_for_predict(X)
+        carries = np.flatnonzero(beta)
+        kernel, threads = walk.data.kernel, walk.options.n_threads
+        if kernel.domain == "matrix":
+            values = np.asarray(X, dtype=np.float64)[:, carries] @ beta[carries]
+        else:
+            features = kernel.prepare(X, np.float64)
+            values = product(kernel, features, walk.whole.exact(carries), beta[carries], threads)
+        found: Vector = values + self.certified(C)[1]
+        return found
+
+    def certified(self, C: float) -> tuple[Certificate, float]:
+        """How far the solution at C is from the optimum, by the data alone, and its intercept."""
+        C = self._inside(C)
+        walk = self._walk
+        # in the problem the first class is positive
+        beta = -self.coefficients(C)[walk.rows]
+        qp = walk.program(C)
+        beta = walk.at_ends(beta, C)
+        F = walk.K @ beta
+        b = survey(qp, beta, F).thresholds
+        proof = certificate(qp, Hinge(), walk.y, C * walk.w, beta, F, b, walk.data.psd)
+        return proof, -float(b.sum())
+
+    def model(self, C: float) -> SVC:
+        """A fitted and certified ``SVC`` of this C, which has nothing left to solve."""
+        source, X, y, sample_weight = self._source
+        machine = clone(source).set_params(C=self._inside(C), warm_start=True)
+        machine._warm = [-self.coefficients(C)[self._walk.order] / C]
+        machine.fit(X, y, sample_weight)
+        return machine.set_params(warm_start=source.warm_start)
+
+    def _inside(self, C: float) -> float:
+        last = np.inf if self.constant else self.C[-1]
+        if not self.C[0] <= C <= last:
+            raise InvalidInputError(f"C={C:g} is outside of the path, which goes from {self.C[0]:g} to {self.C[-1]:g}.")
+        return float(C)
+
+
+def solution_path(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    C_min: float | None = None,
+    C_max: float | None = None,
+    time_limit: float | None = None,
+) -> SolutionPath:
+    """The exact solutions of a two-class SVC for all C in a range.
+
+    Between two breaks β is linear in C, so that the path is known everywhere. It costs about as much as some fits for
+    each sample: meant for up to one or two thousand of them.
+
+    Parameters
+    ----------
+    model : SVC
+        Its kernel, class_weight and fit_intercept are used; it need not be fitted, and is not changed.
+    X, y, sample_weight : the data.
+    C_min, C_max : float, default=None
+        The range; None is 1/1000 and 1000, over the mean of k(x, x).
+    time_limit : float or None, default=None
+        Seconds after which the path ends where it is, with a warning.
+
+    Returns
+    -------
+    path : SolutionPath
+        Its breaks, and the solution, the decision function and the fitted SVC of any C between them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVC, solution_path
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> path = solution_path(SVC(kernel="linear"), X, [0, 0, 1, 1], C_min=0.1, C_max=10.0)
+    >>> path.C
+    array([0.1       , 0.16666667, 0.66666667, 2.        ])
+    >>> path.coefficients(1.0)
+    array([ 0., -1.,  1.,  0.])
+    >>> path.constant
+    True
+    """
+    if not isinstance(model, SVC) or model.loss != "hinge":
+        found = f"{type(model).__name__} with loss={getattr(model, 'loss', None)!r}"
+        raise InvalidInputError(f"A path in C is that of mercer's SVC with hinge loss, but {found} was given.")
+    first = clone(model).set_params(C=1.0, tol=1e-3, warm_start=False, time_limit=time_limit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # only its kernel and its classes are used
+        first.fit(X, y, sample_weight)
+    if len(first.classes_) != 2:
+        raise InvalidInputError(f"A path in C is that of two classes, but y has {len(first.classes_)}: take a pair.")
+    (posed,) = posed_problems(first, X, y, sample_weight)
+    n = len(posed.rows)
+    needed = 8 * n**2 * 6
+    if needed > MEMORY * available_bytes():
+        raise InvalidInputError(
+            f"The path of {n} samples takes about {needed / 2**30:.1f} GB. Use fewer samples, or fits with "
+            "warm_start=True at the C of interest."
+        )
+    options = Options(tol=TOL, n_threads=thread_count(model.n_jobs))
+    with Clock(time_limit) as clock, one_blas_thread():
+        problem = posed.problem
+        walk = Walk(posed.machine.data, posed.rows, problem.y, problem.weight, problem.intercept, options)
+        unit = max(float(np.mean(np.diagonal(walk.K))), np.finfo(np.float64).tiny)
+        low = RANGE[0] / unit if C_min is None else float(C_min)
+        high = max(RANGE[1] / unit, low) if C_max is None else float(C_max)
+        if not 0 < low <= high < np.inf:
+            raise InvalidInputError(f"C_min={low:g} and C_max={high:g}: give 0 < C_min <= C_max < inf.")
+        status = walk.run(low, high, clock)
+    if status is not Status.CONVERGED:
+        reason = {Status.TIME_LIMIT: f"time_limit={time_limit} s", Status.INTERRUPTED: "interrupted"}
+        why = reason.get(status, f"{len(walk.breaks)} breaks")
+        warn_user(
+            f"The path ended early ({why}): it goes from C = {low:g} to {walk.breaks[-1].C:g} instead of {high:g}.",
+            ConvergenceWarning,
+        )
+    return _published(walk, (first, X, y, sample_weight))
+
+
+def _published(walk: Walk, source: tuple[Any, Any, Any, Any]) -> SolutionPath:
+    """The breaks of a walk, with the second class positive."""
+    beta = np.zeros((len(walk.breaks), walk.whole.n))
+    beta[:, walk.rows] = [-one.beta for one in walk.breaks]
+    found = SolutionPath(
+        C=np.array([one.C for one in walk.breaks]),
+        dual_coef=beta + 0.0,
+        intercept=np.zeros(len(walk.breaks)),
+        n_support=np.count_nonzero(beta, axis=1),
+        n_free=np.array([one.n_free for one in walk.breaks]),
+        classes=source[0].classes_,
+        constant=walk.constant,
+        _walk=walk,
+        _source=source,
+    )
+    found.intercept[:] = [found.certified(C)[1] for C in found.C]
+    return found

@@ -1,0 +1,342 @@
+"""Support vector classification that chooses C (or nu) and the kernel by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mercer.estimators.kinds import classification_loss
+from mercer.estimators.pairs import class_pairs
+from mercer.estimators.svc import SVC, NuSVC
+from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.losses import NuHinge
+from mercer.selection.base import DecisionMixin
+from mercer.selection.calibration import METHODS
+from mercer.selection.chains import Setting
+from mercer.selection.folds import ClassifierFolds, Folds
+from mercer.selection.grids import NU_RANGE, C_range, largest_nu, values_of
+from mercer.selection.kernel_search import KernelSearchCV, Score
+from mercer.selection.mixins import ProbabilityMixin
+from mercer.selection.scoring import ClassifierWitness, accuracy, predicted_codes, scorer_of
+from mercer.selection.search import KernelChoice, SettingChoice
+from mercer.validation import check_weighted_classes, class_codes, class_weights
+
+
+class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV):  # type: ignore[misc]
+    """One-vs-one classification whose parameters are searched."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KernelSearchCV._parameter_constraints,
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+        "calibration": [StrOptions(set(METHODS))],
+    }
+
+    def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
+        X, y = self._validate_samples(X, y)
+        self.classes_, codes = class_codes(y)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
+        return X, codes
+
+    def _family(self, folds: Folds, y: Vector, weight: Vector) -> ClassifierFolds:
+        check_weighted_classes(y, weight)
+        return ClassifierFolds(folds, y, self.classes_, weight, self.class_weight, bool(self._intercept))
+
+    def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
+        k = len(self.classes_)
+        if self.scoring in (None, "accuracy"):
+
+            def fast(values: Matrix, f: int) -> list[float]:
+                test = folds[f][1]
+                flat = predicted_codes(values.reshape(-1, values.shape[2]), k, self._break_ties)
+                predicted, failed = flat.reshape(values.shape[:2]), np.isnan(values).any(axis=(1, 2))
+                found = [accuracy(row, y[test], weight[test]) for row in predicted]
+                return [np.nan if gone else score for gone, score in zip(failed, found, strict=True)]
+
+            return fast
+        witness = ClassifierWitness(self.classes_, self.decision_function_shape, self._break_ties)
+        score = scorer_of(witness, self.scoring)
+
+        def slow(values: Matrix, f: int) -> list[float]:
+            test = folds[f][1]
+            held, labels = take_samples(X, test), self.classes_[y[test]]
+            found = []
+            for part in values:
+                if np.isnan(part).any():
+                    found.append(np.nan)
+                    continue
+                one = ClassifierWitness(self.classes_, self.decision_function_shape, self._break_ties, part)
+                found.append(score(one, held, labels, weight[test]))
+            return found
+
+        return slow
+
+    @property
+    def _break_ties(self) -> bool:
+        return bool(self.break_ties) and len(self.classes_) > 2
+
+    def _columns(self) -> int:
+        return len(class_pairs(len(self.classes_)))
+
+    def _as_decision(self, values: Matrix) -> Matrix:
+        # of two classes the second is positive, against LIBSVM
+        return -values if len(self.classes_) == 2 else values
+
+    def _learn(self, y: Vector, weight: Vector) -> None:
+        self._publish_names()
+        self._learn_probabilities(y, weight * self.class_weight_[y])
+
+
+class SVCCV(BaseSVCCV):
+    """``SVC`` that chooses C and the kernel's parameters by cross-validation, and learns probabilities on the way.
+
+    What ``GridSearchCV(SVC())`` computes for each candidate and fold anew is shared here: distances by all gamma, the
+    kernel matrix by all folds, pairs of classes and C, and solutions by neighbouring C. Scores are those of
+    ``GridSearchCV``, up to samples within ``tol`` of the decision boundary.
+
+    Parameters
+    ----------
+    kernel : str, callable, Kernel or a list of these, default="rbf"
+        As in ``SVC``; of several the best is chosen.
+    Cs : int or array-like, default=8
+        Values of C, or how many: then from 0.01 to 1000 over the mean of k(x, x).
+    gammas : int or array-like, default=8
+        Values of gamma for "rbf", "poly" and "sigmoid", or how many: then spread around the inverse of the squared
+        distances between samples ("rbf") or of their squared norms. Other kernels keep their parameters.
+    kernel_grid : dict or list of dict, default=None
+        Values of other parameters of the kernel(s) by name, all combinations of which are tried.
+    degree, coef0 : parameters of "poly" and "sigmoid".
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        What a violated margin costs.
+    class_weight : dict or "balanced", default=None
+        Factors of C for each class; "balanced" by the training samples of each fold.
+    cv : int, splitter or iterable, default=5
+        A number of (stratified) folds, a splitter, or (train, test) pairs.
+    scoring : str or callable, default=None
+        A scorer of labels or decision values; None for accuracy. Sample weights are used in scores, too.
+    search : {"grid", "local"}, default="grid"
+        All combinations, or a coarse grid that is refined three times around its best candidate.
+    refit : bool, default=True
+        Whether the best machine is fitted to all samples; without it there is no ``predict``.
+    calibration : {"sigmoid", "isotonic", "beta"}, default="sigmoid"
+        How held-out decision values become probabilities.
+    tol : float, default=1e-3
+        As in ``SVC``, for every machine.
+    cache_size : float or "auto", default="auto"
+        Memory for kernel matrices in MB; "auto" is half of what is available. What does not fit is computed by rows.
+    decision_function_shape, break_ties, fit_intercept : as in ``SVC``.
+    n_jobs : int or None, default=None
+        Threads; None for all cores. The result does not depend on it.
+    time_limit : float or None, default=None
+        Seconds after which the search ends with the best candidate so far, which is then fitted.
+    verbose : bool, default=False
+        Log the progress of the search, with an estimate of the time left, under the name "mercer".
+    precision : {"auto", "float32", "float64"}, default="auto"
+        Of the kernel matrices.
+
+    Attributes
+    ----------
+    best_estimator_ : SVC
+        Fitted to all samples, with its certificate.
+    best_params_, best_score_, best_index_, cv_results_, n_splits_, refit_time_ : as in ``GridSearchCV``.
+    C_, gamma_ : float
+        Those of ``best_params_``.
+    cv_decision_function_ : ndarray of shape (n_samples, 1) or (n_samples, n_pairs)
+        The decision value of each sample by the best machine of the fold in which it was held out; NaN if there is
+        none. In the order of ``SVC(decision_function_shape="ovo")``.
+    cv_fold_ : ndarray of shape (n_samples,)
+        The number of that fold, -1 if there is none.
+    certificate_ : Certificate
+        Of ``best_estimator_``.
+    classes_, n_features_in_, feature_names_in_ : as in ``SVC``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVCCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(120, 2))
+    >>> y = (X**2).sum(axis=1) > 1.4
+    >>> model = SVCCV(Cs=4, gammas=4).fit(X, y)
+    >>> bool(model.best_score_ > 0.9)
+    True
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    >>> sorted(model.best_params_)
+    ['C', 'gamma']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseSVCCV._parameter_constraints,
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like", Interval(Real, 0, None, closed="neither")],
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "fit_intercept": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        Cs: Any = 8,
+        gammas: Any = 8,
+        kernel_grid: Any = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        loss: str = "hinge",
+        class_weight: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        search: str = "grid",
+        refit: bool = True,
+        calibration: str = "sigmoid",
+        tol: float = 1e-3,
+        cache_size: Any = "auto",
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        verbose: Any = False,
+        precision: str = "auto",
+    ) -> None:
+        self.kernel = kernel
+        self.Cs = Cs
+        self.gammas = gammas
+        self.kernel_grid = kernel_grid
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.class_weight = class_weight
+        self.cv = cv
+        self.scoring = scoring
+        self.search = search
+        self.refit = refit
+        self.calibration = calibration
+        self.tol = tol
+        self.cache_size = cache_size
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.precision = precision
+
+    @property
+    def _intercept(self) -> bool:  # type: ignore[override]
+        return bool(self.fit_intercept)
+
+    def _machine(self) -> SVC:
+        return SVC(
+            kernel=self.kernel, degree=self.degree, coef0=self.coef0, loss=self.loss, class_weight=self.class_weight,
+            tol=self.tol, decision_function_shape=self.decision_function_shape, break_ties=self.break_ties,
+            fit_intercept=self.fit_intercept, n_jobs=self.n_jobs, precision=self.precision,
+        )  # fmt: skip
+
+    def _settings(self, X: Any, y: Vector, kernels: Sequence[KernelChoice]) -> list[SettingChoice]:
+        limits = C_range([choice.kernel for choice in kernels], X)
+        return [self._setting({"C": C}) for C in values_of("Cs", self.Cs, limits)]
+
+    def _setting(self, params: dict[str, Any]) -> SettingChoice:
+        return SettingChoice(Setting(classification_loss(SVC(loss=self.loss)), float(params["C"])), params)
+
+
+class NuSVCCV(BaseSVCCV):
+    """``NuSVC`` that chooses nu and the kernel's parameters by cross-validation; see ``SVCCV``.
+
+    Parameters
+    ----------
+    nus : int or array-like, default=8
+        Values of nu, or how many: then up to the largest that the classes allow. Those that a fold does not allow have
+        no score.
+    kernel, gammas, kernel_grid, degree, coef0, class_weight, cv, scoring, search, refit, calibration, tol, cache_size,
+    decision_function_shape, break_ties, n_jobs, time_limit, verbose, precision : as in ``SVCCV``.
+
+    Attributes
+    ----------
+    best_estimator_ : NuSVC
+        Fitted to all samples, with its certificate.
+    nu_, gamma_ : float
+        Those of ``best_params_``.
+    best_params_, best_score_, cv_results_, cv_decision_function_, cv_fold_, … : as in ``SVCCV``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import NuSVCCV
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> model = NuSVCCV(nus=[0.1, 0.3], gammas=3).fit(X, X[:, 0] > 0)
+    >>> model.nu_ in (0.1, 0.3)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseSVCCV._parameter_constraints,
+        "nus": [Interval(Integral, 1, None, closed="left"), "array-like", Interval(Real, 0, 1, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        nus: Any = 8,
+        gammas: Any = 8,
+        kernel_grid: Any = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        class_weight: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        search: str = "grid",
+        refit: bool = True,
+        calibration: str = "sigmoid",
+        tol: float = 1e-3,
+        cache_size: Any = "auto",
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        verbose: Any = False,
+        precision: str = "auto",
+    ) -> None:
+        self.kernel = kernel
+        self.nus = nus
+        self.gammas = gammas
+        self.kernel_grid = kernel_grid
+        self.degree = degree
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.cv = cv
+        self.scoring = scoring
+        self.search = search
+        self.refit = refit
+        self.calibration = calibration
+        self.tol = tol
+        self.cache_size = cache_size
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.precision = precision
+
+    def _machine(self) -> NuSVC:
+        return NuSVC(
+            kernel=self.kernel, degree=self.degree, coef0=self.coef0, class_weight=self.class_weight, tol=self.tol,
+            decision_function_shape=self.decision_function_shape, break_ties=self.break_ties, n_jobs=self.n_jobs,
+            precision=self.precision,
+        )  # fmt: skip
+
+    def _settings(self, X: Any, y: Vector, kernels: Sequence[KernelChoice]) -> list[SettingChoice]:
+        most = largest_nu(np.bincount(y) * self.class_weight_)
+        limits = NU_RANGE[0] * most, NU_RANGE[1] * most
+        return [self._setting({"nu": nu}) for nu in values_of("nus", self.nus, limits, high=1.0)]
+
+    def _setting(self, params: dict[str, Any]) -> SettingChoice:
+        return SettingChoice(Setting(NuHinge(float(params["nu"])), 1.0), params)
