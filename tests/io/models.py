@@ -7,6 +7,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
@@ -115,6 +116,10 @@ MODELS = {
     "KernelLMS": lambda: (mercer.KernelLMS(max_iter=20000).fit(X, np.tanh(X[:, 0])), X),
     "KernelCentroid": lambda: (mercer.KernelCentroid(shrinkage="auto").fit(X, THREE), X),
     "KernelCentroid binary": lambda: (mercer.KernelCentroid().fit(X, BINARY), X),
+    "SVCCV": lambda: (mercer.SVCCV(Cs=3, gammas=2, cv=StratifiedKFold(3)).fit(X, THREE), X),
+    "SVRCV": lambda: (mercer.SVRCV(Cs=3, gammas=2, cv=3).fit(X, REAL), X),
+    "LinearSVCCV": lambda: (mercer.LinearSVCCV(Cs=3, cv=3).fit(X, BINARY), X),
+    "OneClassSVMCV": lambda: (mercer.OneClassSVMCV(cv=3).fit(X), X),
     "pipeline": _pipeline,
     "tf-idf": lambda: _text(TfidfVectorizer(stop_words=["number"])),
     "counts": lambda: _text(CountVectorizer(binary=True, dtype=np.float64)),
@@ -123,4 +128,4 @@ MODELS = {
 
 def outputs(model, data):
     """Everything that a model says of samples."""
-    return [getattr(model, name)(data) for name in ("predict", "decision_function") if hasattr(model, name)]
+    return [getattr(model, name)(data) for name in ("predict", "decision_function", "predict_proba") if hasattr(model, name)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -78,6 +79,8 @@ def plain_model(model: Any) -> PlainModel:
     check_is_fitted(model)
     if isinstance(model, Pipeline):
         return _pipeline(model)
+    if hasattr(model, "best_estimator_") and (is_classifier(model) or is_regressor(model)):
+        return plain_model(model.best_estimator_)
     if isinstance(model, LinearMachine):
         return _linear(model)
     if isinstance(model, BaseRidge):
