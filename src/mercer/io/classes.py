@@ -156,8 +156,10 @@ def put_together(cls: type, state: dict[str, Any]) -> Any:
         if not name.isidentifier() or name.startswith("__") or callable(known) or isinstance(known, property):
             raise ModelFileError(f"its {cls.__name__} has an attribute {name!r:.60}, which would hide one of the class")
     value = cls.__new__(cls)
-    vars(value).update(_defaults(cls))
-    vars(value).update(state)
+    if hasattr(cls, "__setstate__") and not issubclass(cls, BaseEstimator):
+        value.__setstate__(state)
+    else:
+        vars(value).update(_defaults(cls) | state)
     return value
 
 
