@@ -128,4 +128,6 @@ MODELS = {
 
 def outputs(model, data):
     """Everything that a model says of samples."""
-    return [getattr(model, name)(data) for name in ("predict", "decision_function", "predict_proba") if hasattr(model, name)]
+    return [
+        getattr(model, name)(data) for name in ("predict", "decision_function", "predict_proba") if hasattr(model, name)
+    ]

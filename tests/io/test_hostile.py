@@ -7,6 +7,7 @@ import json
 import pickle
 import struct
 import zipfile
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,10 +26,18 @@ def saved(model):
 
 
 SPARSE = sp.csr_array(X * (X > 0.3))
-DENSE_FILE = saved(mercer.SVC().fit(X, THREE))
-SPARSE_FILE = saved(mercer.SVC(kernel="linear").fit(SPARSE, THREE))
-PRECOMPUTED_FILE = saved(mercer.SVC(kernel="precomputed").fit(X @ X.T, THREE))
-KERNEL_FILE = saved(0.5 * mercer.Gaussian(0.25) + mercer.Linear())
+
+
+@cache
+def file(name):
+    """A file as it was saved."""
+    if name == "kernel":
+        return saved(0.5 * mercer.Gaussian(0.25) + mercer.Linear())
+    if name == "sparse":
+        return saved(mercer.SVC(kernel="linear").fit(SPARSE, THREE))
+    return saved(
+        mercer.SVC().fit(X, THREE) if name == "dense" else mercer.SVC(kernel="precomputed").fit(X @ X.T, THREE)
+    )
 
 
 def members(data):
@@ -94,9 +103,10 @@ def values(model, name):
 
 
 class TestDamage:
-    @pytest.mark.parametrize("data", [DENSE_FILE, KERNEL_FILE], ids=["model", "kernel"])
-    def test_truncated(self, data):
+    @pytest.mark.parametrize("name", ["dense", "kernel"])
+    def test_truncated(self, name):
         """A file that ends too early is no model."""
+        data = file(name)
         for length in [*range(0, 60), *range(60, len(data) - 1, max(1, len(data) // 150)), len(data) - 1]:
             with pytest.raises(ModelFileError):
                 mercer.load(io.BytesIO(data[:length]))
@@ -104,7 +114,7 @@ class TestDamage:
     @pytest.mark.parametrize("name", ["dense", "sparse"])
     def test_flipped_bits(self, name):
         """A flipped bit is found, or is one that nobody reads."""
-        data = DENSE_FILE if name == "dense" else SPARSE_FILE
+        data = file(name)
         expected, rng, found = values(mercer.load(io.BytesIO(data)), name), np.random.default_rng(0), 0
         for place in rng.integers(0, len(data), 400):
             damaged = bytearray(data)
@@ -139,7 +149,7 @@ class TestArchive:
     def test_pickle(self):
         """A pickle is not read, not even in part."""
         refused(pickle.dumps(mercer.SVC()), "zip archive")
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         parts["arrays/0.npy"] = npy(np.array([{}, Trap()], dtype=object))
         refused(packed(parts), "which a model file does not")
 
@@ -149,27 +159,27 @@ class TestArchive:
     )  # fmt: skip
     def test_paths(self, name):
         """Only names that the writer gives."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         refused(packed({**parts, name: b"x"}), "which is none of a model file")
 
     @pytest.mark.filterwarnings("ignore:Duplicate name")
     def test_two_of_a_name(self):
         """Two members of one name are ambiguous."""
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, d in [*members(DENSE_FILE).items(), (MODEL, b"{}")]:
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as archive:
+            for name, d in [*members(file("dense")).items(), (MODEL, b"{}")]:
                 archive.writestr(name, d)
-        refused(file.getvalue(), "two members 'model.json'")
+        refused(made.getvalue(), "two members 'model.json'")
 
     def test_bomb(self):
         """Compressed members are refused before they are unpacked."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         parts["arrays/0.npy"] = npy(np.zeros(5_000_000))
         refused(packed(parts, zipfile.ZIP_DEFLATED), "compressed or encrypted")
 
     def test_oversized(self):
         """A size that the file cannot have is refused before memory is asked for."""
-        data = bytearray(DENSE_FILE)
+        data = bytearray(file("dense"))
         at = data.rfind(b"PK\x01\x02")
         for size in (2**31, 2**32 - 2):
             data[at + 20 : at + 28] = struct.pack("<II", size, size)
@@ -177,14 +187,14 @@ class TestArchive:
 
     def test_encrypted(self):
         """Encrypted members are refused."""
-        data = bytearray(DENSE_FILE)
+        data = bytearray(file("dense"))
         at = data.rfind(b"PK\x01\x02")
         data[at + 8] |= 1
         refused(bytes(data), "compressed or encrypted")
 
     def test_checksum(self):
         """A member that was changed is found by its checksum."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         parts[MODEL] = parts[MODEL].replace(b'"C":1.0', b'"C":9.0')
         refused(packed(parts, seal=False), "the checksum of model.json is wrong")
 
@@ -204,19 +214,19 @@ class TestArchive:
     )
     def test_manifest(self, change, words):
         """A manifest says what it must."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         parts[MANIFEST] = json.dumps({**json.loads(parts[MANIFEST]), **change}).encode()
         refused(packed(parts, seal=False), words)
 
     def test_without_manifest(self):
         """Another zip archive is no model."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         del parts[MANIFEST]
         refused(packed(parts, seal=False), "it has no manifest.json")
 
     def test_without_model(self):
         """A manifest without a model is none."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         del parts[MODEL]
         refused(packed(parts), "it has no member 'model.json'")
 
@@ -240,7 +250,7 @@ class TestArchive:
     )
     def test_json(self, text, words):
         """A text that is no model is refused."""
-        refused(packed({**members(DENSE_FILE), MODEL: text}), words)
+        refused(packed({**members(file("dense")), MODEL: text}), words)
 
 
 class Trap:
@@ -326,7 +336,7 @@ class TestModel:
     )  # fmt: skip
     def test_values(self, value, words):
         """A value that cannot be is refused."""
-        refused(with_model(DENSE_FILE, put("extra_", value)), words)
+        refused(with_model(file("dense"), put("extra_", value)), words)
 
     def test_positions_of_random_states(self):
         """A position beyond the words of a generator would read other memory."""
@@ -357,7 +367,7 @@ class TestModel:
     )
     def test_attributes(self, name, value, words):
         """Attributes that do not belong together are refused."""
-        refused(with_model(DENSE_FILE, put(name, value)), words)
+        refused(with_model(file("dense"), put(name, value)), words)
 
     @pytest.mark.parametrize("name", ["_dual_coef_", "_intercept_", "_n_support", "classes_", "_probA"])
     @pytest.mark.parametrize(
@@ -365,7 +375,7 @@ class TestModel:
     )
     def test_sizes(self, name, other):
         """An array of another size or type than the model needs is refused."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         document = json.loads(parts[MODEL])
         state(document)[name] = {"$array": 1000}
         data = packed({**parts, MODEL: json.dumps(document).encode(), "arrays/1000.npy": npy(other)})
@@ -381,7 +391,7 @@ class TestModel:
             inside = state(document)["_support"]["$object"]["state"]
             inside["n_train"] = 2
 
-        refused(with_model(PRECOMPUTED_FILE, change), "support vectors outside of the sample")
+        refused(with_model(file("precomputed"), change), "support vectors outside of the sample")
 
 
 class TestArrays:
@@ -413,7 +423,7 @@ class TestArrays:
     )  # fmt: skip
     def test_headers(self, data, words):
         """An array that is not what it says, or that a file does not hold."""
-        refused(with_array(DENSE_FILE, 0, data), words)
+        refused(with_array(file("dense"), 0, data), words)
 
     @pytest.mark.parametrize(
         ("part", "array"),
@@ -435,11 +445,11 @@ class TestArrays:
     )
     def test_sparse(self, part, array):
         """Indices outside of a sparse matrix would lead compiled loops outside of their memory."""
-        parts = members(SPARSE_FILE)
+        parts = members(file("sparse"))
         inside = state(json.loads(parts[MODEL]))["support_vectors_"]["$sparse"]
         number = inside[part]["$array"]
         changed = array(np.load(io.BytesIO(parts[f"arrays/{number}.npy"])))
-        refused(with_array(SPARSE_FILE, number, npy(changed)), "sparse matrix")
+        refused(with_array(file("sparse"), number, npy(changed)), "sparse matrix")
 
     def test_sparse_shape(self):
         """A matrix of another shape."""
@@ -448,14 +458,14 @@ class TestArrays:
             def change(document, shape=shape):
                 state(document)["support_vectors_"]["$sparse"]["shape"] = shape
 
-            refused(with_model(SPARSE_FILE, change), "sparse matrix")
+            refused(with_model(file("sparse"), change), "sparse matrix")
 
 
 class TestMutations:
     @pytest.mark.parametrize("name", ["dense", "sparse", "precomputed"])
     def test_documents(self, name):
         """Random changes of the document with right checksums: an error of ours, or a model that can be asked."""
-        data = {"dense": DENSE_FILE, "sparse": SPARSE_FILE, "precomputed": PRECOMPUTED_FILE}[name]
+        data = file(name)
         rng, parts, found = np.random.default_rng(1), members(data), 0
         original = json.loads(parts[MODEL])
         for _ in range(200):

@@ -115,6 +115,8 @@ def compress(model: Any, *, max_error: float, radius: float | None = None) -> An
     allowed = max_error / reach if reach > 0 else np.inf
     found = _Reduction(kernel, features, root, coef, members, threads).run(allowed)
     used = np.flatnonzero(found.any(axis=0))
+    if len(used) == np.count_nonzero(coef.any(axis=0)):
+        found = coef  # nothing is gained by other coefficients
     distances = tuple(_distance(kernel, features, root, d, threads) for d in coef - found)
     record = Compression(coef.shape[1], len(used), distances, reach, reach * max(distances, default=0.0))
     return _published(model, kernel, take_samples(vectors, used), found[:, used], used, record)
@@ -248,7 +250,7 @@ def _radius(kernel: Kernel, root: Vector, radius: float | None) -> float:
 @singledispatch
 def largest_square(kernel: Kernel) -> float | None:
     """The largest k(x, x) of all x; None if there is none, or it is not known."""
-    return None
+    return largest_square(kernel.expression()) if hasattr(kernel, "expression") else None
 
 
 @largest_square.register(RadialKernel)

@@ -127,6 +127,8 @@ def formula_of(kernel: Kernel, n_features: int) -> Formula:
 
 @singledispatch
 def _formula(kernel: Kernel, columns: tuple[int, ...]) -> Formula:
+    if hasattr(kernel, "expression"):  # a name for a combination of others
+        return _formula(kernel.expression(), columns)
     raise InvalidInputError(
         f"{kernel!r} cannot be written as a formula of vectors. Kernels on vectors and combinations of them can; for "
         "others use mercer.save."
