@@ -57,7 +57,9 @@ def advance(
         if m <= size:
             members = by_group(candidates[:m], group)
         else:
-            members = by_group(choose(up, low, group, n_groups, extremes, last, max(2, size // 2), size, null), group)
+            members = by_group(
+                choose(up, low, group, n_groups, extremes, last, max(2, size // 2), size, null), group
+            )
         m = members.shape[0]
         for t in range(last.shape[0]):
             place[last[t]] = t

@@ -265,3 +265,4 @@ class GridTask:
 
         self.engine.run([kernels[k].kernel for k in order], [s.setting for s in settings], report)
         return list(place.values())
+

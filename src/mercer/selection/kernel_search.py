@@ -200,7 +200,9 @@ class KernelSearchCV(KernelParameters, SearchCV):
             new_settings = [self._setting({**rest, name: v}) for v in values]
             near = self._around(best, kernels, gamma_step, outer, X)
             for choice in near:
-                fresh = [s for s in new_settings if _params_key({**s.params, **choice.params}) not in tried]
+                fresh = [
+                    s for s in new_settings if _params_key({**s.params, **choice.params}) not in tried
+                ]
                 if fresh:
                     found = task.run([choice], fresh)
                     tried |= {_key(candidate) for candidate in found}
