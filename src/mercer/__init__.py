@@ -36,9 +36,9 @@ _NAMES = {
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),
     "mercer.selection.display": ("PathDisplay", "SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
-        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "ModelFileError",
-        "NotPositiveSemidefiniteError",
+        "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
+        "ModelFileError",
     ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

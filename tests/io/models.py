@@ -7,6 +7,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
@@ -20,7 +21,9 @@ BINARY = np.where(X[:, 0] + 0.3 * X[:, 1] ** 2 > 0, "yes", "no")
 THREE = np.digitize(X[:, 0] + 0.2 * rng.normal(size=60), [-0.5, 0.5])
 REAL = X[:, 0] + np.sin(X[:, 1])
 FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "colour": np.where(X[:, 2] > 0, "red", "blue")})
-TEXTS = [f"{'good' if v > 0 else 'bad'} {'film' if w > 0 else 'book'} number {i % 7}" for i, (v, w) in enumerate(X[:, :2])]
+TEXTS = [
+    f"{'good' if v > 0 else 'bad'} {'film' if w > 0 else 'book'} number {i % 7}" for i, (v, w) in enumerate(X[:, :2])
+]
 
 # kernels on vectors, bound or not; all but those of histograms take any numbers
 VECTOR_KERNELS = [
@@ -70,7 +73,10 @@ def _text(vectorizer):
 MODELS = {
     "SVC": lambda: (mercer.SVC().fit(X, BINARY), X),
     "SVC three classes": lambda: (mercer.SVC(C=5.0).fit(X, THREE), X),
-    "SVC ovo": lambda: (mercer.SVC(decision_function_shape="ovo", class_weight={0: 2.0, 1: 1.0, 2: 1.0}).fit(X, THREE), X),
+    "SVC ovo": lambda: (
+        mercer.SVC(decision_function_shape="ovo", class_weight={0: 2.0, 1: 1.0, 2: 1.0}).fit(X, THREE),
+        X,
+    ),
     "SVC bool": lambda: (mercer.SVC(kernel="linear").fit(X, BINARY == "yes"), X),
     "SVC object labels": lambda: (mercer.SVC().fit(X, BINARY.astype(object)), X),
     "SVC float32": lambda: (mercer.SVC().fit(X.astype(np.float32), THREE), X.astype(np.float32)),
@@ -78,7 +84,10 @@ MODELS = {
     "SVC sparse matrix": lambda: (mercer.SVC(kernel="poly").fit(sp.csr_matrix(X), BINARY), sp.csr_matrix(X)),
     "SVC precomputed": lambda: (mercer.SVC(kernel="precomputed").fit(X @ X.T, THREE), X @ X.T),
     "SVC random": lambda: (mercer.SVC(random_state=np.random.RandomState(3), warm_start=True).fit(X, THREE), X),
-    "SVC frame": lambda: (mercer.SVC(kernel=k.On("a", k.Gaussian(1.0)) + k.On(("a", "b"), k.Linear())).fit(FRAME, THREE), FRAME),
+    "SVC frame": lambda: (
+        mercer.SVC(kernel=k.On("a", k.Gaussian(1.0)) + k.On(("a", "b"), k.Linear())).fit(FRAME, THREE),
+        FRAME,
+    ),
     "SVC hard": lambda: (mercer.SVC(C=np.inf, gamma=50.0).fit(X, THREE), X),
     "NuSVC": lambda: (mercer.NuSVC(nu=0.3).fit(X, THREE), X),
     "RampSVC": lambda: (mercer.RampSVC().fit(X, BINARY), X),
@@ -93,20 +102,32 @@ MODELS = {
     "KernelRidge": lambda: (mercer.KernelRidge(kernel="rbf").fit(X, np.column_stack([REAL, -REAL])), X),
     "KernelRidge precomputed": lambda: (mercer.KernelRidge(kernel="precomputed").fit(X @ X.T, REAL), X @ X.T),
     "KernelRidgeCV": lambda: (mercer.KernelRidgeCV(kernel=[k.Gaussian(0.1), k.Linear()]).fit(X, REAL), X),
-    "GaussianProcessRegressor": lambda: (mercer.GaussianProcessRegressor(1.0 * k.Gaussian(1.0) + k.White(0.1)).fit(X, REAL), X),
-    "GaussianProcessRegressor sklearn": lambda: (mercer.GaussianProcessRegressor(RBF() + WhiteKernel()).fit(X, REAL), X),
+    "GaussianProcessRegressor": lambda: (
+        mercer.GaussianProcessRegressor(1.0 * k.Gaussian(1.0) + k.White(0.1)).fit(X, REAL),
+        X,
+    ),
+    "GaussianProcessRegressor sklearn": lambda: (
+        mercer.GaussianProcessRegressor(RBF() + WhiteKernel()).fit(X, REAL),
+        X,
+    ),
     "PegasosClassifier": lambda: (mercer.PegasosClassifier(kernel="rbf", random_state=0).fit(X, THREE), X),
     "PegasosClassifier linear": lambda: (mercer.PegasosClassifier(kernel="linear", random_state=0).fit(X, BINARY), X),
     "Perceptron": lambda: (mercer.Perceptron(kernel="rbf", random_state=0).fit(X, THREE), X),
     "KernelLMS": lambda: (mercer.KernelLMS(max_iter=20000).fit(X, np.tanh(X[:, 0])), X),
     "KernelCentroid": lambda: (mercer.KernelCentroid(shrinkage="auto").fit(X, THREE), X),
     "KernelCentroid binary": lambda: (mercer.KernelCentroid().fit(X, BINARY), X),
+    "SVCCV": lambda: (mercer.SVCCV(Cs=3, gammas=2, cv=StratifiedKFold(3)).fit(X, THREE), X),
+    "SVRCV": lambda: (mercer.SVRCV(Cs=3, gammas=2, cv=3).fit(X, REAL), X),
+    "LinearSVCCV": lambda: (mercer.LinearSVCCV(Cs=3, cv=3).fit(X, BINARY), X),
+    "OneClassSVMCV": lambda: (mercer.OneClassSVMCV(cv=3).fit(X), X),
     "pipeline": _pipeline,
     "tf-idf": lambda: _text(TfidfVectorizer(stop_words=["number"])),
     "counts": lambda: _text(CountVectorizer(binary=True, dtype=np.float64)),
-}  # fmt: skip
+}
 
 
 def outputs(model, data):
     """Everything that a model says of samples."""
-    return [getattr(model, name)(data) for name in ("predict", "decision_function") if hasattr(model, name)]
+    return [
+        getattr(model, name)(data) for name in ("predict", "decision_function", "predict_proba") if hasattr(model, name)
+    ]

@@ -40,7 +40,11 @@ def cases():
 
 
 every_machine = pytest.mark.parametrize(
-    ("name", "params", "storage"), list(cases()), ids=lambda v: v if isinstance(v, str) else str(named(v["kernel"])).split()[1 if "function" in named(v["kernel"]) else 0]
+    ("name", "params", "storage"),
+    list(cases()),
+    ids=lambda v: (
+        v if isinstance(v, str) else str(named(v["kernel"])).split()[1 if "function" in named(v["kernel"]) else 0]
+    ),
 )
 
 
@@ -75,7 +79,12 @@ class TestKernelMachines:
 
     @pytest.mark.parametrize(
         "kernel",
-        [k.Matern(1.5), 0.5 * k.Gaussian(0.1) + k.Linear(), k.Gaussian((0.1, 0.2, 0.3, 0.4)), "0.5*gaussian(gamma=0.1)"],
+        [
+            k.Matern(1.5),
+            0.5 * k.Gaussian(0.1) + k.Linear(),
+            k.Gaussian((0.1, 0.2, 0.3, 0.4)),
+            "0.5*gaussian(gamma=0.1)",
+        ],
         ids=named,
     )
     @pytest.mark.parametrize("name", TARGETS)
@@ -148,7 +157,10 @@ class TestLinear:
 
     def test_what_scikit_learn_does_not_know(self):
         """A penalty or loss that it does not have does not keep it from predicting."""
-        for model in (mercer.LinearSVC(penalty="elasticnet").fit(X, THREE), mercer.LinearSVR(loss="pinball").fit(X, REAL)):
+        for model in (
+            mercer.LinearSVC(penalty="elasticnet").fit(X, THREE),
+            mercer.LinearSVR(loss="pinball").fit(X, REAL),
+        ):
             assert_same(mercer.to_sklearn(model), model, X)
 
 
@@ -158,7 +170,10 @@ class TestRidge:
     @pytest.mark.parametrize("several", [False, True], ids=["one target", "two targets"])
     def test_named_kernels(self, kernel, several):
         """Both ways, for each kernel that has a name."""
-        data, target = (X @ X.T if kernel == "precomputed" else X), (np.column_stack([REAL, -REAL]) if several else REAL)
+        data, target = (
+            (X @ X.T if kernel == "precomputed" else X),
+            (np.column_stack([REAL, -REAL]) if several else REAL),
+        )
         model = mercer.KernelRidge(kernel=kernel).fit(data, target)
         assert_same(mercer.to_sklearn(model), model, data, tol=1e-7)
         theirs = kernel_ridge.KernelRidge(kernel=kernel).fit(data, target)
@@ -184,7 +199,9 @@ class TestRefused:
         with pytest.raises(InvalidInputError, match="to_sklearn knows SVC"):
             mercer.to_sklearn(svm.SVC().fit(X, THREE))
 
-    @pytest.mark.parametrize(("function", "model"), [(mercer.to_sklearn, mercer.SVC()), (mercer.from_sklearn, svm.SVC())], ids=["to", "from"])
+    @pytest.mark.parametrize(
+        ("function", "model"), [(mercer.to_sklearn, mercer.SVC()), (mercer.from_sklearn, svm.SVC())], ids=["to", "from"]
+    )
     def test_not_fitted(self, function, model):
         """A model that is not fitted is refused in scikit-learn's words."""
         with pytest.raises(ValueError, match="is not fitted yet"):

@@ -1,14 +1,18 @@
 """A saved model is the same model; a damaged file is an error, never a model."""
 
 import io
+import json
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils._testing import ignore_warnings
+from tests.io import make_version_1
 from tests.io.models import HISTOGRAM_KERNELS, MODELS, VECTOR_KERNELS, X, outputs
 from tests.naming import named
 
@@ -16,6 +20,8 @@ import mercer
 from mercer.exceptions import InvalidInputError
 from mercer.io import register
 from mercer.io.classes import _registered
+
+DATA = Path(__file__).parent / "data"
 
 
 def round_trip(model):
@@ -126,8 +132,10 @@ class TestWriting:
     @pytest.mark.parametrize(
         "value",
         [
-            True, 7, -(2**70), 0.1, np.inf, -np.inf, "", "ä\ud800\x00", None, b"\x00\xff", (1, (2.5, "a")), [1, [2, [3]]],
-            {"a": 1, 2: "b", None: 0, (1, "x"): [1]}, {1, 2, 3}, frozenset({"a", "b"}), slice(1, None, 2), range(3, 9, 2),
+            True, 7, -(2**70), 0.1, np.inf, -np.inf, "", "ä\ud800\x00", None, b"\x00\xff", (1, (2.5, "a")), [1,
+            [2, [3]]],
+            {"a": 1, 2: "b", None: 0, (1, "x"): [1]}, {1, 2, 3}, frozenset({"a", "b"}), slice(1, None, 2),
+            range(3, 9, 2),
             np.float32(0.1), np.float64(0.1), np.int8(-3), np.uint64(2**64 - 1), np.bool_(True), np.str_("text"),
             np.float64, np.int32, float, int, np.dtype("<f4"), np.dtype("U5"), list(range(40)), ["x"] * 20,
         ],
@@ -143,8 +151,10 @@ class TestWriting:
     @pytest.mark.parametrize(
         "array",
         [
-            np.arange(6).reshape(2, 3), np.asfortranarray(np.ones((3, 2))), np.zeros((0, 4)), np.array(3.5), np.array(["a", "bcd"]),
-            np.array([b"x", b"yz"]), np.array([True, False]), np.array([1, "a", None], dtype=object), np.arange(4, dtype=">i4"),
+            np.arange(6).reshape(2, 3), np.asfortranarray(np.ones((3, 2))), np.zeros((0, 4)), np.array(3.5),
+            np.array(["a", "bcd"]),
+            np.array([b"x", b"yz"]), np.array([True, False]), np.array([1, "a", None], dtype=object), np.arange(4,
+            dtype=">i4"),
             np.array([], dtype="U1"), np.float16([1.5]), np.array([[1, 2], ["a", "b"]], dtype=object),
         ],
         ids=named,
@@ -241,3 +251,38 @@ class TestCloned:
         y = X[:, 0] > 0
         model = mercer.SVC().fit(X, y)
         assert mercer.certify(round_trip(model), X, y) == mercer.certify(model, X, y)
+
+
+class TestOldVersions:
+    def test_version_1(self):
+        """The first version is read by every later one, and predicts what it predicted."""
+        expected = json.loads((DATA / "version-1.json").read_text())
+        model = mercer.load(DATA / "version-1.mercer")
+        data = make_version_1.samples()
+        assert model.predict(data).tolist() == expected["labels"]
+        np.testing.assert_allclose(model.decision_function(data), expected["values"], rtol=1e-12, atol=1e-12)
+        assert (model.C, model.class_weight) == (10.0, {"red": 2.0}) and model.certificate_.valid
+        assert model.random_state.randint(1000) == np.random.RandomState(0).randint(1000)
+
+    @pytest.mark.filterwarnings("ignore:The file was written with scikit-learn")
+    def test_version_1_pipeline(self):
+        """So is a pipeline, as long as scikit-learn's part of it is the same."""
+        expected = json.loads((DATA / "version-1.json").read_text())
+        data = make_version_1.samples()
+        model = mercer.load(DATA / "version-1-pipeline.mercer")
+        np.testing.assert_allclose(model.predict(sp.csr_array(data * (data > 0))), expected["pipeline"], rtol=1e-12)
+
+    def test_other_scikit_learn(self, monkeypatch):
+        """Parts of another scikit-learn are read with a warning; mercer's own parts without."""
+        monkeypatch.setattr("sklearn.__version__", "99.0")
+        with pytest.warns(UserWarning, match=r"written with scikit-learn .*, but 99\.0 is installed"):
+            mercer.load(DATA / "version-1-pipeline.mercer")
+        mercer.load(DATA / "version-1.mercer")
+
+    def test_missing_parameters(self):
+        """A parameter that an older version did not have gets its default."""
+        file = io.BytesIO()
+        model = mercer.SVC().fit(X, X[:, 0] > 0)
+        del model.__dict__["precision"]
+        mercer.save(model, file)
+        assert mercer.load(file).precision == "auto"

@@ -7,6 +7,7 @@ import json
 import pickle
 import struct
 import zipfile
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,10 +26,18 @@ def saved(model):
 
 
 SPARSE = sp.csr_array(X * (X > 0.3))
-DENSE_FILE = saved(mercer.SVC().fit(X, THREE))
-SPARSE_FILE = saved(mercer.SVC(kernel="linear").fit(SPARSE, THREE))
-PRECOMPUTED_FILE = saved(mercer.SVC(kernel="precomputed").fit(X @ X.T, THREE))
-KERNEL_FILE = saved(0.5 * mercer.Gaussian(0.25) + mercer.Linear())
+
+
+@cache
+def file(name):
+    """A file as it was saved."""
+    if name == "kernel":
+        return saved(0.5 * mercer.Gaussian(0.25) + mercer.Linear())
+    if name == "sparse":
+        return saved(mercer.SVC(kernel="linear").fit(SPARSE, THREE))
+    return saved(
+        mercer.SVC().fit(X, THREE) if name == "dense" else mercer.SVC(kernel="precomputed").fit(X @ X.T, THREE)
+    )
 
 
 def members(data):
@@ -42,7 +51,9 @@ def packed(parts, compression=zipfile.ZIP_STORED, seal=True):
     if seal:
         manifest = json.loads(parts[MANIFEST])
         manifest["members"] = {
-            name: {"bytes": len(d), "sha256": hashlib.sha256(d).hexdigest()} for name, d in parts.items() if name != MANIFEST
+            name: {"bytes": len(d), "sha256": hashlib.sha256(d).hexdigest()}
+            for name, d in parts.items()
+            if name != MANIFEST
         }
         parts[MANIFEST] = json.dumps(manifest).encode()
     file = io.BytesIO()
@@ -92,9 +103,10 @@ def values(model, name):
 
 
 class TestDamage:
-    @pytest.mark.parametrize("data", [DENSE_FILE, KERNEL_FILE], ids=["model", "kernel"])
-    def test_truncated(self, data):
+    @pytest.mark.parametrize("name", ["dense", "kernel"])
+    def test_truncated(self, name):
         """A file that ends too early is no model."""
+        data = file(name)
         for length in [*range(0, 60), *range(60, len(data) - 1, max(1, len(data) // 150)), len(data) - 1]:
             with pytest.raises(ModelFileError):
                 mercer.load(io.BytesIO(data[:length]))
@@ -102,7 +114,7 @@ class TestDamage:
     @pytest.mark.parametrize("name", ["dense", "sparse"])
     def test_flipped_bits(self, name):
         """A flipped bit is found, or is one that nobody reads."""
-        data = DENSE_FILE if name == "dense" else SPARSE_FILE
+        data = file(name)
         expected, rng, found = values(mercer.load(io.BytesIO(data)), name), np.random.default_rng(0), 0
         for place in rng.integers(0, len(data), 400):
             damaged = bytearray(data)
@@ -137,7 +149,7 @@ class TestArchive:
     def test_pickle(self):
         """A pickle is not read, not even in part."""
         refused(pickle.dumps(mercer.SVC()), "zip archive")
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         parts["arrays/0.npy"] = npy(np.array([{}, Trap()], dtype=object))
         refused(packed(parts), "which a model file does not")
 
@@ -147,27 +159,27 @@ class TestArchive:
     )  # fmt: skip
     def test_paths(self, name):
         """Only names that the writer gives."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         refused(packed({**parts, name: b"x"}), "which is none of a model file")
 
     @pytest.mark.filterwarnings("ignore:Duplicate name")
     def test_two_of_a_name(self):
         """Two members of one name are ambiguous."""
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, d in [*members(DENSE_FILE).items(), (MODEL, b"{}")]:
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as archive:
+            for name, d in [*members(file("dense")).items(), (MODEL, b"{}")]:
                 archive.writestr(name, d)
-        refused(file.getvalue(), "two members 'model.json'")
+        refused(made.getvalue(), "two members 'model.json'")
 
     def test_bomb(self):
         """Compressed members are refused before they are unpacked."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         parts["arrays/0.npy"] = npy(np.zeros(5_000_000))
         refused(packed(parts, zipfile.ZIP_DEFLATED), "compressed or encrypted")
 
     def test_oversized(self):
         """A size that the file cannot have is refused before memory is asked for."""
-        data = bytearray(DENSE_FILE)
+        data = bytearray(file("dense"))
         at = data.rfind(b"PK\x01\x02")
         for size in (2**31, 2**32 - 2):
             data[at + 20 : at + 28] = struct.pack("<II", size, size)
@@ -175,14 +187,14 @@ class TestArchive:
 
     def test_encrypted(self):
         """Encrypted members are refused."""
-        data = bytearray(DENSE_FILE)
+        data = bytearray(file("dense"))
         at = data.rfind(b"PK\x01\x02")
         data[at + 8] |= 1
         refused(bytes(data), "compressed or encrypted")
 
     def test_checksum(self):
         """A member that was changed is found by its checksum."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         parts[MODEL] = parts[MODEL].replace(b'"C":1.0', b'"C":9.0')
         refused(packed(parts, seal=False), "the checksum of model.json is wrong")
 
@@ -202,19 +214,19 @@ class TestArchive:
     )
     def test_manifest(self, change, words):
         """A manifest says what it must."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         parts[MANIFEST] = json.dumps({**json.loads(parts[MANIFEST]), **change}).encode()
         refused(packed(parts, seal=False), words)
 
     def test_without_manifest(self):
         """Another zip archive is no model."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         del parts[MANIFEST]
         refused(packed(parts, seal=False), "it has no manifest.json")
 
     def test_without_model(self):
         """A manifest without a model is none."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         del parts[MODEL]
         refused(packed(parts), "it has no member 'model.json'")
 
@@ -238,7 +250,7 @@ class TestArchive:
     )
     def test_json(self, text, words):
         """A text that is no model is refused."""
-        refused(packed({**members(DENSE_FILE), MODEL: text}), words)
+        refused(packed({**members(file("dense")), MODEL: text}), words)
 
 
 class Trap:
@@ -277,7 +289,8 @@ class TestModel:
             ({"$object": {"class": ["SVC"], "state": {}}}, "names the class ['SVC']"),
             ({"$object": {"class": "certify", "state": {}}}, "names the class 'certify'"),
             ({"$object": {"class": "Kernel", "state": {}}}, "its Kernel is not valid"),
-            ({"$object": {"class": "CallableKernel", "state": {"function": "os.system"}}}, "its CallableKernel is not valid"),
+            ({"$object": {"class": "CallableKernel", "state": {"function": "os.system"}}},
+                "its CallableKernel is not valid"),
             ({"$object": {"class": "MercerError", "state": {}}}, "which is no class of values"),
             ({"$object": {"class": "Status", "state": {}}}, "is not made of attributes"),
             ({"$object": {"class": "Gaussian", "state": {"gamma": -1}}}, "must be a finite number, at least 0"),
@@ -323,13 +336,17 @@ class TestModel:
     )  # fmt: skip
     def test_values(self, value, words):
         """A value that cannot be is refused."""
-        refused(with_model(DENSE_FILE, put("extra_", value)), words)
+        refused(with_model(file("dense"), put("extra_", value)), words)
 
     def test_positions_of_random_states(self):
         """A position beyond the words of a generator would read other memory."""
         data = saved(mercer.SVC(random_state=np.random.RandomState(0)))
         text = members(data)[MODEL].decode()
-        for old, new in (('["pos",624]', '["pos",625]'), ('["pos",624]', '["pos",-1]'), ('["has_gauss",0]', '["has_gauss",7]')):
+        for old, new in (
+            ('["pos",624]', '["pos",625]'),
+            ('["pos",624]', '["pos",-1]'),
+            ('["has_gauss",0]', '["has_gauss",7]'),
+        ):
             assert old in text
             refused(packed({**members(data), MODEL: text.replace(old, new).encode()}), "whose numbers cannot be")
 
@@ -350,13 +367,15 @@ class TestModel:
     )
     def test_attributes(self, name, value, words):
         """Attributes that do not belong together are refused."""
-        refused(with_model(DENSE_FILE, put(name, value)), words)
+        refused(with_model(file("dense"), put(name, value)), words)
 
     @pytest.mark.parametrize("name", ["_dual_coef_", "_intercept_", "_n_support", "classes_", "_probA"])
-    @pytest.mark.parametrize("other", [np.zeros((2, 1000)), np.zeros(7), np.zeros((0, 0)), np.arange(3), np.array(["a"])], ids=str)
+    @pytest.mark.parametrize(
+        "other", [np.zeros((2, 1000)), np.zeros(7), np.zeros((0, 0)), np.arange(3), np.array(["a"])], ids=str
+    )
     def test_sizes(self, name, other):
         """An array of another size or type than the model needs is refused."""
-        parts = members(DENSE_FILE)
+        parts = members(file("dense"))
         document = json.loads(parts[MODEL])
         state(document)[name] = {"$array": 1000}
         data = packed({**parts, MODEL: json.dumps(document).encode(), "arrays/1000.npy": npy(other)})
@@ -367,11 +386,12 @@ class TestModel:
 
     def test_support_outside(self):
         """Columns of a kernel matrix that it does not have."""
+
         def change(document):
             inside = state(document)["_support"]["$object"]["state"]
             inside["n_train"] = 2
 
-        refused(with_model(PRECOMPUTED_FILE, change), "support vectors outside of the sample")
+        refused(with_model(file("precomputed"), change), "support vectors outside of the sample")
 
 
 class TestArrays:
@@ -386,9 +406,11 @@ class TestArrays:
             (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,)}"), "but has 0 bytes"),
             (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (-5,)}"), "which is none"),
             (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999)}"), "without any bytes"),
-            (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}") + bytes(8), "which is none"),
+            (npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}") + bytes(8),
+                "which is none"),
             (npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") + bytes(8), "of type object"),
-            (npy_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}") + bytes(8), "holds values of type"),
+            (npy_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}") + bytes(8),
+                "holds values of type"),
             (npy_header("{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}") + bytes(16), "of type complex128"),
             (npy_header("{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,)}") + bytes(8), "of type datetime64"),
             (npy_header("{'descr': '|U0', 'fortran_order': False, 'shape': (9999999,)}"), "without any bytes"),
@@ -401,7 +423,7 @@ class TestArrays:
     )  # fmt: skip
     def test_headers(self, data, words):
         """An array that is not what it says, or that a file does not hold."""
-        refused(with_array(DENSE_FILE, 0, data), words)
+        refused(with_array(file("dense"), 0, data), words)
 
     @pytest.mark.parametrize(
         ("part", "array"),
@@ -423,26 +445,27 @@ class TestArrays:
     )
     def test_sparse(self, part, array):
         """Indices outside of a sparse matrix would lead compiled loops outside of their memory."""
-        parts = members(SPARSE_FILE)
+        parts = members(file("sparse"))
         inside = state(json.loads(parts[MODEL]))["support_vectors_"]["$sparse"]
         number = inside[part]["$array"]
         changed = array(np.load(io.BytesIO(parts[f"arrays/{number}.npy"])))
-        refused(with_array(SPARSE_FILE, number, npy(changed)), "sparse matrix")
+        refused(with_array(file("sparse"), number, npy(changed)), "sparse matrix")
 
     def test_sparse_shape(self):
         """A matrix of another shape."""
         for shape in ([60], [60, -4], ["60", 4], [60, 2**40], [60, 2]):
+
             def change(document, shape=shape):
                 state(document)["support_vectors_"]["$sparse"]["shape"] = shape
 
-            refused(with_model(SPARSE_FILE, change), "sparse matrix")
+            refused(with_model(file("sparse"), change), "sparse matrix")
 
 
 class TestMutations:
     @pytest.mark.parametrize("name", ["dense", "sparse", "precomputed"])
     def test_documents(self, name):
         """Random changes of the document with right checksums: an error of ours, or a model that can be asked."""
-        data = {"dense": DENSE_FILE, "sparse": SPARSE_FILE, "precomputed": PRECOMPUTED_FILE}[name]
+        data = file(name)
         rng, parts, found = np.random.default_rng(1), members(data), 0
         original = json.loads(parts[MODEL])
         for _ in range(200):
@@ -477,7 +500,9 @@ def mutate(document, rng):
     other_node, other_key = places[rng.integers(len(places))]
     kind = rng.integers(4)
     if kind == 0:
-        node[key] = [None, -1, 0, 3, 10**12, 1e308, "", "x", True, [], {}, {"$array": 2}, {"$float": "nan"}][rng.integers(13)]
+        node[key] = [None, -1, 0, 3, 10**12, 1e308, "", "x", True, [], {}, {"$array": 2}, {"$float": "nan"}][
+            rng.integers(13)
+        ]
     elif kind == 1:
         node[key] = copy.deepcopy(other_node[other_key])
     elif kind == 2 and isinstance(node, dict):

@@ -117,7 +117,9 @@ class TestWrite:
         found = make_libsvm_data.libsvm_values(theirs, make_libsvm_data.rows(X), False)
         if hasattr(model, "decision_function"):
             assert found["labels"] == model.predict(X).tolist()
-        np.testing.assert_allclose(np.array(found["values"]).reshape(len(X), -1), model._values(X), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            np.array(found["values"]).reshape(len(X), -1), model._values(X), rtol=1e-9, atol=1e-9
+        )
 
     @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
     @pytest.mark.parametrize("name", MODELS)
@@ -149,7 +151,9 @@ class TestWrite:
         for params in ({}, {"fit_intercept": False}, {"loss": "squared_epsilon_insensitive"}):
             model = mercer.LinearSVR(**params).fit(X, REAL)
             write_model(model, tmp_path / "model.txt")
-            np.testing.assert_allclose(read_model(tmp_path / "model.txt").predict(X), model.predict(X), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(
+                read_model(tmp_path / "model.txt").predict(X), model.predict(X), rtol=1e-12, atol=1e-12
+            )
 
     @pytest.mark.parametrize(
         ("model", "target", "words"),
@@ -218,7 +222,8 @@ class TestHostile:
             (GOOD.split("rho")[0] + "SV\n", 6, "the lines before have no rho"),
             (changed(LINEAR, "L2R_L2LOSS_SVC_DUAL", "L2R_LR"), 1, "solver_type is 'L2R_LR'"),
             (changed(LINEAR, "nr_feature 3", "nr_feature 2147483647"), 4, "nr_feature is '2147483647'"),
-            (changed(LINEAR, "nr_feature 3", "nr_feature 1000000000"), len(LINEAR.splitlines()) + 1, "1000000001 are needed"),
+            (changed(LINEAR, "nr_feature 3", "nr_feature 1000000000"), len(LINEAR.splitlines()) + 1,
+                "1000000001 are needed"),
             (changed(LINEAR, "bias 1", "bias x"), 5, "bias is 'x'"),
             (changed(LINEAR, "w\n", "w\n1 2\n"), 7, "a line of weights has 2 numbers, but must have 3"),
             (changed(LINEAR, "label ", "label 1 "), 3, "label must be 3 different numbers"),
@@ -240,7 +245,9 @@ class TestHostile:
         with pytest.raises(ModelFileError, match=r"model, line \d+: it has characters"):
             read_model(path)
 
-    @pytest.mark.parametrize("text", [GOOD, LINEAR, CASES["c_svc precomputed"]["model"]], ids=["svm", "linear", "precomputed"])
+    @pytest.mark.parametrize(
+        "text", [GOOD, LINEAR, CASES["c_svc precomputed"]["model"]], ids=["svm", "linear", "precomputed"]
+    )
     def test_mutations(self, text):
         """A file with random changes is a model or an error of ours, nothing else."""
         rng = np.random.default_rng(0)

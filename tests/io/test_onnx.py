@@ -43,7 +43,9 @@ def assert_equal(model, data, dtype, tol):
     if hasattr(model, "decision_function"):
         values = model.decision_function(data)
         assert found["decision"].shape == values.shape
-        np.testing.assert_allclose(found["decision"], values, rtol=tol, atol=max(loss, tol * max(1.0, np.abs(values).max())))
+        np.testing.assert_allclose(
+            found["decision"], values, rtol=tol, atol=max(loss, tol * max(1.0, np.abs(values).max()))
+        )
         assert found["label"].shape == expected.shape
         assert np.array_equal(found["label"].astype(expected.dtype), expected)
     else:
@@ -51,7 +53,9 @@ def assert_equal(model, data, dtype, tol):
         np.testing.assert_allclose(found["prediction"], expected, rtol=tol, atol=max(loss, tol))
 
 
-precisions = pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 1e-5), (np.float64, 1e-9)], ids=["float32", "float64"])
+precisions = pytest.mark.parametrize(
+    ("dtype", "tol"), [(np.float32, 1e-5), (np.float64, 1e-9)], ids=["float32", "float64"]
+)
 
 
 @precisions

@@ -20,8 +20,10 @@ from mercer.io.source import to_c, to_python
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 NAMES = [
-    "SVC", "SVC three classes", "SVC ovo", "SVC bool", "SVC object labels", "SVC sparse", "NuSVC", "RampSVC", "SVR", "NuSVR",
-    "OneClassSVM", "LinearSVC", "LinearSVC three classes", "LinearSVC joint", "LinearSVR", "KernelRidge", "KernelRidgeCV",
+    "SVC", "SVC three classes", "SVC ovo", "SVC bool", "SVC object labels", "SVC sparse", "NuSVC", "RampSVC",
+    "SVR", "NuSVR",
+    "OneClassSVM", "LinearSVC", "LinearSVC three classes", "LinearSVC joint", "LinearSVR", "KernelRidge",
+    "KernelRidgeCV",
     "GaussianProcessRegressor", "PegasosClassifier", "PegasosClassifier linear", "Perceptron", "KernelLMS",
     "KernelCentroid", "KernelCentroid binary",
 ]  # fmt: skip

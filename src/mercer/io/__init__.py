@@ -1,4 +1,4 @@
-"""Models on disk and in other tools: model files without code, LIBSVM, LIBLINEAR, scikit-learn, ONNX and source text."""
+"""Models on disk and in other tools: files without code, LIBSVM, LIBLINEAR, scikit-learn, ONNX, source text."""
 
 from mercer.io.classes import register
 from mercer.io.compression import compress

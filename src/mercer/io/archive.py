@@ -160,8 +160,8 @@ def _manifest(data: bytearray) -> dict[str, Any]:
         raise ModelFileError(f"its version is {version!r}, which is none")
     if version > VERSION:
         raise ModelFileError(
-            f"its version is {version}, written by mercer {manifest.get('mercer')!s:.40}; this mercer reads versions up "
-            f"to {VERSION}: install a newer mercer"
+            f"its version is {version}, written by mercer {manifest.get('mercer')!s:.40}; this mercer reads versions "
+            f"up to {VERSION}: install a newer mercer"
         )
     members = manifest.get("members")
     if not isinstance(members, dict) or not all(

@@ -41,7 +41,7 @@ def read_array(data: bytearray, name: str) -> Vector:
             raise ValueError("its version is not 1.0")
         shape, fortran, dtype = npy.read_array_header_1_0(stream, max_header_size=LONGEST_HEADER)
     except Exception as error:  # of NumPy's parser, which lets those of Python's tokenizer pass
-        raise ModelFileError(f"{name} is no array ({str(error):.100})") from None
+        raise ModelFileError(f"{name} is no array ({error!s:.100})") from None
     if not can_store(dtype):
         raise ModelFileError(f"{name} holds values of type {dtype}, which a model file does not")
     sizes = [int(n) for n in shape]

@@ -34,6 +34,8 @@ def check_object(value: Any) -> None:
             value._features = None
         elif isinstance(value, BaseEstimator):
             _check_estimator(value)
+        elif type(value).__name__ == "Graph":
+            _check_graph(value)
     except ModelFileError:
         raise
     except Exception as error:  # an attribute that is missing, or of a type that cannot be compared
@@ -72,6 +74,19 @@ def _check_vectors(vectors: SupportVectors) -> None:
         _require(found == len(support), f"{found} support vectors, but {len(support)} numbers of them")
     if vectors.kernel.domain == "vectors":
         _numbers(vectors.vectors, 2, "fiub")
+
+
+def _check_graph(graph: Any) -> None:
+    """Edges between nodes that there are, and as many labels and weights as there must be."""
+    n, edges = graph.n_nodes, _numbers(graph.edges, 2, "i")
+    _require(type(n) is int and 0 <= n < 2**31 and type(graph.directed) is bool, "a graph without a size")
+    _require(edges.dtype == np.int64 and edges.shape[1] == 2, "edges that are no pairs")
+    _require(len(edges) == 0 or (edges.min() >= 0 and edges.max() < n), f"edges to other than {n} nodes")
+    counts = {"names": n, "node_labels": n, "edge_labels": len(edges)}
+    for name, count in counts.items():
+        labels = getattr(graph, name)
+        _require(labels is None or (isinstance(labels, tuple) and len(labels) == count), f"{name} of another length")
+    _require(graph.weights is None or _numbers(graph.weights, 1).shape == (len(edges),), "weights of other edges")
 
 
 def _check_estimator(model: BaseEstimator) -> None:

@@ -31,8 +31,12 @@ INSIDE = {
     "mercer.solvers.linear.crammer_singer": ("JointSolution",),
     "mercer.solvers.sgd": ("Memory", "ObjectivePoint"),
 }
+# named with their module: scikit-learn's, and those whose name is not the only one of its kind
 # a FunctionTransformer can only be the identity here: files hold no functions
-SKLEARN = {
+QUALIFIED = {
+    "mercer.selection.calibration": ("Beta", "Calibration", "Isotonic", "Scheme", "Sigmoid"),
+    "mercer.selection.conformal": ("ConformalIntervals", "ConformalSets"),
+    "mercer.selection.venn_abers": ("VennAbers",),
     "sklearn.compose": ("ColumnTransformer", "TransformedTargetRegressor"),
     "sklearn.feature_extraction.text": ("CountVectorizer", "TfidfTransformer", "TfidfVectorizer"),
     "sklearn.gaussian_process.kernels": (
@@ -40,6 +44,10 @@ SKLEARN = {
         "PairwiseKernel", "Product", "RBF", "RationalQuadratic", "Sum", "WhiteKernel",
     ),
     "sklearn.impute": ("MissingIndicator", "SimpleImputer"),
+    "sklearn.model_selection": (
+        "GroupKFold", "KFold", "LeaveOneOut", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit",
+        "StratifiedGroupKFold", "StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit",
+    ),
     "sklearn.pipeline": ("FeatureUnion", "Pipeline"),
     "sklearn.preprocessing": (
         "FunctionTransformer", "LabelEncoder", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "OneHotEncoder",
@@ -53,8 +61,8 @@ _registered: dict[str, type] = {}
 def register(cls: type) -> type:
     """Allow model files to hold objects of a class of your own: a kernel, or an estimator.
 
-    An object is taken apart into the fields of a dataclass or, for other classes, what its ``__getstate__`` returns, and
-    is put together without a call of ``__init__``. Register the class before ``save`` and before ``load``.
+    An object is taken apart into the fields of a dataclass or, for other classes, what its ``__getstate__`` returns,
+    and is put together without a call of ``__init__``. Register the class before ``save`` and before ``load``.
 
     Parameters
     ----------
@@ -74,10 +82,10 @@ def register(cls: type) -> type:
 
 @cache
 def _table() -> dict[str, str]:
-    """The module of each class by its name in files: plain for mercer's own, with its package for scikit-learn's."""
+    """The module of each class by its name in files."""
     own = {name: module for name, module in mercer._HOME.items() if name[:1].isupper()}
     inside = {name: module for module, names in INSIDE.items() for name in names}
-    foreign = {f"{module}.{name}": module for module, names in SKLEARN.items() for name in names}
+    foreign = {f"{module}.{name}": module for module, names in QUALIFIED.items() for name in names}
     return {**own, **inside, **foreign}
 
 
@@ -100,7 +108,7 @@ def name_of(cls: type) -> str | None:
             return name
     candidates = [cls.__name__]
     # scikit-learn's classes are known by their package, not by the file they happen to be in
-    candidates += [f"{module}.{cls.__name__}" for module in SKLEARN if cls.__module__.startswith(module)]
+    candidates += [f"{module}.{cls.__name__}" for module in QUALIFIED if cls.__module__.startswith(module)]
     for name in candidates:
         if name in _table() and getattr(import_module(_table()[name]), cls.__name__, None) is cls:
             return name
@@ -147,9 +155,11 @@ def put_together(cls: type, state: dict[str, Any]) -> Any:
         known = inspect.getattr_static(cls, name, None)
         if not name.isidentifier() or name.startswith("__") or callable(known) or isinstance(known, property):
             raise ModelFileError(f"its {cls.__name__} has an attribute {name!r:.60}, which would hide one of the class")
-    value = cls.__new__(cls)
-    vars(value).update(_defaults(cls))
-    vars(value).update(state)
+    value: Any = cls.__new__(cls)
+    if hasattr(cls, "__setstate__") and not issubclass(cls, BaseEstimator):
+        value.__setstate__(state)
+    else:
+        vars(value).update(_defaults(cls) | state)
     return value
 
 

@@ -47,7 +47,8 @@ def to_sklearn(model: Any) -> Any:
     """A fitted estimator of scikit-learn that predicts the same.
 
     Kernels that scikit-learn does not have are given to it as functions. What it has no parameter for, such as
-    ``loss="squared_hinge"`` of SVC, is lost: the result predicts the same, but a new ``fit`` would solve another problem.
+    ``loss="squared_hinge"`` of SVC, is lost: the result predicts the same, but a new ``fit`` would solve another
+    problem.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def _machine_to_sklearn(name: str, model: Any) -> Any:
     elif not own:
         # scikit-learn calls a function with the samples of fit: the support vectors are enough
         theirs._BaseLibSVM__Xfit, support = vectors, np.arange(len(support), dtype=np.int32)
-    elif not sp.issparse(vectors) and not model._kernel.domain == "matrix":
+    elif not sp.issparse(vectors) and kernel.domain != "matrix":
         vectors = np.asarray(vectors, dtype=np.float64, order="C")
     if sp.issparse(vectors):
         vectors = sp.csr_array(vectors, dtype=np.float64) if own else vectors
@@ -171,7 +172,8 @@ def _machine_to_sklearn(name: str, model: Any) -> Any:
     theirs._effective_probability = params.get("probability", False) is True
     theirs._dual_coef_, theirs._intercept_ = stored, np.ascontiguousarray(model._intercept_)
     theirs.dual_coef_, theirs.intercept_ = sign * stored, sign * model._intercept_ + 0.0
-    theirs._gamma = float(kernel.gamma) if isinstance(getattr(kernel, "gamma", None), float) and own else 0.0
+    gamma = getattr(kernel, "gamma", None)
+    theirs._gamma = gamma if own and isinstance(gamma, float) else 0.0
     theirs._probA = theirs._probB = np.empty(0)
     theirs.fit_status_, theirs.n_iter_ = model.fit_status_, model.n_iter_
     theirs._num_iter = np.ravel(model.n_iter_)
@@ -206,8 +208,8 @@ def _machine_from_sklearn(name: str, theirs: Any) -> Any:
     coef = np.asarray(coef.toarray() if sp.issparse(coef) else coef)
     if classes is not None and len(classes) != len(coef) + 1:
         raise InvalidInputError(
-            f"The estimator has {len(classes)} classes, but coefficients for {len(coef) + 1}: a class had no weight when "
-            "it was fitted. Fit mercer's estimator instead."
+            f"The estimator has {len(classes)} classes, but coefficients for {len(coef) + 1}: a class had no weight "
+            "when it was fitted. Fit mercer's estimator instead."
         )
     width = theirs.shape_fit_[1] if len(theirs.shape_fit_) > 1 else theirs.shape_fit_[0]
     assemble(

@@ -48,7 +48,8 @@ def save(model: Any, path: Any) -> None:
     """
     if not isinstance(model, BaseEstimator | Kernel):
         raise InvalidInputError(
-            f"save writes estimators, pipelines and kernels, but was given {model!r:.80} of type {type(model).__name__}."
+            f"save writes estimators, pipelines and kernels, but was given {model!r:.80} of type "
+            f"{type(model).__name__}."
         )
     encoder = Encoder()
     document = {"model": encoder.encode(model, type(model).__name__), "shared": encoder.shared}
@@ -102,7 +103,7 @@ def _load(file: Any) -> Any:
     except ModelFileError:
         raise
     except Exception as error:  # a value of a type that some check did not think of
-        raise ModelFileError(f"it is not consistent ({type(error).__name__}: {str(error):.200})") from None
+        raise ModelFileError(f"it is not consistent ({type(error).__name__}: {error!s:.200})") from None
     if not isinstance(model, BaseEstimator | Kernel):
         raise ModelFileError("what it holds is neither an estimator nor a kernel")
     written = archive.manifest.get("scikit-learn")

@@ -7,7 +7,7 @@ Python, C) knows these nodes alone, no kernel by name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce, singledispatch
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,8 @@ def formula_of(kernel: Kernel, n_features: int) -> Formula:
 
 @singledispatch
 def _formula(kernel: Kernel, columns: tuple[int, ...]) -> Formula:
+    if hasattr(kernel, "expression"):  # a name for a combination of others
+        return _formula(kernel.expression(), columns)
     raise InvalidInputError(
         f"{kernel!r} cannot be written as a formula of vectors. Kernels on vectors and combinations of them can; for "
         "others use mercer.save."
@@ -152,8 +154,10 @@ def _(kernel: Polynomial, columns: tuple[int, ...]) -> Formula:
 @_formula.register
 def _(kernel: PowerSeries, columns: tuple[int, ...]) -> Formula:
     t = _sum("dot", columns)
-    # by Horner's rule
-    return reduce(lambda total, c: total * t + c, kernel.coefficients[-2::-1], Number(kernel.coefficients[-1]))
+    total: Formula = Number(kernel.coefficients[-1])
+    for coefficient in kernel.coefficients[-2::-1]:  # by Horner's rule
+        total = total * t + coefficient
+    return total
 
 
 @_formula.register

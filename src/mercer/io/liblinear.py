@@ -22,14 +22,14 @@ from mercer.io.assemble import leave_unknown
 from mercer.io.lines import CLASSES, Lines, text_of
 
 # scikit-learn's parameters of LIBLINEAR's solvers
-CLASSIFIERS: dict[str, dict[str, str]] = {
+CLASSIFIERS: dict[str, dict[str, Any]] = {
     "L2R_L2LOSS_SVC_DUAL": {},
     "L2R_L2LOSS_SVC": {},
     "L2R_L1LOSS_SVC_DUAL": {"loss": "hinge"},
     "MCSVM_CS": {"multi_class": "crammer_singer", "loss": "hinge"},
     "L1R_L2LOSS_SVC": {"penalty": "l1"},
 }
-REGRESSORS: dict[str, dict[str, str]] = {
+REGRESSORS: dict[str, dict[str, Any]] = {
     "L2R_L2LOSS_SVR": {"loss": "squared_epsilon_insensitive"},
     "L2R_L2LOSS_SVR_DUAL": {"loss": "squared_epsilon_insensitive"},
     "L2R_L1LOSS_SVR_DUAL": {"loss": "epsilon_insensitive"},

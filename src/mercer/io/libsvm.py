@@ -13,6 +13,7 @@ model whose C is set; of a LIBSVM model nobody knows which training samples its 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -244,8 +245,7 @@ class _Reader:
 
     def _numbers(self, data: list[float], indices: list[int], indptr: list[int], total: int) -> tuple[Any, Vector]:
         """Of a precomputed kernel each support vector is 0:number, numbers beginning with 1."""
-        first = [(data[start], indices[start]) if start < stop else (0.0, -1) for start, stop in zip(
-            indptr[:-1], indptr[1:], strict=True)]  # fmt: skip
+        first = [(data[a], indices[a]) if a < b else (0.0, -1) for a, b in pairwise(indptr)]
         if any(index != 0 or value != int(value) or not 1 <= value <= VECTORS for value, index in first):
             self.lines.fail("support vectors of a precomputed kernel must be 0:number, with numbers from 1 on")
         support = np.array([int(value) - 1 for value, _ in first], dtype=np.int64)
@@ -257,7 +257,8 @@ class _Reader:
             return found
         if self.n_features < found:
             raise InvalidInputError(
-                f"n_features={self.n_features} was given, but {self.lines.name} has support vectors with {found} features."
+                f"n_features={self.n_features} was given, but {self.lines.name} has support vectors with {found} "
+                "features."
             )
         return int(self.n_features)
 
@@ -280,8 +281,8 @@ def _text(model: Any) -> str:
     kind = next((name for name, cls in MACHINES.items() if type(model) is cls), None)
     if kind is None:
         raise InvalidInputError(
-            f"LIBSVM has no {type(model).__name__}: SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC and LinearSVR can be "
-            "written."
+            f"LIBSVM has no {type(model).__name__}: SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC and LinearSVR can "
+            "be written."
         )
     kernel, classifier = model._kernel, kind.endswith("svc")
     lines = [f"svm_type {kind}", *kernel_lines(kernel)]
@@ -306,7 +307,7 @@ def _text(model: Any) -> str:
             " ".join(
                 f"{j + 1}:{text_of(v)}" for j, v in zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True)
             )
-            for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
+            for a, b in pairwise(X.indptr.tolist())
         ]
     for column, entry in zip(coef.T.tolist(), entries, strict=True):
         lines.append(" ".join([*(text_of(c) for c in column), entry]))
@@ -326,8 +327,8 @@ def kernel_lines(kernel: Kernel) -> list[str]:
     if type(kernel) in (Linear, Precomputed):
         return [f"kernel_type {'linear' if isinstance(kernel, Linear) else 'precomputed'}"]
     raise InvalidInputError(
-        f"LIBSVM has no kernel {kernel!r}: it has the linear, polynomial, Gaussian and sigmoid kernels with one gamma, and "
-        "precomputed ones. Fit the model with one of these, or use mercer.save."
+        f"LIBSVM has no kernel {kernel!r}: it has the linear, polynomial, Gaussian and sigmoid kernels with one gamma, "
+        "and precomputed ones. Fit the model with one of these, or use mercer.save."
     )
 
 
@@ -343,6 +344,6 @@ def whole_labels(classes: Vector) -> list[int]:
         if all(abs(label) < 2**31 for label in labels):
             return labels
     raise InvalidInputError(
-        f"Labels in files of LIBSVM and LIBLINEAR are whole numbers, but the classes are {classes.tolist()!r:.80}. Fit the "
-        "model to numbers, such as those of sklearn.preprocessing.LabelEncoder."
+        f"Labels in files of LIBSVM and LIBLINEAR are whole numbers, but the classes are {classes.tolist()!r:.80}. Fit "
+        "the model to numbers, such as those of sklearn.preprocessing.LabelEncoder."
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -78,6 +79,8 @@ def plain_model(model: Any) -> PlainModel:
     check_is_fitted(model)
     if isinstance(model, Pipeline):
         return _pipeline(model)
+    if hasattr(model, "best_estimator_") and (is_classifier(model) or is_regressor(model)):
+        return plain_model(model.best_estimator_)
     if isinstance(model, LinearMachine):
         return _linear(model)
     if isinstance(model, BaseRidge):
@@ -118,8 +121,8 @@ def plain_model(model: Any) -> PlainModel:
 def _kernel_model(kernel: Kernel, vectors: Any, coef: Matrix, b: Vector, model: Any, **rule: Any) -> PlainModel:
     if kernel.domain == "matrix":
         raise InvalidInputError(
-            "A model with a precomputed kernel cannot be written out: it needs the kernel values of each new sample. Fit "
-            "it with the kernel itself."
+            "A model with a precomputed kernel cannot be written out: it needs the kernel values of each new sample. "
+            "Fit it with the kernel itself."
         )
     formula = formula_of(kernel, int(model.n_features_in_)) if hasattr(model, "n_features_in_") else None
     if kernel.domain != "vectors" or formula is None:
@@ -127,8 +130,8 @@ def _kernel_model(kernel: Kernel, vectors: Any, coef: Matrix, b: Vector, model: 
     d = int(model.n_features_in_)
     if np.prod(vectors.shape, dtype=np.float64) > LARGEST:
         raise InvalidInputError(
-            f"The model has {vectors.shape[0]} support vectors with {d} features, too many to be written out as numbers. "
-            "Reduce them by mercer.compress, or use mercer.save."
+            f"The model has {vectors.shape[0]} support vectors with {d} features, too many to be written out as "
+            "numbers. Reduce them by mercer.compress, or use mercer.save."
         )
     if isinstance(kernel, Linear):
         return PlainModel(n_features=d, intercept=b, weights=np.asarray(coef @ vectors, dtype=np.float64), **rule)

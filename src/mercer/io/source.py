@@ -12,7 +12,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.io.formulas import Add, Call, Features, Formula, Multiply, Number, Unit, UnitStored, Whole, stored_units
 from mercer.io.machines import PlainModel, plain_model
 from mercer.io.onnx import label_array
-from mercer.io.templates import C, PYTHON, Language
+from mercer.io.templates import PYTHON, C, Language
 
 __all__ = ["to_c", "to_python"]
 
@@ -80,8 +80,8 @@ def _write(language: Language, plain: PlainModel) -> str:
     size = sum(part.size for part in (plain.weights, plain.vectors, plain.coef) if part is not None)
     if size > LARGEST:
         raise InvalidInputError(
-            f"The model has {size} numbers, at most {LARGEST} are written as source text. Reduce its support vectors by "
-            "mercer.compress, or use mercer.save or mercer.io.onnx.to_onnx."
+            f"The model has {size} numbers, at most {LARGEST} are written as source text. Reduce its support vectors "
+            "by mercer.compress, or use mercer.save or mercer.io.onnx.to_onnx."
         )
     parts = [language.head, language.integer("N_FEATURES", plain.n_features)]
     parts += [language.integer("N_PROBLEMS", plain.n_problems), language.numbers("INTERCEPT", plain.intercept)]

@@ -141,8 +141,8 @@ class Encoder:
     def _refuse(self, value: Any, where: str) -> Any:
         if callable(value) and not isinstance(value, type | Kernel):
             raise InvalidInputError(
-                f"{where} is the function {getattr(value, '__qualname__', repr(value))}: a model file holds no code. Use "
-                "a kernel object or another parameter in its place, or write the model with pickle or joblib."
+                f"{where} is the function {getattr(value, '__qualname__', repr(value))}: a model file holds no code. "
+                "Use a kernel object or another parameter in its place, or write the model with pickle or joblib."
             )
         raise InvalidInputError(
             f"{where} is {value!r:.80} of type {type(value).__module__}.{type(value).__qualname__}, which a model file "
@@ -156,6 +156,8 @@ _WRITERS: tuple[tuple[Callable[[Any], bool], _Writer], ...] = (
     (lambda v: isinstance(v, np.generic) and type(v) in BY_TYPE,
      lambda e, v, w, d: {"$scalar": [BY_TYPE[type(v)], e.encode(v.item(), w, d)]}),
     (lambda v: type(v) is np.str_, lambda e, v, w, d: {"$scalar": ["str", str(v)]}),
+    (lambda v: type(v) is np.ma.MaskedArray,
+     lambda e, v, w, d: {"$masked": [e.encode(part, w, d) for part in (v.data, np.ma.getmaskarray(v))]}),
     (lambda v: type(v) is list, Encoder._list),
     (lambda v: type(v) is tuple, lambda e, v, w, d: {"$tuple": e._items(v, w, d)}),
     (lambda v: type(v) in (set, frozenset), Encoder._set),
@@ -251,6 +253,13 @@ class Decoder:
         for i, item in enumerate(items):
             array[i] = item
         return array.reshape(shape)
+
+    def _masked(self, content: Any, depth: int) -> Any:
+        data, mask = self._items(content, depth, 2)
+        arrays = isinstance(data, np.ndarray) and isinstance(mask, np.ndarray)
+        if not arrays or mask.dtype != bool or mask.shape != data.shape:
+            raise ModelFileError("it has an array with a mask that is none")
+        return np.ma.MaskedArray(data, mask)
 
     def _float(self, content: Any, depth: int) -> float:
         if content not in ("inf", "-inf", "nan"):
@@ -348,6 +357,7 @@ _READERS: dict[str, Callable[[Decoder, Any, int], Any]] = {
     "$array": Decoder._read_array,
     "$shared": Decoder._read_shared,
     "$objects": Decoder._objects,
+    "$masked": Decoder._masked,
     "$float": Decoder._float,
     "$scalar": Decoder._scalar,
     "$dict": Decoder._dict,
@@ -385,10 +395,15 @@ def random_state(state: Any) -> Any:
         generator = np.random.RandomState()
         generator.set_state(("MT19937", np.array(key, np.uint32), inner["pos"], state["has_gauss"], gauss))
         return generator
-    parts = (inner.get("state"), inner.get("inc"))
+    parts: tuple[Any, Any] = (inner.get("state"), inner.get("inc"))
     rest = whole(state.get("has_uint32"), 2) and whole(state.get("uinteger"), 2**32)
     if not (rest and all(whole(part, 2**128) for part in parts)):
         raise ModelFileError("it has a random state whose numbers cannot be")
     bits = np.random.PCG64()
-    bits.state = {**state, "state": {"state": parts[0], "inc": parts[1]}}
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": parts[0], "inc": parts[1]},
+        "has_uint32": state["has_uint32"],
+        "uinteger": state["uinteger"],
+    }
     return np.random.Generator(bits)
