@@ -120,8 +120,9 @@ class KernelSearchCV(KernelParameters, SearchCV):
 
     def _named(self, kernel: str, params: dict[str, Any], outer: dict[str, Any], X: Any) -> KernelChoice:
         """One of scikit-learn's kernels with these parameters."""
-        degree, coef0 = params.get("degree", self.degree), params.get("coef0", self.coef0)
-        return KernelChoice(self._bound(resolve_kernel(kernel, degree, params["gamma"], coef0), X), {**outer, **params})
+        used = {"degree": self.degree, "coef0": self.coef0, **params}
+        resolved = resolve_kernel(kernel, used["degree"], used["gamma"], used["coef0"])
+        return KernelChoice(self._bound(resolved, X), {**outer, **params})
 
     def _bound(self, kernel: Kernel, X: Any) -> Kernel:
         if is_pairwise(kernel):
@@ -200,9 +201,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
             new_settings = [self._setting({**rest, name: v}) for v in values]
             near = self._around(best, kernels, gamma_step, outer, X)
             for choice in near:
-                fresh = [
-                    s for s in new_settings if _params_key({**s.params, **choice.params}) not in tried
-                ]
+                fresh = [s for s in new_settings if _params_key({**s.params, **choice.params}) not in tried]
                 if fresh:
                     found = task.run([choice], fresh)
                     tried |= {_key(candidate) for candidate in found}
@@ -233,9 +232,9 @@ def _spread(choices: Sequence[Any]) -> list[Any]:
     return [choices[round((k + 0.5) * len(choices) / COARSE - 0.5)] for k in range(COARSE)]
 
 
-def _step(values: Sequence[Any]) -> float:
+def _step(values: Sequence[float | None]) -> float:
     """The ratio of neighbours; 1 where there are none."""
-    numbers = sorted({float(v) for v in values if isinstance(v, Real)})
+    numbers = sorted({float(v) for v in values if v is not None})
     return float((numbers[-1] / numbers[0]) ** (1 / (len(numbers) - 1))) if len(numbers) > 1 else 1.0
 
 
