@@ -235,7 +235,9 @@ def _spread(choices: Sequence[Any]) -> list[Any]:
 def _step(values: Sequence[float | None]) -> float:
     """The ratio of neighbours; 1 where there are none."""
     numbers = sorted({float(v) for v in values if v is not None})
-    return float((numbers[-1] / numbers[0]) ** (1 / (len(numbers) - 1))) if len(numbers) > 1 else 1.0
+    if len(numbers) < 2:
+        return 1.0
+    return float(np.exp(np.log(numbers[-1] / numbers[0]) / (len(numbers) - 1)))
 
 
 def _params_key(params: dict[str, Any]) -> str:
