@@ -157,6 +157,8 @@ def evaluate(
     X, y, groups = indexable(X, y, groups)
     if y is not None:
         check_consistent_length(X, y)
+    elif get_tags(estimator).target_tags.required:
+        raise InvalidInputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     n = _num_samples(X)
     weight = None if sample_weight is None else validate_weights(sample_weight, n, X)
     scoring, name = _scoring(estimator, scoring, weight is not None)
@@ -183,7 +185,7 @@ def evaluate(
         support_shares=np.array(shares),
         best_params=tuple(found),
         search_scores=np.array(search),
-        interval=(float(values.mean() - half), float(values.mean() + half)),
+        interval=(float(values.mean() - half), min(float(values.mean() + half), _best(values, scoring))),
         findings=tuple(findings),
         seconds=time.perf_counter() - started,
     )
@@ -197,6 +199,13 @@ def _scoring(estimator: Any, scoring: Any, weighted: bool) -> tuple[Any, str]:
     if scoring is None and weighted:
         scoring = given or default
     return scoring, given if isinstance(given, str) else getattr(given, "__name__", None) or default or "score"
+
+
+def _best(scores: Vector, scoring: Any) -> float:
+    """The best score there is: 1, or 0 for losses, of those that scikit-learn knows by name; else unknown."""
+    if callable(scoring) or scores.max() > 1:
+        return np.inf
+    return 1.0 if scores.max() > 0 else 0.0
 
 
 def _fold(
