@@ -134,6 +134,16 @@ def test_other_models():
     assert evaluate(SVR(C=100.0), Xr, yr, scoring="neg_mean_squared_error").score < 0
 
 
+def test_time_limit():
+    """Without time two folds are scored, and a warning says so."""
+    X, y = sample()
+    with pytest.warns(
+        UserWarning, match=r"evaluate ended early \(time_limit=0 s\): 2 of 5 folds were scored, and no fit"
+    ):
+        found = evaluate(SVC(), X, y, time_limit=0)
+    assert len(found.scores) == 2
+
+
 def test_unusable():
     """What cannot be answered is refused with a reason."""
     X, y = sample()

@@ -9,7 +9,7 @@ Random World* (2005); Lei, G'Sell, Rinaldo, Tibshirani & Wasserman, JASA 113 (20
   distribution.
 * Scores of cross-validation, the default: the models behind them saw fewer samples than the final one, so that the
   scores tend to be a little worse than those of new samples, and they helped to choose the parameters. Coverage is
-  close to 1 − α, not guaranteed.
+  close to 1 − α, not guaranteed. Samples of weight 0 are left out, all others count alike.
 """
 
 from __future__ import annotations

@@ -24,8 +24,10 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _num_samples, check_consistent_length, indexable
 
 from mercer.estimators.kinds import kind_of
+from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
+from mercer.solvers.base import Clock
 from mercer.theory import Finding, diagnose
 from mercer.validation import validate_weights
 
@@ -117,6 +119,7 @@ def evaluate(
     scoring: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    time_limit: float | None = None,
 ) -> Evaluation:
     """Score an estimator honestly, and look for the symptoms of overfitting.
 
@@ -136,6 +139,9 @@ def evaluate(
         Groups of samples that the outer splitter keeps together, and the search too if its fit takes them.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples, for fits and scores.
+    time_limit : float or None, default=None
+        Seconds after which no further fold is begun, but for the first two; Ctrl-C asks for the same. A warning says
+        so.
 
     Returns
     -------
@@ -166,7 +172,20 @@ def evaluate(
     splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
     if len(splits) < 2:
         raise InvalidInputError(f"cv gives {len(splits)} fold: a spread needs at least two.")
-    folds = [_fold(estimator, X, y, groups, weight, scorer, *split) for split in splits]
+    folds: list[tuple[Any, ...]] = []
+    with Clock(time_limit) as clock:
+        for split in splits:
+            if clock.over() is not None and len(folds) >= 2:
+                break
+            folds.append(_fold(estimator, X, y, groups, weight, scorer, *split))
+        findings = [] if clock.over() is not None else _symptoms(estimator, X, y, groups, weight)
+    if len(folds) < len(splits) or clock.over() is not None:
+        why = "it was interrupted" if clock.interrupted else f"time_limit={time_limit} s"
+        warn_user(
+            f"evaluate ended early ({why}): {len(folds)} of {len(splits)} folds were scored"
+            f"{'' if findings else ', and no fit to all samples was looked at'}.",
+            UserWarning,
+        )
     scores, training, shares, found, search = (list(column) for column in zip(*folds, strict=True))
     values = np.array(scores)
     if not np.isfinite(values).all():
@@ -176,7 +195,7 @@ def evaluate(
         )
     ratio = float(np.mean([len(test) / len(train) for train, test in splits]))
     half = stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1) * np.sqrt((1 / len(values) + ratio) * values.var(ddof=1))
-    findings = [_optimism(values, np.array(training)), *_symptoms(estimator, X, y, groups, weight)]
+    findings.insert(0, _optimism(values, np.array(training)))
     return Evaluation(
         estimator=repr(estimator),
         scoring=name,

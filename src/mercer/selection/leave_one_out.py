@@ -46,7 +46,7 @@ from mercer.solvers.whole import WholeMatrix
 from mercer.validation import real_targets, thread_count, validate_weights
 
 METHODS = ("exact", "span", "xi-alpha")
-# share of the free memory that a kernel matrix may take
+# share of the free memory that the kernel matrices of all problems may take
 MEMORY = 0.25
 # a coefficient nearer to its bound than this, relative to the bound, is at it
 AT_BOUND = 1e-10
@@ -154,7 +154,8 @@ def leave_one_out(
     weight = validate_weights(sample_weight, posed[0].machine.data.n, X)
     options = Options(tol=tol, time_limit=time_limit, n_threads=thread_count(getattr(model, "n_jobs", None)))
     with Clock(time_limit) as clock, one_blas_thread():
-        problems = [_Problem(p, options, clock) for p in posed]
+        whole = sum(8 * len(p.rows) ** 2 for p in posed) <= MEMORY * available_bytes()
+        problems = [_Problem(p, whole, options, clock) for p in posed]
         if method == "xi-alpha":
             return _flagged(problems, weight)
         report = _left_out(model, X, y, problems, weight, method)
@@ -171,12 +172,12 @@ def leave_one_out(
 class _Problem:
     """One problem of the machine, solved to the tolerance, with the matrix that all its parts share."""
 
-    def __init__(self, posed: Posed, options: Options, clock: Clock) -> None:
+    def __init__(self, posed: Posed, whole: bool, options: Options, clock: Clock) -> None:
         data, n = posed.machine.data, len(posed.rows)
         self.rows, self.labels, self.problem = posed.rows, posed.labels, posed.problem
         self.options, self.clock = options, clock
         self.data = data if n == data.n else data.take(posed.rows)
-        self.K = self.data.matrix(np.float64, options.n_threads) if 8 * n**2 <= MEMORY * available_bytes() else None
+        self.K = self.data.matrix(np.float64, options.n_threads) if whole else None
         self.beta, self.F, self.b = self._solve(posed.problem, near(posed.problem.qp, posed.beta))
         self.decision = self.F + self.b
         self.support = np.flatnonzero(self.beta)
