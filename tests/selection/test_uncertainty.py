@@ -11,7 +11,17 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import SVCCV, SVRCV, LinearSVCCV, LinearSVRCV, NuSVCCV, SearchMapDisplay, evaluate, leave_one_out
+from mercer import (
+    SVCCV,
+    SVRCV,
+    LinearSVCCV,
+    LinearSVRCV,
+    NuSVCCV,
+    SearchMapDisplay,
+    evaluate,
+    leave_one_out,
+    solution_path,
+)
 from mercer.selection.calibration import METHODS
 
 CLASSIFIERS = {
@@ -155,5 +165,6 @@ def test_together():
     search.fit(X, y)
     display = SearchMapDisplay.from_estimator(search, "C", "gamma")
     assert np.nanmax(display.scores) == search.best_score_
-    left = leave_one_out(search.best_estimator_, X, y)
+    left = leave_one_out(search, X, y)
+    assert solution_path(search, X, y, C_min=1.0, C_max=2.0).model(1.5).gamma == search.best_params_["gamma"]
     assert abs((1 - left.error) - search.best_score_) < 0.1

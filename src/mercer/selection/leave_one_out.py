@@ -25,14 +25,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._numerics.pool import run_tasks
 from mercer.estimators.base import near
 from mercer.estimators.certification import Posed, posed_problems
-from mercer.estimators.kinds import kind_of
 from mercer.estimators.pairs import class_pairs, votes
 from mercer.estimators.progress import announce_compilation, warn_user
+from mercer.estimators.svc import SVC
+from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
@@ -112,7 +114,7 @@ def leave_one_out(
     Parameters
     ----------
     model : fitted SVC or SVR
-        Of mercer or of scikit-learn.
+        Of mercer or of scikit-learn; of a fitted search, its best one is taken.
     X, y, sample_weight : the data that it was fitted to, in the same order.
     method : {"exact", "span", "xi-alpha"}, default="exact"
         "exact" solves the problem without each support vector, from a start that is often the solution. "span"
@@ -139,8 +141,8 @@ def leave_one_out(
     >>> float(leave_one_out(model, X, y, method="xi-alpha").error) >= 0.0267
     True
     """
-    kind = kind_of(model)
-    if kind.name not in ("SVC", "SVR"):
+    model = getattr(model, "best_estimator_", model)
+    if not isinstance(model, SVC | SVR | svm.SVC | svm.SVR):
         raise InvalidInputError(
             f"leave_one_out knows SVC and SVR, but was given {type(model).__name__}: use cross-validation, or for "
             "ridge regression KernelRidgeCV, which leaves out each sample by a formula."

@@ -145,7 +145,8 @@ def solution_path(
     Parameters
     ----------
     model : SVC
-        Its kernel, class_weight and fit_intercept are used; it need not be fitted, and is not changed.
+        Its kernel, class_weight and fit_intercept are used; it need not be fitted, and is not changed. Of a fitted
+        search, the best one is taken.
     X, y, sample_weight : the data.
     C_min, C_max : float, default=None
         The range; None is 1/1000 and 1000, over the mean of k(x, x).
@@ -170,6 +171,7 @@ def solution_path(
     >>> path.constant
     True
     """
+    model = getattr(model, "best_estimator_", model)
     if not isinstance(model, SVC) or model.loss != "hinge":
         found = f"{type(model).__name__} with loss={getattr(model, 'loss', None)!r}"
         raise InvalidInputError(f"A path in C is that of mercer's SVC with hinge loss, but {found} was given.")
