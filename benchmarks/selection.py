@@ -105,7 +105,7 @@ def main() -> None:
     header = ["set", "rows", "classes", "mercer", "scikit-learn ÷", "intelex ÷", "best score", "scikit-learn's"]
     report = table([*header, "scores differ by at most"], rows)
     unit = "seconds of the processor, one thread" if arguments.cpu else f"{arguments.threads} threads"
-    text = f"{report}\n\n{unit}; peak {peak:,.0f} MB; {machine()}\n"
+    text = f"{report}\n\n{unit}; peak {peak:,.0f} MB\n\n{machine()}\n"
     print(text)
     if arguments.write is not None:
         arguments.write.write_text(text)

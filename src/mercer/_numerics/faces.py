@@ -14,7 +14,7 @@ from mercer._numerics.tiles import add_block_product, add_rows_product
 # products with the matrix of the free variables in one descent, and the share of the residual that is enough
 MOST_PRODUCTS, ENOUGH = 25, 0.1
 # pair steps before the first descent and between two, for each member; free variables for which it is worth while
-FIRST_STEPS, STEPS, FEWEST_FREE = 2.0, 0.5, 16
+FIRST_STEPS, STEPS, FEWEST_FREE = 4.0, 1.0, 16
 SHORTENINGS = 5
 
 

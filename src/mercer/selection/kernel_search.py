@@ -194,7 +194,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
             best = task.table.best
             if best is None or clock.over() is not None:
                 return
-            step, gamma_step = np.sqrt(step), np.sqrt(gamma_step)
+            step, gamma_step = float(np.sqrt(step)), float(np.sqrt(gamma_step))
             value, outer = best.params[name], {k: v for k, v in best.params.items() if k == "kernel"}
             values = [v for v in (value / step, value, value * step) if name != "nu" or v <= 1.0]
             rest = {k: v for k, v in best.params.items() if k not in (*NAMED_PARAMETERS, "kernel", name)}
@@ -211,7 +211,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
     ) -> list[KernelChoice]:
         """The kernel of a candidate, and those with a gamma to either side of it."""
         gamma, given = best.params.get("gamma"), outer.get("kernel", self.kernel)
-        if not isinstance(gamma, Real) or not (isinstance(given, str) and given in WITH_GAMMA) or step == 1.0:
+        if not isinstance(gamma, float) or not (isinstance(given, str) and given in WITH_GAMMA) or step == 1.0:
             return [choice for choice in kernels if all(best.params.get(k) == v for k, v in choice.params.items())][:1]
         params = {k: v for k, v in best.params.items() if k in NAMED_PARAMETERS}
         return [
