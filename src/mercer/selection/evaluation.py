@@ -195,7 +195,7 @@ def evaluate(
         )
     ratio = float(np.mean([len(test) / len(train) for train, test in splits]))
     half = stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1) * np.sqrt((1 / len(values) + ratio) * values.var(ddof=1))
-    findings.insert(0, _optimism(values, np.array(training)))
+    findings.insert(0, _optimism(values, np.array(training), any(found)))
     return Evaluation(
         estimator=repr(estimator),
         scoring=name,
@@ -272,7 +272,7 @@ def _machine(model: Any) -> Any:
             return model
 
 
-def _optimism(scores: Vector, training: Vector) -> Finding:
+def _optimism(scores: Vector, training: Vector, searched: bool) -> Finding:
     """How much better the training samples are scored, against what is missing to a perfect score of 1 or 0."""
     difference = float(training.mean() - scores.mean())
     best = 1.0 if training.max() > 0 else 0.0
@@ -281,9 +281,10 @@ def _optimism(scores: Vector, training: Vector) -> Finding:
     error = float(scores.std(ddof=1) / np.sqrt(len(scores)))
     suggestion = ""
     if share > OPTIMISM and difference > 2 * error:
-        suggestion = (
-            "The model knows its training samples much better than others: it overfits. Lower C, widen the kernel "
-            "(lower gamma), or choose both by cross-validation."
+        suggestion = "The model knows its training samples much better than others: it overfits. " + (
+            "The search has found nothing simpler that is better: more samples, or fewer and better features, may help."
+            if searched
+            else "Lower C, widen the kernel (lower gamma), or choose both by cross-validation."
         )
     text = f"training samples score {difference:.3g} more than others, {max(share, 0.0):.0%} of what is missing"
     return Finding("optimism", difference, text, suggestion)
