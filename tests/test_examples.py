@@ -36,6 +36,17 @@ def test_text_topics_of_a_folder(tmp_path, capsys):
         run("text_topics.py", ["--data", str(EXAMPLES)])
 
 
+def test_trust(tmp_path, capsys):
+    """Probabilities agree with labels, and sets of labels cover what they promise."""
+    run("trust.py", ["--figure", str(tmp_path / "search.png")])
+    shown = capsys.readouterr().out
+    assert "the likeliest is always the predicted one: True" in shown
+    for promised, covered in re.findall(r"^ +(\d+)% +([\d.]+)% +\d+%", shown, flags=re.M):
+        assert abs(float(covered) - float(promised)) < 5
+    assert shown.count("%") > 12
+    assert (tmp_path / "search.png").stat().st_size > 1000
+
+
 def test_label_noise(capsys):
     """With wrong labels RampSVC stays right on new samples, and SVC does not."""
     runpy.run_path(str(EXAMPLES / "label_noise.py"), run_name="__main__")

@@ -51,6 +51,8 @@ def cases():
     yield "whole numbers", SVC(kernel="poly", degree=2, coef0=1.0), whole, rng.integers(0, 2, size=50), None
     yield "one against many", SVC(), X, (np.arange(60) == 7).astype(int), None
     yield "far from the origin", SVC(kernel="linear"), X + 1e3, y, None
+    yield "a tiny kernel", SVC(kernel="linear"), 1e-8 * X, y, None
+    yield "a huge kernel", SVC(kernel="poly", gamma=1.0, coef0=1.0), 30.0 * X, y, None
     yield "a kernel matrix", SVC(kernel="precomputed"), X @ X.T, y, None
 
 

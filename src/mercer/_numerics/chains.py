@@ -9,8 +9,8 @@ from mercer._numerics.rounds import by_group, gather
 from mercer._numerics.tiles import add_rows_product
 from mercer._numerics.working_set import choose, group_extremes, score_all
 
-# a block is solved to this share of the violation
-BLOCK_TOL = 0.1
+# a block is solved to this share of the violation, and at last of tol
+BLOCK_TOL, LAST_TOL = 0.1, 0.8
 STEPS_PER_MEMBER = 200
 # rounds without an improvement of the violation after which the run has come as far as float32 allows
 PATIENCE = 12
@@ -83,7 +83,7 @@ def advance(
         last = members
         taken, _, unbounded = solve_faces(
             block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first, faces,
-            max(0.5 * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
+            max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
         )  # fmt: skip
         steps += taken
         if unbounded:

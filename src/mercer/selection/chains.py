@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +157,8 @@ class _Run:
 
         train, n = self.problem.train, len(self.problem.train)
         null = -1
-        sample, columns = train, (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group)
+        sample: Index = train
+        columns: tuple[NDArray[Any], ...] = (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group)
         beta = self.beta
         if qp.n_groups == 0:
             # a free variable with a zero row takes up any sum

@@ -181,19 +181,21 @@ class Walk:
     def _saddle(self, index: Vector, r: Vector, s: float) -> tuple[Vector, float]:
         """x and e of  K x + e = r, Σx = s  at some samples; of several solutions the shortest."""
         m = len(index)
+        # in units of K's largest entry, so that the border is of the same size whatever the kernel's scale
+        unit = self.largest or 1.0
         M = np.zeros((m + self.intercept, m + self.intercept))
-        M[:m, :m] = self.K[np.ix_(index, index)]
+        M[:m, :m] = self.K[np.ix_(index, index)] / unit
         right = r
         if self.intercept:
             M[:m, m] = M[m, :m] = 1.0
-            right = np.append(r, s)
+            right = np.append(r, unit * s)
         with warnings.catch_warnings():
             warnings.simplefilter("error", linalg.LinAlgWarning)
             try:
                 x = linalg.solve(M, right, assume_a="sym", check_finite=False)
             except (linalg.LinAlgError, linalg.LinAlgWarning):
                 x = linalg.lstsq(M, right, cond=1e-11, check_finite=False)[0]
-        return x[:m], float(x[m]) if self.intercept else 0.0
+        return x[:m] / unit, float(x[m]) if self.intercept else 0.0
 
     def _corrected(self, beta: Vector, C: float) -> Vector:
         """β moved back to the margin and the sum, from which rounding has taken it."""
