@@ -30,7 +30,7 @@ def test_scale_train_predict(files, capsys):
     assert main(["svm-predict", "test.scale", "train.scale.model", "out"]) == 0
     X_test, y_test = load_svmlight_file("test.scale", n_features=30)
     X, y = load_svmlight_file("train.scale", n_features=30)
-    expected = SVC(C=10, gamma=0.1, class_weight={1: 2}).fit(X, y).predict(X_test)
+    expected = SVC(C=10, gamma=0.1, class_weight={1: 2}).fit(X.toarray(), y).predict(X_test.toarray())
     np.testing.assert_array_equal(np.loadtxt("out"), expected)
     right = int(np.sum(expected == y_test))
     assert f"Accuracy = {right}% ({right}/100) (classification)" in capsys.readouterr().out

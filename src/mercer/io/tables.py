@@ -259,6 +259,8 @@ def _libsvm(path: str) -> Samples:
     except ValueError as error:
         number = _bad_line(_text(path))
         raise InvalidInputError(f"{path}, line {number}: {error}." if number else f"{path}: {error}.") from None
+    if X.nnz < 2**31:  # which scikit-learn asks for
+        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return Samples("matrix", X, y, "label")
 
 
