@@ -34,7 +34,9 @@ _NAMES = {
     "mercer.selection.linear_cv": ("LinearSVCCV", "LinearSVRCV"),
     "mercer.selection.novelty_cv": ("OneClassSVMCV",),
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),
-    "mercer.selection.display": ("PathDisplay", "SearchCurveDisplay", "SearchMapDisplay"),
+    "mercer.display.plane": ("BandDisplay", "DecisionDisplay", "TubeDisplay"),
+    "mercer.display.machines": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
+    "mercer.display.searches": ("PathDisplay", "SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",

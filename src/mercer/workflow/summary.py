@@ -192,5 +192,5 @@ def _held_out(outcome: Outcome) -> list[str]:
 
 
 def _symptoms(outcome: Outcome) -> list[str]:
-    found = [] if outcome.evaluation is None else [str(symptom) for symptom in outcome.evaluation.symptoms]
-    return [*found, *outcome.messages]
+    symptoms = () if outcome.evaluation is None else outcome.evaluation.symptoms
+    return [*(f"{s.name}: {s.text}. {s.suggestion}" for s in symptoms), *outcome.messages]
