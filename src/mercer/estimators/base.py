@@ -279,6 +279,20 @@ class KernelMachine(KernelParameters, Machine):
         return n_support
 
 
+def seems_psd(data: Data) -> bool:
+    """Where nobody vouches for the kernel: whether it is positive semidefinite on a part of the samples."""
+    if not data.kernel.psd_is_assumed:
+        return True
+    part = np.sort(np.random.default_rng(0).permutation(data.n)[:EXAMINED])
+    features = data.exact(part)
+    K = data.kernel.block(features, features)
+    try:
+        np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max() * np.eye(len(part)))
+    except np.linalg.LinAlgError:
+        return check_mercer(K).positive_semidefinite
+    return True
+
+
 def norm(solution: Solution) -> float:
     """|w|, in the scale of the solved problem."""
     return float(np.sqrt(max(0.0, solution.squared_norm)))

@@ -10,7 +10,7 @@ as long as K is positive semidefinite. No statement of the solver is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,8 @@ from mercer.problems.dual import Survey, survey
 
 # a negative gap of this size, relative to the terms that it is the difference of, is rounding
 ROUNDING = 1e-12
+# the same where the two values are those of different β, whose kernel values were computed in another order
+NEGATIVE = 1e-9
 # sums and bounds that fail by more than this, relative to the largest |β|, leave no bound
 FEASIBILITY = 1e-6
 
@@ -149,6 +151,18 @@ def combine(certificates: Sequence[Certificate], of: str | None = None) -> Certi
         of=f"{len(certificates)} pairwise problems" if of is None else of,
         reason=next((c.reason for c in certificates if not c.valid), ""),
     )
+
+
+def with_dual(shown: Certificate, dual: float, reason: str) -> Certificate:
+    """What is shown, with the dual value of another β, which is a bound unless there is a reason against it."""
+    gap = shown.primal - dual
+    if not np.isfinite(gap):
+        gap = np.inf
+    elif gap < 0 and not reason:
+        # values on the wrong sides of the optimum: rounding, or no kernel
+        reason = "" if gap >= -NEGATIVE * max(abs(shown.primal), abs(dual)) else NOT_PSD
+        gap = gap if reason else 0.0
+    return combine([replace(shown, dual=dual, gap=gap, valid=not reason, reason=reason)], of=shown.of)
 
 
 def _per_group(qp: BoxQP, intercept: ArrayLike) -> Vector:
