@@ -49,8 +49,8 @@ def certify_online(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
         rows = Rows.of(samples, float(estimator.fit_intercept))
         W = np.column_stack([estimator.coef_, b]) if estimator.fit_intercept else estimator.coef_
         seconds = SECONDS / len(W)
-        problems = [LinearProblem(rows, Hinge(), y_k, price, False, Penalty()) for y_k in signs]
-        found = [judge_weights(p, w, 0.0, seconds) for p, w in zip(problems, W, strict=True)]
+        posed = [LinearProblem(rows, Hinge(), y_k, price, False, Penalty()) for y_k in signs]
+        found = [judge_weights(p, w, 0.0, seconds) for p, w in zip(posed, W, strict=True)]
     else:
         f, squares = _kernel_values(estimator, X, n)
         used = np.flatnonzero(price > 0)

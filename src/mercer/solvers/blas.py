@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -39,3 +39,8 @@ def one_blas_thread() -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 _limit.__exit__(None, None, None)
+
+
+def blas_threads(count: int) -> AbstractContextManager[Any]:
+    """BLAS uses so many threads in the block; more than one only where no other thread of the process computes."""
+    return one_blas_thread() if count == 1 else _controller().limit(limits=count, user_api="blas")
