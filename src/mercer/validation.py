@@ -138,10 +138,21 @@ def class_codes(y: Any) -> tuple[Vector, Vector]:
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind not in "biuSU":  # whole numbers and strings are classes, whatever they are
         check_classification_targets(y)
-    classes, codes = np.unique(labels, return_inverse=True)
+    classes, codes = _two_classes(labels) or np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise InvalidInputError(f"The number of classes has to be greater than one; got {len(classes)} class")
     return classes, codes
+
+
+def _two_classes(labels: Vector) -> tuple[Vector, Vector] | None:
+    """The same for two whole numbers, in a tenth of the time; None for other labels."""
+    if labels.dtype.kind not in "biu" or len(labels) == 0:
+        return None
+    ends = np.array([labels.min(), labels.max()])
+    codes = labels == ends[1]
+    if ends[0] == ends[1] or np.count_nonzero(labels == ends[0]) + np.count_nonzero(codes) < len(labels):
+        return None
+    return ends, codes.astype(np.intp)
 
 
 def class_weights(class_weight: Any, classes: Vector, codes: Vector) -> Vector:
@@ -153,7 +164,7 @@ def class_weights(class_weight: Any, classes: Vector, codes: Vector) -> Vector:
 
 def check_weighted_classes(codes: Vector, weight: Vector) -> None:
     """Raise unless two classes have samples of positive weight."""
-    if len(np.unique(codes[weight > 0])) < 2:
+    if np.count_nonzero(np.bincount(codes[weight > 0])) < 2:
         raise InvalidInputError(
             "Invalid input - all samples with positive weights belong to the same class, but there must be at "
             "least two."
