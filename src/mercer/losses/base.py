@@ -179,6 +179,10 @@ class Loss(ABC):
         """
         return 1.0
 
+    def excess(self, y: Vector, f: Vector, weight: Vector) -> float:
+        """By how much a hard tube would have to be wider for f, which includes the intercept; 0 for other losses."""
+        return 0.0
+
     def publish(self, beta: Vector, thresholds: Vector) -> Published:
         """The coefficients and the intercept of the model that β and the thresholds describe.
 
