@@ -116,6 +116,11 @@ class Run(ABC):
         self.v[:, :width], self.A[:, :width] = memory.v, memory.A
         self.t, self.state = memory.t, memory.state.copy()
 
+    def begin_with(self, memory: Memory) -> None:
+        """Begin with the w at which another run over the same features has ended. For runs without lam."""
+        self.v[:] = memory.v * memory.state[:, :1]
+        self.state[:, 4] = memory.state[:, 4] * memory.state[:, 0]
+
     @cached_property
     def problems(self) -> list[DualProblem]:
         """Each problem in the convention of the certificates: ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f), Cᵢ = weightᵢ / (lam W)."""
