@@ -184,7 +184,9 @@ class TestParametersOfSklearn:
         # the last share is that of the model that is published
         used = np.flatnonzero(weight > 0)
         used_now, held = model._set_aside(np.searchsorted(model.classes_, y), weight)
-        assert np.array_equal(np.sort(np.concatenate([used_now, held])), used) and len(held) == int(np.ceil(0.3 * len(used)))
+        assert np.array_equal(np.sort(np.concatenate([used_now, held])), used) and len(held) == int(
+            np.ceil(0.3 * len(used))
+        )
         wrong = model.predict(X[held]) != y[held]
         assert shares[-1] == pytest.approx(weight[held] @ wrong / weight[held].sum())
         if kernel == "rbf":

@@ -161,6 +161,7 @@ class KernelMachine(KernelParameters, Machine):
         used = np.flatnonzero(weight > 0)
         part = data if len(used) == data.n else data.take(used)
         start = getattr(self, "_warm", None) if self.warm_start else None
+        clock.shown = lambda now: self._as_if(lambda machine: machine._publish_one(data, loss, used, now))
         solution = self._run(part, loss, y[used], weight[used], self._options(), clock, start)
         if solution.status is Status.UNBOUNDED:
             raise InvalidInputError(
@@ -168,6 +169,10 @@ class KernelMachine(KernelParameters, Machine):
                 "grows without limit. Use a finite C, a larger epsilon or a richer kernel."
             )
         self._warm = solution.beta / self._unit if self.warm_start else None
+        self._publish_one(data, loss, used, solution)
+
+    def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
+        """The attributes of a machine with a single problem."""
         beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
         published = loss.publish(beta, solution.thresholds)
         support = np.flatnonzero(published.beta)

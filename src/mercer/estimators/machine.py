@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator, _fit_context
@@ -15,7 +16,6 @@ from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Solution, Status, TracePoint
 from mercer.solvers.linear.base import LinearSolution
 from mercer.solvers.linear.crammer_singer import JointSolution
-
 
 # parameters of these types say everything by their value
 _PLAIN = (str, int, float, bool, type(None))
@@ -74,11 +74,20 @@ class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
         announce_compilation(*self._compiled)
-        with Clock(self.time_limit, watcher(self, context, self._measure)) as clock:
+        with Clock(self.time_limit) as clock:
+            task = {"estimator": self, "X": X, "y": y, "metadata": metadata}
+            clock.progress = watcher(self, context, clock, task, self._measure)
             self._fit(X, y, sample_weight, clock)
         # a fitted estimator is a copy of self, which has all attributes by now
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})
         return self
+
+    def _as_if(self, publish: Callable[[Any], None]) -> dict[str, Any]:
+        """The attributes that publishing something would set, for a copy that callbacks may ask."""
+        shell = copy(self)
+        publish(shell)
+        before = vars(self)
+        return {name: value for name, value in vars(shell).items() if before.get(name, shell) is not value}
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:

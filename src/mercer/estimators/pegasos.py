@@ -209,7 +209,7 @@ class PegasosClassifier(OnlineClassifier):
         self.certificates_: list[Certificate] = certificates(run, judged[-1], psd, n_threads)
         several = f"{len(self.certificates_)} one-vs-rest problems" if len(self.certificates_) > 1 else None
         self.certificate_ = found = combine(self.certificates_, of=several)
-        clock.report(TracePoint(clock.seconds, run.t, found.kkt_violation, found.dual, len(run.weight)))
+        clock.report(TracePoint(clock.seconds, run.t, found.kkt_violation, found.dual, len(run.weight)), lambda: run)
         return self.tol is not None and found.valid and found.relative_gap <= self.tol
 
     def _warn_unfinished(self) -> None:

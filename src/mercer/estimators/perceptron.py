@@ -31,8 +31,8 @@ class Perceptron(OnlineClassifier):
     separable with margin γ by a hyperplane through the origin and |φ(x)| ≤ ρ, there are at most (ρ/γ)² updates, in
     whatever order the samples come: see ``update_bound``. Several classes are separated one against the rest.
 
-    scikit-learn's parameters keep their meaning; it has no ``kernel``. Its ``penalty`` is refused: w = 0 makes the least
-    of the perceptron's loss, max(0, -yf), with any penalty on w.
+    scikit-learn's parameters keep their meaning; it has no ``kernel``. Its ``penalty`` is refused: w = 0 makes the
+    least of the perceptron's loss, max(0, -yf), with any penalty on w.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Perceptron(OnlineClassifier):
     mistakes_ : list of int
         Mistakes in each pass, of all problems.
     validation_mistakes_ : list of float
-        After each pass, the share of the weight of the samples set aside that is on the wrong side, with early_stopping.
+        With early_stopping: after each pass, the share of those set aside (of their weight) on the wrong side.
     coef_, intercept_, support_, support_vectors_, dual_coef_, classes_, rkhs_norm_, n_features_in_,
     feature_names_in_ : as in ``PegasosClassifier``.
 
@@ -196,7 +196,7 @@ class Perceptron(OnlineClassifier):
             if len(held):
                 share = self._share_of_mistakes(run, held, codes, weight, n_threads)
                 self.validation_mistakes_.append(share)
-            clock.report(TracePoint(clock.seconds, run.t, share, -share, len(used)))
+            clock.report(TracePoint(clock.seconds, run.t, share, -share, len(used)), lambda: run)
             stale = 0 if self.tol is None or share < fewest - self.tol else stale + 1
             fewest = min(fewest, share)
             self.separated_ = self.mistakes_[-1] == 0
