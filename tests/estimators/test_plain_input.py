@@ -50,7 +50,7 @@ def test_errors_are_those_of_sklearn(estimator):
         with pytest.raises(ValueError, match=f"Input X contains {word}"):
             estimator.fit(Z, Y)
     estimator.fit(X, Y)
-    with pytest.raises(ValueError, match="X has 2 features, but .* is expecting 3 features"):
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
         estimator.predict(np.ascontiguousarray(X[:, :2]))
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
         estimator.predict(X[0])
