@@ -60,6 +60,15 @@ def test_several_classes_of_pegasos(kernel):
     assert 0 < proof.gap <= model.certificate_.gap * (1 + 1e-9)
 
 
+def test_pegasos_before_its_first_step():
+    """The mean of w = 0 and nothing else is w = 0: nothing is known of f but its loss."""
+    X, y, _ = samples()
+    for kernel in ("linear", "rbf"):
+        model = PegasosClassifier(LAM, kernel=kernel, n_steps=1, fit_intercept=False, random_state=0).fit(X, y)
+        proof = certify(model, X, y)
+        assert proof.primal == pytest.approx(1 / LAM) and proof.valid and proof.relative_gap > 0.1
+
+
 def test_pegasos_of_parts():
     """After partial_fit there is no certificate of the run, but any samples can be asked about."""
     X, y, _ = samples()
@@ -143,6 +152,9 @@ def test_errors():
     assert message(InvalidInputError, model, X, np.where(y == "a", "z", y)) == (
         "y contains the label 'z', but the estimator was fitted to the classes ['a', 'b']: pass the y that it was "
         "fitted to."
+    )
+    assert message(InvalidInputError, model, X, np.full(90, "a")) == (
+        "The estimator was fitted to 2 classes, but y and sample_weight leave 1: pass those that it was fitted to."
     )
     K = Gaussian(0.5)(X)
     model = PegasosClassifier(kernel="precomputed", random_state=0).fit(K, y)

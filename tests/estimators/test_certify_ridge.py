@@ -124,6 +124,14 @@ def test_without_a_penalty():
     assert proof.valid and proof.relative_gap < 1e-8 and proof.primal > 1.0
 
 
+@pytest.mark.parametrize("alpha", [1e-300, 1e-30, 1e-20])
+def test_a_penalty_that_rounding_hides(alpha):
+    """A function that meets all samples to within rounding leaves no gap, however small the optimum is."""
+    X, y, _ = samples()
+    model = KernelRidge(alpha=alpha, kernel="rbf", gamma=1.0).fit(X, y)
+    assert model.certificate_.relative_gap < 1e-6 and certify(model, X, y).relative_gap < 1e-6
+
+
 def test_errors():
     """What was found, what is allowed, what to do."""
     X, Y, _ = samples(targets=2)

@@ -43,6 +43,9 @@ def certify_online(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     samples = call_kernel(estimator.kernel, X, X) if function else validate_samples(estimator, X, None, reset=False)[0]
     n = count_samples(samples)
     weight = validate_weights(sample_weight, n, X) * estimator.class_weight_[codes]
+    present = np.unique(codes[weight > 0])
+    if len(present) < 2:
+        raise other_classes(len(estimator.classes_), len(present))
     price = weight / (float(estimator.lam) * weight.sum())
     signs, b = estimator._signs(codes), estimator.intercept_
     if estimator._is_linear:
@@ -71,7 +74,9 @@ def _kernel_values(estimator: Any, X: Any, n: int) -> tuple[Matrix, Vector]:
     """f of every sample, and |w|² with the constant feature: a row, a number, for each problem."""
     b, coef = estimator.intercept_, estimator.dual_coef_
     f = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(n, -1).T
-    if estimator._kernel.domain != "matrix":
+    if coef.shape[1] == 0:
+        at = np.zeros(coef.shape)
+    elif estimator._kernel.domain != "matrix":
         at = np.asarray(estimator.decision_function(estimator.support_vectors_)).reshape(coef.shape[1], -1).T
     elif n != estimator.shape_fit_[0]:
         raise InvalidInputError(

@@ -22,7 +22,7 @@ from mercer.problems.certificate import NOT_PSD, ROUNDING, Certificate, certific
 from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Clock
 from mercer.solvers.data import Data
-from mercer.solvers.direct import LARGEST, judge, solve
+from mercer.solvers.direct import LARGEST, in_units_of, judge, solve
 from mercer.validation import square_matrix, target_matrix, thread_count, validate_samples, validate_weights
 
 # a relative gap from which the search for a better β is worth its time, and the seconds that it may take
@@ -104,7 +104,7 @@ def _judge(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector) -> Certi
         mean = float(beta.mean())
         bound = certificate(*known, beta - mean, F - mean * summed, b_groups, data.psd)
         shown = with_dual(shown, bound.dual, bound.reason)
-    return replace(shown, primal=alpha * shown.primal, dual=alpha * shown.dual, gap=alpha * shown.gap)
+    return in_units_of(shown, alpha, y, weight, F)
 
 
 def _sharpened(ridge: _Ridge, Y: Matrix, weight: Vector, found: list[Certificate]) -> list[Certificate]:

@@ -377,7 +377,7 @@ def judge(
     if floor is None and alpha > float(weight.max()) / LARGEST:
         problem = DualProblem(None, loss, y, weight / alpha, intercept)
         found = certificate(problem.qp, loss, y, problem.weight, beta, F, b, not reason)
-        found = replace(found, primal=alpha * found.primal, dual=alpha * found.dual, gap=alpha * found.gap)
+        found = in_units_of(found, alpha, y, weight, F)
         return b, replace(found, reason=reason) if reason else found
     primal = float(0.5 * alpha * (beta @ F) + 0.5 * weight @ (y - F - b.sum()) ** 2)
     dual = min(primal, floor or 0.0)
@@ -388,3 +388,13 @@ def judge(
     violation = float(np.sqrt(2.0 * gap / weight.max()))
     relative = gap / primal if gap > 0 else 0.0
     return b, Certificate(primal, dual, gap, relative, violation, 0.0, not reason, loss.name, reason)
+
+
+def in_units_of(found: Certificate, alpha: float, y: Vector, weight: Vector, F: Vector) -> Certificate:
+    """The certificate of ½|f|² + Σ w/(2λ) (y − f − b)², multiplied by λ; a gap that is the rounding of F is none."""
+    gap = alpha * found.gap
+    rounded = 0.5 * float(weight @ np.square(len(y) * EPS * (np.abs(y) + np.abs(F))))
+    relative = found.relative_gap
+    if 0 <= gap <= rounded:
+        gap = relative = 0.0
+    return replace(found, primal=alpha * found.primal, dual=alpha * found.dual, gap=gap, relative_gap=relative)
