@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import column_or_1d
 
+from mercer.estimators.base import seems_psd
 from mercer.estimators.kinds import Kind, codes_of, other_classes
 from mercer.estimators.linear_certification import judge_weights
 from mercer.estimators.linear_svc import one_vs_rest
@@ -92,7 +93,9 @@ def _kernel_values(estimator: Any, X: Any, n: int) -> tuple[Matrix, Vector]:
 def _with_constant(estimator: Any, samples: Any, n: int) -> Data:
     """The samples and the kernel, with the constant feature that stands for the intercept."""
     kernel = Precomputed() if estimator._function_samples is not None else estimator._kernel
-    return Data(kernel + 1.0 if estimator.fit_intercept else kernel, samples, n)
+    data = Data(kernel + 1.0 if estimator.fit_intercept else kernel, samples, n)
+    data.psd = data.psd and seems_psd(data)
+    return data
 
 
 def _judge(

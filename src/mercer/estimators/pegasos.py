@@ -177,7 +177,7 @@ class PegasosClassifier(OnlineClassifier):
         draws = Draws(self._generator(), weight, used, self.sampling == "shuffled", int(self.batch_size))
         n_threads = thread_count(self.n_jobs)
         self.objective_trace_: list[ObjectivePoint] = []
-        look, self._status = per_pass, Status.CONVERGED
+        look, reached, self._status = per_pass, False, Status.CONVERGED
         # models whose objectives are of interest; unless somebody waits for them, all are computed at the end
         seen: list[tuple[int, Model]] = []
         closely = self.tol is not None or clock.progress is not None
@@ -190,9 +190,11 @@ class PegasosClassifier(OnlineClassifier):
             if run.t >= look and run.t < n_steps:
                 look *= 2
                 seen.append((run.t, run.model()))
-                if closely and self._look(run, seen, data.psd, clock, n_threads):
+                reached = closely and self._look(run, seen, data.psd, clock, n_threads)
+                if reached:
                     break
-        reached = self._look(run, [*seen, (run.t, run.model())], data.psd, clock, n_threads)
+        if not self.objective_trace_ or self.objective_trace_[-1].steps < run.t:
+            reached = self._look(run, [*seen, (run.t, run.model())], data.psd, clock, n_threads)
         if self._status is Status.CONVERGED and self.tol is not None and not reached:
             self._status = Status.MAX_ITER
         self.n_iter_ = int(np.ceil(run.t / per_pass))
