@@ -72,7 +72,11 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         problems = OneVsOne(self, data, members, loss, factor, self._options(), clock)
         n_pairs = len(problems.pairs)
         starts = getattr(self, "_warm", None) if self.warm_start else None
+        if n_pairs == 1 and self._plain_pairs:
+            self._probA = self._probB = np.empty(0)
+            clock.shown = lambda now: self._as_if(lambda machine: machine._publish_pairs(problems, [now]))
         solved = problems.solve_all(starts if starts is not None and len(starts) == n_pairs else [None] * n_pairs)
+        clock.shown = None  # what follows are other problems
         self._warm = [None if s is None else s.beta / self._unit for s in solved] if self.warm_start else None
         self._publish_pairs(problems, solved)
         self._probA = self._probB = np.empty(0)
