@@ -170,7 +170,8 @@ def _certainty(outcome: Outcome) -> Iterator[str]:
         yield html.paragraph(
             f"No model of this kind has an objective below {certificate.dual:.6g}; this one has "
             f"{certificate.primal:.6g}. It is therefore within {100 * certificate.relative_gap:.2g} % of the best, "
-            "whatever the solver did: both numbers were computed afresh from the data and the coefficients, in double precision."
+            "whatever the solver did: both numbers were computed afresh from the data and the coefficients, "
+            "in double precision."
         )
     else:
         yield html.paragraph(
