@@ -159,13 +159,13 @@ class _Reduction:
     def run(self, allowed: float) -> Matrix:
         """New coefficients of all problems, each within the allowed distance of its own."""
         chosen = np.zeros(len(self.root), dtype=bool)
-        for p in range(len(self.coef)):
-            self._grow(p, chosen, allowed)
-        found = np.zeros_like(self.coef)
-        for p, beta in enumerate(self.coef):
-            found[p] = self._grow(p, chosen, allowed)
-            if _distance(self.kernel, self.features, self.root, beta - found[p], self.threads) > allowed:
-                found[p] = beta
+        found, known = np.zeros_like(self.coef), np.zeros(len(self.coef), dtype=np.intp)
+        # the second time all problems share what each of them has chosen
+        for p in [*range(len(self.coef)), *range(len(self.coef))]:
+            inside = self.members[p]
+            if known[p] == 0 or known[p] < 1 + np.count_nonzero(chosen[inside]):
+                found[p] = self._grow(p, chosen, allowed)
+                known[p] = 1 + np.count_nonzero(chosen[inside])
         return found
 
     def _grow(self, p: int, chosen: Vector, allowed: float) -> Vector:

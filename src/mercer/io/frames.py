@@ -30,14 +30,9 @@ def frame_parts(frame: Any) -> dict[str, Any]:
 
 
 def _values(column: Any) -> Any:
+    """Numbers as an array, anything else as a list."""
     array: Vector = column.to_numpy()
-    return (
-        array
-        if array.dtype.kind in "biuf" and can_store(array.dtype)
-        else column.to_list()
-        if hasattr(column, "to_list")
-        else list(column)
-    )
+    return array if array.dtype.kind in "biuf" and can_store(array.dtype) else column.to_list()
 
 
 def build_frame(parts: dict[str, Any]) -> Any:

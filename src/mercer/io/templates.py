@@ -125,7 +125,9 @@ class CLanguage(Language):
         elif isinstance(values[0], float):
             kind, words = "double", [self.number(v) for v in values]
         else:
-            kind, words = "long long", [f"{int(v)}LL" for v in values]
+            large = max(values) > np.iinfo(np.int64).max
+            kind = "unsigned long long" if large else "long long"
+            words = [f"{int(v)}{'ULL' if large else 'LL'}" for v in values]
         return f"{size}const {kind} @l@_classes[{len(values)}] = {{\n{_wrapped(words, self.indent)}\n}};"
 
     def call(self, function: str) -> str:

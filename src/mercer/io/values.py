@@ -144,6 +144,8 @@ class Encoder:
                 f"{where} is the function {getattr(value, '__qualname__', repr(value))}: a model file holds no code. "
                 "Use a kernel object or another parameter in its place, or write the model with pickle or joblib."
             )
+        if hasattr(value, "best_estimator_"):
+            raise InvalidInputError(f"{where} is a {type(value).__name__}: save its best_estimator_ instead.")
         raise InvalidInputError(
             f"{where} is {value!r:.80} of type {type(value).__module__}.{type(value).__qualname__}, which a model file "
             "does not hold. A class of your own can be allowed by mercer.io.register(cls)."

@@ -54,6 +54,9 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         "verbose": ["verbose"],
     }
 
+    # a module of compiled loops and the functions of it of which every fit needs one
+    _compiled: ClassVar[tuple[str, ...]] = ("chains", "advance")
+
     best_estimator_: Any
     refit: bool
 
@@ -96,7 +99,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         self : object
             The fitted estimator.
         """
-        announce_compilation("chains", "advance")
+        announce_compilation(*self._compiled)
         if self.verbose:
             show_log()
         samples, targets = self._validate(X, y)

@@ -41,7 +41,7 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Hinge
 from mercer.problems.dual import DualProblem, survey
 from mercer.selection.mixins import problem_values
-from mercer.solvers.base import Clock, Options
+from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.exact import solve
 from mercer.solvers.whole import WholeMatrix
@@ -168,6 +168,13 @@ def leave_one_out(
             f"{report.n_solved} were solved, the others are answered by the span.",
             ConvergenceWarning,
         )
+    stalled = sum(len(p.stalled) for p in problems)
+    if stalled:
+        warn_user(
+            f"{stalled} of the problems that leave_one_out solved stopped where rounding allows no further progress, "
+            f"before tol={tol:g} was reached. Lower C, raise tol, or scale the features.",
+            ConvergenceWarning,
+        )
     return report
 
 
@@ -178,6 +185,7 @@ class _Problem:
         data, n = posed.machine.data, len(posed.rows)
         self.rows, self.labels, self.problem = posed.rows, posed.labels, posed.problem
         self.options, self.clock = options, clock
+        self.stalled: list[int] = []  # one for each run that rounding has ended
         self.data = data if n == data.n else data.take(posed.rows)
         self.K = self.data.matrix(np.float64, options.n_threads) if whole else None
         self.beta, self.F, self.b = self._solve(posed.problem, near(posed.problem.qp, posed.beta))
@@ -188,9 +196,10 @@ class _Problem:
         """β, F and b of a problem on these samples."""
         if self.K is None:
             found = solve(self.data, problem, self.options, self.clock, start)
+            self.stalled += [1] if found.status is Status.STALLED else []
             return found.beta, found.F, float(found.thresholds.sum())
         run = WholeMatrix(self.K, problem.qp, problem.start() if start is None else start, self.options, self.clock)
-        run.run(self.options.tol)
+        self.stalled += [1] if run.run(self.options.tol) is Status.STALLED else []
         beta = _at_bounds(problem.qp, run.beta)
         return beta, run.F, float(survey(problem.qp, beta, run.F).thresholds.sum())
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer._numerics.pool import run_tasks
+from mercer.estimators.linear import LinearMachine
 from mercer.estimators.linear_svc import LinearSVC
 from mercer.estimators.linear_svr import LinearSVR
 from mercer.kernels import Linear
@@ -40,6 +41,8 @@ class LinearSearchCV(SearchCV):
             for name in ("penalty", "l1_ratio", "fit_intercept", "intercept_scaling", "penalize_intercept", "max_iter")
         },
     }
+
+    _compiled = LinearMachine._compiled
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
