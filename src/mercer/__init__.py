@@ -22,6 +22,7 @@ _NAMES = {
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
         "MercerReport", "check_mercer", "parse_kernel",
+        "CommonSubstrings", "Mismatch", "Spectrum", "Subsequence", "WeightedDegree", "Window",
         "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",
     ),
     "mercer.problems": ("Certificate",),

@@ -10,7 +10,9 @@ from mercer.kernels.noise import White
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.periodic import Periodic
 from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
+from mercer.kernels.sequences import Subsequence, WeightedDegree, Window
 from mercer.kernels.sklearn import SklearnKernel
+from mercer.kernels.strings import CommonSubstrings, Mismatch, Spectrum
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, Sigmoid
 from mercer.kernels.wrappers import Normalized, On
 
@@ -19,6 +21,7 @@ __all__ = [
     "Bounded",
     "CallableKernel",
     "Chi2",
+    "CommonSubstrings",
     "Constant",
     "Cosine",
     "Fixed",
@@ -30,6 +33,7 @@ __all__ = [
     "Matern",
     "MercerReport",
     "Min",
+    "Mismatch",
     "Normalized",
     "On",
     "Periodic",
@@ -42,8 +46,12 @@ __all__ = [
     "Scaled",
     "Sigmoid",
     "SklearnKernel",
+    "Spectrum",
+    "Subsequence",
     "Sum",
+    "WeightedDegree",
     "White",
+    "Window",
     "check_mercer",
     "parse_kernel",
 ]

@@ -56,10 +56,11 @@ class Kernel(ABC):
 
     @property
     def domain(self) -> str:
-        """What a set of samples is.
+        """What a set of samples is, by its name in ``mercer.kernels.domains``.
 
-        "vectors": a matrix of numbers, dense or CSR; "frame": a data frame whose columns are asked for by name;
-        "matrix": rows of a kernel matrix; "any": whatever the kernel understands, or does not look at.
+        "vectors": a matrix of numbers, dense or CSR; "matrix": rows of a kernel matrix; "strings", "sets", "graphs",
+        "nodes", "series": a sequence of such objects; "records": a data frame or a sequence of mappings; "any":
+        whatever the kernel understands, or does not look at.
         """
         return "vectors"
 

@@ -90,7 +90,7 @@ class CountFeatures:
     @classmethod
     def of(cls, counted: Counted, dtype: Any) -> CountFeatures:
         """Counts in a dtype, written out where few of them are zero."""
-        counts, names = counted
+        counts, names = _in_32_bits(counted.counts), counted.names
         share = len(counts.data) / max(1, counts.shape[0] * counts.shape[1])
         X: Any = counts.astype(np.dtype(dtype))
         return cls(VectorFeatures(X.toarray() if share >= DENSE else X, dtype), names, share >= CROWDED)
@@ -129,7 +129,19 @@ class CountFeatures:
         lengths = np.concatenate([[0], np.cumsum(kept)])[counts.indptr]
         X = sp.csr_array((counts.data[kept], columns[kept], lengths), shape=(len(self), len(names)))
         X.sort_indices()
-        return VectorFeatures(Csr(X.indptr, X.indices, X.data, X.shape), self.dtype)
+        return VectorFeatures(_in_32_bits(Csr(X.indptr, X.indices, X.data, X.shape)), self.dtype)
+
+
+def _in_32_bits(counts: Csr) -> Csr:
+    """The same counts with places of 32 bits, as scipy stores them: compiled code exists for these."""
+    if len(counts.indices) > np.iinfo(np.int32).max:
+        raise InvalidInputError(
+            f"These samples have {len(counts.indices):,} features that are not zero, but a matrix of them holds 2^31 at "
+            "most. Give fewer samples at a time, or count fewer features."
+        )
+    return counts._replace(
+        indptr=counts.indptr.astype(np.int32, copy=False), indices=counts.indices.astype(np.int32, copy=False)
+    )
 
 
 def count_block(term: int, a: CountFeatures, b: CountFeatures, out: Matrix | None = None) -> Matrix:

@@ -31,6 +31,7 @@ class Domain:
     example : what a user may write as samples.
     tags : the fields of scikit-learn's ``input_tags`` that differ from those of vectors.
     objects : whether samples are a sequence of objects, which no array operation may touch.
+    arrays : whether one sample may itself be a row, or a matrix, of an array of samples.
     """
 
     noun: str
@@ -38,6 +39,7 @@ class Domain:
     example: str
     tags: tuple[tuple[str, bool], ...] = ()
     objects: bool = True
+    arrays: bool = False
 
 
 def _is_missing(sample: Any) -> bool:
@@ -50,7 +52,7 @@ def _is_number(sample: Any) -> bool:
 
 
 def _is_set(sample: Any) -> bool:
-    return isinstance(sample, Set | Sequence) and not isinstance(sample, str | bytes)
+    return isinstance(sample, Set | Sequence | np.ndarray) and not isinstance(sample, str | bytes)
 
 
 def _is_series(sample: Any) -> bool:
@@ -81,10 +83,12 @@ DOMAINS: dict[str, Domain] = {
     "strings": Domain(
         "strings", lambda sample: isinstance(sample, str), "['abc', 'abd']", (*_OBJECTS, ("string", True))
     ),
-    "sets": Domain("sets", _is_set, "[{'milk', 'bread'}, {'milk'}]", (*_OBJECTS, ("categorical", True))),
-    "graphs": Domain("graphs", _is_graph, "[Graph([(0, 1), (1, 2)]), Graph([(0, 1)])]", _OBJECTS),
+    "sets": Domain("sets", _is_set, "[{'milk', 'bread'}, {'milk'}]", (*_OBJECTS, ("categorical", True)), arrays=True),
+    "graphs": Domain("graphs", _is_graph, "[Graph([(0, 1), (1, 2)]), Graph([(0, 1)])]", _OBJECTS, arrays=True),
     "nodes": Domain("nodes of a graph", _is_node, "[0, 1, 2]", (*_OBJECTS, ("one_d_array", True))),
-    "series": Domain("time series", _is_series, "[[0.1, 0.5, 0.3], [0.2, 0.4]]", (*_OBJECTS, ("three_d_array", True))),
+    "series": Domain(
+        "time series", _is_series, "[[0.1, 0.5, 0.3], [0.2, 0.4]]", (*_OBJECTS, ("three_d_array", True)), arrays=True
+    ),
     "records": Domain(
         "records", _is_record, "a data frame, or [{'title': 'abc', 'price': 3.5}]", (("sparse", False), ("dict", True))
     ),
@@ -117,44 +121,88 @@ def as_objects(kernel: Kernel, samples: Any) -> list[Any]:
 samples, or replace what is missing, for instance by ''.
     """
     domain = DOMAINS[kernel.domain]
-    items = _items(kernel, domain, samples)
+    items = _items(repr(kernel), domain, samples)
     for i, item in enumerate(items):
-        if _is_missing(item) or not domain.accepts(item):
-            raise InvalidInputError(
-                f"{kernel!r} compares {domain.noun}, but sample {i} is {describe(item)}. {_advice(kernel, domain, item)}"
-            )
+        if not domain.accepts(item) or _is_missing(item):
+            raise _wrong_sample(repr(kernel), domain, i, item)
     return items
 
 
-def _items(kernel: Kernel, domain: Domain, samples: Any) -> list[Any]:
+def check_sequence(kernel: str, name: str, samples: Any) -> None:
+    """Raise unless samples are several objects of a domain, as far as can be seen without looking at each.
+
+    ``kernel`` is what compares them, as messages call it.
+    """
+    if name == "any":
+        return
+    domain = DOMAINS[name]
+    if name != "records":
+        _items(kernel, domain, samples)
+    elif _is_one(samples):
+        raise _wrong_container(kernel, domain, f"was given {describe(samples)} instead of a sequence of them")
+
+
+def check_no_objects(kernel: str, samples: Any) -> None:
+    """Raise where a kernel on vectors is given strings, sets or records.
+
+    >>> check_no_objects("Gaussian()", ["abc", "abd"])
+    Traceback (most recent call last):
+    ...
+    mercer.exceptions.InvalidInputError: Gaussian() compares vectors, but sample 0 is the string 'abc'. Use a kernel \
+on strings such as Spectrum(3), or turn them into numbers first.
+    """
+    if isinstance(samples, np.ndarray) and (samples.ndim != 1 or samples.dtype.kind not in "OU"):
+        return
+    if isinstance(samples, str) or not (isinstance(samples, list | tuple | np.ndarray) or hasattr(samples, "to_list")):
+        return
+    if len(samples) == 0 or hasattr(samples, "columns"):
+        return
+    first = next(iter(samples))
+    if isinstance(first, str | bytes | Mapping | Set):
+        raise _wrong_sample(kernel, DOMAINS["vectors"], 0, first)
+
+
+def _is_one(samples: Any) -> bool:
+    """Whether this is one sample rather than several."""
+    return isinstance(samples, str | bytes | Mapping | Set) or _is_missing(samples) or _is_number(samples)
+
+
+def _wrong_sample(kernel: str, domain: Domain, i: int, sample: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"{kernel} compares {domain.noun}, but sample {i} is {describe(sample)}. {_advice(kernel, domain, sample)}"
+    )
+
+
+def _wrong_container(kernel: str, domain: Domain, found: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{kernel} compares {domain.noun}, but {found}. Give a sequence with one element per sample, such as "
+        f"{domain.example}."
+    )
+
+
+def _items(kernel: str, domain: Domain, samples: Any) -> list[Any]:
     """The elements of a sequence, or of the only column of a table."""
-    found = None
-    if isinstance(samples, str | bytes | Mapping | Set) or _is_missing(samples) or _is_number(samples):
-        found = f"was given {describe(samples)} instead of a sequence of them"
-    elif sp.issparse(samples):
-        found = f"was given a sparse matrix of shape {samples.shape}"
-    elif hasattr(samples, "columns") and hasattr(samples, "shape"):
-        if samples.shape[1] == 1:
-            return list(samples[samples.columns[0]])
-        found = f"was given a data frame of {samples.shape[1]} columns"
-        if domain.noun == "strings" or samples.shape[1] == 0:
-            name = repr(samples.columns[0]) if samples.shape[1] else "'name'"
-            raise InvalidInputError(
-                f"{kernel!r} compares {domain.noun}, but {found}. Choose one: On({name}, {kernel!r})."
-            )
-    elif isinstance(samples, np.ndarray) and samples.ndim != 1:
-        if samples.ndim == 2 and samples.shape[1] == 1 and domain.noun != "time series":
-            return list(samples[:, 0])
-        if samples.ndim > 1 and domain.noun in ("time series", "sets", "graphs") and samples.ndim <= 3:
-            return list(samples)
-        found = f"was given an array of shape {samples.shape}"
-    elif not isinstance(samples, Iterable):
-        found = f"was given {describe(samples)}"
-    if found is not None:
+    if _is_one(samples):
+        raise _wrong_container(kernel, domain, f"was given {describe(samples)} instead of a sequence of them")
+    if sp.issparse(samples):
+        raise _wrong_container(kernel, domain, f"was given a sparse matrix of shape {samples.shape}")
+    if hasattr(samples, "columns") and hasattr(samples, "shape"):
+        columns = list(samples.columns)
+        if len(columns) == 1:
+            return list(samples[columns[0]])
+        name = repr(columns[0]) if columns else "'name'"
         raise InvalidInputError(
-            f"{kernel!r} compares {domain.noun}, but {found}. Give a sequence with one element per sample, such as "
-            f"{domain.example}."
+            f"{kernel} compares {domain.noun}, but was given a data frame of {len(columns)} columns. Choose one: "
+            f"On({name}, {kernel})."
         )
+    if isinstance(samples, np.ndarray) and samples.ndim != 1:
+        if samples.ndim in (2, 3) and domain.arrays:
+            return list(samples)
+        if samples.ndim == 2 and samples.shape[1] == 1:
+            return list(samples[:, 0])
+        raise _wrong_container(kernel, domain, f"was given an array of shape {samples.shape}")
+    if not isinstance(samples, Iterable):
+        raise _wrong_container(kernel, domain, f"was given {describe(samples)}")
     return list(samples)
 
 
@@ -183,23 +231,25 @@ def describe(sample: Any) -> str:
     return f"{article} {kind}"
 
 
-def _advice(kernel: Kernel, domain: Domain, sample: Any) -> str:
+def _advice(kernel: str, domain: Domain, sample: Any) -> str:
     """The next step after a sample of the wrong kind."""
     if _is_missing(sample):
         blank = ", for instance by ''" if domain.noun == "strings" else ""
         return f"Remove such samples, or replace what is missing{blank}."
     if isinstance(sample, Mapping):
         key = next(iter(sample), "column")
-        return f"Use On({key!r}, {kernel!r}) to compare one entry of each record."
+        return f"Use On({key!r}, {kernel}) to compare one entry of each record."
+    if isinstance(sample, Set) and domain.noun != "sets":
+        return "Use a kernel on sets such as Intersection() or Jaccard()."
+    if isinstance(sample, bytes):
+        return "Decode them first: sample.decode()."
     if domain.noun == "strings":
-        if isinstance(sample, bytes):
-            return "Decode them first: sample.decode()."
         if _is_number(sample):
             return "Use a kernel on vectors such as Gaussian() for numbers, or write them as text: str(sample)."
         if isinstance(sample, Sequence | np.ndarray) and len(sample) == 1 and isinstance(sample[0], str):
             return "Take the string out of it: [sample[0] for sample in samples]."
-        if isinstance(sample, Set):
-            return "Use Intersection() or Jaccard() for sets."
     if isinstance(sample, str):
-        return "Use a kernel on strings such as Spectrum(3), or split them: sample.split()."
+        return "Use a kernel on strings such as Spectrum(3), or " + (
+            "turn them into numbers first." if domain.noun == "vectors" else "split them: sample.split()."
+        )
     return f"Give samples such as {domain.example}."

@@ -13,7 +13,18 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import combinators, functions, learning, noise, periodic, radial, vectors, wrappers
+from mercer.kernels import (
+    combinators,
+    functions,
+    learning,
+    noise,
+    periodic,
+    radial,
+    sequences,
+    strings,
+    vectors,
+    wrappers,
+)
 from mercer.kernels.base import Kernel
 
 # longer texts are no kernels, and could exhaust the parser's stack
@@ -42,12 +53,19 @@ _CLASSES: tuple[type[Kernel], ...] = (
     radial.RationalQuadratic,
     combinators.Scaled,
     vectors.Sigmoid,
+    strings.CommonSubstrings,
+    strings.Mismatch,
+    strings.Spectrum,
+    sequences.Subsequence,
+    sequences.WeightedDegree,
+    sequences.Window,
     combinators.Sum,
     noise.White,
 )
 KERNELS: dict[str, type[Kernel]] = {kernel.__name__.lower(): kernel for kernel in _CLASSES}
 ALIASES = {
     "additive_chi2": "additivechi2",
+    "common_substrings": "commonsubstrings",
     "histogram": "min",
     "intersection": "min",
     "laplace": "laplacian",
@@ -57,6 +75,7 @@ ALIASES = {
     "rational_quadratic": "rationalquadratic",
     "rbf": "gaussian",
     "tanh": "sigmoid",
+    "weighted_degree": "weighteddegree",
 }
 
 
@@ -114,7 +133,7 @@ class _Reader:
 
     def value(self, node: ast.AST) -> Any:
         """A kernel, number, string, tuple or slice."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
             return node.value
         if isinstance(node, ast.Name):
             return self.build(node, node.id, [], {})
