@@ -229,6 +229,12 @@ class Kernel(ABC):
             own[name] = own.get(name, valid[name]).set_params(**inner)
         return replace(self, **own)
 
+    def brief(self) -> str:
+        """The expression that builds this kernel, without parameters after the first that have their default value."""
+        first, *others = (field for field in fields(self) if field.init)
+        shown = [first, *(field for field in others if getattr(self, field.name) != field.default)]
+        return f"{type(self).__name__}({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in shown)})"
+
     def __sklearn_clone__(self) -> Kernel:
         return self  # a value: nothing in it can change
 

@@ -204,7 +204,7 @@ def unit_rows(counts: Csr) -> Csr:
     return scaled_rows(counts, 1.0 / np.where(lengths > 0, lengths, 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CountKernel(Kernel):
     """k(x, z) = Σ_f c_f(x) c_f(z), over features f that occur in both.
 
@@ -233,3 +233,6 @@ class CountKernel(Kernel):
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, CountFeatures)
         return a.squares
+
+    def __repr__(self) -> str:
+        return self.brief()

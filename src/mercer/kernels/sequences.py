@@ -17,7 +17,7 @@ from mercer.kernels.vectors import check_number
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Subsequence(TextKernel):
     """k(x, z) = Σ λ^(l(i) + l(j)) over all pairs of places i in x, j in z at which the same k characters stand.
 
@@ -61,7 +61,7 @@ class Subsequence(TextKernel):
         subsequences_block(own.digits, own.starts, other.digits, other.starts, self.k, self.decay, diagonal, out)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Window(TextKernel):
     """Windows of k characters slide over both strings: k(x, z) = Σ_ij Π_p S(x[i+p], z[j+p]) + Σ_m count(m in x) count(m in z).
 
@@ -157,7 +157,7 @@ class Window(TextKernel):
                 out += np.outer(x, z)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeightedDegree(TextKernel):
     """k(x, z) = Σ_l w_l (places p at which the l characters x[p:p+l] and z[p:p+l] are equal), l = 1, …, d.
 

@@ -74,7 +74,9 @@ class Grams(Names):
         known = np.ones(len(codes), dtype=bool)
         if not np.array_equal(self.alphabet, other.alphabet):
             digits = self.digits
-            table = np.append(Text(_digits_of(self.alphabet), _NO_STARTS, self.alphabet).over(other.alphabet).digits, -1)
+            table = np.append(
+                Text(_digits_of(self.alphabet), _NO_STARTS, self.alphabet).over(other.alphabet).digits, -1
+            )
             there = table[digits]
             known = ~np.any((there < 0) & (digits >= 0), axis=1) & (self.lengths <= other.longest)
             codes = np.zeros(len(codes), dtype=np.int64)
@@ -157,7 +159,7 @@ def _pairs(left: Vector, right: Vector, shift: int, places: Vector | None = None
     return places[firsts], numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spectrum(CountKernel):
     """k(x, z) = Σ_u count(u in x) count(u in z) over all strings u of k characters ([CS229] 5.4; Leslie et al. 2002).
 
@@ -217,14 +219,16 @@ class Spectrum(CountKernel):
         if self.weights is None:
             return counted
         names = counted.names
-        lengths = names.lengths if isinstance(names, Grams) else np.array([len(name) for name in names.names], dtype=int)
+        lengths = (
+            names.lengths if isinstance(names, Grams) else np.array([len(name) for name in names.names], dtype=int)
+        )
         factors = np.sqrt(self.weights)[lengths - self.first]
         return counted._replace(
             counts=counted.counts._replace(data=counted.counts.data * factors[counted.counts.indices])
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mismatch(CountKernel):
     """k(x, z) = Σ_u c_u(x) c_u(z), c_u(x) being the number of runs of k characters in x that differ from u in at most m.
 
@@ -263,7 +267,9 @@ class Mismatch(CountKernel):
             raise InvalidInputError(f"m={self.m} must be less than k={self.k}: else every string equals every other.")
         if self.alphabet is not None:
             if not isinstance(self.alphabet, str) or not self.alphabet:
-                raise InvalidInputError(f"alphabet={self.alphabet!r} must be a string of its characters, such as 'ACGT'.")
+                raise InvalidInputError(
+                    f"alphabet={self.alphabet!r} must be a string of its characters, such as 'ACGT'."
+                )
             object.__setattr__(self, "alphabet", "".join(sorted(set(self.alphabet))))
         check_flag(self, "normalize")
 
@@ -309,7 +315,11 @@ class Mismatch(CountKernel):
                 "samples."
             )
         digits = runs.digits[:, ::-1]
-        run, codes, spent = np.arange(len(runs)), np.zeros(len(runs), dtype=np.int64), np.zeros(len(runs), dtype=np.int64)
+        run, codes, spent = (
+            np.arange(len(runs)),
+            np.zeros(len(runs), dtype=np.int64),
+            np.zeros(len(runs), dtype=np.int64),
+        )
         for place in range(self.k):
             # each string so far goes on with every letter; one that the run does not have costs a mismatch
             run, codes, spent = (np.repeat(values, len(letters)) for values in (run, codes, spent))
@@ -323,7 +333,7 @@ class Mismatch(CountKernel):
         return matrix, Grams(distinct, letters, self.k)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CommonSubstrings(TextKernel):
     """k(x, z) = the number of different strings that are substrings of both ([SSBD] 16.2.1).
 

@@ -107,7 +107,7 @@ class TextFeatures:
         return TextFeatures(self.text.over(other.text.alphabet), self.dtype, self.scale)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TextKernel(Kernel):
     """A kernel of two strings that a compiled loop computes pair by pair.
 
@@ -156,6 +156,9 @@ class TextKernel(Kernel):
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, TextFeatures)
         return self._squares(a) if a.scale is None else (a.scale > 0).astype(np.float64)
+
+    def __repr__(self) -> str:
+        return self.brief()
 
     def _squares(self, a: TextFeatures) -> Vector:
         out = np.empty((len(a), 1))
