@@ -2,7 +2,11 @@
 
 from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import Constant, Power, Product, Scaled, Sum
+from mercer.kernels.diffusion import GraphDiffusion
+from mercer.kernels.distributions import Hellinger, InformationDiffusion
 from mercer.kernels.functions import CallableKernel, Precomputed
+from mercer.kernels.graph_kernels import RandomWalk, ShortestPath, WeisfeilerLehman
+from mercer.kernels.graphs import Graph
 from mercer.kernels.hyperparameters import Hyperparameter
 from mercer.kernels.learning import Bounded, Fixed
 from mercer.kernels.mercer_check import MercerReport, check_mercer
@@ -11,6 +15,8 @@ from mercer.kernels.parse import parse_kernel
 from mercer.kernels.periodic import Periodic
 from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.sequences import Subsequence, WeightedDegree, Window
+from mercer.kernels.series import GlobalAlignment
+from mercer.kernels.sets import Intersection, Jaccard, SetOf
 from mercer.kernels.sklearn import SklearnKernel
 from mercer.kernels.strings import CommonSubstrings, Mismatch, Spectrum
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, Sigmoid
@@ -26,7 +32,14 @@ __all__ = [
     "Cosine",
     "Fixed",
     "Gaussian",
+    "GlobalAlignment",
+    "Graph",
+    "GraphDiffusion",
+    "Hellinger",
     "Hyperparameter",
+    "InformationDiffusion",
+    "Intersection",
+    "Jaccard",
     "Kernel",
     "Laplacian",
     "Linear",
@@ -42,14 +55,18 @@ __all__ = [
     "PowerSeries",
     "Precomputed",
     "Product",
+    "RandomWalk",
     "RationalQuadratic",
     "Scaled",
+    "SetOf",
+    "ShortestPath",
     "Sigmoid",
     "SklearnKernel",
     "Spectrum",
     "Subsequence",
     "Sum",
     "WeightedDegree",
+    "WeisfeilerLehman",
     "White",
     "Window",
     "check_mercer",
