@@ -140,9 +140,8 @@ def test_stacked():
     np.testing.assert_array_equal(stacked.start, [0, 3, 3, 5])
     np.testing.assert_array_equal(stacked.graph, [0, 0, 0, 2, 2])
     np.testing.assert_array_equal(stacked.indptr, [0, 1, 3, 4, 5, 6])
-    assert [sorted(stacked.indices[a:b].tolist()) for a, b in zip(stacked.indptr, stacked.indptr[1:], strict=False)] == [
-        [1], [0, 2], [1], [3], [3],
-    ]  # fmt: skip
+    ends = [sorted(stacked.indices[a:b].tolist()) for a, b in zip(stacked.indptr, stacked.indptr[1:], strict=False)]
+    assert ends == [[1], [0, 2], [1], [3], [3]]
     assert sorted(stacked.edge.tolist()) == [0, 0, 1, 1, 2, 3]
 
 
@@ -221,8 +220,8 @@ def test_stacked():
         ),
         (
             lambda: Graph.from_adjacency(A, edge_labels=np.zeros((2, 2))),
-            "edge_labels has the shape (2, 2), the adjacency matrix (4, 4): give a label at each edge's place, or a dict "
-            "{(i, j): label}.",
+            "edge_labels has the shape (2, 2), the adjacency matrix (4, 4): give a label at each edge's place, or a "
+            "dict {(i, j): label}.",
         ),
         (
             lambda: as_graph([[0, 1], [1, 0]]),

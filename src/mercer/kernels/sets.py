@@ -193,7 +193,10 @@ class SetOf(Kernel):
         assert isinstance(a, SetFeatures) and isinstance(b, SetFeatures)
         if out is None:
             out = np.empty((len(a), len(b)), b.dtype)
-        step = max(1, int(MEMBER_VALUES // max(1, int(b.start[-1]))))
+        if a.start[-1] == 0 or b.start[-1] == 0:  # empty sets have no members to tell their dimension
+            out[...] = 0.0
+            return out
+        step = max(1, int(MEMBER_VALUES // int(b.start[-1])))
         first = 0
         while first < len(a):
             last = max(first + 1, int(np.searchsorted(a.start, a.start[first] + step, side="right")) - 1)
@@ -214,6 +217,16 @@ class SetOf(Kernel):
             one = a.take(np.array([i]))
             self.block(one, one, out[i : i + 1])
         return out[:, 0]
+
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        """The weight of two sets is that of each pair of their members, over their number."""
+        assert isinstance(a, SetFeatures) and isinstance(b, SetFeatures)
+        if a.start[-1] == 0 or b.start[-1] == 0:
+            return np.zeros(len(self.hyperparameters()))
+        if self.average:
+            weights = weights / np.maximum(a.sizes, 1)[:, None] / np.maximum(b.sizes, 1)
+        spread = np.repeat(np.repeat(weights, a.sizes, axis=0), b.sizes, axis=1)
+        return self.kernel.gradient_products(a.members, b.members, spread)
 
     def __repr__(self) -> str:
         return f"SetOf({self.kernel!r})" if self.average else f"SetOf({self.kernel!r}, average=False)"
