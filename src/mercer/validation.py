@@ -117,11 +117,14 @@ def validate_samples(
 
 
 def _kernel_of(estimator: Any) -> str:
-    """An estimator's kernel in messages: an expression is quoted, an object prints itself."""
+    """What messages call an estimator's kernel: the expression that builds it, where it has one."""
     kernel = getattr(estimator, "kernel", None)
-    if isinstance(kernel, str) or not isinstance(kernel, Kernel):
-        return f"kernel={kernel!r}"
-    return repr(kernel)
+    if isinstance(kernel, str):
+        try:
+            kernel = parse_kernel(kernel)
+        except InvalidInputError:
+            return f"kernel={kernel!r}"
+    return repr(kernel) if isinstance(kernel, Kernel) else f"kernel={kernel!r}"
 
 
 def validate_vectors(estimator: Any, X: Any, y: Any, *, reset: bool, **targets: Any) -> tuple[Any, Any]:

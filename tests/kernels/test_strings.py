@@ -163,6 +163,32 @@ def test_word_boundaries(m):
     np.testing.assert_array_equal(WeightedDegree(5, (1, 2, 3, 4, 5))(X), expected)
 
 
+MAPPED = [k for k in KERNELS if isinstance(k, Spectrum | Mismatch | CommonSubstrings | WeightedDegree)]
+
+
+@pytest.mark.parametrize("kernel", MAPPED, ids=named)
+def test_feature_maps(kernel):
+    """<ψ(x), ψ(z)> = k(x, z) if x is among the samples that the map was made for; ψ is sparse and has names."""
+    X, Z = STRINGS, [*random_strings(10, 12, "abc"), "日本", ""]
+    psi = kernel.feature_map(X)
+    A, B = psi(X), psi(Z)
+    assert A.shape == (len(X), psi.dimension) and len(set(psi.names)) == psi.dimension
+    np.testing.assert_allclose((A @ A.T).toarray(), kernel(X), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose((A @ B.T).toarray(), kernel(X, Z), rtol=1e-12, atol=1e-12)
+
+
+def test_maps_of_sums():
+    """Maps of kernels made of kernels are put together."""
+    kernel = 2.0 * Spectrum(2) + Normalized(WeightedDegree(2))
+    psi = kernel.feature_map(STRINGS)
+    A = psi(STRINGS)
+    np.testing.assert_allclose((A @ A.T).toarray() if hasattr(A, "toarray") else A @ A.T, kernel(STRINGS), atol=1e-12)
+    with pytest.raises(
+        InvalidInputError, match=r"Subsequence\(k=3\) has no feature map of finite length that is known"
+    ):
+        Subsequence(3).feature_map(STRINGS)
+
+
 class TestNames:
     """Features prepared separately find each other."""
 

@@ -5,9 +5,9 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.tiles import MIN
 
-# rows of a, and columns of out, that are summed together: their sums stay in the first cache
-ROWS = 256
-COLUMNS = 16
+# rows of a, and columns of out, that are summed together: their sums stay in the second cache
+ROWS = 1024
+COLUMNS = 8
 
 
 @compiled()
@@ -17,8 +17,8 @@ def matches_block(term, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
     For some rows of a, the list of those that have feature f; each non-zero of b then meets only its matches.
     """
     m, n = out.shape
-    begins = np.zeros(d + 2, np.int64)
-    tile = np.zeros((COLUMNS, ROWS), out.dtype)
+    begins = np.zeros(d + 2, np.int32)
+    tile = np.zeros((COLUMNS, min(m, ROWS)), out.dtype)
     for top in range(0, m, ROWS):
         height = min(ROWS, m - top)
         first, last = a_indptr[top], a_indptr[top + height]
@@ -46,14 +46,15 @@ def matches_block(term, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
                 sums = tile[c]
                 for t in range(b_indptr[left + c], b_indptr[left + c + 1]):
                     f = b_indices[t]
-                    begin, end = begins[f + 1], begins[f + 2]
+                    # without a sign there is nothing to be added to negative places
+                    begin, end = np.uint64(begins[f + 1]), np.uint64(begins[f + 2])
                     value = b_data[t]
                     if term == MIN:
                         for p in range(begin, end):
-                            sums[rows[p]] += min(value, values[p])
+                            sums[np.uint32(rows[p])] += min(value, values[p])
                     else:
                         for p in range(begin, end):
-                            sums[rows[p]] += value * values[p]
+                            sums[np.uint32(rows[p])] += value * values[p]
             for i in range(height):
                 for c in range(width):
                     out[top + i, left + c] = tile[c, i]

@@ -204,6 +204,14 @@ def unit_rows(counts: Csr) -> Csr:
     return scaled_rows(counts, 1.0 / np.where(lengths > 0, lengths, 1.0))
 
 
+def counted(kernel: Any, samples: Any) -> Counted:
+    """What a kernel counts in samples that have not been checked; of length 1 if it is to be normalised."""
+    found: Counted = kernel.count(as_objects(kernel, samples))
+    if getattr(kernel, "normalize", False):
+        found = found._replace(counts=unit_rows(found.counts))
+    return found
+
+
 @dataclass(frozen=True, repr=False)
 class CountKernel(Kernel):
     """k(x, z) = Σ_f c_f(x) c_f(z), over features f that occur in both.
@@ -221,10 +229,7 @@ class CountKernel(Kernel):
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> CountFeatures:
         """The counts of each sample."""
-        counted = self.count(as_objects(self, samples))
-        if getattr(self, "normalize", False):
-            counted = counted._replace(counts=unit_rows(counted.counts))
-        return CountFeatures.of(counted, dtype)
+        return CountFeatures.of(counted(self, samples), dtype)
 
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
         assert isinstance(a, CountFeatures) and isinstance(b, CountFeatures)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
+from mercer.kernels.counts import Counted
 from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.strings import count_long_grams
 from mercer.kernels.texts import Text, TextFeatures, TextKernel, check_flag, check_length, check_weights
 from mercer.kernels.vectors import check_number
 
@@ -193,12 +195,21 @@ class WeightedDegree(TextKernel):
             object.__setattr__(self, "weights", weights)
         check_flag(self, "normalize")
 
+    def count(self, samples: list[Any]) -> Counted:
+        """For the feature map: √w_l for each run of l characters and the place where it stands."""
+        found = count_long_grams(Text.of(samples), 1, self.d, placed=True)
+        factors = np.sqrt(self._weights())[[len(run) - 1 for _, run in found.names.names]]
+        return found._replace(counts=found.counts._replace(data=factors[found.counts.indices]))
+
     def compare(self, a: TextFeatures, b: TextFeatures, diagonal: bool, out: Matrix) -> None:
         from mercer._numerics.sequences import degrees_block
 
-        d = self.d
-        weights = self.weights if self.weights is not None else 2.0 * np.arange(d, 0, -1) / (d * (d + 1))
-        degrees_block(a.over(b).planes, b.planes, np.array(weights, dtype=np.float64), diagonal, out)
+        degrees_block(a.over(b).planes, b.planes, self._weights(), diagonal, out)
+
+    def _weights(self) -> Vector:
+        if self.weights is not None:
+            return np.array(self.weights, dtype=np.float64)
+        return 2.0 * np.arange(self.d, 0, -1) / (self.d * (self.d + 1))
 
 
 def _check_pairs(weights: Any) -> tuple[tuple[str, float], ...]:

@@ -89,6 +89,7 @@ class Grams(Names):
 
 
 _NO_STARTS = np.zeros(1, dtype=np.int64)
+_NO_PLACES = np.empty(0, dtype=np.int64)
 
 
 def _digits_of(alphabet: Vector) -> Vector:
@@ -102,7 +103,7 @@ def count_grams(text: Text, shortest: int, longest: int) -> Counted:
     """
     base = len(text.alphabet) + 1
     if base**longest >= LARGEST_CODE:
-        return _count_long_grams(text, shortest, longest)
+        return count_long_grams(text, shortest, longest)
     from mercer._numerics.sequences import gram_counts, mark
 
     indptr, codes, counts = gram_counts(text.digits, text.starts, shortest, longest, base)
@@ -119,16 +120,19 @@ def count_grams(text: Text, shortest: int, longest: int) -> Counted:
     return Counted(counted, Grams(distinct, text.alphabet, longest))
 
 
-def _count_long_grams(text: Text, shortest: int, longest: int) -> Counted:
+def count_long_grams(text: Text, shortest: int, longest: int, placed: bool = False) -> Counted:
     """`count_grams` for runs that 64 bits do not hold: equal runs are numbered by doubling their length.
 
     A run of l characters is known by its first and its last h, where h is the largest power of 2 that is at most l.
+    With ``placed``, runs at different places of their strings are different: they are named (place, run).
     """
     n, total = len(text.starts) - 1, len(text.digits)
     strings = np.repeat(np.arange(n), np.diff(text.starts))
     room = np.repeat(text.starts[1:], np.diff(text.starts)) - np.arange(total)
+    place_of = np.arange(total) - np.repeat(text.starts[:-1], np.diff(text.starts))
     rank, half = text.digits.astype(np.int64), 1
-    rows, columns, names = [], [], []
+    rows, columns = [_NO_PLACES], [_NO_PLACES]
+    names: list[Any] = []
     for length in range(1, longest + 1):
         if length == 2 * half:
             rank, half = _pairs(rank, rank, half)[1], length
@@ -136,12 +140,15 @@ def _count_long_grams(text: Text, shortest: int, longest: int) -> Counted:
             continue
         places = np.flatnonzero(room >= length)
         firsts, numbers = _pairs(rank, rank, length - half, places)
+        if placed:
+            keys = numbers * (int(place_of.max(initial=0)) + 1) + place_of[places]
+            _, found, numbers = np.unique(keys, return_index=True, return_inverse=True)
+            firsts = places[found]
         rows.append(strings[places])
         columns.append(numbers + len(names))
-        names += [
-            text.alphabet[text.digits[p : p + length]].astype("<i4").tobytes().decode("utf-32-le", "surrogatepass")
-            for p in firsts.tolist()
-        ]
+        found_runs = (text.alphabet[text.digits[p : p + length]].astype("<i4").tobytes() for p in firsts.tolist())
+        runs = [run.decode("utf-32-le", "surrogatepass") for run in found_runs]
+        names += list(zip(place_of[firsts].tolist(), runs, strict=True)) if placed else runs
     row, column = np.concatenate(rows), np.concatenate(columns)
     X = sp.coo_array((np.ones(len(row)), (row, column)), shape=(n, len(names))).tocsr()
     return Counted(Csr.of(X, np.dtype(np.float64)), Names(names))
@@ -367,6 +374,14 @@ class CommonSubstrings(TextKernel):
     def __post_init__(self) -> None:
         check_flag(self, "repeated")
         check_flag(self, "normalize")
+
+    def count(self, samples: list[Any]) -> Counted:
+        """For the feature map: every substring of every string, which a matrix of values does not need."""
+        text = Text.of(samples)
+        found = count_grams(text, 1, max(1, int(np.diff(text.starts).max(initial=1))))
+        if self.repeated:
+            return found
+        return found._replace(counts=found.counts._replace(data=np.ones(len(found.counts.data))))
 
     def compare(self, a: TextFeatures, b: TextFeatures, diagonal: bool, out: Matrix) -> None:
         from mercer._numerics.sequences import substrings_block

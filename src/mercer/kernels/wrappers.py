@@ -173,7 +173,7 @@ class On(Kernel):
         """The columns of an array, sparse matrix, data frame (pandas, polars) or sequence of records."""
         single = not isinstance(self.columns, tuple)
         columns: Any = [self.columns] if single else list(self.columns)  # type: ignore[arg-type]
-        if not self.names and self.kernel.domain == "vectors" and not hasattr(samples, "shape"):
+        if not self.names and not hasattr(samples, "shape") and not _are_rows(samples):
             samples = as_matrix(samples)
         columns = self._known(columns, samples)
         plain = single and self.kernel.domain != "vectors"
@@ -246,6 +246,11 @@ class On(Kernel):
             if first >= 0 and columns == tuple(range(first, last + 1)):
                 return f"On(slice({first}, {last + 1}), {self.kernel!r})"
         return f"On({columns!r}, {self.kernel!r})"
+
+
+def _are_rows(samples: Any) -> bool:
+    """Whether samples are sequences, whose entries need not all be of one kind."""
+    return all(isinstance(sample, Sequence | np.ndarray) and not isinstance(sample, str) for sample in samples)
 
 
 def _diagonal_gradient(kernel: Kernel, a: Features, weights: Vector) -> Vector:
