@@ -25,7 +25,7 @@ def ones(typingctx, word):
 
 @compiled()
 def gram_counts(digits, starts, shortest, longest, base):
-    """(indptr, codes, counts): for each string its runs of shortest to longest digits, in order, and how often each occurs.
+    """(indptr, codes, counts): each string's runs of shortest to longest digits, in order, and how often they occur.
 
     A run is the number that its digits, each plus 1, write in the given base: runs of different lengths differ.
     """
@@ -321,7 +321,7 @@ def windows_block(a, a_starts, a_kinds, b, b_starts, b_kinds, k, mismatch, table
 
 @compiled()
 def bit_planes(digits, starts, planes):
-    """planes[i, b, w]: bit b of each digit of string i, 64 digits a word; the last plane says where there are digits."""
+    """planes[i, b, w]: bit b of each digit of string i, 64 digits a word; the last plane: where there are digits."""
     last = planes.shape[1] - 1
     for i in range(planes.shape[0]):
         for p in range(starts[i + 1] - starts[i]):

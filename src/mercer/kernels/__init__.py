@@ -10,6 +10,7 @@ from mercer.kernels.graphs import Graph
 from mercer.kernels.hyperparameters import Hyperparameter
 from mercer.kernels.learning import Bounded, Fixed
 from mercer.kernels.mercer_check import MercerReport, check_mercer
+from mercer.kernels.mercer_repair import MercerRepair, repair_mercer
 from mercer.kernels.noise import White
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.periodic import Periodic
@@ -44,6 +45,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "MercerRepair",
     "MercerReport",
     "Min",
     "Mismatch",
@@ -71,4 +73,5 @@ __all__ = [
     "Window",
     "check_mercer",
     "parse_kernel",
+    "repair_mercer",
 ]

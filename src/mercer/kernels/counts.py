@@ -136,8 +136,8 @@ def _in_32_bits(counts: Csr) -> Csr:
     """The same counts with places of 32 bits, as scipy stores them: compiled code exists for these."""
     if len(counts.indices) > np.iinfo(np.int32).max:
         raise InvalidInputError(
-            f"These samples have {len(counts.indices):,} features that are not zero, but a matrix of them holds 2^31 at "
-            "most. Give fewer samples at a time, or count fewer features."
+            f"These samples have {len(counts.indices):,} features that are not zero, but a matrix of them holds 2^31 "
+            "at most. Give fewer samples at a time, or count fewer features."
         )
     return counts._replace(
         indptr=counts.indptr.astype(np.int32, copy=False), indices=counts.indices.astype(np.int32, copy=False)

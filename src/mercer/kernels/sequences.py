@@ -65,14 +65,14 @@ class Subsequence(TextKernel):
 
 @dataclass(frozen=True, repr=False)
 class Window(TextKernel):
-    """Windows of k characters slide over both strings: k(x, z) = Σ_ij Π_p S(x[i+p], z[j+p]) + Σ_m count(m in x) count(m in z).
+    """k(x, z) = Σ_ij Π_p S(x[i+p], z[j+p]) + Σ_m count(m in x) count(m in z): windows slide over both strings.
 
     S compares characters: 1 if they are equal, else ``weights`` says how much of a match the two are, or ``mismatch``
     for pairs that it does not name. Markers m are strings that matter by themselves ([M5]).
 
-    Products and sums of kernels are kernels: so is this one if the matrix S has no negative eigenvalue, which is checked
-    for the characters in ``weights``; with ``mismatch`` alone it has none. With ``mismatch=0`` and no ``weights`` the
-    sum over windows is ``Spectrum(k)``.
+    Products and sums of kernels are kernels: so is this one if the matrix S has no negative eigenvalue, which is
+    checked for the characters in ``weights``; with ``mismatch`` alone it has none. With ``mismatch=0`` and no
+    ``weights`` the sum over windows is ``Spectrum(k)``.
 
     Parameters
     ----------

@@ -26,10 +26,10 @@ MOST_NEIGHBOURS = 1 << 27
 
 
 class Grams(Names):
-    """Runs of characters, each as the number that its characters' places in the alphabet, plus 1, write in base ``base``.
+    """Runs of characters, each as the number that its characters' places in the alphabet, plus 1, write in ``base``.
 
-    ``codes`` are in order. A run needs no table to be found among the runs of other samples in the same alphabet, and is
-    written anew in the alphabet of others.
+    ``codes`` are in order. A run needs no table to be found among the runs of other samples in the same alphabet, and
+    is written anew in the alphabet of others.
     """
 
     def __init__(self, codes: Vector, alphabet: Vector, longest: int) -> None:
@@ -190,7 +190,8 @@ class Spectrum(CountKernel):
            [1., 1., 0.],
            [2., 0., 2.]])
     >>> from mercer import SVC
-    >>> SVC(kernel=Spectrum(3)).fit(["banana", "bandana", "tomato", "potato"], [0, 0, 1, 1]).predict(["panama", "automat"])
+    >>> machine = SVC(kernel=Spectrum(3)).fit(["banana", "bandana", "tomato", "potato"], [0, 0, 1, 1])
+    >>> machine.predict(["panama", "automat"])
     array([0, 1])
     """
 
@@ -237,7 +238,7 @@ class Spectrum(CountKernel):
 
 @dataclass(frozen=True, repr=False)
 class Mismatch(CountKernel):
-    """k(x, z) = Σ_u c_u(x) c_u(z), c_u(x) being the number of runs of k characters in x that differ from u in at most m.
+    """k(x, z) = Σ_u c_u(x) c_u(z), c_u(x) being the number of runs of k characters in x with at most m other than u's.
 
     u goes through all strings of k characters of the alphabet (Leslie, Eskin, Cohen, Weston & Noble 2004). A character
     of x that is not in the alphabet differs from every character of u.
@@ -298,8 +299,8 @@ class Mismatch(CountKernel):
         letters = Text.of([self.alphabet]).alphabet
         if (len(letters) + 2) ** self.k >= LARGEST_CODE:
             raise InvalidInputError(
-                f"{self!r} compares runs of {self.k} characters out of {len(letters)}, but there may be 2^62 of them at "
-                "most. Choose a smaller k, or a smaller alphabet."
+                f"{self!r} compares runs of {self.k} characters out of {len(letters)}, but there may be 2^62 of them "
+                "at most. Choose a smaller k, or a smaller alphabet."
             )
         text = Text.of(samples, letters)
         # one more character stands for all that the alphabet does not have
@@ -344,9 +345,9 @@ class Mismatch(CountKernel):
 class CommonSubstrings(TextKernel):
     """k(x, z) = the number of different strings that are substrings of both ([SSBD] 16.2.1).
 
-    In the feature space each coordinate says whether a string occurs in x. With ``repeated``, it says how often: k(x, z)
-    is Σ_u count(u in x) count(u in z) over strings u of every length. The empty string, common to all, is not counted.
-    A suffix automaton of one string reads the other: time and memory are linear in the lengths of the two.
+    In the feature space each coordinate says whether a string occurs in x. With ``repeated``, it says how often:
+    k(x, z) is Σ_u count(u in x) count(u in z) over strings u of every length. The empty string, common to all, is not
+    counted. A suffix automaton of one string reads the other: time and memory are linear in the lengths of the two.
 
     Parameters
     ----------
