@@ -231,10 +231,15 @@ class Kernel(ABC):
         return replace(self, **own)
 
     def brief(self) -> str:
-        """The expression that builds this kernel, without parameters after the first that have their default value."""
-        first, *others = (field for field in fields(self) if field.init)
-        shown = [first, *(field for field in others if getattr(self, field.name) != field.default)]
-        return f"{type(self).__name__}({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in shown)})"
+        """The expression that builds this kernel, without options that have their default value."""
+        values = [(getattr(self, field.name), field) for field in fields(self)]
+        # what comes first says most, if it is more than yes or no
+        said = [
+            f"{field.name}={value!r}"
+            for place, (value, field) in enumerate(values)
+            if value != field.default or (place == 0 and not isinstance(value, bool))
+        ]
+        return f"{type(self).__name__}({', '.join(said)})"
 
     def __sklearn_clone__(self) -> Kernel:
         return self  # a value: nothing in it can change
