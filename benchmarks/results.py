@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from results_graphs import GRAPH_RESULTS
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, StratifiedKFold, cross_val_predict
 from table import digits, table
@@ -83,7 +84,11 @@ def acceptor(folder: Path) -> list[list[str]]:
     return found
 
 
-RESULTS: dict[str, Callable[[Path], list[list[str]]]] = {"promoters": promoters, "celegans_acceptor": acceptor}
+RESULTS: dict[str, Callable[[Path], list[list[str]]]] = {
+    "promoters": promoters,
+    "celegans_acceptor": acceptor,
+    **GRAPH_RESULTS,
+}
 
 
 def _text(parameters: dict[str, object]) -> str:

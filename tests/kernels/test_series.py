@@ -99,7 +99,11 @@ def test_containers():
 def test_speed_does_not_matter_much():
     """A bump that comes later is nearer than a smaller bump at the same time, which is nearer point by point."""
     t = np.arange(40)
-    bump, later, smaller = np.exp(-((t - 12) ** 2) / 9), np.exp(-((t - 24) ** 2) / 9), 0.5 * np.exp(-((t - 12) ** 2) / 9)
+    bump, later, smaller = (
+        np.exp(-((t - 12) ** 2) / 9),
+        np.exp(-((t - 24) ** 2) / 9),
+        0.5 * np.exp(-((t - 12) ** 2) / 9),
+    )
     K = GlobalAlignment(gamma=20.0)([bump, later, smaller])
     assert K[0, 1] > 5 * K[0, 2]
     assert np.linalg.norm(bump - later) > np.linalg.norm(bump - smaller)
