@@ -1,4 +1,4 @@
-"""Kernels on strings and graphs: Gram matrices against plain Python, scikit-learn and GraKeL; 30,000 strings classified.
+"""Kernels on strings and graphs: Gram matrices against plain Python, scikit-learn, GraKeL; 30,000 strings classified.
 
     python benchmarks/structured.py --data DIR [--parts loops,spectrum,classify,graphs] [--repeats 3]
 

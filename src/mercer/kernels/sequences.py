@@ -137,8 +137,8 @@ class Window(TextKernel):
         letters = self._letters
         S = np.full((len(letters), len(letters)), self.mismatch)
         np.fill_diagonal(S, 1.0)
-        for (one, other), value in self.weights:
-            i, j = letters.index(one), letters.index(other)
+        for pair, value in self.weights:
+            i, j = letters.index(pair[0]), letters.index(pair[1])
             S[i, j] = S[j, i] = value
         return S, np.array([ord(letter) for letter in letters], dtype=np.int32)
 
