@@ -94,6 +94,18 @@ def test_the_club():
     assert model.score(np.arange(34), y) > 0.9
 
 
+@pytest.mark.parametrize("decomposed", [True, False])
+def test_features(decomposed, monkeypatch):
+    """The heat of each node after half of the time is its feature map."""
+    if not decomposed:
+        monkeypatch.setattr(module, "DECOMPOSED", 0)
+    kernel = GraphDiffusion(Graph.from_adjacency(some_graph()), 0.7)
+    psi = kernel.feature_map(range(12))
+    product = psi([1, 5]) @ psi(range(12)).T
+    product = product if decomposed else product.toarray()
+    np.testing.assert_allclose(product, kernel([1, 5], range(12)), atol=1e-14)
+
+
 def test_names_of_nodes():
     """Strings, in lists and arrays."""
     graph = Graph([("a", "b"), ("b", "c")])

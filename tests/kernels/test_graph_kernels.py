@@ -110,6 +110,15 @@ def test_names_of_features_can_be_read():
     assert sorted(ShortestPath().prepare([water]).names.names) == [("H", "H", 2), ("H", "O", 1), ("O", "H", 1)]
 
 
+@pytest.mark.parametrize("kernel", [WeisfeilerLehman(2), WeisfeilerLehman(3, normalize=True), ShortestPath()])
+def test_feature_maps(kernel):
+    """<ψ(x), ψ(z)> = k(x, z), for new graphs too if the map was made from all others."""
+    X, Z = ([graph_of(g) for g in some(seed, **KINDS["edge_labels"])] for seed in (4, 5))
+    psi = kernel.feature_map(X)
+    np.testing.assert_allclose((psi(X) @ psi(Z).T).toarray(), kernel(X, Z), rtol=1e-12, atol=1e-13)
+    assert len(psi.names) == psi.dimension == psi(Z).shape[1]
+
+
 def test_a_star_has_a_long_list_of_neighbours():
     """Their labels are sorted whatever their number and order."""
     rng = np.random.default_rng(0)
@@ -143,7 +152,7 @@ class TestRandomWalk:
         with pytest.raises(InvalidInputError) as error:
             RandomWalk(0.1)([Graph(clique)])
         assert str(error.value) == (
-            "RandomWalk(decay=0.1, length=None) sums over walks of any length, which needs decay |A| |B| <= 0.999, but "
+            "RandomWalk(decay=0.1) sums over walks of any length, which needs decay |A| |B| <= 0.999, but "
             "two of these graphs have matrices of norm 4 and 4. Use decay=0.062 or less, or a longest length, such as "
             "length=4."
         )

@@ -1,4 +1,4 @@
-"""Feature maps of kernels that count: sparse, so that linear machines take over where there are many samples."""
+"""Feature maps of kernels that count, and of some that prepare vectors: with many samples linear machines take over."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import scipy.sparse as sp
 
 from mercer.kernels.base import Kernel
 from mercer.kernels.counts import CountFeatures, CountKernel, counted
-from mercer.kernels.feature_maps import FeatureMap, Wishes, _explicit
+from mercer.kernels.diffusion import GraphDiffusion
+from mercer.kernels.distributions import Hellinger
+from mercer.kernels.feature_maps import FeatureMap, Wishes, _explicit, _of_width
 from mercer.kernels.sequences import WeightedDegree
 from mercer.kernels.strings import CommonSubstrings
 
@@ -40,3 +42,21 @@ class CountMap(FeatureMap):
 @_explicit.register
 def _(kernel: CountKernel | WeightedDegree | CommonSubstrings, samples: Any, wishes: Wishes) -> FeatureMap:
     return CountMap(kernel, samples)
+
+
+class PreparedMap(FeatureMap):
+    """ψ(x) = the vector that the kernel prepares of x: the root of a distribution, the heat of a node."""
+
+    def __init__(self, kernel: Hellinger | GraphDiffusion, samples: Any) -> None:
+        self.kernel = kernel
+        self.dimension = kernel.prepare(samples).d
+
+    def _features(self, samples: Any) -> Any:
+        X = self.kernel.prepare(samples).X
+        X = X if isinstance(X, np.ndarray) else sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+        return _of_width(X, self.dimension)
+
+
+@_explicit.register
+def _(kernel: Hellinger | GraphDiffusion, samples: Any, wishes: Wishes) -> FeatureMap:
+    return PreparedMap(kernel, samples)

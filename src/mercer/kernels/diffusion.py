@@ -27,7 +27,7 @@ NEGLIGIBLE = 1e-17
 _LINEAR = Linear()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GraphDiffusion(Kernel):
     """k(u, v) = exp(-β L)[u, v] between the nodes u, v of one graph, where L = D - A is its Laplacian.
 
@@ -123,6 +123,9 @@ class GraphDiffusion(Kernel):
 
     def diagonal(self, a: Features) -> Vector:
         return _LINEAR.diagonal(a)
+
+    def __repr__(self) -> str:
+        return self.brief()
 
     def _laplacian(self) -> Any:
         """L as a sparse matrix."""

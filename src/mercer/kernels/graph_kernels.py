@@ -120,7 +120,7 @@ class SubtreeNames(Names):
         return np.concatenate(found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeisfeilerLehman(CountKernel):
     """k(G, H) = Σ_t c_t(G) c_t(H), where c_t counts the nodes at which the subtree t is rooted, of each height up to h.
 
@@ -210,7 +210,7 @@ class PathNames(Names):
         return find_rows(*self._rows(self.labels.places_in(other.labels)), *theirs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ShortestPath(CountKernel):
     """k(G, H) = Σ c(G) c(H), where c counts the pairs u ≠ v of nodes with two given labels at a given distance.
 
@@ -283,7 +283,7 @@ class GraphFeatures:
         return out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RandomWalk(Kernel):
     """k(G, H) = Σ_l decay^l Σ w(p) w(q), over all walks p of G and q of H of l edges with the same sequence of labels.
 
@@ -363,6 +363,9 @@ class RandomWalk(Kernel):
             one = a.take(np.array([i]))
             self.block(one, one, out[i : i + 1])
         return out[:, 0]
+
+    def __repr__(self) -> str:
+        return self.brief()
 
     def _check_series(self, left: float, right: float) -> None:
         """Raise where the sum over all walks may not exist."""

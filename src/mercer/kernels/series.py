@@ -30,7 +30,7 @@ class SeriesFeatures:
         return SeriesFeatures(self.points, self.start, self.which[index], self.logs[index], self.dtype)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GlobalAlignment(Kernel):
     """k(x, z) = Σ over alignments of x and z, Π over its pairs κ(x_i, z_j): all ways to run through both at once.
 
@@ -175,6 +175,9 @@ class GlobalAlignment(Kernel):
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, SeriesFeatures)
         return (a.logs > -np.inf).astype(np.float64) if self.normalize else self._exp(a.logs)
+
+    def __repr__(self) -> str:
+        return self.brief()
 
     def _exp(self, logs: Matrix) -> Matrix:
         if logs.max(initial=-np.inf) > 709:

@@ -28,7 +28,7 @@ def _count_sets(samples: list[Any]) -> Counted:
         return count_items(samples)  # says which sample has an item that cannot be hashed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Intersection(CountKernel):
     """k(A, B) = |A ∩ B|, the number of common items.
 
