@@ -17,13 +17,14 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+import structured_graphs
 from sklearn.feature_extraction.text import CountVectorizer
 from table import digits, table
 
 from mercer import SVC, CommonSubstrings, Kernel, Mismatch, Spectrum, Subsequence, WeightedDegree, Window
 
 # strings of a matrix that plain Python computes
-FEW = 24
+FEW = 8
 MANY = 3000
 OPTIONS = ("loops", "spectrum", "classify", "graphs")
 
@@ -188,6 +189,8 @@ def main(arguments: list[str] | None = None) -> None:
         print(counting(options.data, options.repeats), end="\n\n", flush=True)
     if "classify" in parts:
         print(classify(options.data), end="\n\n", flush=True)
+    if "graphs" in parts:
+        print(structured_graphs.run(options.data, options.repeats), flush=True)
 
 
 if __name__ == "__main__":
