@@ -106,6 +106,11 @@ def is_objects(domain: str) -> bool:
     return domain not in DOMAINS or DOMAINS[domain].objects
 
 
+def is_sequence(domain: str) -> bool:
+    """Whether samples of this domain are a sequence of objects of one known kind."""
+    return domain in DOMAINS and DOMAINS[domain].objects and domain not in ("records", "any")
+
+
 def as_objects(kernel: Kernel, samples: Any) -> list[Any]:
     """The samples as a list of objects of the kernel's domain, or an error that names what was found instead.
 
