@@ -44,6 +44,14 @@ def test_values_of_any_size(gamma, band):
     np.testing.assert_allclose([logs[0, 1], logs[1, 0]], expected[2], rtol=1e-12)
 
 
+def test_points_that_have_nothing_in_common():
+    """exp of minus anything is 0, never NaN."""
+    x, z = np.array([1e5, 1.0, 0.0]), np.array([2.0, 1e5, -1e6])
+    for gamma in (1e3, 1e20, 1e300):
+        np.testing.assert_array_equal(GlobalAlignment(gamma)([x, z]), np.eye(2))
+        np.testing.assert_array_equal(GlobalAlignment(gamma, band=2)([x, z, x[:1]]), np.eye(3))
+
+
 def test_the_number_of_alignments():
     """With gamma = 0 it is Delannoy's number: the middle ones 1, 3, 13, 63, 321, ..., here beyond 1e308."""
     kernel = GlobalAlignment(0.0, normalize=False)
@@ -127,6 +135,7 @@ def test_machines_learn_from_series():
     [
         ([[0.0, np.nan]], r"needs finite numbers, but sample 0 has \[nan\] at step 1"),
         ([[0.0], [[1.0, 2.0]]], "sample 0 has points of 1 numbers and sample 1 of 2"),
+        ([[1e200, 1.0]], r"squares differences of points, but sample 0 has the value 1e\+200: scale the series"),
         ([["a", "b"]], "compares series of numbers, or of vectors of one length, but sample 0 is none"),
         ([[[1.0], [1.0, 2.0]]], "but sample 0 is none"),
         ([np.zeros((2, 2, 2))], "time series"),

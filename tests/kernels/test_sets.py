@@ -139,6 +139,10 @@ class TestSetOf:
         X = np.random.default_rng(0).normal(size=(5, 4, 2))
         np.testing.assert_allclose(SetOf(Linear())(X), X.mean(axis=1) @ X.mean(axis=1).T)
 
+    def test_a_set_of_tuples(self):
+        """Is a set of vectors."""
+        np.testing.assert_allclose(SetOf(Linear())([{(1.0, 2.0), (3.0, 0.0)}, frozenset()]), [[5.0, 0.0], [0.0, 0.0]])
+
     def test_all_empty(self):
         """Nothing in common with nothing."""
         np.testing.assert_array_equal(SetOf(Linear())([[], []]), 0.0)
@@ -153,6 +157,7 @@ class TestSetOf:
         [
             ([[[1.0, 2.0]], [[1.0]]], r"sample 1 has the shape \(1, 1\), and sample 0 the shape \(1, 2\)"),
             ([[1.0, 2.0]], r"sample 0 has the shape \(2,\). Give each set as a matrix"),
+            ([{1.0, 2.0}], r"sample 0 has the shape \(2,\). Give each set as a matrix"),
             (["ab"], "compares sets, but sample 0 is the string 'ab'"),
         ],
     )

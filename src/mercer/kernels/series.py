@@ -14,6 +14,9 @@ from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.kernels.vectors import check_whole, check_width, gamma_of
 
+# squares of larger differences leave the range of numbers
+LARGEST = 1e150
+
 
 class SeriesFeatures:
     """The points of all series one after the other, where each series begins, and log k(x, x)."""
@@ -37,7 +40,8 @@ class GlobalAlignment(Kernel):
     An alignment is a list of pairs (i, j) from the first points to the last, each one step in x, in z, or in both after
     the one before. κ = g / (2 - g) with g = exp(-γ |x_i - z_j|²) makes k positive semidefinite; dynamic time warping,
     which takes the best alignment alone, is not. With a ``band``, g is multiplied by max(0, 1 - |i - j| / band).
-    Cuturi, Vert, Birkenes & Matsui (2007), Cuturi (2011). The time is O(|x| |z|).
+    Cuturi, Vert, Birkenes & Matsui (2007), Cuturi (2011). The time is O(|x| |z|), or
+    O(|x| band).
 
     Parameters
     ----------
@@ -115,6 +119,11 @@ class GlobalAlignment(Kernel):
                 raise InvalidInputError(
                     f"{self!r} needs finite numbers, but sample {i} has {array[place].tolist()} at step {place}. "
                     "Remove the points that are missing: series may differ in length."
+                )
+            if np.abs(array).max(initial=0.0) > LARGEST:
+                raise InvalidInputError(
+                    f"{self!r} squares differences of points, but sample {i} has the value {np.abs(array).max():.3g}: "
+                    "scale the series."
                 )
             arrays.append(array)
         filled = [(i, array) for i, array in enumerate(arrays) if len(array)]

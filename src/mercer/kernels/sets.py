@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -244,7 +244,7 @@ def _sums(values: Matrix, start: Vector, axis: int) -> Matrix:
 
 def _stacked_vectors(kernel: SetOf, sets: list[Any]) -> Any:
     """The rows of all sets; an empty set has no rows, and may have no columns."""
-    rows = [np.asarray(members) for members in sets]
+    rows = [np.asarray(list(members) if isinstance(members, Set) else members) for members in sets]
     filled = [(i, part) for i, part in enumerate(rows) if part.shape[0]]
     for i, part in filled:
         if part.ndim != 2 or part.shape[1] != filled[0][1].shape[1]:
