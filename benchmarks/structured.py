@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 import structured_graphs
+from measure import say
 from sklearn.feature_extraction.text import CountVectorizer
 from table import digits, table
 
 from mercer import SVC, CommonSubstrings, Kernel, Mismatch, Spectrum, Subsequence, WeightedDegree, Window
 
 # strings of a matrix that plain Python computes
-FEW = 8
+FEW = 6
+SOME = 100
 MANY = 3000
 OPTIONS = ("loops", "spectrum", "classify", "graphs")
 
@@ -119,15 +121,16 @@ LOOPS: list[tuple[Kernel, Callable[[str, str], float]]] = [
 
 def loops(folder: Path | None, repeats: int) -> str:
     """Gram matrices of strings of 141 characters against double loops in Python."""
-    X, Z = strings("celegans_acceptor", folder, FEW), strings("celegans_acceptor", folder, 300)
+    X, Z = strings("celegans_acceptor", folder, FEW), strings("celegans_acceptor", folder, SOME)
     rows = []
     for kernel, pair in LOOPS:
         start = process_time()
         K = np.array([[pair(x, z) for z in X] for x in X])
         plain = (process_time() - start) / FEW**2
         np.testing.assert_allclose(kernel(X), K, rtol=1e-9)
-        ours = seconds(lambda kernel=kernel: kernel(Z), repeats) / 300**2
+        ours = seconds(lambda kernel=kernel: kernel(Z), repeats) / SOME**2
         rows.append([repr(kernel), digits(1e6 * ours), digits(1e6 * plain), digits(plain / ours)])
+        say(f"  {rows[-1]}")
     return table(["kernel", "mercer, µs a pair", "Python, µs a pair", "Python / mercer"], rows)
 
 
@@ -149,6 +152,7 @@ def counting(folder: Path | None, repeats: int) -> str:
                 np.testing.assert_array_equal(kernel(X), theirs())
             times = [seconds(call, repeats) for call in (lambda kernel=kernel, X=X: kernel(X), theirs)]
             rows.append([name, f"{len(X):,}", str(k), *map(digits, times), digits(times[1] / times[0])])
+            say(f"  {rows[-1]}")
     return table(["set", "n", "k", "mercer, s", "CountVectorizer, s", "CountVectorizer / mercer"], rows)
 
 

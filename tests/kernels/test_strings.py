@@ -114,6 +114,23 @@ def test_nothing_in_common(kernel):
     assert kernel(["a"], ["b", "", "a"]).shape == (1, 3)
 
 
+@pytest.mark.parametrize("huge", [10**3, 10**9, 10**30], ids=["1e3", "1e9", "1e30"])
+def test_lengths_that_no_string_has(huge):
+    """Cost neither time nor memory, and match nothing that is not there."""
+    X = ["abab", "ab", ""]
+    zeros = np.zeros((3, 3))
+    for kernel in (Spectrum(huge), Subsequence(huge), Window(huge, 0.5), Spectrum(huge, normalize=True)):
+        np.testing.assert_array_equal(kernel(X), zeros)
+    np.testing.assert_array_equal(Spectrum(huge, shortest=1)(X), CommonSubstrings(repeated=True)(X))
+    np.testing.assert_array_equal(Window(huge, markers=("ab",))(X), [[4, 2, 0], [2, 1, 0], [0, 0, 0]])
+    K = WeightedDegree(huge, normalize=True)(X)
+    np.testing.assert_allclose(np.diag(K), [1.0, 1.0, 0.0])
+    with pytest.raises(InvalidInputError, match=r"there may be 2\^62 of them at most"):
+        Mismatch(huge, 1, "ab")(X)
+    assert Spectrum(huge).feature_map(X).dimension == 0
+    assert WeightedDegree(huge).feature_map(X).dimension == len(reference.substrings("abab"))
+
+
 def test_expressions():
     """Kernels can be written as text."""
     assert parse_kernel("spectrum(4)") == Spectrum(4)

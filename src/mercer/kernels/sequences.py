@@ -60,6 +60,9 @@ class Subsequence(TextKernel):
         from mercer._numerics.sequences import subsequences_block
 
         own, other = a.over(b).text, b.text
+        if self.k > min(own.longest, other.longest):
+            out[...] = 0.0
+            return
         subsequences_block(own.digits, own.starts, other.digits, other.starts, self.k, self.decay, diagonal, out)
 
 
@@ -147,10 +150,23 @@ class Window(TextKernel):
 
         S, letters = self._similarities()
         own, other = a.over(b).text, b.text
-        windows_block(
-            own.digits, own.starts, a.text.over(letters).digits, other.digits, other.starts, other.over(letters).digits,
-            self.k, self.mismatch, S, diagonal, out,
-        )  # fmt: skip
+        if self.k > min(own.longest, other.longest):
+            out[...] = 0.0
+        else:
+            kinds, others = a.text.over(letters).digits, other.over(letters).digits
+            windows_block(
+                own.digits,
+                own.starts,
+                kinds,
+                other.digits,
+                other.starts,
+                others,
+                self.k,
+                self.mismatch,
+                S,
+                diagonal,
+                out,
+            )
         for marker in self.markers:
             x, z = (_occurrences(marker, features.text) for features in (a, b))
             if diagonal:
@@ -197,19 +213,23 @@ class WeightedDegree(TextKernel):
 
     def count(self, samples: list[Any]) -> Counted:
         """For the feature map: √w_l for each run of l characters and the place where it stands."""
-        found = count_long_grams(Text.of(samples), 1, self.d, placed=True)
-        factors = np.sqrt(self._weights())[[len(run) - 1 for _, run in found.names.names]]
+        text = Text.of(samples)
+        found = count_long_grams(text, 1, min(self.d, text.longest), placed=True)
+        lengths = np.array([len(run) for _, run in found.names.names], dtype=np.intp)
+        factors = np.sqrt(self._weights(text.longest))[lengths - 1]
         return found._replace(counts=found.counts._replace(data=factors[found.counts.indices]))
 
     def compare(self, a: TextFeatures, b: TextFeatures, diagonal: bool, out: Matrix) -> None:
         from mercer._numerics.sequences import degrees_block
 
-        degrees_block(a.over(b).planes, b.planes, self._weights(), diagonal, out)
+        longest = min(a.text.longest, b.text.longest)
+        degrees_block(a.over(b).planes, b.planes, self._weights(longest), diagonal, out)
 
-    def _weights(self) -> Vector:
+    def _weights(self, longest: int) -> Vector:
+        """w_1, w_2, … up to the longest match that there can be."""
         if self.weights is not None:
-            return np.array(self.weights, dtype=np.float64)
-        return 2.0 * np.arange(self.d, 0, -1) / (self.d * (self.d + 1))
+            return np.array(self.weights[:longest], dtype=np.float64)
+        return 2.0 * (self.d - np.arange(min(self.d, longest))) / (float(self.d) * (self.d + 1))
 
 
 def _check_pairs(weights: Any) -> tuple[tuple[str, float], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import comb
+from math import comb, log2
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from mercer.kernels.texts import Text, TextFeatures, TextKernel, check_flag, che
 LARGEST_CODE = 1 << 62
 # codes up to which a table of all of them is quicker than sorting
 TABLE = 1 << 22
-# neighbours of runs of characters that are listed at most: 16 bytes each
-MOST_NEIGHBOURS = 1 << 27
+# neighbours of runs of characters that are listed at most: 24 bytes each, and as much again for a while
+MOST_NEIGHBOURS = 1 << 25
 
 
 class Grams(Names):
@@ -101,6 +101,9 @@ def count_grams(text: Text, shortest: int, longest: int) -> Counted:
 
     All characters must be of the alphabet.
     """
+    # no run is longer than the longest string
+    longest = max(1, min(longest, text.longest))
+    shortest = min(shortest, longest + 1)
     base = len(text.alphabet) + 1
     if base**longest >= LARGEST_CODE:
         return count_long_grams(text, shortest, longest)
@@ -297,7 +300,7 @@ class Mismatch(CountKernel):
                 f"{self!r} is not bound to samples: its alphabet depends on them. Use kernel.bind(samples) first."
             )
         letters = Text.of([self.alphabet]).alphabet
-        if (len(letters) + 2) ** self.k >= LARGEST_CODE:
+        if self.k * log2(len(letters) + 2) >= log2(LARGEST_CODE):
             raise InvalidInputError(
                 f"{self!r} compares runs of {self.k} characters out of {len(letters)}, but there may be 2^62 of them "
                 "at most. Choose a smaller k, or a smaller alphabet."
@@ -322,20 +325,22 @@ class Mismatch(CountKernel):
                 f"in these samples, but {MOST_NEIGHBOURS:,} at most fit into memory. Choose a smaller k or m, or fewer "
                 "samples."
             )
-        digits = runs.digits[:, ::-1]
-        run, codes, spent = (
-            np.arange(len(runs)),
-            np.zeros(len(runs), dtype=np.int64),
-            np.zeros(len(runs), dtype=np.int64),
+        digits = runs.digits[:, ::-1] if len(runs) else np.empty((0, self.k), dtype=np.int64)
+        base, every = len(letters) + 1, np.arange(len(letters))
+        # strings that begin like a run, as (run, code, mismatches so far), grow by one letter at a time
+        near = np.stack(
+            [np.arange(len(runs)), np.zeros(len(runs), dtype=np.int64), np.zeros(len(runs), dtype=np.int64)]
         )
         for place in range(self.k):
-            # each string so far goes on with every letter; one that the run does not have costs a mismatch
-            run, codes, spent = (np.repeat(values, len(letters)) for values in (run, codes, spent))
-            letter = np.tile(np.arange(len(letters)), len(run) // max(1, len(letters)))
-            spent = spent + (digits[run, place] != letter)
-            codes = codes * (len(letters) + 1) + letter + 1
-            kept = spent <= self.m
-            run, codes, spent = run[kept], codes[kept], spent[kept]
+            run, code, spent = near
+            here = digits[run, place]
+            same = here < len(letters)
+            kept = np.stack([run, code * base + here + 1, spent])[:, same]
+            run, code, spent = near[:, spent < self.m].repeat(len(letters), axis=1)
+            letter = np.tile(every, len(run) // len(letters))
+            changed = np.stack([run, code * base + letter + 1, spent + 1])[:, letter != digits[run, place]]
+            near = np.concatenate([kept, changed], axis=1)
+        run, codes, _ = near
         distinct, columns = np.unique(codes, return_inverse=True)
         matrix = sp.coo_array((np.ones(len(run)), (run, columns)), shape=(len(runs), len(distinct))).tocsr()
         return matrix, Grams(distinct, letters, self.k)
@@ -379,7 +384,7 @@ class CommonSubstrings(TextKernel):
     def count(self, samples: list[Any]) -> Counted:
         """For the feature map: every substring of every string, which a matrix of values does not need."""
         text = Text.of(samples)
-        found = count_grams(text, 1, max(1, int(np.diff(text.starts).max(initial=1))))
+        found = count_grams(text, 1, text.longest)
         if self.repeated:
             return found
         return found._replace(counts=found.counts._replace(data=np.ones(len(found.counts.data))))

@@ -45,6 +45,11 @@ class Text(NamedTuple):
         places[alphabet] = np.arange(len(alphabet))
         return cls(places[characters], starts, alphabet)
 
+    @property
+    def longest(self) -> int:
+        """The number of characters of the longest string."""
+        return int(np.diff(self.starts).max(initial=0))
+
     def take(self, index: Vector) -> Text:
         """The strings at these positions."""
         lengths = np.diff(self.starts)[index]
@@ -93,8 +98,7 @@ class TextFeatures:
         """Bit b of all characters' places in the alphabet, 64 characters a word; the last plane: are there any?"""
         from mercer._numerics.sequences import bit_planes
 
-        lengths = np.diff(self.text.starts)
-        words = -(-int(lengths.max(initial=1)) // 64)
+        words = -(-max(1, self.text.longest) // 64)
         bits = max(1, (len(self.text.alphabet) - 1).bit_length())
         planes = np.zeros((len(self), bits + 1, words), dtype=np.uint64)
         bit_planes(self.text.digits, self.text.starts, planes)
