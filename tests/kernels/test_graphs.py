@@ -159,6 +159,8 @@ def test_stacked():
         (lambda: Graph([(0, 1)], 3, node_labels="ab"), "n_nodes=3, but there are 2 node labels."),
         (lambda: Graph([], 1, node_labels={"a": 1, "b": 2}), "n_nodes=1, but node_labels has 2 nodes."),
         (lambda: Graph([], -1), "n_nodes=-1 must be a whole number, at least 0."),
+        (lambda: Graph([], "a"), "n_nodes='a' must be a whole number, at least 0."),
+        (lambda: Graph([([0], 1)], 2), "The edge ([0], 1) leads to [0], which is none of the nodes."),
         (
             lambda: Graph([(0, 1, 5.0)]),
             "Edge 0 is (0, 1, 5.0): an edge is a pair of nodes. Give labels and weights as edge_labels and weights.",

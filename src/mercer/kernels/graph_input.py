@@ -78,7 +78,7 @@ def ends_of_named(pairs: Any, numbers: dict[Hashable, int]) -> Vector:
     pairs = pairs.tolist() if isinstance(pairs, np.ndarray) else pairs
     for u, v in pairs:
         for end in (u, v):
-            if end not in numbers:
+            if not isinstance(end, Hashable) or end not in numbers:
                 raise InvalidInputError(f"The edge ({u!r}, {v!r}) leads to {end!r}, which is none of the nodes.")
     return np.array([(numbers[u], numbers[v]) for u, v in pairs], dtype=np.int64).reshape(-1, 2)
 

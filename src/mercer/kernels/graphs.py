@@ -24,6 +24,7 @@ from mercer.kernels.graph_input import (
     square_of_numbers,
     weights_of,
 )
+from mercer.kernels.vectors import check_whole
 
 # nodes and edges up to which a graph is printed as the expression that builds it
 PRINTED = 40
@@ -97,8 +98,8 @@ class Graph:
             if n_nodes is not None and n_nodes != len(node_labels):
                 raise InvalidInputError(f"n_nodes={n_nodes}, but there are {len(node_labels)} node labels.")
             n_nodes = len(node_labels)
-        elif n_nodes is not None and (n_nodes != int(n_nodes) or n_nodes < 0):
-            raise InvalidInputError(f"n_nodes={n_nodes!r} must be a whole number, at least 0.")
+        elif n_nodes is not None:
+            n_nodes = check_whole("n_nodes", n_nodes, 0)
         if n_nodes is None:
             names, ends = named_by_edges(given, of_numbers)
             n_nodes = int(ends.max(initial=-1)) + 1 if names is None else len(names)
@@ -172,13 +173,15 @@ class Graph:
         directed = not symmetric if directed is None else bool(directed)
         if not directed and not symmetric:
             raise InvalidInputError("directed=False, but the adjacency matrix differs from its transpose.")
-        if node_labels is not None and not isinstance(node_labels, Mapping) and len(node_labels) != n:
-            raise InvalidInputError(f"The adjacency matrix has {n} rows, but there are {len(node_labels)} node labels.")
         if isinstance(node_labels, Mapping):
-            missing = [i for i in range(n) if i not in node_labels]
-            if missing or len(node_labels) > n:
+            if set(node_labels) != set(range(n)):
                 raise InvalidInputError(f"node_labels must have the keys 0, ..., {n - 1}: the rows of the matrix.")
             node_labels = [node_labels[i] for i in range(n)]
+        elif node_labels is not None:
+            node_labels = sequence_of("node_labels", node_labels)
+            if len(node_labels) != n:
+                found = len(node_labels)
+                raise InvalidInputError(f"The adjacency matrix has {n} rows, but there are {found} node labels.")
         if edge_labels is not None and not isinstance(edge_labels, Mapping):
             table = np.asarray(edge_labels, dtype=None if isinstance(edge_labels, np.ndarray) else object)
             if table.shape != (n, n):
