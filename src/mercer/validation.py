@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,25 +106,22 @@ def validate_samples(
     if domain == "matrix" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
     if is_objects(domain):
-        check_sequence(_kernel_of(estimator), domain, X)
+        check_sequence(partial(_kernel_of, estimator), domain, X)
         if reset:
             _check_objects(type(estimator).__name__, X, y, estimator.__sklearn_tags__().target_tags.required)
         if domain == "records" and hasattr(X, "columns"):
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X, y
     if domain == "vectors":
-        check_no_objects(_kernel_of(estimator), X)
+        check_no_objects(partial(_kernel_of, estimator), X)
     return validate_vectors(estimator, X, y, reset=reset, **targets)
 
 
 def _kernel_of(estimator: Any) -> str:
-    """What messages call an estimator's kernel: the expression that builds it, where it has one."""
+    """What messages call an estimator's kernel: the expression that builds it. One that cannot be read is an error."""
     kernel = getattr(estimator, "kernel", None)
     if isinstance(kernel, str):
-        try:
-            kernel = parse_kernel(kernel)
-        except InvalidInputError:
-            return f"kernel={kernel!r}"
+        kernel = parse_kernel(kernel)
     return repr(kernel) if isinstance(kernel, Kernel) else f"kernel={kernel!r}"
 
 

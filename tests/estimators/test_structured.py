@@ -165,6 +165,13 @@ class TestBadInput:
         ):
             SVC(kernel=kernel).fit(X, y)
 
+    def test_an_expression_that_mixes(self):
+        """What cannot be a kernel is said before the samples are looked at."""
+        with pytest.raises(
+            InvalidInputError, match=r"Cannot read the kernel 'spectrum\(3\) \+ rbf' .* no sample is both"
+        ):
+            SVC(kernel="spectrum(3) + rbf").fit(X, y)
+
     def test_no_samples(self):
         """Nothing to learn from; nothing to predict is no error."""
         with pytest.raises(InvalidInputError, match=r"Found array with 0 sample\(s\)"):

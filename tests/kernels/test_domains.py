@@ -142,10 +142,18 @@ def test_records():
         ([*RECORDS, {"title": "a"}], "needs 'price', but record 3 has only: 'title'."),
         ([{"title": "a", "price": "x"}], "Vectors are made of real numbers, but some of these samples' values"),
         ([{"title": 3, "price": 1.0}], "Spectrum(k=2) compares strings, but sample 0 is the number 3."),
+        (
+            [{"title": "a", "price": None}],
+            "On('price', Gaussian(gamma=1.0)) compares numbers, but 'price' of sample 0 is ",
+        ),
+        (
+            pd.DataFrame({"title": TEXTS, "price": [1.0, 2.0, np.nan]}),
+            "but 'price' of sample 2 is nan. Remove such samples",
+        ),
         (TEXTS, "chooses columns by name, but the samples are of type list"),
         (RECORDS[0], "chooses columns by name, but the samples are of type dict"),
     ],
-    ids=range(5),
+    ids=range(7),
 )
 def test_bad_records(samples, message):
     """What a record lacks is named."""

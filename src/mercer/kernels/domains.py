@@ -126,17 +126,17 @@ def as_objects(kernel: Kernel, samples: Any) -> list[Any]:
 samples, or replace what is missing, for instance by ''.
     """
     domain = DOMAINS[kernel.domain]
-    items = _items(repr(kernel), domain, samples)
+    items = _items(kernel.__repr__, domain, samples)
     for i, item in enumerate(items):
         if not domain.accepts(item) or _is_missing(item):
             raise _wrong_sample(repr(kernel), domain, i, item)
     return items
 
 
-def check_sequence(kernel: str, name: str, samples: Any) -> None:
+def check_sequence(kernel: Callable[[], str], name: str, samples: Any) -> None:
     """Raise unless samples are several objects of a domain, as far as can be seen without looking at each.
 
-    ``kernel`` is what compares them, as messages call it.
+    ``kernel()`` is what compares them, as messages call it.
     """
     if name == "any":
         return
@@ -144,13 +144,13 @@ def check_sequence(kernel: str, name: str, samples: Any) -> None:
     if name != "records":
         _items(kernel, domain, samples)
     elif _is_one(samples):
-        raise _wrong_container(kernel, domain, f"was given {describe(samples)} instead of a sequence of them")
+        raise _wrong_container(kernel(), domain, f"was given {describe(samples)} instead of a sequence of them")
 
 
-def check_no_objects(kernel: str, samples: Any) -> None:
-    """Raise where a kernel on vectors is given strings, sets or records.
+def check_no_objects(kernel: Callable[[], str], samples: Any) -> None:
+    """Raise where a kernel on vectors is given strings, sets or records; ``kernel()`` is what messages call it.
 
-    >>> check_no_objects("Gaussian()", ["abc", "abd"])
+    >>> check_no_objects(lambda: "Gaussian()", ["abc", "abd"])
     Traceback (most recent call last):
     ...
     mercer.exceptions.InvalidInputError: Gaussian() compares vectors, but sample 0 is the string 'abc'. Use a kernel \
@@ -164,7 +164,7 @@ on strings such as Spectrum(3), or turn them into numbers first.
         return
     first = next(iter(samples))
     if isinstance(first, str | bytes | Mapping | Set):
-        raise _wrong_sample(kernel, DOMAINS["vectors"], 0, first)
+        raise _wrong_sample(kernel(), DOMAINS["vectors"], 0, first)
 
 
 def _is_one(samples: Any) -> bool:
@@ -185,29 +185,29 @@ def _wrong_container(kernel: str, domain: Domain, found: str) -> InvalidInputErr
     )
 
 
-def _items(kernel: str, domain: Domain, samples: Any) -> list[Any]:
+def _items(kernel: Callable[[], str], domain: Domain, samples: Any) -> list[Any]:
     """The elements of a sequence, or of the only column of a table."""
     if _is_one(samples):
-        raise _wrong_container(kernel, domain, f"was given {describe(samples)} instead of a sequence of them")
+        raise _wrong_container(kernel(), domain, f"was given {describe(samples)} instead of a sequence of them")
     if sp.issparse(samples):
-        raise _wrong_container(kernel, domain, f"was given a sparse matrix of shape {samples.shape}")
+        raise _wrong_container(kernel(), domain, f"was given a sparse matrix of shape {samples.shape}")
     if hasattr(samples, "columns") and hasattr(samples, "shape"):
         columns = list(samples.columns)
         if len(columns) == 1:
             return list(samples[columns[0]])
         name = repr(columns[0]) if columns else "'name'"
         raise InvalidInputError(
-            f"{kernel} compares {domain.noun}, but was given a data frame of {len(columns)} columns. Choose one: "
-            f"On({name}, {kernel})."
+            f"{kernel()} compares {domain.noun}, but was given a data frame of {len(columns)} columns. Choose one: "
+            f"On({name}, {kernel()})."
         )
     if isinstance(samples, np.ndarray) and samples.ndim != 1:
         if samples.ndim in (2, 3) and domain.arrays:
             return list(samples)
         if samples.ndim == 2 and samples.shape[1] == 1:
             return list(samples[:, 0])
-        raise _wrong_container(kernel, domain, f"was given an array of shape {samples.shape}")
+        raise _wrong_container(kernel(), domain, f"was given an array of shape {samples.shape}")
     if not isinstance(samples, Iterable):
-        raise _wrong_container(kernel, domain, f"was given {describe(samples)}")
+        raise _wrong_container(kernel(), domain, f"was given {describe(samples)}")
     return list(samples)
 
 

@@ -171,6 +171,19 @@ class On(Kernel):
 
     def select(self, samples: Any) -> Any:
         """The columns of an array, sparse matrix, data frame (pandas, polars) or sequence of records."""
+        chosen = self._chosen(samples)
+        if self.kernel.domain == "vectors" and not sp.issparse(chosen):
+            chosen = as_matrix(chosen)
+            if chosen.dtype.kind == "f" and not np.isfinite(chosen).all():
+                i, j = (int(index) for index in np.argwhere(~np.isfinite(chosen))[0])
+                name = self.columns[j] if isinstance(self.columns, tuple) else self.columns
+                raise InvalidInputError(
+                    f"{self!r} compares numbers, but {name!r} of sample {i} is {chosen[i, j]}. Remove such samples, or "
+                    "replace what is missing, for instance with SimpleImputer."
+                )
+        return chosen
+
+    def _chosen(self, samples: Any) -> Any:
         single = not isinstance(self.columns, tuple)
         columns: Any = [self.columns] if single else list(self.columns)  # type: ignore[arg-type]
         if not self.names and not hasattr(samples, "shape") and not _are_rows(samples):
