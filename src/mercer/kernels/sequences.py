@@ -99,9 +99,9 @@ class Window(TextKernel):
            [0.5 , 1.  , 0.25],
            [0.25, 0.25, 1.  ]])
     >>> Window(k=2, weights={"AG": 0.5}, markers=("AGT",))(["AGT", "GGT", "AAGT"])
-    array([[3. , 2.5, 4.5],
-           [2.5, 2. , 3.5],
-           [4.5, 3.5, 6. ]])
+    array([[3.  , 1.5 , 3.5 ],
+           [1.5 , 2.  , 1.75],
+           [3.5 , 1.75, 5.  ]])
     """
 
     k: int = 3
@@ -229,7 +229,8 @@ class WeightedDegree(TextKernel):
         """w_1, w_2, … up to the longest match that there can be."""
         if self.weights is not None:
             return np.array(self.weights[:longest], dtype=np.float64)
-        return 2.0 * (self.d - np.arange(min(self.d, longest))) / (float(self.d) * (self.d + 1))
+        d = float(self.d)
+        return 2.0 * (d - np.arange(min(self.d, longest))) / (d * (d + 1.0))
 
 
 def _check_pairs(weights: Any) -> tuple[tuple[str, float], ...]:
