@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from mercer._numerics.pool import available_cores
 from mercer.exceptions import InvalidInputError, NotSymmetricError
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid, White, parse_kernel
-from mercer.kernels.domains import DOMAINS, check_no_objects, check_sequence, is_objects
+from mercer.kernels.domains import check_no_objects, check_sequence, is_objects, tags_of
 from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.sklearn import is_sklearn_kernel
 
@@ -85,7 +85,7 @@ def domain_of(kernel: Any) -> str:
 def set_input_tags(tags: Any, domain: str) -> None:
     """Say in scikit-learn's ``input_tags`` what samples of a domain are. Edits tags."""
     tags.sparse = True
-    for name, value in DOMAINS[domain].tags:
+    for name, value in tags_of(domain):
         setattr(tags, name, value)
 
 

@@ -1,6 +1,7 @@
 """Machines on strings and records: in pipelines, searches, pickles, with scikit-learn's tags."""
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import (
     CommonSubstrings,
     Gaussian,
+    Kernel,
     Mismatch,
     On,
     Spectrum,
@@ -39,6 +41,7 @@ from mercer.kernels import (
     White,
     Window,
 )
+from mercer.kernels.features import ObjectFeatures
 
 rng = np.random.default_rng(0)
 X = ["".join(rng.choice(list("ACGT"), rng.integers(12, 20))) for _ in range(60)]
@@ -142,6 +145,34 @@ def test_linear_machines_take_over():
     linear = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-8).fit(psi(X), y)
     kernel = SVC(kernel=Spectrum(2), tol=1e-6).fit(X, y)
     np.testing.assert_allclose(linear.decision_function(psi(NEW)), kernel.decision_function(NEW), atol=1e-3)
+
+
+@dataclass(frozen=True)
+class Unison(Kernel):
+    """k(x, z) = 1 if two melodies are equal, else 0: a domain that no table has."""
+
+    @property
+    def domain(self):
+        return "melodies"
+
+    def prepare(self, samples, dtype=np.float64):
+        return ObjectFeatures(samples, dtype)
+
+    def block(self, a, b, out=None):
+        out = np.empty((len(a), len(b)), b.dtype) if out is None else out
+        out[...] = [[float(x == z) for z in b.samples] for x in a.samples]
+        return out
+
+    def diagonal(self, a):
+        return np.ones(len(a))
+
+
+def test_a_domain_of_ones_own():
+    """Whoever writes a kernel may compare what no kernel of ours does."""
+    tunes = [("c", "d"), ("e",), ("c", "d"), ("e",)]
+    machine = SVC(kernel=Unison()).fit(tunes, [0, 1, 0, 1])
+    assert machine.predict([("e",), ("c", "d")]).tolist() == [1, 0]
+    assert not machine.__sklearn_tags__().input_tags.two_d_array
 
 
 class TestBadInput:

@@ -101,6 +101,11 @@ def noun_of(domain: str) -> str:
     return DOMAINS[domain].noun if domain in DOMAINS else domain
 
 
+def tags_of(domain: str) -> tuple[tuple[str, bool], ...]:
+    """The fields of scikit-learn's ``input_tags`` that are special to a domain; of objects, if the table has it not."""
+    return DOMAINS[domain].tags if domain in DOMAINS else _OBJECTS
+
+
 def is_objects(domain: str) -> bool:
     """Whether samples of this domain are a sequence of objects, which pass through validation as they are."""
     return domain not in DOMAINS or DOMAINS[domain].objects
@@ -138,7 +143,7 @@ def check_sequence(kernel: Callable[[], str], name: str, samples: Any) -> None:
 
     ``kernel()`` is what compares them, as messages call it.
     """
-    if name == "any":
+    if name == "any" or name not in DOMAINS:
         return
     domain = DOMAINS[name]
     if name != "records":
