@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.validation import (
 from mercer._numerics.pool import available_cores
 from mercer.exceptions import InvalidInputError, NotSymmetricError
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid, White, parse_kernel
+from mercer.kernels.domains import check_no_objects, check_sequence, is_objects, tags_of
 from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.sklearn import is_sklearn_kernel
 
@@ -81,6 +83,13 @@ def domain_of(kernel: Any) -> str:
         return "vectors"  # an expression that cannot be read: fit says so
 
 
+def set_input_tags(tags: Any, domain: str) -> None:
+    """Say in scikit-learn's ``input_tags`` what samples of a domain are. Edits tags."""
+    tags.sparse = True
+    for name, value in tags_of(domain):
+        setattr(tags, name, value)
+
+
 def is_pairwise(kernel: Any) -> bool:
     """Whether samples are rows of a kernel matrix."""
     return domain_of(kernel) == "matrix"
@@ -97,13 +106,24 @@ def validate_samples(
     domain = domain_of(estimator.kernel) if domain is None else domain
     if domain == "matrix" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
-    if domain in ("any", "frame"):
+    if is_objects(domain):
+        check_sequence(partial(_kernel_of, estimator), domain, X)
         if reset:
             _check_objects(type(estimator).__name__, X, y, estimator.__sklearn_tags__().target_tags.required)
-        if domain == "frame":
+        if domain == "records" and hasattr(X, "columns"):
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X, y
+    if domain == "vectors":
+        check_no_objects(partial(_kernel_of, estimator), X)
     return validate_vectors(estimator, X, y, reset=reset, **targets)
+
+
+def _kernel_of(estimator: Any) -> str:
+    """What messages call an estimator's kernel: the expression that builds it. One that cannot be read is an error."""
+    kernel = getattr(estimator, "kernel", None)
+    if isinstance(kernel, str):
+        kernel = parse_kernel(kernel)
+    return repr(kernel) if isinstance(kernel, Kernel) else f"kernel={kernel!r}"
 
 
 def validate_vectors(estimator: Any, X: Any, y: Any, *, reset: bool, **targets: Any) -> tuple[Any, Any]:

@@ -32,6 +32,7 @@ from mercer.validation import (
     domain_of,
     is_pairwise,
     resolve_kernel,
+    set_input_tags,
     square_matrix,
     thread_count,
     validate_samples,
@@ -73,8 +74,7 @@ class KernelMachine(KernelParameters, Machine):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._domain() == "matrix"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
+        set_input_tags(tags.input_tags, self._domain())
         return tags
 
     def _domain(self) -> str:

@@ -58,8 +58,9 @@ class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training samples; the kernel matrix for ``kernel="precomputed"``; any objects for a kernel function.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples), or list of object
+            Training samples; the kernel matrix for ``kernel="precomputed"``; any objects (strings, sets, graphs,
+            records) for a kernel on these, or for a kernel function.
         y : array-like of shape (n_samples,)
             Class labels or target values.
         sample_weight : array-like of shape (n_samples,), default=None

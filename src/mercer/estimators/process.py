@@ -25,7 +25,15 @@ from mercer.problems.evidence import Evidence, Factor
 from mercer.solvers.ascent import Ascent, Objective, maximise
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.blas import blas_threads
-from mercer.validation import check_pairwise_kernel, is_pairwise, square_matrix, thread_count, validate_samples
+from mercer.validation import (
+    check_pairwise_kernel,
+    domain_of,
+    is_pairwise,
+    set_input_tags,
+    square_matrix,
+    thread_count,
+    validate_samples,
+)
 
 # the threads of BLAS take longer to meet than to compute for fewer samples
 BLAS_THREADS_FROM = 2000
@@ -147,8 +155,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        tags.input_tags.sparse = not tags.input_tags.pairwise
+        set_input_tags(tags.input_tags, domain_of(self.kernel))
         return tags
 
     # ---- fit -------------------------------------------------------------------------------------------------

@@ -240,7 +240,8 @@ class KernelRidge(BaseRidge):
     kernel : str, Kernel or callable, default="linear"
         A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2",
         "precomputed"), a kernel object, an expression such as ``"0.5*gaussian(gamma=0.1) + linear()"``, or a function
-        of two samples that returns a number.
+        of two samples that returns a number. Samples may be any objects that the kernel compares, such as strings for
+        ``Spectrum(3)``.
     gamma : float or {"scale", "auto"}, default=None
         Of the named kernels. None is 1 / n_features, and 1 for "chi2".
     degree, coef0 : float, default=3 and 1
