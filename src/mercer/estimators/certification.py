@@ -17,12 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.estimators.base import EXAMINED
 from mercer.estimators.kinds import LINEAR, Kind, codes_of, kind_of, loss_of, other_classes
 from mercer.estimators.linear_certification import certify_linear
+from mercer.estimators.psd import find_indefinite
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
-from mercer.kernels import Kernel, check_mercer
+from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import BoxQP, NuHinge, NuInsensitive, tube
 from mercer.problems.certificate import FEASIBILITY, NOT_PSD, ROUNDING, Certificate, certificate, combine
@@ -180,22 +180,9 @@ def _data(estimator: Any, X: Any) -> Data:
         square_matrix(X)
     data = Data(kernel.bind(X), X, n)
     data.features(np.float64)  # once, for all products
-    data.psd = data.psd and _seems_psd(data)
+    if data.kernel.psd_is_assumed:
+        data.psd = data.psd and find_indefinite(data.kernel, X, n) is None
     return data
-
-
-def _seems_psd(data: Data) -> bool:
-    """Where nobody vouches for the kernel: whether it is positive semidefinite on a part of the samples."""
-    if not data.kernel.psd_is_assumed:
-        return True
-    part = np.sort(np.random.default_rng(0).permutation(data.n)[:EXAMINED])
-    features = data.exact(part)
-    K = data.kernel.block(features, features)
-    try:
-        np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max() * np.eye(len(part)))
-    except np.linalg.LinAlgError:
-        return check_mercer(K).positive_semidefinite
-    return True
 
 
 def _coefficients(machine: _Machine, weight: Vector) -> Matrix:

@@ -2,8 +2,9 @@
 
 from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import Constant, Power, Product, Scaled, Sum
-from mercer.kernels.functions import CallableKernel, Precomputed
+from mercer.kernels.functions import CallableKernel, Precomputed, PrecomputedLayer
 from mercer.kernels.hyperparameters import Hyperparameter
+from mercer.kernels.learned import LearnedKernel
 from mercer.kernels.learning import Bounded, Fixed
 from mercer.kernels.mercer_check import MercerReport, check_mercer
 from mercer.kernels.noise import White
@@ -26,6 +27,7 @@ __all__ = [
     "Hyperparameter",
     "Kernel",
     "Laplacian",
+    "LearnedKernel",
     "Linear",
     "Matern",
     "MercerReport",
@@ -37,6 +39,7 @@ __all__ = [
     "Power",
     "PowerSeries",
     "Precomputed",
+    "PrecomputedLayer",
     "Product",
     "RationalQuadratic",
     "Scaled",

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import combinators, functions, learning, noise, periodic, radial, vectors, wrappers
+from mercer.kernels import combinators, functions, learned, learning, noise, periodic, radial, vectors, wrappers
 from mercer.kernels.base import Kernel
 
 # longer texts are no kernels, and could exhaust the parser's stack
@@ -28,6 +28,7 @@ _CLASSES: tuple[type[Kernel], ...] = (
     learning.Fixed,
     radial.Gaussian,
     radial.Laplacian,
+    learned.LearnedKernel,
     vectors.Linear,
     radial.Matern,
     vectors.Min,
@@ -38,6 +39,7 @@ _CLASSES: tuple[type[Kernel], ...] = (
     combinators.Power,
     vectors.PowerSeries,
     functions.Precomputed,
+    functions.PrecomputedLayer,
     combinators.Product,
     radial.RationalQuadratic,
     combinators.Scaled,
