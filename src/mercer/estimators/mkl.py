@@ -20,7 +20,7 @@ from mercer.estimators.psd import find_indefinite
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError, NearDiagonalWarning, NotPositiveSemidefiniteWarning
-from mercer.gram.alignment import Alignments, alignments, best_alignment
+from mercer.gram.alignment import NO_SPREAD, Alignments, alignments, best_alignment
 from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.gram.several import SeveralGrams
 from mercer.kernels import Kernel, LearnedKernel, Precomputed, PrecomputedLayer
@@ -43,8 +43,8 @@ from mercer.validation import (
 
 # of the memory that is available, what the matrices may take
 SHARE = 0.5
-# a kernel whose variance is less than this part of its values has none
-NO_SPREAD = 1e-12
+# samples of which it means something that none is similar to another
+ENOUGH = 20
 
 LEARNED, ALIGNMENT, INDEPENDENT, UNIFORM = "learned", "alignment", "independent_alignment", "uniform"
 
@@ -182,7 +182,7 @@ class KernelLearner(KernelMachine):
         final.evaluations = data.evaluations
         self._publish(tasks, final, mixture.solutions)
         self.certificate_ = mixture.certificate
-        self.trace_, self.n_rounds_ = mixture.trace, mixture.rounds
+        self.trace_, self.n_rounds_, self.n_iter_ = mixture.trace, mixture.rounds, self._steps(solver.steps)
         self._statuses = [mixture.status]
         self.fit_status_ = int(mixture.status is not Status.CONVERGED)
         self._warn_near_diagonal(grams, weight)
@@ -248,10 +248,10 @@ class KernelLearner(KernelMachine):
         if len(part) > MOST_SAMPLES:
             part = np.sort(np.random.default_rng(0).choice(part, MOST_SAMPLES, replace=False))
         K = np.zeros((len(part), len(part)))
-        for m in np.flatnonzero(self.kernel_weights_):
+        for m in np.flatnonzero(self.kernel_weights_).tolist():
             K += self.kernel_weights_[m] * grams.block(m, part, part)
         ratio = offdiagonal_ratio(K)
-        if ratio < NEAR_DIAGONAL:
+        if len(part) >= ENOUGH and ratio < NEAR_DIAGONAL:
             heaviest = self._candidates[int(np.argmax(self.kernel_weights_))]
             warn_user(
                 f"The typical sample has a similarity of {ratio:.2g} to its most similar other one: the matrix of the "
@@ -278,6 +278,10 @@ class KernelLearner(KernelMachine):
         self, tasks: _Tasks, data: Data, tol: float, starts: Sequence[Vector | None], clock: Clock
     ) -> Sequence[Solution]:
         """Solve them all."""
+
+    @abstractmethod
+    def _steps(self, steps: Vector) -> Any:
+        """The steps of each machine in all rounds, as ``n_iter_`` shows them."""
 
     @abstractmethod
     def _publish(self, tasks: _Tasks, data: Data, solutions: Sequence[Solution]) -> None:
@@ -318,8 +322,8 @@ class MKLClassifier(KernelLearner, SVC):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         What a violated margin costs.
     tol : float, default=1e-3
-        Relative gap of weights and machines together at which learning ends, and the largest violation of the optimality
-        conditions of each machine, in units of the decision function.
+        Relative gap of weights and machines together at which learning ends, and the largest violation of the
+        optimality conditions of each machine, in units of the decision function.
     max_rounds : int, default=200
         Weights that are tried at most.
     cache_size : float or "auto", default="auto"
@@ -447,7 +451,13 @@ class MKLClassifier(KernelLearner, SVC):
         found = iter(solutions)
         solved = [next(found) if self._both(problems, pair) else None for pair in problems.pairs]
         self._publish_pairs(problems, solved)
+        self._trained = np.array([solution is not None for solution in solved])
         self._probA = self._probB = np.empty(0)
+
+    def _steps(self, steps: Vector) -> Any:
+        shown = np.zeros_like(self.n_iter_)
+        shown[np.flatnonzero(self._trained)] = steps
+        return shown
 
     @staticmethod
     def _both(problems: OneVsOne, pair: tuple[int, int]) -> bool:
@@ -469,8 +479,8 @@ class MKLRegressor(KernelLearner, SVR):
     Attributes
     ----------
     kernel_weights_, kernel_scales_, kernel_, alignments_, certificate_, n_rounds_, trace_ : as in ``MKLClassifier``.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, margin_, rkhs_norm_, certificates_, kernel_evaluations_,
-    fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVR``.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, margin_, rkhs_norm_, certificates_,
+    kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVR``.
 
     Examples
     --------
@@ -557,3 +567,6 @@ class MKLRegressor(KernelLearner, SVR):
     def _publish(self, tasks: _Tasks, data: Data, solutions: Sequence[Solution]) -> None:
         (task,), (solution,) = tasks.tasks, solutions
         self._publish_one(data, tasks.problems.loss, task.index, solution)
+
+    def _steps(self, steps: Vector) -> Any:
+        return int(steps[0])

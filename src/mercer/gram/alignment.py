@@ -3,8 +3,8 @@
     A(K, T) = <Kᶜ, Tᶜ> / (|Kᶜ| |Tᶜ|)
 
 where Kᶜ is K after the mean of the samples was moved to the origin of feature space, T the matrix of an ideal kernel,
-made of the targets, and <·,·> the sum of all products of entries. Cortes, Mohri & Rostamizadeh, *Algorithms for learning
-kernels based on centered alignment*, JMLR 13 (2012).
+made of the targets, and <·,·> the sum of all products of entries. Cortes, Mohri & Rostamizadeh, *Algorithms for
+learning kernels based on centered alignment*, JMLR 13 (2012).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from mercer.kernels.features import Matrix, Vector
 
 # directions of the kernels' products that are this much weaker than the strongest are rounding
 RANK = 1e-12
+# centred values that are this much smaller than k(x, x) are rounding: the kernel is the same for all samples
+NO_SPREAD = 1e-12
 
 
 class Alignments(NamedTuple):
@@ -53,8 +55,9 @@ def alignments(grams: SeveralGrams, targets: Matrix, share: Vector, with_product
         squares += np.einsum("ij,ij->i", flat, flat)
         if products is not None:
             products += flat @ flat.T
-    inner /= norm if norm > 0 else 1.0
-    values = np.divide(inner, np.sqrt(squares), out=np.zeros(len(grams)), where=squares > 0)
+    spread = np.sqrt(squares) > NO_SPREAD * np.abs(moments.trace)
+    inner = np.where(spread, inner / (norm if norm > 0 else 1.0), 0.0)
+    values = np.divide(inner, np.sqrt(squares), out=np.zeros(len(grams)), where=spread)
     return Alignments(values, inner, products)
 
 

@@ -69,7 +69,7 @@ class SeveralGrams:
         """Σ weights[m] K_m / scale[m], of those that have a weight."""
         total = np.zeros((self.n, self.n))
         part = np.empty_like(total)
-        for m in np.flatnonzero(weights):
+        for m in np.flatnonzero(weights).tolist():
             total += np.multiply(self.matrix(m), weights[m] / self.scale[m], out=part)
         return total
 

@@ -1,6 +1,6 @@
 """The weights at which a set of cuts is lowest, near weights that are known.
 
-    min over η, t of  t + ½(η − centre)'W(η − centre)     s.t.  a_j − ½ S_j'η ≤ t for each cut j,  η ≥ 0,  Σ η^p ≤ 1
+    min over η, t of  t + ½(η − centre)'W(η − centre)     s.t.  a_j − ½ S_j'η ≤ t for each cut j,  η ≥ 0,  |η|_p ≤ 1
 
 by a primal-dual interior-point method with Mehrotra's correction, in one variable per kernel. The constraint on the
 norm has a slack of its own, so that steps may leave its surface while they are on their way.
@@ -70,11 +70,9 @@ def lowest_weights(a: Vector, S: Matrix, p: float, centre: Vector, W: Matrix) ->
     eta = centre + 0.1 * n_kernels ** (-1.0 / p)
     eta *= 0.9 / ball_norm(eta, p)
     t = float((a - slope @ eta).max()) + 0.1
-    ball = np.array([1.0 - (eta**p).sum()])
+    ball = np.array([1.0 - ball_norm(eta, p)])
     start = 0.1
-    at = _Point(
-        eta, np.array([t]), t - a + slope @ eta, ball, np.full(n_cuts, 1.0 / n_cuts), start / eta, start / ball
-    )
+    at = _Point(eta, np.array([t]), t - a + slope @ eta, ball, np.full(n_cuts, 1.0 / n_cuts), start / eta, start / ball)
     for _ in range(MAX_ITER):
         newton = _Newton(at, p, slope, W @ (at.eta - centre), W)
         if at.products <= TOL and newton.error <= 1e3 * TOL:
@@ -84,10 +82,8 @@ def lowest_weights(a: Vector, S: Matrix, p: float, centre: Vector, W: Matrix) ->
             step = newton.step(0.0)
             length = at.longest(step)
             left = at.moved(step, length).products / at.products
-            if newton.error > LAGGING * at.products:
-                step = newton.step(1.0)
-            else:
-                step = newton.step(max(left, 0.0) ** 3, step)
+            lagging = newton.error > LAGGING * at.products
+            step = newton.step(1.0) if lagging else newton.step(max(left, 0.0) ** 3, step)
         except (linalg.LinAlgError, ValueError):
             break
         moved = at.moved(step, at.longest(step))
@@ -103,8 +99,9 @@ class _Newton:
 
     def __init__(self, at: _Point, p: float, slope: Matrix, pull: Vector, W: Matrix) -> None:
         self.at, self.p, self.slope, self.W = at, p, slope, W
-        self.normal = -p * at.eta ** (p - 1.0)
-        self.off_ball = 1.0 - (at.eta**p).sum() - at.ball
+        self.norm = ball_norm(at.eta, p)
+        self.normal = -((at.eta / self.norm) ** (p - 1.0))
+        self.off_ball = 1.0 - self.norm - at.ball
         self.gradient = pull - slope.T @ at.lam - at.z - at.s * self.normal
         self.off_sum = 1.0 - at.lam.sum()
         self.error = max(float(np.abs(self.gradient).max()), abs(self.off_sum), abs(float(self.off_ball[0])))
@@ -112,13 +109,15 @@ class _Newton:
     def factor(self) -> None:
         """Eliminate the slacks and factor what is left, scaled to a unit diagonal."""
         at, n = self.at, len(self.at.eta)
+        # the norm's second derivative is (p − 1)/|η| times diag(u^(p−2)) − u^(p−1) u^(p−1)', u = η/|η|
+        bend = at.s * (self.p - 1.0) / self.norm
         curved = at.z / at.eta
         if self.p > 1:
-            curved += at.s * self.p * (self.p - 1.0) * at.eta ** (self.p - 2.0)
+            curved += bend * (at.eta / self.norm) ** (self.p - 2.0)
         self.stiff = at.lam / at.cuts
         matrix = np.empty((n + 1, n + 1))
         matrix[:n, :n] = self.W + self.slope.T @ (self.stiff[:, None] * self.slope)
-        matrix[:n, :n] += (at.s / at.ball) * np.outer(self.normal, self.normal)
+        matrix[:n, :n] += (at.s / at.ball - bend) * np.outer(self.normal, self.normal)
         matrix[np.arange(n), np.arange(n)] += curved
         matrix[:n, n] = matrix[n, :n] = self.slope.T @ self.stiff
         matrix[n, n] = self.stiff.sum()

@@ -112,7 +112,7 @@ class MixtureSolver:
         self.values: list[_Value] = []
         self.best: _Value | None = None
         self.lower = -np.inf
-        self.steps = 0
+        self.steps = np.zeros(len(tasks), dtype=np.int64)
         self.trace: list[TracePoint] = []
 
     def fixed(self, weights: Vector) -> Mixture:
@@ -175,6 +175,8 @@ class MixtureSolver:
             a, S = self._cuts(size)
             weights = lowest_weights(a, S, self.p, centre, W / size + 1e-9 * np.eye(len(centre))).weights
             predicted = max(self.upper - size * float((a - 0.5 * S @ weights).max()), 1e-12 * size)
+            if self.best.own_gap > OWN_SHARE * predicted:
+                self.machine_tol = max(0.1 * self.machine_tol, TIGHTEST)
         return Status.MAX_ITER, max_rounds
 
     @property
@@ -185,7 +187,7 @@ class MixtureSolver:
     def _value(self, weights: Vector, tol: float, starts: Sequence[Vector | None]) -> _Value:
         """Solve the machines at some weights, and keep the cut."""
         solutions = self.solve(weights, tol, starts)
-        self.steps += sum(s.steps for s in solutions)
+        self.steps += [s.steps for s in solutions]
         value = _Value(weights, solutions, self.energies([s.beta for s in solutions]), self.tasks)
         if not np.isfinite(value.primal + value.constant + value.energies.sum()):
             raise InvalidInputError(
@@ -304,7 +306,7 @@ class MixtureSolver:
     def _report(self, value: _Value) -> None:
         gap = (self.upper - self.lower) / max(abs(self.upper), abs(self.lower), np.finfo(np.float64).tiny)
         active = int(np.count_nonzero(value.weights > 1e-3 * value.weights.max(initial=0.0)))
-        point = TracePoint(self.clock.seconds, self.steps, gap, self.lower, active)
+        point = TracePoint(self.clock.seconds, int(self.steps.sum()), gap, self.lower, active)
         self.trace.append(point)
         self.clock.report(point)
 
