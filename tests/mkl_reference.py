@@ -94,7 +94,7 @@ def best_value(matrices, tasks, p):
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
         solution = clarabel.DefaultSolver(P, objective, A, b, cones, settings).solve()
         value, bound = -float(solution.obj_val), -float(solution.obj_val_dual)
-        exact = abs(value - bound) <= 3e-7 * abs(value) and max(solution.r_prim, solution.r_dual) <= 1e-6
+        exact = abs(value - bound) <= 3e-7 * abs(value) and max(solution.r_prim, solution.r_dual) <= 1e-4
         if exact or solution.status == clarabel.SolverStatus.Solved:
             return 0.5 * (value + bound)
     raise AssertionError(f"the reference solver failed: {solution.status}")

@@ -453,7 +453,7 @@ def test_multiples_of_kernels_do_not_matter():
     np.testing.assert_allclose(scaled.kernel_weights_, plain.kernel_weights_, atol=1e-6)
 
 
-# ---- small and hard samples --------------------------------------------------------------------------------------------
+# ---- small and hard samples ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weights", ("learned", "alignment", "uniform"))

@@ -28,9 +28,10 @@ from mercer.kernels.parse import ALIASES, KERNELS
 
 KNOWN = (
     "Known kernels: additive_chi2, additivechi2, "
-    "bounded, chi2, constant, cosine, fixed, gaussian, histogram, intersection, laplace, laplacian, "
+    "bounded, chi2, constant, cosine, fixed, gaussian, histogram, intersection, laplace, laplacian, learnedkernel, "
     "linear, matern, min, normalised, normalized, on, periodic, poly, polynomial, power, power_series, powerseries, "
-    "precomputed, product, rational_quadratic, rationalquadratic, rbf, scaled, sigmoid, sum, tanh, white."
+    "precomputed, precomputedlayer, product, rational_quadratic, rationalquadratic, rbf, scaled, sigmoid, sum, tanh, "
+    "white."
 )
 
 
