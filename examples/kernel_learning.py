@@ -3,9 +3,9 @@
     python examples/kernel_learning.py [--picture weights.png]
 
 Cells of breast tumours are described by ten properties, each by its mean, its standard error and its worst value: three
-groups of ten columns. Nine more groups are made of the same columns with their rows shuffled: they tell nothing. The best
-single kernel, the plain sum and learnt sums are compared by cross-validation; the weights say which groups the machine
-has used.
+groups of ten columns. Nine more groups are made of the same columns with their rows shuffled: they tell nothing. The
+best single kernel, the plain sum and learnt sums are compared by cross-validation; the weights say which groups the
+machine has used.
 """
 
 from __future__ import annotations

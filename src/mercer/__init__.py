@@ -18,6 +18,7 @@ _NAMES = {
     "mercer.estimators.centroid": ("KernelCentroid",),
     "mercer.estimators.ramp": ("RampSVC",),
     "mercer.estimators.mkl": ("MKLClassifier", "MKLRegressor"),
+    "mercer.estimators.nystroem": ("Nystroem",),
     "mercer.kernels": (
         "AdditiveChi2",
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",

@@ -488,8 +488,10 @@ class MKLRegressor(KernelLearner, SVR):
     >>> from mercer import MKLRegressor
     >>> X = np.linspace(-3, 3, 40)[:, None]
     >>> model = MKLRegressor(["linear", "gaussian(gamma=10)"], C=10, epsilon=0.01).fit(X, 2 * X[:, 0])
-    >>> model.kernel_
-    LearnedKernel(kernels=(Linear(),), weights=(0.3170731707317073,))
+    >>> model.kernel_weights_
+    array([1., 0.])
+    >>> model.kernel_.kernels
+    (Linear(),)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
