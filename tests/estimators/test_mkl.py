@@ -486,6 +486,15 @@ def test_constant_targets_and_constant_samples():
     assert model.certificate_.valid
 
 
+@pytest.mark.parametrize("unit", (1e-12, 1e12))
+def test_targets_of_any_unit(unit):
+    """Where the targets are far smaller than tol, the gap still comes down."""
+    X, _, z = problem(0)
+    model = MKLRegressor([Gaussian(0.5), Linear()], C=unit, epsilon=0.0).fit(X, unit * z)
+    assert model.certificate_.relative_gap <= 1e-3
+    assert model.score(X, unit * z) > 0.5
+
+
 @pytest.mark.parametrize("C", (1e-6, 1e6))
 def test_extreme_C(C):
     """Tiny and huge weights of the loss end, with a proof."""

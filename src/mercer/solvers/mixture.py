@@ -42,7 +42,7 @@ MOST_FREE = 1500
 # cuts that are kept
 MOST_CUTS = 120
 # values without a better bound or model after which rounding must stand in the way
-PATIENCE = 40
+PATIENCE = 25
 # what kernels of weight almost 0 may be worth together, as a part of what is allowed
 WORTHLESS = 0.1
 
@@ -108,6 +108,9 @@ class MixtureSolver:
         self.p = p
         self.tol = tol
         self.machine_tol = tol
+        # decision values are of the size of the targets
+        size = max((float(np.abs(task.qp.linear).max(initial=0.0)) for task in tasks), default=1.0)
+        self.tightest = min(TIGHTEST * min(size, 1.0), tol)
         self.clock = clock
         self.values: list[_Value] = []
         self.best: _Value | None = None
@@ -163,9 +166,10 @@ class MixtureSolver:
             since = 0 if self.upper - self.lower < 0.99 * gap_before else since + 1
             if since >= PATIENCE:
                 return Status.STALLED, rounds
-            if self.best.own_gap > OWN_SHARE * self.tol * size and self.machine_tol > TIGHTEST:
+            if self.best.own_gap > OWN_SHARE * self.tol * size and self.machine_tol > self.tightest:
                 # the machines themselves are not solved well enough to tell weights apart
-                self.machine_tol = max(0.1 * self.machine_tol, TIGHTEST)
+                far = self.best.own_gap > 10.0 * OWN_SHARE * self.tol * size
+                self._tighten(0.01 if far else 0.1)
                 weights, predicted = self.best.weights, np.inf
                 continue
             if better:
@@ -176,8 +180,11 @@ class MixtureSolver:
             weights = lowest_weights(a, S, self.p, centre, W / size + 1e-9 * np.eye(len(centre))).weights
             predicted = max(self.upper - size * float((a - 0.5 * S @ weights).max()), 1e-12 * size)
             if self.best.own_gap > OWN_SHARE * predicted:
-                self.machine_tol = max(0.1 * self.machine_tol, TIGHTEST)
+                self._tighten(0.1)
         return Status.MAX_ITER, max_rounds
+
+    def _tighten(self, factor: float) -> None:
+        self.machine_tol = max(factor * self.machine_tol, self.tightest)
 
     @property
     def upper(self) -> float:
