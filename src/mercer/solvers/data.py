@@ -37,8 +37,12 @@ class Data:
         """All samples, prepared for values of this dtype."""
         dtype = np.dtype(dtype)
         if dtype not in self._features:
-            samples = self.samples if self._index is None else take_samples(self.samples, self._index)
-            self._features[dtype] = self.kernel.prepare(samples, dtype)
+            if self.kernel.domain == "matrix" and self._index is not None:
+                # of a kernel matrix the columns are taken with the rows
+                self._features[dtype] = self.kernel.prepare(self.samples, dtype).take(self._index)
+            else:
+                samples = self.samples if self._index is None else take_samples(self.samples, self._index)
+                self._features[dtype] = self.kernel.prepare(samples, dtype)
         return self._features[dtype]
 
     def exact(self, index: Vector) -> Features:

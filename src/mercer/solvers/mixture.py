@@ -43,6 +43,8 @@ MOST_FREE = 1500
 MOST_CUTS = 120
 # values without a better bound or model after which rounding must stand in the way
 PATIENCE = 25
+# and after which machines are solved better
+IMPATIENT = 4
 # what kernels of weight almost 0 may be worth together, as a part of what is allowed
 WORTHLESS = 0.1
 
@@ -89,7 +91,9 @@ class _Value:
         self.energies = energies
         self.primal = float(sum(s.certificate.primal for s in solutions))
         self.constant = sum(value_without_kernel(t.qp, b) for t, b in zip(tasks, self.betas, strict=True))
-        self.own_gap = self.primal - (self.constant - 0.5 * float(weights @ energies))
+        # the machines' dual value: an error of β changes it by its square, and the primal by itself
+        self.level = self.constant - 0.5 * float(weights @ energies)
+        self.own_gap = self.primal - self.level
 
 
 class MixtureSolver:
@@ -138,20 +142,22 @@ class MixtureSolver:
 
     def _search(self, weights: Vector, starts: list[Vector | None], max_rounds: int) -> tuple[Status, int]:
         kappa, predicted, since = KAPPA, np.inf, 0
+        centre: _Value | None = None
         only_one = len(self.grams) == 1 or self.p == np.inf  # whose weights are known
         curvature = np.zeros((len(self.grams), len(self.grams)))
         for rounds in range(1, max_rounds + 1):
             value = self._value(weights, self.machine_tol, starts)
-            before, gap_before = self.upper, self.upper - self.lower
-            better = value.primal < self.upper
-            if better:
+            gap_before = self.upper - self.lower
+            if value.primal < self.upper:
                 self.best = value
             assert self.best is not None
-            starts = list(self.best.betas)
-            if np.isfinite(predicted):
-                gained = (before - value.primal) / predicted
+            better = centre is None or value.level < centre.level
+            if centre is not None and np.isfinite(predicted):
+                gained = (centre.level - value.level) / predicted
                 kappa *= FALL if gained > GOOD else (RISE if gained < POOR else 1.0)
                 kappa = min(max(kappa, LEAST_KAPPA), LARGEST_KAPPA)
+            centre = value if better or centre is None else centre
+            starts = list(centre.betas)
             self._bound()
             self._report(value)
             size = max(abs(self.upper), abs(self.lower), np.finfo(np.float64).tiny)
@@ -170,17 +176,18 @@ class MixtureSolver:
                 # the machines themselves are not solved well enough to tell weights apart
                 far = self.best.own_gap > 10.0 * OWN_SHARE * self.tol * size
                 self._tighten(0.01 if far else 0.1)
-                weights, predicted = self.best.weights, np.inf
+                # what was lower may have been so by its error
+                weights, centre, predicted = centre.weights, None, np.inf
                 continue
-            if better:
-                curvature = self._curvature(self.best)
-            energies, centre = np.maximum(self.best.energies, 0.0), self.best.weights
-            W = curvature + np.diag(kappa * energies / (centre + 1e-3 * centre.max()))
-            a, S = self._cuts(size)
-            weights = lowest_weights(a, S, self.p, centre, W / size + 1e-9 * np.eye(len(centre))).weights
-            predicted = max(self.upper - size * float((a - 0.5 * S @ weights).max()), 1e-12 * size)
-            if self.best.own_gap > OWN_SHARE * predicted:
+            if since and since % IMPATIENT == 0:
                 self._tighten(0.1)
+            if better:
+                curvature = self._curvature(centre)
+            energies, middle = np.maximum(centre.energies, 0.0), centre.weights
+            W = curvature + np.diag(kappa * energies / (middle + 1e-3 * middle.max()))
+            a, S = self._cuts(size)
+            weights = lowest_weights(a, S, self.p, middle, W / size + 1e-9 * np.eye(len(middle))).weights
+            predicted = max(centre.level - size * float((a - 0.5 * S @ weights).max()), 1e-12 * size)
         return Status.MAX_ITER, max_rounds
 
     def _tighten(self, factor: float) -> None:
