@@ -119,16 +119,17 @@ class MixtureSolver:
         self.values: list[_Value] = []
         self.best: _Value | None = None
         self.lower = -np.inf
+        self.proof: list[tuple[float, _Value]] = []
         self.steps = np.zeros(len(tasks), dtype=np.int64)
         self.trace: list[TracePoint] = []
 
     def fixed(self, weights: Vector) -> Mixture:
         """The machines at given weights, which nobody has optimised: their certificate is about the machines alone."""
-        value = self._value(weights, self.tol, [None] * len(self.tasks))
+        value = self.best = self._value(weights, self.tol, [None] * len(self.tasks))
         certificates = [s.certificate for s in value.solutions]
-        proof = mixture_certificate(
-            certificates, float(sum(c.dual for c in certificates)), of="machines at given weights"
-        )
+        self.lower = float(sum(c.dual for c in certificates))
+        proof = mixture_certificate(certificates, self.lower, of="machines at given weights")
+        self._report(value)
         return Mixture(weights, value.solutions, proof, _status(value.solutions), 1, self.trace)
 
     def learn(self, start: Vector, starts: Sequence[Vector | None], max_rounds: int) -> Mixture:
@@ -227,11 +228,12 @@ class MixtureSolver:
 
     def _bound(self) -> None:
         """Raise the lower bound by the last cut alone and by the lowest point of all."""
-        last = self.values[-1]
-        self.lower = max(self.lower, last.constant - 0.5 * dual_norm(last.energies, self.p))
-        multipliers = self._multipliers()
+        last, multipliers = self.values[-1], self._multipliers()
         a, S = self._cuts(1.0)
-        self.lower = max(self.lower, float(multipliers @ a) - 0.5 * dual_norm(multipliers @ S, self.p))
+        for share in (np.eye(len(self.values))[-1], multipliers):
+            bound = float(share @ a) - 0.5 * dual_norm(share @ S, self.p)
+            if bound > self.lower:
+                self.lower, self.proof = bound, [(s, v) for s, v in zip(share, self.values, strict=True) if s > 0]
         if len(self.values) > MOST_CUTS:
             kept = [value for value in self.values if value is not self.best and value is not last]
             least = min(kept, key=lambda value: multipliers[self.values.index(value)])
@@ -299,17 +301,9 @@ class MixtureSolver:
         """The certificate, from the β that prove the bound: those of the model, or a mixture of all."""
         best = self.best
         assert best is not None
-        proofs = [best.betas]
-        if len(self.values) > 1 and self.p != np.inf:
-            share = self._multipliers()
-            proofs.append(
-                [
-                    np.sum([s * value.betas[t] for s, value in zip(share, self.values, strict=True)], axis=0)
-                    for t in range(len(self.tasks))
-                ]
-            )
+        mixed = [np.sum([s * value.betas[t] for s, value in self.proof], axis=0) for t in range(len(self.tasks))]
         found = []
-        for betas in proofs:
+        for betas in (best.betas, mixed):
             inside = [np.clip(b, task.qp.lower, task.qp.upper) for task, b in zip(self.tasks, betas, strict=True)]
             constant = sum(value_without_kernel(task.qp, b) for task, b in zip(self.tasks, inside, strict=True))
             off = max((infeasibility(task.qp, b) for task, b in zip(self.tasks, inside, strict=True)), default=0.0)
