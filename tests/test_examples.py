@@ -58,6 +58,19 @@ def test_label_noise(capsys):
     assert found[-1] >= 0.95 * given_up[-1] > 0
 
 
+def test_kernel_learning(tmp_path, capsys):
+    """Learnt weights leave most of the noise out, which one kernel for all columns cannot; the picture is drawn."""
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "weights.png"
+    run("kernel_learning.py", ["--picture", str(picture)])
+    lines = capsys.readouterr().out.splitlines()
+    found = {line[:24].strip(): re.findall(r"([\d.]+)%", line) for line in lines[1:7]}
+    assert float(found["one for all columns"][0]) < 95.5 < float(found["learnt, p = 1"][0])
+    assert float(found["plain sum"][1]) == 75.0
+    assert float(found["learnt, p = 1"][1]) < 25.0
+    assert picture.stat().st_size > 10_000
+
+
 def column(rows, k):
     return [float(row[k]) for row in rows]
 

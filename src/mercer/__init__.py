@@ -17,6 +17,8 @@ _NAMES = {
     "mercer.estimators.lms": ("KernelLMS",),
     "mercer.estimators.centroid": ("KernelCentroid",),
     "mercer.estimators.ramp": ("RampSVC",),
+    "mercer.estimators.mkl": ("MKLClassifier", "MKLRegressor"),
+    "mercer.estimators.nystroem": ("Nystroem",),
     "mercer.kernels": (
         "AdditiveChi2",
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
@@ -26,6 +28,7 @@ _NAMES = {
         "GlobalAlignment", "Graph", "GraphDiffusion", "Hellinger", "InformationDiffusion", "Intersection", "Jaccard",
         "RandomWalk", "SetOf", "ShortestPath", "WeisfeilerLehman",
         "CommonSubstrings", "Mismatch", "Spectrum", "Subsequence", "WeightedDegree", "Window",
+        "LearnedKernel", "PrecomputedLayer",
         "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",
     ),
     "mercer.io": ("compress", "from_sklearn", "load", "save", "to_sklearn"),
@@ -42,6 +45,7 @@ _NAMES = {
     "mercer.display.machines": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
     "mercer.display.searches": ("PathDisplay", "SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
+        "NearDiagonalWarning",
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
         "ModelFileError",

@@ -11,6 +11,7 @@
         └── MissingExtraError                (ImportError) an optional package is not installed
 
     UserWarning
+    ├── NearDiagonalWarning                  a learnt kernel finds hardly any sample similar to another
     └── NotPositiveSemidefiniteWarning       the fit goes on, its dual value bounds nothing
 
 A fit that ends before its tolerance is reached warns with scikit-learn's ``ConvergenceWarning``.
@@ -33,6 +34,7 @@ __all__ = [
     "MercerError",
     "MissingExtraError",
     "ModelFileError",
+    "NearDiagonalWarning",
     "NotPositiveSemidefiniteError",
     "NotPositiveSemidefiniteWarning",
     "NotSeparableError",
@@ -213,3 +215,7 @@ class MissingExtraError(MercerError, ImportError):
 
 class NotPositiveSemidefiniteWarning(UserWarning):
     """The kernel is not positive semidefinite: the fit goes on, but its dual value is no bound on the optimum."""
+
+
+class NearDiagonalWarning(UserWarning):
+    """The learnt kernel finds hardly any sample similar to another: the model memorises instead of learning."""

@@ -19,7 +19,18 @@ from sklearn.utils.validation import (
 
 from mercer._numerics.pool import available_cores
 from mercer.exceptions import InvalidInputError, NotSymmetricError
-from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid, White, parse_kernel
+from mercer.kernels import (
+    CallableKernel,
+    Gaussian,
+    Kernel,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+    White,
+    parse_kernel,
+)
+from mercer.kernels.combinators import common_domain
 from mercer.kernels.domains import check_no_objects, check_sequence, is_objects, tags_of
 from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.sklearn import is_sklearn_kernel
@@ -65,6 +76,27 @@ def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel
     if kernel == "precomputed":
         return Precomputed()
     return parse_kernel(kernel)
+
+
+def resolve_kernels(kernels: Any) -> tuple[Kernel, ...]:
+    """The kernels that one, or a list of several, describes: names, expressions, Kernel objects and functions.
+
+    Names mean what they mean for ``SVC`` with its default parameters.
+    """
+    several = isinstance(kernels, list | tuple)
+    listed = list(kernels) if several else [kernels]
+    if len(listed) == 0:
+        raise InvalidInputError("kernels is empty: give at least one kernel, such as kernels=['linear', 'rbf'].")
+    found = []
+    for position, kernel in enumerate(listed):
+        is_function = callable(kernel) and not isinstance(kernel, Kernel | type)
+        if not (is_function or isinstance(kernel, str | Kernel | type)):
+            raise InvalidInputError(
+                f"kernels[{position}] is {kernel!r}: give a name, an expression, a kernel object or a function."
+            )
+        found.append(CallableKernel(kernel) if is_function else resolve_kernel(kernel, 3, "scale", 0.0))
+    common_domain(tuple(found))
+    return tuple(found)
 
 
 def domain_of(kernel: Any) -> str:
@@ -163,6 +195,22 @@ def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool) -
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)
     return True
+
+
+def validate_stack(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    """`validate_samples` for kernel matrices: one, or several stacked along the last axis."""
+    if sp.issparse(X):
+        raise TypeError("Sparse precomputed kernels are not supported.")
+    checked = validate_data(
+        estimator, X, y if reset else "no_validation", reset=reset, dtype=[np.float64, np.float32], allow_nd=True
+    )
+    X, y = checked if isinstance(checked, tuple) else (checked, y)
+    if X.ndim > 3:
+        raise InvalidInputError(
+            f"Kernel matrices are given as one matrix or as an array of three axes, but X has the shape {X.shape}. "
+            "Use np.stack(matrices, axis=2)."
+        )
+    return X, y
 
 
 def _check_objects(name: str, X: Any, y: Any, needs_y: bool) -> None:

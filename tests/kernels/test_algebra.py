@@ -17,6 +17,7 @@ from mercer.kernels import (
     Cosine,
     Gaussian,
     Laplacian,
+    LearnedKernel,
     Linear,
     Min,
     Normalized,
@@ -313,3 +314,34 @@ def test_what_cannot_be_combined_is_said_in_full(call, message):
     with pytest.raises(InvalidInputError) as error:
         call()
     assert str(error.value) == message
+
+
+def test_learned_kernel_is_the_weighted_sum():
+    """Values, diagonal, printing and conformance of Σ weight k, whose kernels without a weight are not computed."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    kernels = (Gaussian(0.5), Linear(), On(1, Gaussian(2.0)))
+    kernel = LearnedKernel(kernels, (0.5, 0.0, 2.0))
+    np.testing.assert_allclose(kernel(X), 0.5 * kernels[0](X) + 2.0 * kernels[2](X), rtol=1e-14)
+    assert len(kernel.leaves()) == 2
+    np.testing.assert_allclose(kernel.expression()(X), kernel(X), rtol=1e-14)
+    check_kernel(kernel, X)
+    check_kernel(LearnedKernel((Gaussian(), Linear()), (1.0, 1e-3)), X)
+    np.testing.assert_array_equal(LearnedKernel((Linear(),), (0.0,))(X), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "weights", "message"),
+    [
+        ((Linear(),), (1.0, 2.0), "1 kernels and 2 weights"),
+        ((), (), "0 kernels and 0 weights"),
+        ((Linear(),), (-1.0,), "The weight -1 was given"),
+        (("linear",), (1.0,), "is made of kernels, but was given 'linear'"),
+        (Linear(), (1.0,), "needs a tuple of kernels"),
+        ((Linear(), Precomputed()), (1.0, 1.0), "cannot be combined"),
+    ],
+    ids=named,
+)
+def test_learned_kernels_that_cannot_be(kernels, weights, message):
+    """Each has a sentence."""
+    with pytest.raises(InvalidInputError, match=message):
+        LearnedKernel(kernels, weights)

@@ -17,6 +17,7 @@ from mercer.estimators.decision import SupportVectors
 from mercer.estimators.machine import Machine
 from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import warn_user
+from mercer.estimators.psd import find_indefinite
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Kernel, Linear, check_mercer
@@ -38,9 +39,6 @@ from mercer.validation import (
     validate_samples,
     validate_weights,
 )
-
-# samples of a kernel that nobody vouches for whose eigenvalues are looked at
-EXAMINED = 300
 
 
 class KernelMachine(KernelParameters, Machine):
@@ -95,7 +93,7 @@ class KernelMachine(KernelParameters, Machine):
     # ---- fit -------------------------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
-        X, y = validate_samples(self, X, y, reset=True)
+        X, y = self._validate(X, y, reset=True)
         n = _num_samples(X)
         weight = validate_weights(sample_weight, n, X)
         targets = self._validate_targets(y, weight)
@@ -103,6 +101,10 @@ class KernelMachine(KernelParameters, Machine):
         self._solve(data, targets, weight, clock)
         self.kernel_evaluations_ = data.evaluations.count
         self._warn_unfinished()
+
+    def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        """Samples and targets as `validate_samples` gives them."""
+        return validate_samples(self, X, y, reset=reset)
 
     def _bind(self, X: Any, n: int) -> Data:
         """The samples with the kernel whose parameters they decide."""
@@ -172,7 +174,7 @@ class KernelMachine(KernelParameters, Machine):
         self._publish_one(data, loss, used, solution)
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
-        """The attributes of a machine with a single problem."""
+        """The model of a single problem of the samples ``used``."""
         beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
         published = loss.publish(beta, solution.thresholds)
         support = np.flatnonzero(published.beta)
@@ -209,32 +211,16 @@ class KernelMachine(KernelParameters, Machine):
 
     def _seems_psd(self, samples: Any, n: int) -> bool:
         """Look at a part of a matrix whose positive semidefiniteness nobody vouches for; warn if it is not."""
-        if not self._kernel.psd_is_assumed:
-            return True
-        part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
-        # a float32 matrix is judged by its own rounding
-        single = getattr(samples, "dtype", None) == np.float32
-        examined = samples[np.ix_(part, part)] if is_pairwise(self._kernel) else take_samples(samples, part)
-        features = self._kernel.prepare(examined, np.float32 if single else np.float64)
-        K = self._kernel.block(features, features)
-        if not np.all(np.isfinite(K)):
-            raise InvalidInputError(f"{self._kernel!r} returned values that are NaN or infinite.")
-        square_matrix(K, part)
-        rounding = len(part) * np.finfo(np.float32).eps if single else 1e-8
-        try:
-            np.linalg.cholesky(K + rounding * np.abs(np.diag(K)).max() * np.eye(len(part)))
-        except np.linalg.LinAlgError:
-            report = check_mercer(K)
-            if not report.positive_semidefinite:
-                smallest, largest = report.smallest_eigenvalue, report.largest_eigenvalue
-                warn_user(
-                    f"The kernel matrix is not positive semidefinite: the smallest eigenvalue of {len(part)} of its "
-                    f"{n} rows is {smallest:.4g}, the largest {largest:.4g}. The fit ends at a stationary point and "
-                    f"its certificate is no bound. Use another kernel, or add {-smallest:.4g} to the diagonal.",
-                    NotPositiveSemidefiniteWarning,
-                )
-                return False
-        return True
+        found = find_indefinite(self._kernel, samples, n) if self._kernel.psd_is_assumed else None
+        if found is not None:
+            warn_user(
+                f"The kernel matrix is not positive semidefinite: the smallest eigenvalue of {found.n_examined} of its "
+                f"{n} rows is {found.smallest:.4g}, the largest {found.largest:.4g}. The fit ends at a stationary "
+                f"point and its certificate is no bound. Use another kernel, or add {-found.smallest:.4g} to the "
+                "diagonal.",
+                NotPositiveSemidefiniteWarning,
+            )
+        return found is None
 
     # ---- prediction ------------------------------------------------------------------------------------------
 
@@ -242,7 +228,7 @@ class KernelMachine(KernelParameters, Machine):
         check_is_fitted(self)
         if self._function_samples is not None:
             return call_kernel(self.kernel, X, self._function_samples)
-        X, _ = validate_samples(self, X, None, reset=False)
+        X, _ = self._validate(X, None, reset=False)
         if self._sparse and not sp.issparse(X):
             X = sp.csr_array(X)
         if sp.issparse(X) and not self._sparse:
@@ -282,20 +268,6 @@ class KernelMachine(KernelParameters, Machine):
             raise AttributeError("n_support_ is available after fit") from None
         n_support: Vector = self._n_support
         return n_support
-
-
-def seems_psd(data: Data) -> bool:
-    """Where nobody vouches for the kernel: whether it is positive semidefinite on a part of the samples."""
-    if not data.kernel.psd_is_assumed:
-        return True
-    part = np.sort(np.random.default_rng(0).permutation(data.n)[:EXAMINED])
-    features = data.exact(part)
-    K = data.kernel.block(features, features)
-    try:
-        np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max() * np.eye(len(part)))
-    except np.linalg.LinAlgError:
-        return check_mercer(K).positive_semidefinite
-    return True
 
 
 def norm(solution: Solution) -> float:

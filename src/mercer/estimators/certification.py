@@ -17,10 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.estimators.base import seems_psd
 from mercer.estimators.kinds import KERNEL, LINEAR, ONLINE, RIDGE, Kind, codes_of, kind_of, loss_of, other_classes
 from mercer.estimators.linear_certification import certify_linear
 from mercer.estimators.online_certification import certify_online
+from mercer.estimators.psd import seems_psd
 from mercer.estimators.ridge_certification import certify_ridge
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product

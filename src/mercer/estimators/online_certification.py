@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import column_or_1d
 
-from mercer.estimators.base import seems_psd
 from mercer.estimators.kinds import Kind, codes_of, other_classes
 from mercer.estimators.linear_certification import judge_weights
 from mercer.estimators.linear_svc import one_vs_rest
+from mercer.estimators.psd import seems_psd
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Precomputed

@@ -110,17 +110,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
 
     def _resolve(self, kernel: Any) -> Kernel:
         """The kernel that scikit-learn's parameters, an expression or a Kernel describe."""
-        if not isinstance(kernel, str | Kernel) and callable(kernel) and not isinstance(kernel, type):
-            return CallableKernel(EachPair(kernel, self.kernel_params or {}))
-        gamma = "auto" if self.gamma is None else self.gamma
-        if not isinstance(kernel, str) or kernel not in SKLEARN_KERNELS:
-            degree = self.degree if float(self.degree).is_integer() else 3
-            return resolve_kernel(kernel, int(degree), gamma, self.coef0)
-        if kernel in ("poly", "polynomial") and not float(self.degree).is_integer():
-            raise InvalidInputError(
-                f"degree={self.degree!r} is no whole number: a polynomial of negative values would not be defined."
-            )
-        return SKLEARN_KERNELS[kernel](self, gamma)
+        return resolve_pairwise(kernel, self)
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
@@ -368,6 +358,24 @@ def domain_of_ridge(kernel: Any) -> str:
     """What the samples of a ridge regression with this kernel are."""
     is_function = callable(kernel) and not isinstance(kernel, Kernel | type)
     return "vectors" if is_function or (isinstance(kernel, str) and kernel in SKLEARN_KERNELS) else domain_of(kernel)
+
+
+def resolve_pairwise(kernel: Any, model: Any) -> Kernel:
+    """The kernel of scikit-learn's names for pairs of vectors, of a function of two samples, or of any other name.
+
+    ``model`` has degree, gamma, coef0 and kernel_params.
+    """
+    if not isinstance(kernel, str | Kernel) and callable(kernel) and not isinstance(kernel, type):
+        return CallableKernel(EachPair(kernel, model.kernel_params or {}))
+    gamma = "auto" if model.gamma is None else model.gamma
+    if not isinstance(kernel, str) or kernel not in SKLEARN_KERNELS:
+        degree = model.degree if float(model.degree).is_integer() else 3
+        return resolve_kernel(kernel, int(degree), gamma, model.coef0)
+    if kernel in ("poly", "polynomial") and not float(model.degree).is_integer():
+        raise InvalidInputError(
+            f"degree={model.degree!r} is no whole number: a polynomial of negative values would not be defined."
+        )
+    return SKLEARN_KERNELS[kernel](model, gamma)
 
 
 class EachPair:

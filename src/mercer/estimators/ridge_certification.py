@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.estimators.base import seems_psd
 from mercer.estimators.kinds import Kind
+from mercer.estimators.psd import seems_psd
 from mercer.estimators.ridge import KernelRidge, target_alphas
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.operator import product

@@ -63,13 +63,17 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     # ---- training --------------------------------------------------------------------------------------------
 
-    def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
+    def _problems(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> OneVsOne:
+        """All pairs of classes."""
         codes, used = y.astype(np.intp), weight > 0
         members = [np.flatnonzero((codes == c) & used) for c in range(len(self.classes_))]
         loss, C = self._loss()
         # a hard margin weighs nothing
         factor = np.where(used, C, 0.0) if isinstance(loss, HardMargin) else C * weight * self.class_weight_[codes]
-        problems = OneVsOne(self, data, members, loss, factor, self._options(), clock)
+        return OneVsOne(self, data, members, loss, factor, self._options(), clock)
+
+    def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
+        problems = self._problems(data, y, weight, clock)
         n_pairs = len(problems.pairs)
         starts = getattr(self, "_warm", None) if self.warm_start else None
         if n_pairs == 1 and self._plain_pairs:

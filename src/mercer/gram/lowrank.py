@@ -32,12 +32,18 @@ class LowRank(NamedTuple):
 
 
 def pivoted_cholesky(
-    gram: GramOperator, rank: int, tol: float, scale: Vector | None = None, only_exact: bool = False
+    gram: GramOperator,
+    rank: int,
+    tol: float,
+    scale: Vector | None = None,
+    only_exact: bool = False,
+    block: int = BLOCK,
 ) -> LowRank:
     """K ≈ LL' in float64 with at most ``rank`` columns, or fewer if the trace of the rest is at most ``tol``.
 
     ``scale`` s stands for the matrix s_i K[i, j] s_j. An indefinite matrix ends the search where a pivot is negative.
-    With ``only_exact`` it ends when the trace falls too slowly to reach tol.
+    With ``only_exact`` it ends when the trace falls too slowly to reach tol. ``block`` pivots are chosen together: one
+    by one they are better, and slower.
     """
     n = gram.n
     s = np.ones(n) if scale is None else scale
@@ -49,7 +55,7 @@ def pivoted_cholesky(
     pivots: list[Vector] = []
     done = 0
     while done < L.shape[1]:
-        size = min(BLOCK, L.shape[1] - done)
+        size = min(block, L.shape[1] - done)
         chosen = np.argpartition(left, n - size)[n - size :]
         chosen = chosen[np.argsort(-left[chosen], kind="stable")]
         chosen = chosen[left[chosen] > max(rounding, SHARE * left[chosen[0]])]

@@ -45,7 +45,7 @@ def as_column(
 
     ``kind`` is known for new samples. A cell that does not fit is an error that names its line.
     """
-    import pandas
+    import pandas  # type: ignore[import-untyped]
 
     if typed and (pandas.api.types.is_numeric_dtype(cells) or pandas.api.types.is_bool_dtype(cells)):
         text, numbers = None, cells.astype("float64")

@@ -136,7 +136,7 @@ def _text(path: str) -> str:
 
 def _pandas(path: str) -> Any:
     try:
-        import pandas
+        import pandas  # type: ignore[import-untyped]
     except ImportError:
         raise MissingExtraError(f"Reading the table {path}", package="pandas", extra="tables") from None
     return pandas

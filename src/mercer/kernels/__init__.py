@@ -4,10 +4,11 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import Constant, Power, Product, Scaled, Sum
 from mercer.kernels.diffusion import GraphDiffusion
 from mercer.kernels.distributions import Hellinger, InformationDiffusion
-from mercer.kernels.functions import CallableKernel, Precomputed
+from mercer.kernels.functions import CallableKernel, Precomputed, PrecomputedLayer
 from mercer.kernels.graph_kernels import RandomWalk, ShortestPath, WeisfeilerLehman
 from mercer.kernels.graphs import Graph
 from mercer.kernels.hyperparameters import Hyperparameter
+from mercer.kernels.learned import LearnedKernel
 from mercer.kernels.learning import Bounded, Fixed
 from mercer.kernels.mercer_check import MercerReport, check_mercer
 from mercer.kernels.mercer_repair import MercerRepair, repair_mercer
@@ -43,6 +44,7 @@ __all__ = [
     "Jaccard",
     "Kernel",
     "Laplacian",
+    "LearnedKernel",
     "Linear",
     "Matern",
     "MercerRepair",
@@ -56,6 +58,7 @@ __all__ = [
     "Power",
     "PowerSeries",
     "Precomputed",
+    "PrecomputedLayer",
     "Product",
     "RandomWalk",
     "RationalQuadratic",

@@ -140,17 +140,17 @@ def common_domain(kernels: tuple[Kernel, ...]) -> str:
     return domains.pop() if domains else "any"
 
 
-def _of(kernel: Kernel, features: Features) -> Features:
+def prepared_for(kernel: Kernel, features: Features) -> Features:
     """The part of prepared samples that is this kernel's."""
     return features.prepared(kernel.preparation) if isinstance(features, JointFeatures) else features
 
 
 def _block(kernel: Kernel, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
-    return kernel.block(_of(kernel, a), _of(kernel, b), out)
+    return kernel.block(prepared_for(kernel, a), prepared_for(kernel, b), out)
 
 
 def _gradient(kernel: Kernel, a: Features, b: Features, weights: Matrix) -> Vector:
-    return kernel.gradient_products(_of(kernel, a), _of(kernel, b), weights)
+    return kernel.gradient_products(prepared_for(kernel, a), prepared_for(kernel, b), weights)
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,7 +166,7 @@ class Sum(Combination):
         return out
 
     def diagonal(self, a: Features) -> Vector:
-        return self.left.diagonal(_of(self.left, a)) + self.right.diagonal(_of(self.right, a))
+        return self.left.diagonal(prepared_for(self.left, a)) + self.right.diagonal(prepared_for(self.right, a))
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         return np.concatenate([_gradient(kernel, a, b, weights) for kernel in (self.left, self.right)])
@@ -192,7 +192,7 @@ class Product(Combination):
         return out
 
     def diagonal(self, a: Features) -> Vector:
-        return self.left.diagonal(_of(self.left, a)) * self.right.diagonal(_of(self.right, a))
+        return self.left.diagonal(prepared_for(self.left, a)) * self.right.diagonal(prepared_for(self.right, a))
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         parts = []
@@ -227,7 +227,7 @@ class Scaled(Combination):
         return out
 
     def diagonal(self, a: Features) -> Vector:
-        return self.factor * self.kernel.diagonal(_of(self.kernel, a))
+        return self.factor * self.kernel.diagonal(prepared_for(self.kernel, a))
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         own = [self.factor * np.vdot(weights, _block(self.kernel, a, b))] if self.factor > 0 else []
@@ -260,7 +260,7 @@ class Power(Combination):
         return out
 
     def diagonal(self, a: Features) -> Vector:
-        return self.kernel.diagonal(_of(self.kernel, a)) ** self.exponent
+        return self.kernel.diagonal(prepared_for(self.kernel, a)) ** self.exponent
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         if not self.kernel.hyperparameters():

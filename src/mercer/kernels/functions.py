@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, ObjectFeatures, Vector
+from mercer.kernels.vectors import check_whole
 
 # the diagonal of a function is read off blocks of this size: few calls, few values for nothing
 DIAGONAL_BLOCK = 16
@@ -171,6 +172,29 @@ class Precomputed(Kernel):
         if sp.issparse(a.matrix):
             return a.matrix.diagonal().astype(np.float64)[a.rows]
         return a.matrix[a.rows, columns].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class PrecomputedLayer(Precomputed):
+    """k(x_i, x_j) = K[i, j, layer]: one of several kernel matrices of the same samples, stacked along the last axis.
+
+    ``np.stack([K_1, K_2], axis=2)`` are two of them, whose rows are the samples as those of one matrix are.
+    """
+
+    layer: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layer", check_whole("layer", self.layer, 0))
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> PrecomputedFeatures:
+        """That matrix, uncopied."""
+        stack = np.asarray(samples)
+        if stack.ndim != 3 or stack.shape[2] <= self.layer:
+            raise InvalidInputError(
+                f"{self!r} takes several kernel matrices stacked along the last axis, but the array has the shape "
+                f"{stack.shape}. Use np.stack(matrices, axis=2)."
+            )
+        return super().prepare(stack[:, :, self.layer], dtype)
 
 
 def _square(features: PrecomputedFeatures) -> Vector:

@@ -151,7 +151,7 @@ def _report(kernel: Kernel, K: Matrix, n_given: int, eps: float) -> MercerReport
     smallest, largest = float(eigenvalues[0]), float(eigenvalues[-1])
     rounding = n * eps * max(abs(smallest), abs(largest))
     psd = symmetric and smallest >= -rounding
-    ratio = _offdiagonal_ratio(K)
+    ratio = offdiagonal_ratio(K)
     advice: list[str] = []
     if not symmetric:
         advice.append(
@@ -167,7 +167,7 @@ def _report(kernel: Kernel, K: Matrix, n_given: int, eps: float) -> MercerReport
     )
 
 
-def _offdiagonal_ratio(K: Matrix) -> float:
+def offdiagonal_ratio(K: Matrix) -> float:
     """The median over samples of the largest cosine with another sample."""
     diagonal = np.diagonal(K)
     positive = np.flatnonzero(diagonal > 0)

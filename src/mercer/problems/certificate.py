@@ -138,34 +138,34 @@ def conclude(
     # by the Fenchel-Young inequality each sample's part of the gap is nonnegative in the box, whatever K is: a gap
     # below 0 comes from the sums
     reason = NOT_PSD if not psd else ("" if feasible and gap >= 0 else NOT_FEASIBLE)
-    return Certificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=_relative(gap, primal, dual),
-        kkt_violation=found.violation,
-        infeasibility=infeasible,
-        valid=not reason,
-        of=of,
-        reason=reason,
-    )
+    return finished(primal, dual, gap, found.violation, infeasible, of, reason)
+
+
+def finished(
+    primal: float,
+    dual: float,
+    gap: float,
+    kkt_violation: float,
+    infeasibility: float,
+    of: str,
+    reason: str,
+    note: str = "",
+) -> Certificate:
+    """The certificate of these numbers, which is valid if there is no reason against it."""
+    relative = _relative(gap, primal, dual)
+    return Certificate(primal, dual, gap, relative, kkt_violation, infeasibility, not reason, of, reason, note)
 
 
 def combine(certificates: Sequence[Certificate], of: str | None = None) -> Certificate:
     """The certificate of separable problems taken as one: values add up, violations do not."""
     if len(certificates) == 1 and of is None:
         return certificates[0]
-    primal = float(sum(c.primal for c in certificates))
-    dual = float(sum(c.dual for c in certificates))
-    gap = float(sum(c.gap for c in certificates))
-    return Certificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=_relative(gap, primal, dual),
+    return finished(
+        primal=float(sum(c.primal for c in certificates)),
+        dual=float(sum(c.dual for c in certificates)),
+        gap=float(sum(c.gap for c in certificates)),
         kkt_violation=max((c.kkt_violation for c in certificates), default=0.0),
         infeasibility=max((c.infeasibility for c in certificates), default=0.0),
-        valid=all(c.valid for c in certificates),
         of=f"{len(certificates)} pairwise problems" if of is None else of,
         reason=next((c.reason for c in certificates if not c.valid), ""),
         note=next((c.note for c in certificates if c.note), ""),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from types import FrameType, TracebackType
@@ -144,6 +145,15 @@ class Clock:
         if self.deadline is not None and time.perf_counter() > self.deadline:
             return Status.TIME_LIMIT
         return None
+
+    @contextmanager
+    def silently(self) -> Iterator[None]:
+        """Nobody is told of the runs in the block."""
+        progress, self.progress = self.progress, None
+        try:
+            yield
+        finally:
+            self.progress = progress
 
     def report(self, point: TracePoint, state: Callable[[], Any] | None = None) -> None:
         """Tell whoever watches; a true answer asks for the end. ``state`` is called if somebody wants the model."""

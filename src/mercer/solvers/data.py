@@ -37,7 +37,11 @@ class Data:
         """All samples, prepared for values of this dtype."""
         dtype = np.dtype(dtype)
         if dtype not in self._features:
-            self._features[dtype] = self.kernel.prepare(self.own_samples(), dtype)
+            if self.kernel.domain == "matrix" and self._index is not None:
+                # of a kernel matrix the columns are taken with the rows
+                self._features[dtype] = self.kernel.prepare(self.samples, dtype).take(self._index)
+            else:
+                self._features[dtype] = self.kernel.prepare(self.own_samples(), dtype)
         return self._features[dtype]
 
     def own_samples(self) -> Any:
@@ -73,9 +77,7 @@ class Data:
         part.evaluations = self.evaluations
         part._index = index if self._index is None else self._index[index]
         if self.kernel.domain == "matrix":
-            # a part of the rows alone has lost which columns are its own: both precisions are cut from the whole
-            for dtype in (np.float32, np.float64):
-                self.features(dtype)
+            self.features(np.float64)  # once for all parts
         if pair is None:
             part._features = {dtype: features.take(index) for dtype, features in self._features.items()}
         else:

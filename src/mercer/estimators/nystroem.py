@@ -1,0 +1,251 @@
+"""Features whose inner products are nearly kernel values, from a chosen part of the samples: Nyström's method."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from mercer.estimators.decision import Expansion
+from mercer.estimators.nested import KernelParameters
+from mercer.estimators.progress import warn_user
+from mercer.estimators.ridge import domain_of_ridge, resolve_pairwise
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
+from mercer.gram.landmarks import SELECTIONS, choose_landmarks
+from mercer.gram.operator import GramOperator, product
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.validation import (
+    check_pairwise_kernel,
+    is_pairwise,
+    square_matrix,
+    thread_count,
+    validate_samples,
+)
+
+# directions of the landmarks that are this much weaker than the strongest are rounding
+RANK = 1e-12
+# samples at which the error is looked at
+EXAMINED = 2000
+
+
+class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """φ(x) with <φ(x), φ(z)> ≈ k(x, z), for use before a linear machine.
+
+    Some samples are chosen as landmarks. φ(x) is the projection of x, in the kernel's feature space, on what these
+    span, so that K ≈ K·ₘ Kₘₘ⁻¹ Kₘ· ([M5] "dictionary methods"; Williams & Seeger, 2001). Kernel values with a landmark
+    are exact; ``error_`` says how much is lost of the others. scikit-learn's parameters and attributes keep their
+    meaning.
+
+    Parameters
+    ----------
+    kernel : str, callable or Kernel, default="rbf"
+        scikit-learn's names, "precomputed", an expression, a kernel object, or a function of two samples.
+    gamma, coef0, degree : float, default=None
+        Parameters of scikit-learn's kernels; None for its defaults. "scale" and "auto" are allowed for gamma.
+    kernel_params : dict, default=None
+        Parameters of a kernel function.
+    n_components : int, default=100
+        Number of landmarks.
+    random_state : int, RandomState instance or None, default=None
+        For the choice of landmarks.
+    n_jobs : int or None, default=None
+        Threads; None for all cores. The result does not depend on it.
+    selection : {"uniform", "kmeans++", "cholesky", "random_cholesky"}, default="uniform"
+        How landmarks are chosen. "uniform": at random, as in scikit-learn. "kmeans++": at random, but far from each
+        other in feature space. "cholesky": one after the other the sample that those before represent worst, by a
+        pivoted Cholesky factorisation; outliers come first, so that with few landmarks ``largest_error_`` is small
+        rather than ``error_``. "random_cholesky": the same at random, each in proportion to what is not yet
+        represented, often the best choice. All but the first look at n_samples × n_components kernel values, and stop
+        early if nothing is left to represent.
+
+    Attributes
+    ----------
+    components_ : the landmarks.
+    component_indices_ : ndarray of shape (n_components,)
+        Their numbers in the training set.
+    normalization_ : ndarray of shape (n_components, n_components)
+        Kₘₘ^(-½): φ(x) is this times the kernel values with the landmarks.
+    error_ : float
+        Σ (k(x, x) − |φ(x)|²) / Σ k(x, x) over the training samples, or over 2000 of them at random: the share of the
+        trace of the kernel matrix that is lost.
+    largest_error_ : float
+        The largest k(x, x) − |φ(x)|² among these: no kernel value between two of them is wrong by more.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from mercer import LinearSVC, Nystroem
+    >>> X, y = load_digits(return_X_y=True)
+    >>> machine = make_pipeline(Nystroem(gamma=0.1, n_components=200, random_state=0), LinearSVC())
+    >>> machine.fit(X / 16.0, y).score(X / 16.0, y) > 0.98
+    True
+    >>> machine[0].error_ < 0.2
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [str, callable, Kernel],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="left"), None],
+        "coef0": [Interval(Real, None, None, closed="neither"), None],
+        "degree": [Interval(Real, 1, None, closed="left"), None],
+        "kernel_params": [dict, None],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "selection": [StrOptions(set(SELECTIONS))],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = None,
+        coef0: float | None = None,
+        degree: float | None = None,
+        kernel_params: dict[str, Any] | None = None,
+        n_components: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        selection: str = "uniform",
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.selection = selection
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = domain_of_ridge(self.kernel) == "matrix"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _resolve(self) -> Kernel:
+        """The kernel that the parameters describe."""
+        is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
+        given = self.gamma is not None or self.coef0 is not None or self.degree is not None
+        if given and (is_function or domain_of_ridge(self.kernel) == "matrix"):
+            raise ValueError("Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed kernel")
+        params = {} if is_function else dict(self.kernel_params or {})
+        model = SimpleNamespace(
+            gamma=params.get("gamma", self.gamma),
+            coef0=params.get("coef0", 1.0 if self.coef0 is None else self.coef0),
+            degree=params.get("degree", 3 if self.degree is None else self.degree),
+            kernel_params=self.kernel_params,
+        )
+        return resolve_pairwise(self.kernel, model)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Nystroem:
+        """Choose the landmarks.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples; the kernel matrix for ``kernel="precomputed"``.
+        y : ignored
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        X, _ = validate_samples(self, X, None, reset=True, domain=domain_of_ridge(self.kernel))
+        n = _num_samples(X)
+        count = int(self.n_components)
+        if count > n:
+            warn_user(
+                "n_components > n_samples. This is not possible.\n"
+                "n_components was set to n_samples, which results in inefficient evaluation of the full kernel.",
+                UserWarning,
+            )
+            count = n
+        kernel = self._resolve()
+        if is_pairwise(kernel):
+            square_matrix(X)
+            check_pairwise_kernel(kernel)
+        self._kernel = kernel.bind(X)
+        random = check_random_state(self.random_state)
+        if self.selection == "uniform":
+            chosen = random.permutation(n)[:count]  # before any kernel value
+        else:
+            gram = GramOperator(self._kernel, self._kernel.prepare(X), thread_count(self.n_jobs))
+            chosen = choose_landmarks(gram, count, self.selection, random)
+            if len(chosen) == 0:
+                chosen = np.arange(1)  # the kernel is 0: one landmark is as good as any
+        self.component_indices_ = np.asarray(chosen, dtype=np.int64)
+        self.components_ = take_samples(X, self.component_indices_)
+        self._landmarks = Expansion(self._kernel, self.components_, self.component_indices_, n)
+        self.normalization_ = self._inverse_root(X)
+        self._n_features_out = len(chosen)
+        self._judge(X, n)
+        return self
+
+    def _inverse_root(self, X: Any) -> Matrix:
+        """Kₘₘ^(-½), without the directions that are rounding."""
+        inside = self._kernel.prepare(X).take(self.component_indices_) if is_pairwise(self._kernel) else None
+        a = self._landmarks.features(np.float64) if inside is None else inside
+        K = self._kernel.block(a, self._landmarks.features(np.float64))
+        if not np.all(np.isfinite(K)):
+            raise InvalidInputError(
+                f"{self._kernel!r} has values that are NaN or infinite: scale the features, for example with "
+                "StandardScaler."
+            )
+        values, vectors = np.linalg.eigh(0.5 * (K + K.T))
+        largest = float(np.abs(values).max())
+        if values[0] < -1e-7 * largest:
+            raise NotPositiveSemidefiniteError(float(values[0]), float(values[-1]))
+        kept = values > RANK * largest
+        root: Matrix = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
+        return root
+
+    def _judge(self, X: Any, n: int) -> None:
+        """The errors at the training samples, or some of them."""
+        part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).choice(n, EXAMINED, replace=False))
+        samples = X if n <= EXAMINED or is_pairwise(self._kernel) else take_samples(X, part)
+        features = self._kernel.prepare(samples)
+        if is_pairwise(self._kernel):
+            features = features.take(part)
+        diagonal = self._kernel.diagonal(features)
+        phi = product(
+            self._kernel, features, self._landmarks.features(np.float64), self.normalization_.T,
+            thread_count(self.n_jobs),
+        )  # fmt: skip
+        lost: Vector = np.maximum(diagonal - np.einsum("ij,ij->i", phi, phi), 0.0)
+        total = float(diagonal.sum())
+        self.error_ = float(lost.sum()) / total if total > 0 else 0.0
+        self.largest_error_ = float(lost.max())
+
+    def transform(self, X: Any) -> Matrix:
+        """φ of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples_fit)
+            The samples; for a precomputed kernel, their kernel values with all training samples.
+
+        Returns
+        -------
+        X_transformed : ndarray of shape (n_samples, n_components)
+            A row each, in the precision of X.
+        """
+        check_is_fitted(self)
+        X, _ = validate_samples(self, X, None, reset=False, domain=domain_of_ridge(self.kernel))
+        features = self._kernel.prepare(X)
+        landmarks = self._landmarks.features(np.float64)
+        phi = product(self._kernel, features, landmarks, self.normalization_.T, thread_count(self.n_jobs))
+        return phi.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else phi

@@ -1,0 +1,53 @@
+"""A look at kernels whose positive semidefiniteness nobody vouches for."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import Kernel, check_mercer
+from mercer.kernels.features import take_samples
+from mercer.solvers.data import Data
+from mercer.validation import is_pairwise, square_matrix
+
+# samples of such a kernel whose eigenvalues are looked at
+EXAMINED = 300
+# what rounding may make of an eigenvalue 0, relative to the largest k(x, x)
+ROUNDING = 1e-8
+
+
+class Indefinite(NamedTuple):
+    """A part of a kernel matrix that is not positive semidefinite: its size and its eigenvalues."""
+
+    n_examined: int
+    smallest: float
+    largest: float
+
+
+def find_indefinite(kernel: Kernel, samples: Any, n: int) -> Indefinite | None:
+    """Examine the bound kernel on all samples, or on a random part of many; None if that is positive semidefinite.
+
+    Values are compared in float64. Where the samples are float32, such as a float32 matrix, rounding is float32's.
+    """
+    part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
+    single = getattr(samples, "dtype", None) == np.float32
+    features = kernel.prepare(samples[np.ix_(part, part)] if is_pairwise(kernel) else take_samples(samples, part))
+    K = kernel.block(features, features)
+    if not np.all(np.isfinite(K)):
+        raise InvalidInputError(f"{kernel!r} returned values that are NaN or infinite.")
+    square_matrix(K, part)
+    rounding = len(part) * float(np.finfo(np.float32).eps) if single else ROUNDING
+    try:
+        np.linalg.cholesky(K + rounding * np.abs(np.diag(K)).max() * np.eye(len(part)))
+    except np.linalg.LinAlgError:
+        report = check_mercer(K.astype(np.float32) if single else K)
+        if not report.positive_semidefinite:
+            return Indefinite(len(part), report.smallest_eigenvalue, report.largest_eigenvalue)
+    return None
+
+
+def seems_psd(data: Data) -> bool:
+    """Whether a look at the kernel, where nobody vouches for it, finds nothing against it."""
+    return not data.kernel.psd_is_assumed or find_indefinite(data.kernel, data.samples, data.n) is None

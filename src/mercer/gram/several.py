@@ -1,0 +1,133 @@
+"""The Gram matrices of several kernels on the same samples: kept if memory allows, computed again if not."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.gram.operator import Evaluations, GramOperator, product, symmetric_product
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, Matrix, Vector
+
+# bytes of the rows of all matrices that are looked at together
+BLOCK_BYTES = 64 << 20
+
+
+class Moments(NamedTuple):
+    """Of each kernel: the mean of k(x, x), the weighted sums of each row, and the mean of all values."""
+
+    trace: Vector
+    rows: Matrix
+    mean: Vector
+
+    @property
+    def variance(self) -> Vector:
+        """The mean squared distance of the samples from their mean in feature space."""
+        return self.trace - self.mean
+
+
+class SeveralGrams:
+    """K_m[i, j] = k_m(x_i, x_j) for several kernels, which are bound, each divided by a number of its own.
+
+    ``scale`` is what the kernels are divided by, 1 until it is set.
+    """
+
+    def __init__(
+        self, kernels: Sequence[Kernel], samples: Any, n: int, budget: int, n_threads: int, evaluations: Evaluations
+    ) -> None:
+        self.kernels = tuple(kernels)
+        self.n = n
+        self.n_threads = n_threads
+        self.evaluations = evaluations
+        self.scale = np.ones(len(self.kernels))
+        prepared: dict[Hashable, Features] = {}
+        for kernel in self.kernels:
+            if kernel.preparation in prepared:
+                kernel.check_samples(samples)
+            else:
+                prepared[kernel.preparation] = kernel.prepare(samples, np.float64)
+        self.features = [prepared[kernel.preparation] for kernel in self.kernels]
+        # beside them there are the weighted sum and what a solver makes of it
+        self.kept = 8 * (len(self.kernels) + 2) * n * n <= budget
+        self._matrices: list[Matrix | None] = [None] * len(self.kernels)
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def matrix(self, m: int) -> Matrix:
+        """The whole matrix of one kernel, not divided."""
+        K = self._matrices[m]
+        if K is None:
+            K = GramOperator(self.kernels[m], self.features[m], self.n_threads, self.evaluations).dense()
+            if self.kept:
+                self._matrices[m] = K
+        return K
+
+    def weighted_sum(self, weights: Vector) -> Matrix:
+        """Σ weights[m] K_m / scale[m], of those that have a weight."""
+        total = np.zeros((self.n, self.n))
+        part = np.empty_like(total)
+        for m in np.flatnonzero(weights).tolist():
+            total += np.multiply(self.matrix(m), weights[m] / self.scale[m], out=part)
+        return total
+
+    def block(self, m: int, rows: Vector, columns: Vector) -> Matrix:
+        """K_m[rows, columns] / scale[m]."""
+        K = self._matrices[m]
+        if K is not None:
+            return K[np.ix_(rows, columns)] / self.scale[m]
+        operator = GramOperator(self.kernels[m], self.features[m], self.n_threads, self.evaluations)
+        return operator.block(rows, columns) / self.scale[m]
+
+    def product(self, m: int, rows: Vector, columns: Vector, beta: Vector) -> Vector:
+        """K_m[rows, columns] β / scale[m], summed in float64."""
+        K, kernel, features = self._matrices[m], self.kernels[m], self.features[m]
+        if K is not None:
+            return K[np.ix_(rows, columns)] @ beta / self.scale[m]
+        a, b = features.take(rows), features.take(columns)
+        return product(kernel, a, b, beta, self.n_threads, self.evaluations) / self.scale[m]
+
+    def energy(self, m: int, support: Vector, beta: Vector) -> float:
+        """β'K_mβ / scale[m] for the coefficients of some samples: |w_m|² of a weight 1."""
+        K = self._matrices[m]
+        if K is not None:
+            F = K[np.ix_(support, support)] @ beta
+        else:
+            part = self.features[m].take(support)
+            F = symmetric_product(self.kernels[m], part, beta, self.n_threads, self.evaluations)
+        return float(beta @ F) / self.scale[m]
+
+    # ---- statistics ------------------------------------------------------------------------------------------
+
+    def moments(self, share: Vector) -> Moments:
+        """Means over the samples, of which each counts by its share; the shares sum to 1."""
+        rows = np.empty((len(self), self.n))
+        everyone, used = np.arange(self.n), np.flatnonzero(share)
+        for m in range(len(self)):
+            if self.kept:
+                rows[m] = self.matrix(m) @ share / self.scale[m]
+            else:
+                rows[m] = self.product(m, everyone, used, share[used])
+        diagonals = [k.diagonal(a) for k, a in zip(self.kernels, self.features, strict=True)]
+        return Moments(np.array([d @ share for d in diagonals]) / self.scale, rows, rows @ share)
+
+    def centred_rows(self, share: Vector, moments: Moments) -> Iterator[tuple[Vector, Matrix]]:
+        """Some samples at a time, and √share_i (K_m)ᶜ_ij √share_j at their rows, for all kernels.
+
+        Kᶜ is the matrix of the same kernel after the mean of the samples was moved to the origin.
+        """
+        root = np.sqrt(share)
+        step = max(1, BLOCK_BYTES // (8 * len(self) * self.n))
+        everyone = np.arange(self.n)
+        for start in range(0, self.n, step):
+            rows = everyone[start : start + step]
+            parts = np.empty((len(self), len(rows), self.n))
+            for m in range(len(self)):
+                own = moments.rows[m]
+                np.subtract(self.block(m, rows, everyone), own, out=parts[m])
+                parts[m] += moments.mean[m] - own[rows, None]
+            parts *= root
+            parts *= root[rows, None]
+            yield rows, parts
