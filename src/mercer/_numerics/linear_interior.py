@@ -207,7 +207,7 @@ def paid(t, l1, ridge, lower, upper, beta):
 
 @compiled(fast=True)
 def sparse_gram(indptr, indices, data, D, H, h):
-    """Add X'DX to the upper triangle of H (columns of a row are sorted) and X'D1 to h."""
+    """Add each product of X'DX to one of its two places in H, once for the diagonal, and X'D1 to h."""
     for i in range(D.shape[0]):
         begin, end = indptr[i], indptr[i + 1]
         for s in range(begin, end):

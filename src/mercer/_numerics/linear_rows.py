@@ -59,3 +59,15 @@ def sparse_tdot(indptr, indices, data, beta, out):
         if b != 0.0:
             for t in range(indptr[i], indptr[i + 1]):
                 out[indices[t]] += b * np.float64(data[t])
+
+
+@compiled()
+def repeats(indptr, indices, n_columns):
+    """Whether some row names a column twice."""
+    seen = np.full(n_columns, -1, np.int64)
+    for i in range(indptr.shape[0] - 1):
+        for t in range(indptr[i], indptr[i + 1]):
+            if seen[indices[t]] == i:
+                return True
+            seen[indices[t]] = i
+    return False

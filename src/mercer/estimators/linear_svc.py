@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.kinds import classification_loss
 from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem
@@ -23,6 +22,7 @@ from mercer.problems.linear import LinearProblem
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearSolution
 from mercer.solvers.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
+from mercer.validation import check_weighted_classes, find_classes
 
 
 class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
@@ -160,22 +160,18 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     # ---- training --------------------------------------------------------------------------------------------
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
-        check_classification_targets(y)
-        labels = column_or_1d(y, warn=True)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, codes = find_classes(y)
         if len(self.classes_) < 2:
             raise InvalidInputError(
                 "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
                 f"{self.classes_[0]!r}"
             )
-        self.class_weight_ = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=labels, sample_weight=weight
-        )
-        if len(np.unique(codes[weight > 0])) < 2:
-            raise InvalidInputError(
-                "Invalid input - all samples with positive weights belong to the same class, but there must be at "
-                "least two."
+        self.class_weight_ = np.ones(len(self.classes_))
+        if self.class_weight is not None:
+            self.class_weight_ = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weight
             )
+        check_weighted_classes(codes, weight)
         return codes.astype(np.float64)
 
     def _loss(self) -> Loss:

@@ -91,7 +91,7 @@ class Rows:
             return cls(X, bias)
         dtype = np.dtype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
         if sp.issparse(X):
-            return cls(Csr.of(X, dtype), bias)
+            return cls(_stored_once(X, dtype), bias)
         return cls(np.ascontiguousarray(X, dtype=dtype), bias)
 
     def dot(self, w: Vector, n_threads: int = 1) -> Vector:
@@ -151,6 +151,17 @@ class Rows:
             X = sp.csr_array((self.X.data, self.X.indices, self.X.indptr), shape=self.X.shape)
             return Rows(Csr.of(X[:, stored], self.dtype), bias)
         return Rows(np.ascontiguousarray(self.X[:, stored]), bias)
+
+
+def _stored_once(X: Any, dtype: np.dtype[Any]) -> Csr:
+    """A scipy matrix as CSR, each entry stored once, in whatever order."""
+    from mercer._numerics.linear_rows import repeats
+
+    X = X if X.format == "csr" else X.tocsr()
+    if repeats(X.indptr, X.indices, X.shape[1]):
+        X = X.copy()
+        X.sum_duplicates()
+    return Csr(X.indptr, X.indices, X.data.astype(dtype, copy=False), X.shape)
 
 
 @dataclass(frozen=True, eq=False)

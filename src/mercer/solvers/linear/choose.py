@@ -15,8 +15,8 @@ Measured on one core, seconds to a relative gap of 1e-4 for C = 0.1, 1 and 10:
 So Newton's method is best for the squared losses unless there are at least as many features as samples, where
 coordinate descent is. Of the two that take losses with kinks, coordinate descent is the faster one by far or the slower
 one by far, and but for tall dense data only a trial tells which: it is tried for as many passes as cost what the
-interior-point method is expected to cost, fewer if it comes to nothing, more if it is almost there. What penalties and
-boxes the others do not take is left to the latter.
+interior-point method is expected to cost, fewer if it comes to nothing or if the latter can go on from there, more if it
+is almost done. What penalties and boxes the others do not take is left to the latter.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ A_STEP, A_PASS = 2e5, 2e4
 # passes below which a trial is not worth while
 FEWEST_PASSES = 20
 # a trial goes on after these shares of its passes if its relative gap is at most this
-LOOKS = ((0.25, 0.5), (1.0, 1e-3), (2.0, 0.0))
+LOOKS = ((0.25, 0.5), (0.5, 0.5), (1.0, 1e-3), (2.0, 0.0))
+# a gap between these is what the interior-point method starts best from; a trial that is below is almost done
+ALMOST, NEAR = 1e-3, 1e-2
 
 
 def solve_linear(
@@ -69,9 +71,9 @@ def solve_linear(
             status, gap = found[-1].status, found[-1].certificate.relative_gap
             if (status is Status.MAX_ITER and limit == left) or status not in (Status.MAX_ITER, Status.STALLED):
                 return _joined(found)
-            if status is Status.STALLED or not gap <= enough:
-                break
             start = found[-1]
+            if status is Status.STALLED or not gap <= enough or ALMOST < gap <= NEAR:
+                break
     return _joined(found)
 
 

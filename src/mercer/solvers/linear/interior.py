@@ -24,6 +24,7 @@ from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear import features
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.central_path import Path, follow
+from mercer.solvers.linear.rounds import WARM_UP_TO, rounds
 from mercer.solvers.linear.systems import weighted_gram
 
 # of the tolerance, what the path may use: the rest is for the way from an interior point to the ends of the boxes
@@ -106,6 +107,8 @@ class Run:
         self.n_iter = 0
         self.trace: list[TracePoint] = []
         self.stopped: Status | None = None
+        # weights near the optimum and their relative gap, if they are known
+        self.start: tuple[Vector, float] | None = None
         # set when the way of factoring that is better as a rule did not reach the end
         self.other_system = False
 
@@ -133,22 +136,41 @@ class Run:
 def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum. ``start`` is not used: a central path cannot begin at a solution."""
+    """The optimum. ``start`` is used where it is near: a central path cannot begin at a solution, but `rounds` can."""
     # BLAS's own threads take longer to meet than to compute; ours share out the rows
     with one_blas_thread(), np.errstate(all="ignore"):
         if problem.penalty.l1 > 0 and problem.rows.d > FEATURES_UP_TO:
             return features.solve(problem, options, clock, _solve)
-        return _solve(problem, options, clock)
+        return _solve(problem, options, clock, start)
 
 
-def _solve(problem: LinearProblem, options: LinearOptions, clock: Clock) -> LinearSolution:
+def _solve(
+    problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
+) -> LinearSolution:
     """The optimum over all features at once."""
     form = Form.of(problem)
     run = Run(form, options, clock)
     nothing = _nothing(form, run)
     if nothing is not None:
         return nothing
-    return _solve_open(run) if problem.qp.has_open_box else _solve_closed(run)
+    if problem.qp.has_open_box:
+        return _solve_open(run)
+    if start is not None and not problem.qp.ridge.any():
+        known = _known(problem, options, start)
+        if known.certificate.valid and known.certificate.relative_gap <= options.tol:
+            return replace(known, seconds=clock.seconds)
+        if known.certificate.relative_gap <= WARM_UP_TO:
+            w = np.append(known.w, known.intercept) if problem.intercept else known.w
+            run.start = w, known.certificate.relative_gap
+    return _solve_closed(run)
+
+
+def _known(problem: LinearProblem, options: LinearOptions, start: LinearSolution) -> LinearSolution:
+    """Another solution as one of this problem."""
+    beta = _balanced(Form.of(problem), start.beta, options.n_threads)
+    w = np.asarray(start.w, dtype=np.float64)
+    proof = linear_certificate(problem, w, start.intercept, beta)
+    return LinearSolution(w, start.intercept, beta, Status.CONVERGED, 0, 0.0, proof)
 
 
 def _nothing(form: Form, run: Run) -> LinearSolution | None:
@@ -164,8 +186,6 @@ def _nothing(form: Form, run: Run) -> LinearSolution | None:
 
 def _solve_closed(run: Run) -> LinearSolution:
     """Follow the path closer and closer until the certificate is within tol."""
-    from mercer.solvers.linear.rounds import rounds
-
     best: LinearSolution | None = None
     rows, straight = run.form.rows, not run.form.qp.ridge.any()
     if rows.n <= rows.d and straight:
@@ -179,6 +199,7 @@ def _solve_closed(run: Run) -> LinearSolution:
         if best is None or solution.certificate.relative_gap < best.certificate.relative_gap:
             best = solution
         tol *= LESS
+        run.start = None
         run.other_system = not run.other_system and max(rows.n, rows.d) <= OTHER_UP_TO
     assert best is not None
     if best.status is Status.STALLED and straight and rows.n > rows.d:

@@ -51,7 +51,9 @@ def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
 
         h = np.zeros(d)
         sparse_gram(X.indptr[start : stop + 1], X.indices, X.data, D[start:stop], H, h)
-        H += np.triu(H, 1).T
+        diagonal = H.diagonal().copy()
+        H = H + H.T
+        H[np.diag_indices_from(H)] = diagonal
         if rows.bias:
             H[-1, :] = H[:, -1] = rows.bias * h
             H[-1, -1] = rows.bias**2 * D[start:stop].sum()
