@@ -287,6 +287,9 @@ class _Run:
 
     def _face(self, otherwise: float) -> None:
         """Newton's step on the free variables, if it costs no more than what would be needed otherwise."""
+        least = self.steps * len(self.w)
+        if otherwise < least or (not self.settled and self.work < least):
+            return
         free = self._free()
         indptr = self.storage.indptr
         # of one step of the conjugate gradients

@@ -22,6 +22,8 @@ REGULARISATION = 1e-15
 FACTORISATIONS = 6
 # rows that are scaled and multiplied at a time
 BLOCK = 1024
+# up to this many features the calls of BLAS cost more than the products
+FEW = 32
 
 
 def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
@@ -57,6 +59,11 @@ def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
         if rows.bias:
             H[-1, :] = H[:, -1] = rows.bias * h
             H[-1, -1] = rows.bias**2 * D[start:stop].sum()
+        return H
+    if d <= FEW:
+        from mercer._numerics.linear_interior import dense_gram
+
+        dense_gram(X[start:stop], D[start:stop], rows.bias, H)
         return H
     root = np.sqrt(D[start:stop])
     scaled = np.empty((min(BLOCK, stop - start), d))
