@@ -18,6 +18,7 @@ ONE = np.uint64(1)
 def descend_features(indptr, indices, values, curvature, q, l1, r, w, u, z, order, goal, max_passes, seed, out):
     """Passes over the features until none violates optimality by more than ``goal``. Edits u, z = M (u - w) and order.
 
+    Violations are divided by the root of the curvature: half their square is then what the objective gains.
     Features that rest at 0 more safely than the last pass violated optimality are left out until the others are done.
     out becomes (largest violation of the last pass, passes, changes of sign in the last pass, entries read).
     """
@@ -32,17 +33,20 @@ def descend_features(indptr, indices, values, curvature, q, l1, r, w, u, z, orde
             k = order[at]
             start, stop = indptr[k], indptr[k + ONE]
             old, price = u[k], l1[k]
+            if curvature[k] <= 0.0:
+                continue
+            unit = 1.0 / np.sqrt(curvature[k])
             g = row_dot(indices, values, start, stop, z) + q[k] * (old - w[k]) - r[k]
             work += stop - start
             if old == 0.0:
-                violation = abs(g) - price
+                violation = (abs(g) - price) * unit
                 if violation < -level:
                     continue
             else:
-                violation = abs(g + (price if old > 0.0 else -price))
+                violation = abs(g + (price if old > 0.0 else -price)) * unit
             order[at], order[kept] = order[kept], k
             kept += 1
-            if violation <= 0.0 or curvature[k] == 0.0:
+            if violation <= 0.0:
                 continue
             largest = max(largest, violation)
             x = curvature[k] * old - g

@@ -31,7 +31,7 @@ from mercer.problems.linear import LinearProblem, Rows
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 
-NAMES = ("auto", "interior", "coordinate", "newton")
+NAMES = ("auto", "interior", "coordinate", "newton", "proximal")
 
 # a matrix of the smaller side is factorised up to this size
 FACTORED_UP_TO = 4000
@@ -43,6 +43,9 @@ SPARSE_STEPS, DENSE_STEPS = 40, 15
 PASS, SPARSE_PRODUCT, DENSE_PRODUCT, FACTOR = 6.0, 1.2, 0.05, 0.02
 # and for each step and each pass, however small
 A_STEP, A_PASS = 2e5, 2e4
+# an l1 penalty on more features than this goes to the proximal Newton method first, for losses of straight pieces up to
+# this relative gap, where the interior-point method goes on
+MANY_FEATURES, ROUGH = 300, 2e-2
 # passes below which a trial is not worth while
 FEWEST_PASSES = 20
 # a trial goes on after these shares of its passes if its relative gap is at most this
@@ -67,8 +70,12 @@ def solve_linear(
             planned = int(np.ceil(share * passes)) - done if passes > 0 else -1
             left = options.max_iter - done if options.max_iter >= 0 else -1
             limit = planned if left < 0 or 0 <= planned < left else left
-            found.append(_solve(solver, problem, replace(options, max_iter=limit), clock, start))
+            tol = max(options.tol, ROUGH) if solver == "proximal" and not _is_squared(problem) else options.tol
+            found.append(_solve(solver, problem, replace(options, max_iter=limit, tol=tol), clock, start))
             status, gap = found[-1].status, found[-1].certificate.relative_gap
+            if status is Status.CONVERGED and gap > options.tol:
+                start = found[-1]
+                break
             if (status is Status.MAX_ITER and limit == left) or status not in (Status.MAX_ITER, Status.STALLED):
                 return _joined(found)
             start = found[-1]
@@ -78,9 +85,14 @@ def solve_linear(
 
 
 def _joined(found: list[LinearSolution]) -> LinearSolution:
-    """The last solution, with the iterations and the trace of all."""
+    """The best solution, with the status of the last and the iterations and the trace of all."""
     trace = [point for solution in found for point in solution.trace]
-    return replace(found[-1], n_iter=sum(solution.n_iter for solution in found), trace=trace)
+    last = found[-1]
+    best = last
+    if last.status not in (Status.CONVERGED, Status.UNBOUNDED):
+        best = min(reversed(found), key=lambda solution: solution.certificate.relative_gap)
+    n_iter = sum(solution.n_iter for solution in found)
+    return replace(best, status=last.status, n_iter=n_iter, seconds=last.seconds, trace=trace)
 
 
 def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
@@ -89,12 +101,13 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     The next one is run where the one before has ended without a result.
     """
     rows, qp = problem.rows, problem.qp
-    if problem.penalty.l1 > 0 or qp.has_open_box:
+    if qp.has_open_box or (problem.penalty.l1 > 0 and rows.d <= MANY_FEATURES):
         return [("interior", -1)]
+    if problem.penalty.l1 > 0:
+        return [("proximal", -1), ("interior", -1)]
     smaller = min(rows.n, rows.d)
     last = [("interior", -1)] if smaller <= FACTORED_UP_TO else []
-    is_squared = bool(np.all((qp.ridge > 0) | (qp.lower == qp.upper)))
-    if is_squared:
+    if _is_squared(problem):
         newton, coordinate = ("newton", -1), ("coordinate", _passes(rows))
         return [newton, *last] if rows.n > rows.d or rows.d <= SMALL else [coordinate, newton, *last]
     if not last:
@@ -102,6 +115,12 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     passes = _passes(rows)
     is_tall = not rows.sparse and rows.n >= 2 * rows.d
     return last if is_tall or passes < FEWEST_PASSES else [("coordinate", passes), *last]
+
+
+def _is_squared(problem: LinearProblem) -> bool:
+    """Whether the loss has a continuous derivative."""
+    qp = problem.qp
+    return bool(np.all((qp.ridge > 0) | (qp.lower == qp.upper)))
 
 
 def _passes(rows: Rows) -> int:

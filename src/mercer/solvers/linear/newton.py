@@ -24,7 +24,6 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import Csr
 from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
@@ -32,7 +31,7 @@ from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.coordinate import balanced
-from mercer.solvers.linear.systems import Tall, Wide
+from mercer.solvers.linear.systems import Tall, Wide, column_squares
 
 # up to this many features, or samples with a second derivative, the system is factored
 FACTORED_UP_TO = 800
@@ -160,7 +159,8 @@ class _Run:
 
     def _conjugate_gradients(self, part: Rows, D: Vector, gradient: Vector, reduction: float) -> Vector:
         """The step to within ``reduction`` of the gradient."""
-        inverse = 1.0 / self._diagonal(part, D)
+        diagonal = self.penalty + column_squares(part, D)
+        inverse = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
         step, r = np.zeros_like(gradient), -gradient
         z = inverse * r
         p, rz = z.copy(), float(r @ z)
@@ -180,19 +180,6 @@ class _Run:
             p *= rz / before
             p += z
         return step
-
-    def _diagonal(self, part: Rows, D: Vector) -> Vector:
-        """That of the penalty + X'DX, 1 where it is 0."""
-        from mercer._numerics.linear_newton import column_squares
-
-        total, X = self.penalty.copy(), part.X
-        if isinstance(X, Csr):
-            column_squares(X.indptr, X.indices, X.data, D, total)
-        else:
-            total[: X.shape[1]] += np.einsum("i,ij,ij->j", D, X, X, dtype=np.float64)
-        if part.bias:
-            total[-1] += part.bias**2 * D.sum()
-        return np.where(total > 0, total, 1.0)
 
     def _move(self, step: Vector, gradient: Vector) -> None:
         """Go to the lowest point along the step."""

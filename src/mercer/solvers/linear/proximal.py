@@ -30,20 +30,22 @@ from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.coordinate import balanced
+from mercer.solvers.linear.systems import column_squares
 
 MAX_ITER = 2000
 # features of the first model at least, and of the others in multiples of those that have a weight
 FIRST, GROWTH = 100, 2.0
 # of the violation before the step, what the model may leave, and of the relative gap what a round may leave
 MODEL_ACCURACY, ROUND_ACCURACY = 0.1, 0.1
-# passes of coordinate descent before the linear system is tried, and how often
-PASSES, SYSTEMS = 8, 20
-SYSTEM_UP_TO = 2000
+# passes of coordinate descent before the linear system is tried at least, how often, and for how many features
+PASSES, SYSTEMS, SYSTEM_UP_TO = 8, 20, 2000
+# nanoseconds for each m³ of a linear system and each number that a pass reads: so many passes are no dearer
+FACTOR, PASS = 0.03, 4.0
 # the first δ, in units of one over the box, its factor from round to round, and the smallest relative to the first
-FIRST_DELTA, LESS, SMALLEST = 1.0, 0.3, 1e-7
+FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-2
 # share of the curvature of all samples that is added to that of the samples on curved pieces
 DAMPING = 1e-4
-HALVINGS = 30
+HALVINGS, FACE_HALVINGS = 30, 6
 ARMIJO = 0.01
 # a step that changes the objective by less, relative to it, is rounding
 ROUNDING = 1e-14
@@ -133,6 +135,7 @@ class _Run:
         if len(room):
             self.delta = FIRST_DELTA / float(room.mean())
             self.smallest = SMALLEST * self.delta
+        self.unit = float(penalty.l1) or 1.0
         self.f = self.rows.dot(self.w, options.n_threads)
         self.beta, self.D = np.empty(problem.n), np.empty(problem.n)
         self.random = np.random.default_rng(options.seed)
@@ -163,13 +166,17 @@ class _Run:
         """The program with the ridge of this round."""
         qp = self.problem.qp
         extra = np.where(self.straight, self.delta, 0.0)
-        self.vectors = qp.linear + extra * self.centre, qp.l1, qp.ridge + extra, qp.lower, qp.upper
+        ridge = qp.ridge + extra
+        self.vectors = qp.linear + extra * self.centre, qp.l1, ridge, qp.lower, qp.upper
+        # the curvature of each feature if all samples were on curved pieces
+        inverse = np.divide(1.0, ridge, out=np.zeros_like(ridge), where=(ridge > 0) & (qp.lower < qp.upper))
+        self.steepest = column_squares(self.rows, inverse)
 
     def _round(self, limit: int) -> Status | None:
         """Newton steps on the smooth problem; None when it is solved as far as this round asks for."""
         from mercer._numerics.linear_newton import respond
 
-        unit = float(self.l1.max()) or 1.0
+        unit = self.unit
         goal = max(ROUND_ACCURACY * self.options.tol, (1e-2 if self.delta else 0.0) * self.gap) * unit
         failures = 0
         while True:
@@ -220,15 +227,16 @@ class _Run:
         q, l1, rest, w = self.q[chosen], self.l1[chosen], r[chosen], self.w[chosen]
         curvature = self._squares(M) + q
         # a feature without samples on a curved piece still gets a finite step
-        damping = DAMPING * max(float(curvature.max(initial=0.0)), np.finfo(np.float64).tiny) * min(1.0, self.gap)
+        damping = DAMPING * min(1.0, float(violations.max()) / self.unit) * self.steepest[chosen]
         q = q + damping
         curvature += damping
         u, z = w.copy(), np.zeros(M.n)
         order, out = np.arange(len(chosen), dtype=np.uint32), np.zeros(4)
-        goal = MODEL_ACCURACY * float(violations.max())
+        goal = MODEL_ACCURACY * float((violations[chosen] / np.sqrt(np.where(curvature > 0, curvature, np.inf))).max())
         for _ in range(SYSTEMS):
+            passes = PASSES + int(FACTOR * min(np.count_nonzero(u), SYSTEM_UP_TO) ** 3 / (PASS * (len(M.values) + 1)))
             seed = int(self.random.integers(1, 1 << 62))
-            descend_features(*M[:3], curvature, q, l1, rest, w, u, z, order, goal, PASSES, seed, out)
+            descend_features(*M[:3], curvature, q, l1, rest, w, u, z, order, goal, passes, seed, out)
             if out[0] <= goal or self.clock.over() is not None:
                 break
             self._face(M, q, l1, rest, w, u, z)
@@ -245,7 +253,7 @@ class _Run:
         return squares
 
     def _face(self, M: Columns, q: Vector, l1: Vector, r: Vector, w: Vector, u: Vector, z: Vector) -> None:
-        """Go to the minimum over the features with a weight, as far as their signs last. Edits u and z."""
+        """Go towards the minimum over the features with a weight; those whose sign changes stop at 0. Edits u and z."""
         members = np.flatnonzero((u != 0) | (l1 == 0))
         if not 0 < len(members) <= SYSTEM_UP_TO:
             return
@@ -261,14 +269,19 @@ class _Run:
         if failed or not np.isfinite(x).all():
             return
         x /= size
-        old = u[members]
-        # how far each may go
-        reach = np.where((l1[members] > 0) & (old * x < 0), -old / np.where(x == 0, 1.0, x), np.inf)
-        share = min(1.0, float(reach.min()))
-        new = old + share * x
-        new[reach <= share] = 0.0
-        u[members] = new
-        z += part @ (new - old)
+        old, price = u[members], l1[members]
+        for _ in range(FACE_HALVINGS):
+            new = old + x
+            new[(price > 0) & (new * old < 0)] = 0.0
+            change = part @ (new - old)
+            both = new + old - 2.0 * w[members]
+            # of the model
+            fall = (0.5 * q[members] * both - r[members]) @ (new - old) + (z + 0.5 * change) @ change
+            if fall + price @ (np.abs(new) - np.abs(old)) < 0:
+                u[members] = new
+                z += change
+                return
+            x *= 0.5
 
     def _move(self, step: Vector, r: Vector, value: float) -> bool:
         """Halve the step until the objective falls. Returns whether it did."""

@@ -44,6 +44,20 @@ def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
     return H
 
 
+def column_squares(rows: Rows, D: Vector) -> Vector:
+    """The diagonal of A'DA."""
+    from mercer._numerics import linear_newton
+
+    total, X = np.zeros(rows.d), rows.X
+    if isinstance(X, Csr):
+        linear_newton.column_squares(X.indptr, X.indices, X.data, D, total)
+    else:
+        total[: X.shape[1]] = np.einsum("i,ij,ij->j", D, X, X, dtype=np.float64)
+    if rows.bias:
+        total[-1] = rows.bias**2 * D.sum()
+    return total
+
+
 def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
     """A'DA of some rows."""
     X, d = rows.X, rows.d
