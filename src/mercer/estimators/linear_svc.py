@@ -68,10 +68,11 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     time_limit : float or None, default=None
         Seconds after which the model is taken as it is, with its certificate and a warning.
     warm_start : bool, default=False
-        Start from the last solution if the problem has the same size.
-    solver : {"auto", "interior", "coordinate", "newton"}, default="auto"
+        Start from the last solution if the problem has the same size. The interior-point method does so only for
+        losses of straight pieces, and only if that solution is within 3 % of the optimum.
+    solver : {"auto", "interior", "coordinate", "newton", "proximal"}, default="auto"
         "interior" is the interior-point method, "coordinate" coordinate descent on the dual, "newton" Newton's method
-        for the squared losses.
+        for the squared losses, "proximal" the proximal Newton method for penalties with an l1 part.
     rule : {"round-robin", "random", "greedy"}, default="random"
         Which coordinate is next in solver="coordinate" ([M5]).
 

@@ -25,6 +25,7 @@ from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer.kernels.features import Csr
 from mercer.problems.linear import LinearProblem, Rows
@@ -46,6 +47,9 @@ A_STEP, A_PASS = 2e5, 2e4
 # an l1 penalty on more features than this goes to the proximal Newton method first, for losses of straight pieces up to
 # this relative gap, where the interior-point method goes on
 MANY_FEATURES, ROUGH = 300, 2e-2
+# dense rows of at least so many columns of which at most this share is not 0 are read as sparse ones by coordinate
+# descent, which makes it worth a trial; so many rows are looked at
+MANY_COLUMNS, MOSTLY_ZERO, LOOKED_AT = 100, 0.35, 200
 # passes below which a trial is not worth while
 FEWEST_PASSES = 20
 # a trial goes on after these shares of its passes if its relative gap is at most this
@@ -64,7 +68,9 @@ def solve_linear(
     if name != "auto":
         return _solve(name, problem, options, clock, start)
     found: list[LinearSolution] = []
+    stored = problem
     for solver, passes in ranked(problem):
+        problem = _mostly_zero(stored, options.budget) if solver == "coordinate" else stored
         for share, enough in LOOKS if passes > 0 else ((0.0, 0.0),):
             done = sum(solution.n_iter for solution in found)
             planned = int(np.ceil(share * passes)) - done if passes > 0 else -1
@@ -113,8 +119,26 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     if not last:
         return [("coordinate", -1)]
     passes = _passes(rows)
-    is_tall = not rows.sparse and rows.n >= 2 * rows.d
+    is_tall = not rows.sparse and rows.n >= 2 * rows.d and _filled(rows) > MOSTLY_ZERO
     return last if is_tall or passes < FEWEST_PASSES else [("coordinate", passes), *last]
+
+
+def _filled(rows: Rows) -> float:
+    """The share of numbers that are not 0, about; 1 for few columns, where it does not matter."""
+    if rows.sparse or rows.d < MANY_COLUMNS or rows.n == 0:
+        return 1.0
+    step = max(1, rows.n // LOOKED_AT)
+    part = np.asarray(rows.X[::step])
+    return float(np.count_nonzero(part)) / part.size
+
+
+def _mostly_zero(problem: LinearProblem, budget: int) -> LinearProblem:
+    """The problem with its rows stored as CSR if they are dense and mostly 0, as images are, and that is small."""
+    rows = problem.rows
+    filled = _filled(rows)
+    if filled > MOSTLY_ZERO or filled * rows.n * rows.d * (rows.dtype.itemsize + 4) > budget:
+        return problem
+    return replace(problem, rows=Rows.of(sp.csr_array(rows.X), rows.bias))
 
 
 def _is_squared(problem: LinearProblem) -> bool:
@@ -130,7 +154,9 @@ def _passes(rows: Rows) -> int:
         of_row = np.diff(X.indptr).astype(np.float64)
         numbers, products, steps = float(of_row.sum()), SPARSE_PRODUCT * float(of_row @ of_row), SPARSE_STEPS
     else:
-        numbers, products, steps = float(rows.n) * rows.d, DENSE_PRODUCT * rows.n * rows.d * smaller, DENSE_STEPS
+        filled = _filled(rows)
+        numbers = float(rows.n) * rows.d * (filled if filled <= MOSTLY_ZERO else 1.0)
+        products, steps = DENSE_PRODUCT * rows.n * rows.d * smaller, DENSE_STEPS
     step = A_STEP + products + FACTOR * smaller**3
     return int(min(steps * step / (A_PASS + PASS * numbers), 1e6)) + 1
 

@@ -58,8 +58,8 @@ DENSE_COST = 4.0
 # passes that gain less than rounding, relative to the objective, and lower no gap, after which other means are tried
 HOPELESS = 20
 ROUNDING = 1e-16
-# how often they may leave more than half of the gap
-RESCUES = 3
+# how often they may leave more than half of the gap; they are not tried again where this share of it is left
+RESCUES, USELESS = 3, 0.9
 MAX_PASSES = 100_000
 
 
@@ -196,7 +196,8 @@ class _Run:
                     return Status.CONVERGED
                 if not solved:
                     return Status.STALLED
-                rescues = rescues + 1 if self.gap > 0.5 * rescued else 0
+                # one that changes nothing is no better the next time
+                rescues = RESCUES if self.gap > USELESS * estimate else (rescues + 1 if self.gap > 0.5 * rescued else 0)
                 rescued = self.gap
                 check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
             elif out[3] <= SETTLED * self.active and self.passes >= 4:
