@@ -67,14 +67,16 @@ def _weights(estimator: Any, rows: Rows) -> tuple[Matrix, Vector]:
 
 def _judge_jointly(estimator: Any, rows: Rows, codes: Vector, n_classes: int, weight: Vector) -> Certificate:
     """Crammer and Singer's machine. Of two classes the difference of their weights is known, and half of it is best."""
-    W, _ = _weights(estimator, rows)
-    W = np.vstack([-0.5 * W, 0.5 * W]) if n_classes == 2 else W
+    W, b = _weights(estimator, rows)
+    if n_classes == 2:
+        W, b = np.vstack([-0.5 * W, 0.5 * W]), np.concatenate([-0.5 * b, 0.5 * b])
     if len(W) != n_classes:
         raise other_classes(len(W), n_classes)
-    problem = JointProblem(rows, codes.astype(np.intp), n_classes, weight)
+    free = bool(estimator.fit_intercept and not getattr(estimator, "penalize_intercept", True))
+    problem = JointProblem(rows, codes.astype(np.intp), n_classes, weight, free)
     options = LinearOptions(tol=DUAL_TOL, n_threads=thread_count(None))
     found = solve_jointly(problem, options, WorkClock(DUAL_SECONDS))
-    return joint_certificate(problem, W, found.alpha)
+    return joint_certificate(problem, W, found.alpha, b)
 
 
 def _judge(problem: LinearProblem, w: Vector, b: float, seconds: float) -> Certificate:

@@ -197,22 +197,24 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
 
     def _solve_jointly(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[JointSolution]:
         """All classes in one problem; of two classes the difference of their weights is published."""
-        if np.isinf(self.C) or (self.fit_intercept and not self.penalize_intercept):
+        if np.isinf(self.C):
             raise InvalidInputError(
-                "multi_class='crammer_singer' needs a finite C and penalises the intercept: set C to a number and "
-                "penalize_intercept=True (with a large intercept_scaling the intercept is nearly free), or use "
-                "multi_class='ovr'."
+                "multi_class='crammer_singer' has no hard margin: set C to a number (a large one comes near it), or use "
+                "multi_class='ovr', which solves C=inf for each class against the rest."
             )
+        free = bool(self.fit_intercept and not self.penalize_intercept)
         codes, n_classes = data.y.astype(np.intp), len(self.classes_)
-        problem = JointProblem(data.rows, codes, n_classes, self.C * data.weight * self.class_weight_[codes])
+        problem = JointProblem(data.rows, codes, n_classes, self.C * data.weight * self.class_weight_[codes], free)
         start = warm.solutions[0] if warm is not None and len(warm.solutions) == 1 else None
         if not isinstance(start, JointSolution) or start.alpha.shape != (data.rows.n, n_classes):
             start = None
         elif warm is not None:
             start = replace(start, alpha=start.alpha * (self.C / warm.C))
         solution = solve_jointly(problem, self._options(), clock, start)
-        W = solution.W[1:] - solution.W[:1] if n_classes == 2 else solution.W
-        self._publish(W, np.zeros(len(W)), data.rows.bias)
+        W, intercepts = solution.W, solution.intercepts
+        if n_classes == 2:
+            W, intercepts = W[1:] - W[:1], intercepts[1:] - intercepts[:1]
+        self._publish(W, intercepts, data.rows.bias)
         self.n_iter_ = max(1, int(solution.n_iter))
         self._publish_proof([solution])
         return [solution]
