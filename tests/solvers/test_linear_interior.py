@@ -152,7 +152,7 @@ class TestRounds:
     @pytest.mark.parametrize("free", [False, True])
     @pytest.mark.parametrize("penalty", PENALTIES, ids=named)
     def test_a_near_model_takes_the_place_of_the_part(self, penalty, free):
-        """From a rough solution fewer steps are needed, from a good one none, and one of another problem does no harm."""
+        """From a rough solution fewer steps are needed, from a good one none; one of another problem does no harm."""
         X, y = many("hinge")
         rows = Rows.of(X, 0.0 if free else 1.0)
         problem = LinearProblem(rows, Hinge(), y, np.ones(len(y)), free, penalty)

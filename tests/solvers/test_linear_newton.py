@@ -63,7 +63,7 @@ def test_penalty_of_another_weight():
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_many_samples_start_from_a_part(intercept, monkeypatch):
-    """At most three iterations on all samples, and the optimum of a run that starts at 0; so for samples in any order."""
+    """At most three iterations on all samples, sorted by class, and the optimum of a run that starts at 0."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9000, 5))
     y = np.sort(np.where(X @ rng.normal(size=5) + rng.normal(size=9000) > 0, 1.0, -1.0))

@@ -199,8 +199,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         """All classes in one problem; of two classes the difference of their weights is published."""
         if np.isinf(self.C):
             raise InvalidInputError(
-                "multi_class='crammer_singer' has no hard margin: set C to a number (a large one comes near it), or use "
-                "multi_class='ovr', which solves C=inf for each class against the rest."
+                "multi_class='crammer_singer' has no hard margin: set C to a number (a large one comes near it), or "
+                "use multi_class='ovr', which solves C=inf for each class against the rest."
             )
         free = bool(self.fit_intercept and not self.penalize_intercept)
         codes, n_classes = data.y.astype(np.intp), len(self.classes_)

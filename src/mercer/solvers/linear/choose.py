@@ -15,8 +15,9 @@ Measured on one core, seconds to a relative gap of 1e-4 for C = 0.1, 1 and 10:
 So Newton's method is best for the squared losses unless there are at least as many features as samples, where
 coordinate descent is. Of the two that take losses with kinks, coordinate descent is the faster one by far or the slower
 one by far, and but for tall dense data only a trial tells which: it is tried for as many passes as cost what the
-interior-point method is expected to cost, fewer if it comes to nothing or if the latter can go on from there, more if it
-is almost done. What penalties and boxes the others do not take is left to the latter.
+interior-point method is expected to cost, fewer if it comes to nothing or if the latter can go on from there, more if
+it is almost done. What boxes the others do not take is left to the latter, and so are l1 penalties on few features; on
+many the proximal Newton method is faster (news20, 3,000 rows, squared hinge: 0.1 to 0.4 s instead of 1 to 20).
 """
 
 from __future__ import annotations

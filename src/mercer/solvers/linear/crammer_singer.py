@@ -70,9 +70,7 @@ class JointSolution:
     trace: list[TracePoint] = field(default_factory=list)
 
 
-def joint_certificate(
-    problem: JointProblem, W: Matrix, alpha: Matrix, intercepts: Vector | float = 0.0
-) -> Certificate:
+def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercepts: Vector | float = 0.0) -> Certificate:
     """How far the model W is from the optimum, as α proves; computed in float64 from the data alone."""
     n = len(problem.labels)
     every = np.arange(n)
@@ -197,7 +195,7 @@ class _Run:
                 *self._data, self.W, self.alpha, self.norms, self.labels, self.weight, order, self.level, out
             )
             self.level = out[0] if out[0] > 0 else np.inf
-            # where all α rest at their bounds while their sums do not vanish, longer and longer steps move the intercepts
+            # where all α rest at their bounds while their sums do not vanish, longer steps move the intercepts
             self.stretch = 2.0 * self.stretch if out[2] <= 0 else 1.0
             unbalanced = self._shift(self.stretch)
             self.work += out[4]

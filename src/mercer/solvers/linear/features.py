@@ -19,7 +19,7 @@ from mercer.solvers.linear.base import LinearOptions, LinearSolution
 
 Solve = Callable[[LinearProblem, LinearOptions, Clock, LinearSolution | None], LinearSolution]
 
-# features of the first round; of a start that is given those that have a weight or whose |X'β| is beyond this share of l1
+# features of the first round; of a start those that have a weight or whose |X'β| is beyond this share of l1
 FIRST, BEYOND = 100, 0.95
 # while features are missing a gap of this size is good enough
 ROUGH_TOL = 1e-2
@@ -34,7 +34,7 @@ def solve(
     solve_part: Solve,
     start: LinearSolution | None = None,
 ) -> LinearSolution:
-    """The optimum over all features from those that matter, each part solved by ``solve_part``, from ``start`` if any."""
+    """The optimum over all features from those that matter: each part by ``solve_part``, from ``start`` if any."""
     rows, l1 = problem.rows, problem.penalty.l1
     v = np.abs(rows.tdot(_first_beta(problem) if start is None else start.beta, options.n_threads))
     chosen = np.zeros(rows.d, dtype=bool)

@@ -1,6 +1,7 @@
 """The proximal Newton method for l1 penalties and elastic nets on many features.
 
-    min over w, b   l1 |w|₁ + ½ l2 |w|² + Σ conjᵢ(linearᵢ − xᵢ·w − b),     conjᵢ(t) = max over the box of  tβ − l1ᵢ|β| − ½ ridgeᵢ β²
+    min over w, b   l1 |w|₁ + ½ l2 |w|² + Σ conjᵢ(linearᵢ − xᵢ·w − b)
+    conjᵢ(t) = max over the box of  tβ − l1ᵢ|β| − ½ ridgeᵢ β²
 
 Where every ridge is positive the sum is smooth: β is its negative gradient, D its second derivative. Each iteration
 minimises the penalty plus the quadratic model of the sum, over the features that have a weight or ask for one (|X'β|
@@ -234,7 +235,8 @@ class _Run:
         order, out = np.arange(len(chosen), dtype=np.uint32), np.zeros(4)
         goal = MODEL_ACCURACY * float((violations[chosen] / np.sqrt(np.where(curvature > 0, curvature, np.inf))).max())
         for _ in range(SYSTEMS):
-            passes = PASSES + int(FACTOR * min(np.count_nonzero(u), SYSTEM_UP_TO) ** 3 / (PASS * (len(M.values) + 1)))
+            members = float(min(int(np.count_nonzero(u)), SYSTEM_UP_TO))
+            passes = PASSES + int(FACTOR * members**3 / (PASS * (len(M.values) + 1)))
             seed = int(self.random.integers(1, 1 << 62))
             descend_features(*M[:3], curvature, q, l1, rest, w, u, z, order, goal, passes, seed, out)
             if out[0] <= goal or self.clock.over() is not None:
@@ -290,7 +292,6 @@ class _Run:
         if not step.any():
             return False
         q = self.rows.dot(step, self.options.n_threads)
-        bend = float((self.q * step) @ step)
         slope = -float(r @ step) + float(self.l1 @ (np.abs(self.w + step) - np.abs(self.w)))
         share = 1.0
         beta, D = np.empty_like(self.beta), np.empty_like(self.D)
