@@ -48,6 +48,8 @@ A_STEP, A_PASS = 2e5, 2e4
 # an l1 penalty on more features than this goes to the proximal Newton method first, for losses of straight pieces up to
 # this relative gap, where the interior-point method goes on
 MANY_FEATURES, ROUGH = 300, 2e-2
+# its steps at most
+PROXIMAL_STEPS = 120
 # dense rows of at least so many columns of which at most this share is not 0 are read as sparse ones by coordinate
 # descent, which makes it worth a trial; so many rows are looked at
 MANY_COLUMNS, MOSTLY_ZERO, LOOKED_AT = 100, 0.35, 200
@@ -72,7 +74,8 @@ def solve_linear(
     stored = problem
     for solver, passes in ranked(problem):
         problem = _mostly_zero(stored, options.budget) if solver == "coordinate" else stored
-        for share, enough in LOOKS if passes > 0 else ((0.0, 0.0),):
+        looks = LOOKS if solver == "coordinate" and passes > 0 else ((1.0, 0.0),)
+        for share, enough in looks:
             done = sum(solution.n_iter for solution in found)
             planned = int(np.ceil(share * passes)) - done if passes > 0 else -1
             left = options.max_iter - done if options.max_iter >= 0 else -1
@@ -111,7 +114,7 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     if qp.has_open_box or (problem.penalty.l1 > 0 and rows.d <= MANY_FEATURES):
         return [("interior", -1)]
     if problem.penalty.l1 > 0:
-        return [("proximal", -1), ("interior", -1)]
+        return [("proximal", PROXIMAL_STEPS), ("interior", -1)]
     smaller = min(rows.n, rows.d)
     last = [("interior", -1)] if smaller <= FACTORED_UP_TO else []
     if _is_squared(problem):

@@ -46,7 +46,7 @@ FACTOR, PASS = 0.03, 4.0
 FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-2
 # share of the curvature of all samples that is added to that of the samples on curved pieces
 DAMPING = 1e-4
-HALVINGS, FACE_HALVINGS = 30, 6
+HALVINGS, FACE_SHARES = 30, (1.0, 0.5, 0.25)
 ARMIJO = 0.01
 # a step that changes the objective by less, relative to it, is rounding
 ROUNDING = 1e-14
@@ -272,18 +272,19 @@ class _Run:
             return
         x /= size
         old, price = u[members], l1[members]
-        for _ in range(FACE_HALVINGS):
-            new = old + x
-            new[(price > 0) & (new * old < 0)] = 0.0
+        reach = np.where((price > 0) & (old * x < 0), -old / np.where(x == 0, 1.0, x), np.inf)
+        # beyond the first change of sign if that pays, else up to it
+        first = min(1.0, float(reach.min()))
+        for share in (*(share for share in FACE_SHARES if share > first), first):
+            new = np.where(reach <= share, 0.0, old + share * x)
             change = part @ (new - old)
             both = new + old - 2.0 * w[members]
             # of the model
             fall = (0.5 * q[members] * both - r[members]) @ (new - old) + (z + 0.5 * change) @ change
-            if fall + price @ (np.abs(new) - np.abs(old)) < 0:
+            if fall + price @ (np.abs(new) - np.abs(old)) < 0 or share == first:
                 u[members] = new
                 z += change
                 return
-            x *= 0.5
 
     def _move(self, step: Vector, r: Vector, value: float) -> bool:
         """Halve the step until the objective falls. Returns whether it did."""
