@@ -111,9 +111,11 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     The next one is run where the one before has ended without a result.
     """
     rows, qp = problem.rows, problem.qp
-    if qp.has_open_box or (problem.penalty.l1 > 0 and rows.d <= MANY_FEATURES):
+    if qp.has_open_box:
         return [("interior", -1)]
     if problem.penalty.l1 > 0:
+        if rows.d <= MANY_FEATURES or (not rows.sparse and rows.n >= 2 * rows.d):
+            return [("interior", -1)]
         return [("proximal", PROXIMAL_STEPS), ("interior", -1)]
     smaller = min(rows.n, rows.d)
     last = [("interior", -1)] if smaller <= FACTORED_UP_TO else []

@@ -58,7 +58,7 @@ DENSE_COST = 4.0
 # passes that gain less than rounding, relative to the objective, and lower no gap, after which other means are tried
 HOPELESS = 20
 ROUNDING = 1e-16
-# how often they may leave more than half of the gap; they are not tried again where this share of it is left
+# how often they may leave more than half of the gap; they are not tried again where this share of all is left
 RESCUES, USELESS = 3, 0.9
 MAX_PASSES = 100_000
 
@@ -182,7 +182,7 @@ class _Run:
             rate = estimate / last if 0 < last < np.inf else 1.0
             ahead = estimate * min(1.0, rate)
             last = estimate
-            if ahead <= tol * scale and estimate <= check_at:
+            if ahead <= tol * scale and estimate <= check_at and since_gain < HOPELESS:
                 before = self.active
                 if self._look():
                     return Status.CONVERGED
@@ -196,8 +196,10 @@ class _Run:
                     return Status.CONVERGED
                 if not solved:
                     return Status.STALLED
-                # one that changes nothing is no better the next time
-                rescues = RESCUES if self.gap > USELESS * estimate else (rescues + 1 if self.gap > 0.5 * rescued else 0)
+                rescues = rescues + 1 if self.gap > 0.5 * rescued else 0
+                if self.gap > USELESS * max(estimate, abs(self.value) + self.gap):
+                    # the matrix is beyond rounding: it will not be better the next time
+                    rescues = RESCUES
                 rescued = self.gap
                 check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
             elif out[3] <= SETTLED * self.active and self.passes >= 4:
@@ -218,6 +220,8 @@ class _Run:
             order = most[np.argsort(-gain[most], kind="stable")].astype(np.uint32)
         kept = self.loops.descend(*self.storage.arrays, self.bias, self.w, self.table, order, self.level, out)
         if self.options.rule == "greedy":
+            if self.problem.intercept:
+                self._shift()
             return
         self.active = kept
         self.level = out[0] if out[0] > 0 else np.inf

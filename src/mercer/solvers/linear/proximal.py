@@ -36,8 +36,13 @@ from mercer.solvers.linear.systems import column_squares
 MAX_ITER = 2000
 # features of the first model at least, and of the others in multiples of those that have a weight
 FIRST, GROWTH = 100, 2.0
-# of the violation before the step, what the model may leave, and of the relative gap what a round may leave
-MODEL_ACCURACY, ROUND_ACCURACY = 0.1, 0.1
+# of the violation before the step, what the model may leave
+MODEL_ACCURACY = 0.1
+# violations of |X'β| ≤ l1, relative to l1, at which the gap is looked at, in units of tol, and with which rounds of the
+# multipliers end, in units of the gap before it; how much less is asked for if the gap is too large
+VIOLATION, ROUND_VIOLATION, CLOSER = 0.1, 1e-2, 0.2
+# rounds that do not halve the gap before the run ends
+PATIENCE = 15
 # passes of coordinate descent before the linear system is tried at least, how often, and for how many features
 PASSES, SYSTEMS, SYSTEM_UP_TO = 8, 20, 2000
 # nanoseconds for each m³ of a linear system and each number that a pass reads: so many passes are no dearer
@@ -88,7 +93,8 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, rows: Rows, samples: Index, features: Index, root: Vector) -> Columns:
         """The features (the constant one last, if it is among them) over the samples, each times its root."""
-        part = rows.take(samples).columns(features)
+        # the smaller copy first
+        part = rows.take(samples).columns(features) if rows.sparse else rows.columns(features).take(samples)
         m, n = len(features), len(samples)
         X = part.X
         if isinstance(X, Csr):
@@ -158,7 +164,7 @@ class _Run:
             if ended is not None and (ended is not Status.STALLED or self.delta == 0):
                 return ended
             stuck = stuck + 1 if self.gap > 0.5 * before else 0
-            if stuck >= 15 or self.delta == 0:
+            if stuck >= PATIENCE or self.delta == 0:
                 return Status.STALLED
             self.centre = self.beta.copy()
             self.delta = max(LESS * self.delta, self.smallest)
@@ -177,8 +183,7 @@ class _Run:
         """Newton steps on the smooth problem; None when it is solved as far as this round asks for."""
         from mercer._numerics.linear_newton import respond
 
-        unit = self.unit
-        goal = max(ROUND_ACCURACY * self.options.tol, (1e-2 if self.delta else 0.0) * self.gap) * unit
+        goal = max(VIOLATION * self.options.tol, (ROUND_VIOLATION if self.delta else 0.0) * self.gap) * self.unit
         failures = 0
         while True:
             loss = respond(self.f, *self.vectors, self.beta, self.D)
@@ -189,11 +194,11 @@ class _Run:
                 self.w == 0, np.maximum(0.0, np.abs(r) - self.l1), np.abs(r - np.sign(self.w) * self.l1)
             )
             violation = float(violations.max(initial=0.0))
-            self._report(violation / unit, value)
+            self._report(value)
             if violation <= goal:
                 if self.delta > 0 or self._publish():
                     return None
-                goal *= 0.2
+                goal *= CLOSER
             ended = self.clock.over() or (Status.MAX_ITER if self.n_iter >= limit else None)
             if ended is not None:
                 return ended
@@ -312,6 +317,8 @@ class _Run:
 
         w, b, beta = self.w, 0.0, self.beta.copy()
         f = problem.rows.dot(w[: problem.rows.d], threads)
+        # f was moved along with w: its rounding ends here
+        self.f = f + w[-1] if problem.intercept else f
         if problem.intercept:
             w = w[:-1]
             b = problem.loss.best_intercept(problem.y, f, problem.weight)
@@ -325,8 +332,9 @@ class _Run:
         self.gap = min(1.0, proof.relative_gap)
         return proof.valid and proof.relative_gap <= self.options.tol
 
-    def _report(self, violation: float, value: float) -> None:
-        """A line of the trace."""
-        point = TracePoint(self.clock.seconds, self.n_iter, self.gap, value, int(np.count_nonzero(self.w)))
+    def _report(self, primal: float) -> None:
+        """A line of the trace, with the gap of the last certificate."""
+        dual, active = (1.0 - self.gap) * primal, int(np.count_nonzero(self.D))
+        point = TracePoint(self.clock.seconds, self.n_iter, self.gap, dual, active)
         self.trace.append(point)
         self.clock.report(point)
