@@ -158,15 +158,21 @@ def _kernel_of(estimator: Any) -> str:
     return repr(kernel) if isinstance(kernel, Kernel) else f"kernel={kernel!r}"
 
 
-def validate_vectors(estimator: Any, X: Any, y: Any, *, reset: bool, **targets: Any) -> tuple[Any, Any]:
-    """`validate_samples` for an estimator without a kernel. A memory map is not read into memory."""
+def validate_vectors(
+    estimator: Any, X: Any, y: Any, *, reset: bool, canonical: bool = True, **targets: Any
+) -> tuple[Any, Any]:
+    """`validate_samples` for an estimator without a kernel. A memory map is not read into memory.
+
+    Sparse rows come with their entries in order and each stored once, unless ``canonical`` is false.
+    """
     if _is_plain(estimator, X, y, reset, bool(targets.get("multi_output"))):
         return X, y
     if not reset:
-        return _canonical(validate_data(estimator, X, reset=False, **_VECTORS)), y
-    checked = validate_data(estimator, X, y, **_VECTORS, **targets)
-    X, y = checked if isinstance(checked, tuple) else (checked, y)
-    return _canonical(X), y
+        X = validate_data(estimator, X, reset=False, **_VECTORS)
+    else:
+        checked = validate_data(estimator, X, y, **_VECTORS, **targets)
+        X, y = checked if isinstance(checked, tuple) else (checked, y)
+    return (_canonical(X) if canonical else X), y
 
 
 def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool) -> bool:
@@ -232,26 +238,28 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def class_codes(y: Any) -> tuple[Vector, Vector]:
-    """The classes in order, and the number of each sample's class."""
+def find_classes(y: Any) -> tuple[Vector, Vector]:
+    """The classes in order, perhaps only one, and the number of each sample's class."""
     labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind in "biuf" and len(labels):
+        # two numbers are found without sorting
+        low, high = labels.min(), labels.max()
+        is_high = labels == high
+        if float(low).is_integer() and float(high).is_integer() and (is_high | (labels == low)).all():
+            classes = np.array([low, high] if low < high else [low], dtype=labels.dtype)
+            return classes, (is_high if low < high else np.zeros(len(labels), bool)).astype(np.intp)
     if labels.dtype.kind not in "biuSU":  # whole numbers and strings are classes, whatever they are
         check_classification_targets(y)
-    classes, codes = _two_classes(labels) or np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise InvalidInputError(f"The number of classes has to be greater than one; got {len(classes)} class")
+    classes, codes = np.unique(labels, return_inverse=True)
     return classes, codes
 
 
-def _two_classes(labels: Vector) -> tuple[Vector, Vector] | None:
-    """The same for two whole numbers, in a tenth of the time; None for other labels."""
-    if labels.dtype.kind not in "biu" or len(labels) == 0:
-        return None
-    ends = np.array([labels.min(), labels.max()])
-    codes = labels == ends[1]
-    if ends[0] == ends[1] or np.count_nonzero(labels == ends[0]) + np.count_nonzero(codes) < len(labels):
-        return None
-    return ends, codes.astype(np.intp)
+def class_codes(y: Any) -> tuple[Vector, Vector]:
+    """`find_classes`; raises if there is only one."""
+    classes, codes = find_classes(y)
+    if len(classes) < 2:
+        raise InvalidInputError(f"The number of classes has to be greater than one; got {len(classes)} class")
+    return classes, codes
 
 
 def class_weights(class_weight: Any, classes: Vector, codes: Vector) -> Vector:
@@ -263,7 +271,7 @@ def class_weights(class_weight: Any, classes: Vector, codes: Vector) -> Vector:
 
 def check_weighted_classes(codes: Vector, weight: Vector) -> None:
     """Raise unless two classes have samples of positive weight."""
-    if np.count_nonzero(np.bincount(codes[weight > 0])) < 2:
+    if np.count_nonzero(np.bincount(codes, weight > 0)) < 2:
         raise InvalidInputError(
             "Invalid input - all samples with positive weights belong to the same class, but there must be at "
             "least two."

@@ -59,13 +59,21 @@ def test_warm_start_and_path():
         assert one.certificate_.relative_gap <= 1e-4
 
 
-@pytest.mark.parametrize("params", [{"C": np.inf}, {"penalize_intercept": False}], ids=str)
-def test_what_it_cannot_do(params):
-    """A hard margin and a free intercept are refused."""
-    with pytest.raises(InvalidInputError) as found:
-        LinearSVC(**JOINT, **params).fit(*noisy(50, n_classes=3))
-    assert str(found.value) == (
-        "multi_class='crammer_singer' needs a finite C and penalises the intercept: set C to a number and "
-        "penalize_intercept=True (with a large intercept_scaling the intercept is nearly free), or use "
-        "multi_class='ovr'."
-    )
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_free_intercept(n_classes):
+    """It is not in the penalty: moving the features does not change the model, and certify agrees."""
+    X, y = noisy(150, 6, n_classes=n_classes)
+    params = {**JOINT, "penalize_intercept": False, "tol": 1e-6, "max_iter": 100_000}
+    model, moved = LinearSVC(**params).fit(X, y), LinearSVC(**params).fit(X + 3.0, y)
+    assert model.certificate_.relative_gap <= 1e-6
+    assert model.certificate_.primal == pytest.approx(moved.certificate_.primal, rel=3e-6)
+    assert model.certificate_.primal <= LinearSVC(**JOINT, tol=1e-6, max_iter=100_000).fit(X, y).certificate_.primal
+    proof = certify(model, X, y)
+    assert proof.valid and proof.relative_gap <= 3e-6
+    assert proof.primal == pytest.approx(model.certificate_.primal, rel=1e-6)
+
+
+def test_hard_margin_is_refused():
+    """The sentence says what to do instead."""
+    with pytest.raises(InvalidInputError, match="has no hard margin: set C to a number"):
+        LinearSVC(**JOINT, C=np.inf).fit(*noisy(50, n_classes=3))

@@ -71,6 +71,23 @@ class TestRows:
         """A position stored twice means the sum."""
         X = sp.csr_matrix((np.array([1.0, 2.0]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
         assert Rows.of(X).dot(np.array([10.0, 1.0])).tolist() == [30.0]
+        unsorted = sp.csr_matrix((np.array([1.0, 5.0, 2.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2))
+        assert Rows.of(unsorted).dot(np.array([10.0, 1.0])).tolist() == [53.0]
+        assert unsorted.nnz == 3  # what was given is left as it is
+
+    def test_entries_in_any_order(self):
+        """Rows whose entries are not in order are not copied, and give the same products and X'DX."""
+        from mercer.solvers.linear.systems import weighted_gram
+
+        X, rng = sample()
+        X = sp.csr_matrix(X * (rng.random(X.shape) < 0.5))
+        mixed = X.tocsc()[:, ::-1].tocsr()[:, ::-1]
+        assert not mixed.has_sorted_indices
+        rows, D = Rows.of(mixed, 0.5), rng.random(X.shape[0])
+        assert np.shares_memory(rows.X.data, mixed.data)
+        A = dense(X, 0.5)
+        np.testing.assert_allclose(weighted_gram(rows, D), A.T @ (D[:, None] * A), atol=1e-12)
+        np.testing.assert_allclose(rows.dot(np.ones(rows.d)), A.sum(axis=1), atol=1e-12)
 
 
 class TestPenalty:

@@ -9,12 +9,12 @@ from mercer.exceptions import InvalidInputError
 from mercer.problems.linear import Rows
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearOptions
-from mercer.solvers.linear.crammer_singer import JointProblem, joint_certificate, solve_jointly
+from mercer.solvers.linear.crammer_singer import JointProblem, balanced_classes, joint_certificate, solve_jointly
 
 TOL = 1e-8
 
 
-def make(C, n=30, d=4, K=3, seed=0, bias=1.0, kind="plain"):
+def make(C, n=30, d=4, K=3, seed=0, bias=1.0, kind="plain", intercept=False):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     labels = np.argmax(X[:, : min(K, d)] + 0.7 * rng.normal(size=(n, min(K, d))), axis=1)
@@ -28,17 +28,19 @@ def make(C, n=30, d=4, K=3, seed=0, bias=1.0, kind="plain"):
         weight[::3] = 0.0
     if kind == "sparse":
         X = X * (rng.random(X.shape) < 0.4)
-    return JointProblem(Rows.of(sp.csr_array(X) if kind == "sparse" else X, bias), labels, K, weight)
+    return JointProblem(Rows.of(sp.csr_array(X) if kind == "sparse" else X, bias), labels, K, weight, intercept)
 
 
 def reference(problem):
     """The optimal value by clarabel on the primal: W and one slack per sample."""
     X = problem.rows.X.toarray() if problem.rows.sparse else problem.rows.X
-    if problem.rows.bias:
-        X = np.column_stack([X, np.full(len(X), problem.rows.bias)])
+    if problem.rows.bias or problem.intercept:
+        X = np.column_stack([X, np.full(len(X), problem.rows.bias or 1.0)])
     n, d = X.shape
     K = problem.n_classes
-    P = sp.diags_array(np.r_[np.ones(K * d), np.zeros(n)], format="csc")
+    price = np.ones(d)
+    price[-1] = 0.0 if problem.intercept else 1.0
+    P = sp.diags_array(np.r_[np.tile(price, K), np.zeros(n)], format="csc")
     lines, right = [], []
     for i in range(n):
         for k in range(K):
@@ -72,6 +74,37 @@ def test_optimum_of_the_reference(kind):
             assert solution.status is Status.CONVERGED and proof.valid and proof.relative_gap <= TOL
             best = reference(problem)
             assert abs(proof.primal - best) <= 3e-8 * abs(best)
+
+
+@pytest.mark.parametrize("kind", ["plain", "zero rows", "opposite", "zero weights", "sparse"])
+def test_free_intercepts(kind):
+    """Each class's α sums to 0, and the optimum is clarabel's."""
+    for seed, C in enumerate((1e-2, 1.0, 10.0)):
+        for K in (2, 3, 4):
+            problem = make(C, K=K, seed=seed, bias=0.0, kind=kind, intercept=True)
+            solution = run(problem, 1e-7)
+            proof = solution.certificate
+            assert solution.status is Status.CONVERGED and proof.valid and proof.relative_gap <= 1e-7, str(proof)
+            assert np.abs(solution.alpha.sum(axis=0)).max() <= 1e-9 * np.abs(solution.alpha).max()
+            again = joint_certificate(problem, solution.W, solution.alpha, solution.intercepts)
+            assert again.primal == proof.primal
+            best = reference(problem)
+            assert abs(proof.primal - best) <= 2e-7 * abs(best)
+
+
+def test_balanced_classes():
+    """The sums become 0, of the classes and of the samples, and the bounds are kept."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        problem = make(1.0, K=4, seed=int(rng.integers(1 << 30)), intercept=True, bias=0.0)
+        bound = np.zeros((30, 4))
+        bound[np.arange(30), problem.labels] = problem.weight
+        alpha = -rng.random((30, 4)) * (rng.random((30, 4)) < 0.5) * problem.weight[:, None] / 4
+        alpha[np.arange(30), problem.labels] = 0.0
+        alpha[np.arange(30), problem.labels] = -alpha.sum(axis=1)
+        found = balanced_classes(alpha, bound)
+        assert np.abs(found.sum(axis=0)).max() <= 1e-12 and np.abs(found.sum(axis=1)).max() <= 1e-12
+        assert (found <= bound + 1e-12).all()
 
 
 @pytest.mark.parametrize("C", [1e-8, 1e4, 1e8])

@@ -42,8 +42,24 @@ class TestRanking:
         """Coordinate descent alone, without a limit."""
         assert choose.ranked(problem(5000, 6000, density=0.0005)) == [("coordinate", -1)]
 
+    def test_dense_rows_that_are_mostly_zero(self):
+        """Images: coordinate descent is tried on their entries that are not 0."""
+        task = problem(2000, 200, Hinge())
+        assert names(task) == ["interior"]
+        X = task.rows.X * (np.random.default_rng(0).random(task.rows.X.shape) < 0.1)
+        task = replace(task, rows=Rows.of(X, 1.0))
+        assert names(task) == ["coordinate", "interior"]
+        assert choose._mostly_zero(task, 1 << 28).rows.sparse and not choose._mostly_zero(task, 1000).rows.sparse
+        solution = choose.solve_linear("auto", task, LinearOptions(tol=1e-6), Clock())
+        assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-6
+
+    def test_l1_penalties(self):
+        """The proximal Newton method for many features."""
+        for loss in (Hinge(), SquaredHinge()):
+            assert names(problem(100, 500, loss, penalty=Penalty(1.0, 0.0))) == ["proximal", "interior"]
+
     def test_what_only_one_can_do(self):
-        """l1 penalties and hard margins."""
+        """l1 penalties on few features and hard margins."""
         assert names(problem(100, 5, penalty=Penalty(1.0, 0.0))) == ["interior"]
         assert names(problem(100, 5, HardMargin(), C=np.inf)) == ["interior"]
 

@@ -149,6 +149,21 @@ class TestRounds:
         ]
         np.testing.assert_allclose(values, values[0], rtol=2e-8)
 
+    @pytest.mark.parametrize("free", [False, True])
+    @pytest.mark.parametrize("penalty", PENALTIES, ids=named)
+    def test_a_near_model_takes_the_place_of_the_part(self, penalty, free):
+        """From a rough solution fewer steps are needed, from a good one none; one of another problem does no harm."""
+        X, y = many("hinge")
+        rows = Rows.of(X, 0.0 if free else 1.0)
+        problem = LinearProblem(rows, Hinge(), y, np.ones(len(y)), free, penalty)
+        cold, rough = run(problem), run(problem, 1e-2)
+        warm = interior.solve(problem, LinearOptions(tol=1e-8), Clock(), rough)
+        assert warm.status is Status.CONVERGED and warm.n_iter < cold.n_iter
+        assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=2e-8)
+        assert interior.solve(problem, LinearOptions(tol=1e-7), Clock(), cold).n_iter == 0
+        other = LinearProblem(rows, Hinge(), -y, np.full(len(y), 0.1), free, penalty)
+        assert interior.solve(other, LinearOptions(tol=1e-8), Clock(), cold).certificate.relative_gap <= 1e-8
+
     def test_few_heavy_samples(self):
         """A part that misses the samples that matter is corrected by the rounds."""
         X, y = many("hinge")

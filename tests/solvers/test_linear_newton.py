@@ -61,6 +61,21 @@ def test_penalty_of_another_weight():
     check(problem, run(problem), TOL)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_many_samples_start_from_a_part(intercept, monkeypatch):
+    """At most three iterations on all samples, sorted by class, and the optimum of a run that starts at 0."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 5))
+    y = np.sort(np.where(X @ rng.normal(size=5) + rng.normal(size=9000) > 0, 1.0, -1.0))
+    X += 0.5 * y[:, None]
+    problem = LinearProblem(Rows.of(X, 0.0 if intercept else 1.0), SquaredHinge(), y, np.ones(9000), intercept)
+    near = run(problem)
+    monkeypatch.setattr(newton, "PART_OF", np.inf)
+    far = run(problem)
+    assert near.status is far.status is Status.CONVERGED and near.n_iter <= 3
+    assert near.certificate.primal == pytest.approx(far.certificate.primal, rel=2 * TOL)
+
+
 def test_warm_start_and_limits():
     """From its own solution no iteration is needed; a limit leaves a certified model."""
     problem = make("sparse", SquaredHinge(), 1.0, 0.0, intercept=True)

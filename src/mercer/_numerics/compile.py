@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 # no "ninf" (infinities mark members that may not move) and no "nnan" (NaN input must stay visible)
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
@@ -47,3 +48,12 @@ def is_cached(function: Any) -> bool:
         return True
     name = f"{function.py_func.__module__.rpartition('.')[2]}.{function.py_func.__qualname__}-*.nbi"
     return any(Path(function._cache.cache_path).glob(name))
+
+
+_compiling = event.TimingListener()
+event.register("numba:compile", _compiling)
+
+
+def seconds_compiling() -> float:
+    """How long this process has been compiling so far."""
+    return float(_compiling.duration) if _compiling.done else 0.0

@@ -207,7 +207,7 @@ def paid(t, l1, ridge, lower, upper, beta):
 
 @compiled(fast=True)
 def sparse_gram(indptr, indices, data, D, H, h):
-    """Add X'DX to the upper triangle of H (columns of a row are sorted) and X'D1 to h."""
+    """Add each product of X'DX to one of its two places in H, once for the diagonal, and X'D1 to h."""
     for i in range(D.shape[0]):
         begin, end = indptr[i], indptr[i + 1]
         for s in range(begin, end):
@@ -216,3 +216,37 @@ def sparse_gram(indptr, indices, data, D, H, h):
             h[indices[s]] += scaled
             for t in range(s, end):
                 row[indices[t]] += scaled * np.float64(data[t])
+
+
+@compiled(fast=True)
+def _sum_of_products(a, b):
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled(fast=True)
+def dense_gram(X, D, bias, H):
+    """H = X'DX for few columns, the constant one of value ``bias`` last unless it is 0: block by block, transposed."""
+    n, stored = X.shape
+    d = H.shape[0]
+    block = 256
+    plain, scaled = np.empty((d, block)), np.empty((d, block))
+    H[:] = 0.0
+    for first in range(0, n, block):
+        count = min(block, n - first)
+        for i in range(count):
+            weight, row = D[first + i], X[first + i]
+            for j in range(stored):
+                plain[j, i] = np.float64(row[j])
+                scaled[j, i] = weight * np.float64(row[j])
+            if bias != 0.0:
+                plain[stored, i] = bias
+                scaled[stored, i] = weight * bias
+        for j in range(d):
+            for k in range(j + 1):
+                H[j, k] += _sum_of_products(scaled[j, :count], plain[k, :count])
+    for j in range(d):
+        for k in range(j):
+            H[k, j] = H[j, k]

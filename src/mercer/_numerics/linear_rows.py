@@ -7,6 +7,9 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 
+# positions are unsigned: signed ones would be tested for negative values at each term
+ONE, TWO = np.uint64(1), np.uint64(2)
+
 
 @compiled(fast=True)
 def dense_dot(X, w, out):
@@ -41,21 +44,39 @@ def dense_tdot(X, beta, out):
         i += 1
 
 
-@compiled()
+@compiled(fast=True)
 def sparse_dot(indptr, indices, data, w, out):
-    """out = Xw for the rows that indptr describes."""
+    """out = Xw for the rows that indptr describes; indices are unsigned."""
     for i in range(indptr.shape[0] - 1):
-        total = 0.0
-        for t in range(indptr[i], indptr[i + 1]):
-            total += np.float64(data[t]) * w[indices[t]]
-        out[i] = total
+        t, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        # two sums: a single one would wait for itself at each term
+        even, odd = 0.0, 0.0
+        while t + ONE < stop:
+            even += np.float64(data[t]) * w[indices[t]]
+            odd += np.float64(data[t + ONE]) * w[indices[t + ONE]]
+            t += TWO
+        if t < stop:
+            even += np.float64(data[t]) * w[indices[t]]
+        out[i] = even + odd
 
 
 @compiled()
 def sparse_tdot(indptr, indices, data, beta, out):
-    """Add X'beta to out."""
+    """Add X'beta to out; indices are unsigned."""
     for i in range(indptr.shape[0] - 1):
         b = beta[i]
         if b != 0.0:
-            for t in range(indptr[i], indptr[i + 1]):
+            for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
                 out[indices[t]] += b * np.float64(data[t])
+
+
+@compiled()
+def repeats(indptr, indices, n_columns):
+    """Whether some row names a column twice."""
+    seen = np.full(n_columns, -1, np.int32)
+    for i in range(indptr.shape[0] - 1):
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            if seen[indices[t]] == i:
+                return True
+            seen[indices[t]] = i
+    return False

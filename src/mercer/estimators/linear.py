@@ -101,7 +101,7 @@ class LinearMachine(Machine):
         self._warn_unfinished()
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        X, y = validate_vectors(self, X, y, reset=True)
+        X, y = validate_vectors(self, X, y, reset=True, canonical=False)
         weight = validate_weights(sample_weight, X.shape[0], X)
         return Prepared(linear_rows(self, X), self._validate_targets(y, weight), weight)
 
@@ -227,7 +227,7 @@ class LinearMachine(Machine):
     def _values(self, X: Any) -> Matrix:
         """Xw + b, one column per problem."""
         check_is_fitted(self)
-        X, _ = validate_vectors(self, X, None, reset=False)
+        X, _ = validate_vectors(self, X, None, reset=False, canonical=False)
         return products(X, self.coef_) + self.intercept_
 
 

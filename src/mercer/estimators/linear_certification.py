@@ -15,7 +15,7 @@ from mercer.estimators.linear_svc import one_vs_rest
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.certificate import Certificate, combine
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
-from mercer.solvers.base import Clock, Status
+from mercer.solvers.base import WorkClock
 from mercer.solvers.linear.base import LinearOptions
 from mercer.solvers.linear.choose import solve_linear
 from mercer.solvers.linear.crammer_singer import JointProblem, joint_certificate, solve_jointly
@@ -28,7 +28,7 @@ DUAL_SECONDS = 10.0
 
 def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     """The primal of the published weights, the dual of a β that is looked for."""
-    X, _ = validate_vectors(estimator, X, None, reset=False)
+    X, _ = validate_vectors(estimator, X, None, reset=False, canonical=False)
     weight = validate_weights(sample_weight, X.shape[0], X)
     rows, loss = linear_rows(estimator, X), loss_of(kind, estimator)
     W, b = _weights(estimator, rows)
@@ -67,26 +67,23 @@ def _weights(estimator: Any, rows: Rows) -> tuple[Matrix, Vector]:
 
 def _judge_jointly(estimator: Any, rows: Rows, codes: Vector, n_classes: int, weight: Vector) -> Certificate:
     """Crammer and Singer's machine. Of two classes the difference of their weights is known, and half of it is best."""
-    W, _ = _weights(estimator, rows)
-    W = np.vstack([-0.5 * W, 0.5 * W]) if n_classes == 2 else W
+    W, b = _weights(estimator, rows)
+    if n_classes == 2:
+        W, b = np.vstack([-0.5 * W, 0.5 * W]), np.concatenate([-0.5 * b, 0.5 * b])
     if len(W) != n_classes:
         raise other_classes(len(W), n_classes)
-    problem = JointProblem(rows, codes.astype(np.intp), n_classes, weight)
+    free = bool(estimator.fit_intercept and not getattr(estimator, "penalize_intercept", True))
+    problem = JointProblem(rows, codes.astype(np.intp), n_classes, weight, free)
     options = LinearOptions(tol=DUAL_TOL, n_threads=thread_count(None))
-    found = solve_jointly(problem, options, Clock(DUAL_SECONDS))
-    if found.status is Status.TIME_LIMIT:  # which the first call may have spent on compilation
-        found = solve_jointly(problem, options, Clock(DUAL_SECONDS))
-    return joint_certificate(problem, W, found.alpha)
+    found = solve_jointly(problem, options, WorkClock(DUAL_SECONDS))
+    return joint_certificate(problem, W, found.alpha, b)
 
 
 def judge_weights(problem: LinearProblem, w: Vector, b: float, seconds: float) -> Certificate:
     """The certificate of w and b, with a β that is looked for, for so many seconds."""
     options = LinearOptions(tol=DUAL_TOL, n_threads=thread_count(None))
-    found = solve_linear("auto", problem, options, Clock(seconds))
-    if found.status is Status.TIME_LIMIT:  # which the first call may have spent on compilation
-        found = solve_linear("auto", problem, options, Clock(seconds))
-    beta = found.beta
-    beta = np.clip(beta, problem.qp.lower, problem.qp.upper)
+    found = solve_linear("auto", problem, options, WorkClock(seconds))
+    beta = np.clip(found.beta, problem.qp.lower, problem.qp.upper)
     v = problem.rows.tdot(beta)
     t = _best_part(problem, beta, v)
     return linear_certificate(problem, w, float(b), t * beta, v=t * v)

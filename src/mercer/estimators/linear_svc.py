@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.kinds import classification_loss
 from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem
@@ -23,6 +22,7 @@ from mercer.problems.linear import LinearProblem
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearSolution
 from mercer.solvers.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
+from mercer.validation import check_weighted_classes, find_classes
 
 
 class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
@@ -68,10 +68,11 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     time_limit : float or None, default=None
         Seconds after which the model is taken as it is, with its certificate and a warning.
     warm_start : bool, default=False
-        Start from the last solution if the problem has the same size.
-    solver : {"auto", "interior", "coordinate", "newton"}, default="auto"
+        Start from the last solution if the problem has the same size. The interior-point method does so only for
+        losses of straight pieces, and only if that solution is within 3 % of the optimum.
+    solver : {"auto", "interior", "coordinate", "newton", "proximal"}, default="auto"
         "interior" is the interior-point method, "coordinate" coordinate descent on the dual, "newton" Newton's method
-        for the squared losses.
+        for the squared losses, "proximal" the proximal Newton method for penalties with an l1 part.
     rule : {"round-robin", "random", "greedy"}, default="random"
         Which coordinate is next in solver="coordinate" ([M5]).
 
@@ -160,22 +161,18 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     # ---- training --------------------------------------------------------------------------------------------
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
-        check_classification_targets(y)
-        labels = column_or_1d(y, warn=True)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, codes = find_classes(y)
         if len(self.classes_) < 2:
             raise InvalidInputError(
                 "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
                 f"{self.classes_[0]!r}"
             )
-        self.class_weight_ = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=labels, sample_weight=weight
-        )
-        if len(np.unique(codes[weight > 0])) < 2:
-            raise InvalidInputError(
-                "Invalid input - all samples with positive weights belong to the same class, but there must be at "
-                "least two."
+        self.class_weight_ = np.ones(len(self.classes_))
+        if self.class_weight is not None:
+            self.class_weight_ = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weight
             )
+        check_weighted_classes(codes, weight)
         return codes.astype(np.float64)
 
     def _loss(self) -> Loss:
@@ -200,22 +197,24 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
 
     def _solve_jointly(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[JointSolution]:
         """All classes in one problem; of two classes the difference of their weights is published."""
-        if np.isinf(self.C) or (self.fit_intercept and not self.penalize_intercept):
+        if np.isinf(self.C):
             raise InvalidInputError(
-                "multi_class='crammer_singer' needs a finite C and penalises the intercept: set C to a number and "
-                "penalize_intercept=True (with a large intercept_scaling the intercept is nearly free), or use "
-                "multi_class='ovr'."
+                "multi_class='crammer_singer' has no hard margin: set C to a number (a large one comes near it), or "
+                "use multi_class='ovr', which solves C=inf for each class against the rest."
             )
+        free = bool(self.fit_intercept and not self.penalize_intercept)
         codes, n_classes = data.y.astype(np.intp), len(self.classes_)
-        problem = JointProblem(data.rows, codes, n_classes, self.C * data.weight * self.class_weight_[codes])
+        problem = JointProblem(data.rows, codes, n_classes, self.C * data.weight * self.class_weight_[codes], free)
         start = warm.solutions[0] if warm is not None and len(warm.solutions) == 1 else None
         if not isinstance(start, JointSolution) or start.alpha.shape != (data.rows.n, n_classes):
             start = None
         elif warm is not None:
             start = replace(start, alpha=start.alpha * (self.C / warm.C))
         solution = solve_jointly(problem, self._options(), clock, start)
-        W = solution.W[1:] - solution.W[:1] if n_classes == 2 else solution.W
-        self._publish(W, np.zeros(len(W)), data.rows.bias)
+        W, intercepts = solution.W, solution.intercepts
+        if n_classes == 2:
+            W, intercepts = W[1:] - W[:1], intercepts[1:] - intercepts[:1]
+        self._publish(W, intercepts, data.rows.bias)
         self.n_iter_ = max(1, int(solution.n_iter))
         self._publish_proof([solution])
         return [solution]

@@ -167,3 +167,21 @@ class Clock:
         """What makes a fitted estimator of the state that was reported last, if that is known."""
         state, shown = self.state, self.shown
         return None if state is None or shown is None else lambda: shown(state())
+
+
+class WorkClock(Clock):
+    """A clock whose limit does not count the compilation of loops, which happens once for a machine."""
+
+    def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
+        from mercer._numerics.compile import seconds_compiling
+
+        super().__init__(time_limit, progress)
+        self._compiling = seconds_compiling
+        self._before = seconds_compiling()
+
+    def over(self) -> Status | None:
+        """Why the run must end now, if it must."""
+        ended = super().over()
+        if ended is not Status.TIME_LIMIT or self.deadline is None:
+            return ended
+        return ended if time.perf_counter() > self.deadline + self._compiling() - self._before else None

@@ -58,8 +58,8 @@ DENSE_COST = 4.0
 # passes that gain less than rounding, relative to the objective, and lower no gap, after which other means are tried
 HOPELESS = 20
 ROUNDING = 1e-16
-# how often they may leave more than half of the gap
-RESCUES = 3
+# how often they may leave more than half of the gap; they are not tried again where this share of all is left
+RESCUES, USELESS = 3, 0.9
 MAX_PASSES = 100_000
 
 
@@ -179,9 +179,10 @@ class _Run:
             lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
             since_gain = 0 if progress else since_gain + 1
             # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
-            ahead = estimate * min(1.0, estimate / last) if 0 < last < np.inf else estimate
+            rate = estimate / last if 0 < last < np.inf else 1.0
+            ahead = estimate * min(1.0, rate)
             last = estimate
-            if ahead <= tol * scale and estimate <= check_at:
+            if ahead <= tol * scale and estimate <= check_at and since_gain < HOPELESS:
                 before = self.active
                 if self._look():
                     return Status.CONVERGED
@@ -196,10 +197,15 @@ class _Run:
                 if not solved:
                     return Status.STALLED
                 rescues = rescues + 1 if self.gap > 0.5 * rescued else 0
+                if self.gap > USELESS * max(estimate, abs(self.value) + self.gap):
+                    # the matrix is beyond rounding: it will not be better the next time
+                    rescues = RESCUES
                 rescued = self.gap
                 check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
             elif out[3] <= SETTLED * self.active and self.passes >= 4:
-                self._face()
+                # what passes alone would still cost
+                left = np.log(estimate / (tol * scale)) / -np.log(rate) if rate < 1 else np.inf
+                self._face(left * float(out[4]))
 
     def _pass(self, out: Vector) -> None:
         """One pass by the rule of choice."""
@@ -214,12 +220,14 @@ class _Run:
             order = most[np.argsort(-gain[most], kind="stable")].astype(np.uint32)
         kept = self.loops.descend(*self.storage.arrays, self.bias, self.w, self.table, order, self.level, out)
         if self.options.rule == "greedy":
+            if self.problem.intercept:
+                self._shift()
             return
         self.active = kept
         self.level = out[0] if out[0] > 0 else np.inf
-        work = float(out[4]) + ROW_COST * len(order)
-        self.work += work
-        self.work_dense += work
+        out[4] += ROW_COST * len(order)
+        self.work += float(out[4])
+        self.work_dense += float(out[4])
         if self.problem.intercept:
             self._shift()
 
@@ -282,14 +290,17 @@ class _Run:
         )
         return np.flatnonzero(inside)
 
-    def _face(self) -> None:
-        """Newton's step on the free variables."""
+    def _face(self, otherwise: float) -> None:
+        """Newton's step on the free variables, if it costs no more than what would be needed otherwise."""
+        least = self.steps * len(self.w)
+        if otherwise < least or (not self.settled and self.work < least):
+            return
         free = self._free()
         indptr = self.storage.indptr
         # of one step of the conjugate gradients
         cost = 2.0 * float((indptr[free + 1] - indptr[free]).sum()) + ROW_COST * len(free) + len(self.w)
         # after a step that was cut short by bounds, at most as much work as the passes since then took
-        if len(free) == 0 or self.work < (0.5 if self.settled else self.steps) * cost:
+        if len(free) == 0 or self.work < (0.5 if self.settled else self.steps) * cost or otherwise < self.steps * cost:
             return
         part = Storage(self.rows.take(free))
         table, out = self.table[free], np.zeros(5)

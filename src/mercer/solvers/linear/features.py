@@ -17,25 +17,34 @@ from mercer.problems.linear import LinearProblem, linear_certificate
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 
-Solve = Callable[[LinearProblem, LinearOptions, Clock], LinearSolution]
+Solve = Callable[[LinearProblem, LinearOptions, Clock, LinearSolution | None], LinearSolution]
 
-# features of the first round
-FIRST = 100
+# features of the first round; of a start those that have a weight or whose |X'β| is beyond this share of l1
+FIRST, BEYOND = 100, 0.95
 # while features are missing a gap of this size is good enough
 ROUGH_TOL = 1e-2
 # how much closer than tol a part is solved
 SHARE = 0.5
 
 
-def solve(problem: LinearProblem, options: LinearOptions, clock: Clock, solve_part: Solve) -> LinearSolution:
-    """The optimum over all features from those that matter, each part solved by ``solve_part``."""
+def solve(
+    problem: LinearProblem,
+    options: LinearOptions,
+    clock: Clock,
+    solve_part: Solve,
+    start: LinearSolution | None = None,
+) -> LinearSolution:
+    """The optimum over all features from those that matter: each part by ``solve_part``, from ``start`` if any."""
     rows, l1 = problem.rows, problem.penalty.l1
-    v = np.abs(rows.tdot(_first_beta(problem), options.n_threads))
+    v = np.abs(rows.tdot(_first_beta(problem) if start is None else start.beta, options.n_threads))
     chosen = np.zeros(rows.d, dtype=bool)
     if rows.bias:
         chosen[-1] = True
-    _admit(chosen, v, FIRST)
-    tol = max(ROUGH_TOL, SHARE * options.tol)
+    if start is None:
+        _admit(chosen, v, FIRST)
+    else:
+        chosen |= (start.w != 0) | (v > BEYOND * l1)
+    tol = max(ROUGH_TOL if start is None else 0.0, SHARE * options.tol)
     n_iter, trace = 0, list[TracePoint]()
     best: LinearSolution | None = None
     while True:
@@ -43,12 +52,15 @@ def solve(problem: LinearProblem, options: LinearOptions, clock: Clock, solve_pa
         whole = len(features) == rows.d
         part = problem if whole else replace(problem, rows=rows.columns(features))
         left = -1 if options.max_iter < 0 else max(0, options.max_iter - n_iter)
-        found = solve_part(part, replace(options, tol=options.tol if whole else tol, max_iter=left), clock)
+        near = None if start is None else replace(start, w=start.w[features])
+        found = solve_part(part, replace(options, tol=options.tol if whole else tol, max_iter=left), clock, near)
         n_iter += found.n_iter
         trace += found.trace
         solution = replace(_embed(problem, options, features, found), n_iter=n_iter, trace=trace)
         if best is None or solution.certificate.relative_gap <= best.certificate.relative_gap:
             best = solution
+        if start is not None and solution.certificate.relative_gap < start.certificate.relative_gap:
+            start = solution
         if whole or best.status is Status.CONVERGED or found.status not in (Status.CONVERGED, Status.UNBOUNDED):
             break
         v = np.abs(rows.tdot(found.beta, options.n_threads))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dposv, dpotrs
 
 from mercer.exceptions import InvalidInputError
 from mercer.losses import HardMargin
@@ -25,6 +26,8 @@ from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear import features
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.central_path import Path, follow
+from mercer.solvers.linear.coordinate import balanced
+from mercer.solvers.linear.rounds import WARM_UP_TO, rounds
 from mercer.solvers.linear.systems import weighted_gram
 from mercer.solvers.margin import is_small, largest_margin
 
@@ -49,6 +52,8 @@ ZEROS_UP_TO = (1.0, 1e-4, 1e-7)
 # repetitions that meet the constraints of β to rounding, and the features that take part, relative to l1
 BALANCING = 3
 SLACK = 1e-3
+# added to the diagonal of that system, and what it may leave before it is solved more carefully
+SHIFT, REST = 1e-13, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +113,8 @@ class Run:
         self.n_iter = 0
         self.trace: list[TracePoint] = []
         self.stopped: Status | None = None
+        # weights near the optimum and their relative gap, if they are known
+        self.start: tuple[Vector, float] | None = None
         # set when the way of factoring that is better as a rule did not reach the end
         self.other_system = False
 
@@ -135,26 +142,47 @@ class Run:
 def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum. ``start`` is not used: a central path cannot begin at a solution."""
+    """The optimum. ``start`` is used where it is near: a central path cannot begin at a solution, but `rounds` can."""
     # BLAS's own threads take longer to meet than to compute; ours share out the rows
     with one_blas_thread(), np.errstate(all="ignore"):
         if problem.penalty.l1 > 0 and problem.rows.d > FEATURES_UP_TO:
-            return features.solve(problem, options, clock, _solve)
-        return _solve(problem, options, clock)
+            return features.solve(problem, options, clock, _solve, _near(problem, options, start))
+        return _solve(problem, options, clock, start)
 
 
-def _solve(problem: LinearProblem, options: LinearOptions, clock: Clock) -> LinearSolution:
+def _solve(
+    problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
+) -> LinearSolution:
     """The optimum over all features at once."""
     form = Form.of(problem)
     run = Run(form, options, clock)
     nothing = _nothing(form, run)
     if nothing is not None:
         return nothing
-    if not problem.qp.has_open_box:
-        return _solve_closed(run)
-    solution = _solve_open(run)
-    done = solution.status is Status.CONVERGED or run.stopped is not None
-    return solution if done else _largest_margin(run, solution)
+    if problem.qp.has_open_box:
+        solution = _solve_open(run)
+        done = solution.status is Status.CONVERGED or run.stopped is not None
+        return solution if done else _largest_margin(run, solution)
+    near = _near(problem, options, start)
+    if near is not None:
+        if near.certificate.relative_gap <= options.tol:
+            return replace(near, seconds=clock.seconds)
+        w = np.append(near.w, near.intercept) if problem.intercept else near.w
+        run.start = w, near.certificate.relative_gap
+    return _solve_closed(run)
+
+
+def _near(problem: LinearProblem, options: LinearOptions, start: LinearSolution | None) -> LinearSolution | None:
+    """Another solution as one of this problem, if that is near its optimum and `rounds` can begin with it."""
+    if start is None or problem.qp.ridge.any() or problem.qp.has_open_box:
+        return None
+    # what an l1 penalty asks of β is met by scaling here: it costs a system over all features to meet it exactly
+    beta = np.clip(start.beta, problem.qp.lower, problem.qp.upper)
+    beta = balanced(problem.qp, beta) if problem.intercept else beta
+    proof = linear_certificate(problem, start.w, start.intercept, beta)
+    if not (proof.valid and proof.relative_gap <= WARM_UP_TO):
+        return None
+    return LinearSolution(start.w, start.intercept, beta, Status.CONVERGED, 0, 0.0, proof)
 
 
 def _nothing(form: Form, run: Run) -> LinearSolution | None:
@@ -170,8 +198,6 @@ def _nothing(form: Form, run: Run) -> LinearSolution | None:
 
 def _solve_closed(run: Run) -> LinearSolution:
     """Follow the path closer and closer until the certificate is within tol."""
-    from mercer.solvers.linear.rounds import rounds
-
     best: LinearSolution | None = None
     rows, straight = run.form.rows, not run.form.qp.ridge.any()
     if rows.n <= rows.d and straight:
@@ -185,6 +211,7 @@ def _solve_closed(run: Run) -> LinearSolution:
         if best is None or solution.certificate.relative_gap < best.certificate.relative_gap:
             best = solution
         tol *= LESS
+        run.start = None
         run.other_system = not run.other_system and max(rows.n, rows.d) <= OTHER_UP_TO
     assert best is not None
     if best.status is Status.STALLED and straight and rows.n > rows.d:
@@ -323,11 +350,23 @@ def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
             G = weighted_gram(rows, room**2, n_threads)[np.ix_(held, held)]
         size = np.sqrt(np.where(np.diag(G) > 0, np.diag(G), 1.0))
         x = np.zeros(rows.d)
-        x[held] = np.linalg.lstsq(G / size / size[:, None], -excess[held] / size, rcond=1e-14)[0] / size
+        x[held] = _least(G / size / size[:, None], -excess[held] / size) / size
         beta = np.clip(beta + room**2 * rows.dot(x, n_threads), qp.lower, qp.upper)
     if form.problem.intercept and abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum()):
         beta = feasible_start(qp, near=beta)
     return beta
+
+
+def _least(G: Vector, r: Vector) -> Vector:
+    """x with Gx = r for a positive semidefinite G of unit diagonal, the shortest one if that is needed."""
+    shifted = G.copy()
+    shifted[np.diag_indices_from(G)] += SHIFT
+    factor, x, failed = dposv(shifted, r)
+    if not failed and np.isfinite(x).all():
+        x = x + dpotrs(factor, r - G @ x)[0]
+        if np.linalg.norm(r - G @ x) <= REST * np.linalg.norm(r):
+            return np.asarray(x)
+    return np.asarray(np.linalg.lstsq(G, r, rcond=1e-14)[0])
 
 
 def _sparse(problem: LinearProblem, w: Vector, v: Vector) -> Iterator[Vector]:

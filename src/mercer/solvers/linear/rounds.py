@@ -3,7 +3,8 @@
 A sample that is not near a kink of its loss (hinge, ε-insensitive, pinball) has its β at a known end of the box and
 adds a constant vector to the gradient. So
 
-1. the central path is followed on a random part of the samples, whose optimum is near that of all;
+1. the central path is followed on a random part of the samples, whose optimum is near that of all, unless a model that
+   is near it is known;
 2. of all samples those near a kink are left free, the others are held at the end where they are, and the path is
    followed again;
 3. samples that were held at the wrong end open the duality gap, and nothing else does. While it is above tol, step 2 is
@@ -45,6 +46,9 @@ FEWEST = 4
 # of the free ones, how many may cross before more are left free
 MANY = 0.1
 MAX_ROUNDS = 10
+# a model with a relative gap up to the first number takes the place of the first part; it leaves this share of the
+# samples free, fewer where its gap is below the last number, as its root
+WARM_UP_TO, WARM_FREE, WARM_GAP = 0.03, 0.4, 1e-3
 
 
 class Held(NamedTuple):
@@ -62,6 +66,9 @@ def rounds(run: Run, tol: float) -> tuple[Vector, Vector]:
     usable, qp, d = form.usable, form.qp, form.rows.d
     n = len(usable)
     beta = np.zeros(form.rows.n)
+    if run.start is not None and not qp.ridge.any():
+        w, gap = run.start
+        return _all_samples(run, tol, w, WARM_FREE * min(1.0, float(np.sqrt(gap / WARM_GAP))))
     size = int(max(PART, PART_SHARE * n, min(PART_ROWS_PER_FEATURE * d, PART_UP_TO * n)))
     # the products of a sparse row cost less than the rounds
     whole = form.rows.sparse or size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d

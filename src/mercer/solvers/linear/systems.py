@@ -22,6 +22,8 @@ REGULARISATION = 1e-15
 FACTORISATIONS = 6
 # rows that are scaled and multiplied at a time
 BLOCK = 1024
+# up to this many features the calls of BLAS cost more than the products
+FEW = 32
 
 
 def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
@@ -42,6 +44,20 @@ def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
     return H
 
 
+def column_squares(rows: Rows, D: Vector) -> Vector:
+    """The diagonal of A'DA."""
+    from mercer._numerics import linear_newton
+
+    total, X = np.zeros(rows.d), rows.X
+    if isinstance(X, Csr):
+        linear_newton.column_squares(X.indptr, X.indices, X.data, D, total)
+    else:
+        total[: X.shape[1]] = np.einsum("i,ij,ij->j", D, X, X, dtype=np.float64)
+    if rows.bias:
+        total[-1] = rows.bias**2 * D.sum()
+    return total
+
+
 def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
     """A'DA of some rows."""
     X, d = rows.X, rows.d
@@ -51,10 +67,17 @@ def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
 
         h = np.zeros(d)
         sparse_gram(X.indptr[start : stop + 1], X.indices, X.data, D[start:stop], H, h)
-        H += np.triu(H, 1).T
+        diagonal = H.diagonal().copy()
+        H = H + H.T
+        H[np.diag_indices_from(H)] = diagonal
         if rows.bias:
             H[-1, :] = H[:, -1] = rows.bias * h
             H[-1, -1] = rows.bias**2 * D[start:stop].sum()
+        return H
+    if d <= FEW:
+        from mercer._numerics.linear_interior import dense_gram
+
+        dense_gram(X[start:stop], D[start:stop], rows.bias, H)
         return H
     root = np.sqrt(D[start:stop])
     scaled = np.empty((min(BLOCK, stop - start), d))
