@@ -131,16 +131,13 @@ class _Run:
             self.beta = feasible_start(qp, near)
             self._recompute()
             return
-        beta, F = self.beta, self.F[self.problem.train]
+        beta = self.beta
         longest = _largest_factor(qp, beta)
         bounded = (beta == before.lower) | (beta == before.upper)
         bounded &= beta != 0
-        factor = 1.0
-        if np.count_nonzero(bounded) >= MOSTLY_BOUNDED * np.count_nonzero(beta):
-            # the best multiple: bounded coefficients grow with C
-            curvature = float(beta @ F + qp.ridge @ beta**2)
-            factor = float(qp.linear @ beta - qp.l1 @ np.abs(beta)) / curvature if curvature > 0 else 1.0
-        factor = max(0.0, min(factor, longest))
+        # bounded coefficients grow with C and stay bounded; free ones are best left alone
+        mostly = np.count_nonzero(bounded) >= MOSTLY_BOUNDED * np.count_nonzero(beta)
+        factor = longest if mostly and longest < np.inf else min(1.0, longest)
         if factor != 1.0:
             beta *= factor
             self.F *= factor
