@@ -61,6 +61,8 @@ def predict(words: Sequence[str]) -> int:
     probabilities = _whole(options, "b", 0, 1) == 1
     model = read_model(files[1])
     X, y = _read(files[0], n_features=model.n_features_in_, precomputed=getattr(model, "kernel", "") == "precomputed")
+    if hasattr(X, "toarray") and not hasattr(getattr(model, "support_vectors_", X), "toarray"):
+        X = X.toarray()  # the file's own vectors have no zeros
     predicted = model.predict(X)
     head, values = "", None
     if probabilities:
