@@ -619,3 +619,11 @@ def test_regression_beats_the_worse_kernel():
         scores[len(kernels), str(kernels[0])] = cross_val_score(model, X, y, cv=3).mean()
     best, worst = max(scores.values()), min(scores.values())
     assert scores[2, "linear"] > worst and scores[2, "linear"] > best - 0.05
+
+
+def test_a_weight_that_was_near_zero_comes_back():
+    """Linear kernels on single columns, three of them the same: none is given up too early."""
+    X, _, z = problem(4, n=73)
+    kernels = [On(1, Linear()), On(1, Linear()), On(2, Linear()), On(1, Linear()), On(0, Linear())]
+    model = MKLRegressor(kernels, C=1.0761890816653088, epsilon=0.0).fit(X, z)
+    assert model.certificate_.relative_gap <= 1e-3

@@ -39,6 +39,8 @@ OWN_SHARE = 0.2
 TIGHTEST = 1e-10
 # more free samples than this make the second derivative dearer than a machine
 MOST_FREE = 1500
+# weights below this part of the largest may come back in large steps
+NEAR_ZERO = 0.03
 # cuts that are kept
 MOST_CUTS = 120
 # values without a better bound or model after which rounding must stand in the way
@@ -277,7 +279,11 @@ class MixtureSolver:
                 ones = linalg.cho_solve(factor, np.ones(len(free)))
                 solved -= np.outer(ones, solved.sum(axis=0)) / ones.sum()
             H += slopes.T @ solved
-        return 0.5 * (H + H.T)
+        # for a weight near 0 the free β change with the smallest step: a model that is above J bends no more than S/η
+        most = np.maximum(value.energies, 0.0) / (value.weights + NEAR_ZERO * value.weights.max())
+        own = np.diagonal(H)
+        shrink = np.sqrt(np.divide(most, own, out=np.ones(len(own)), where=own > most))
+        return 0.5 * (H + H.T) * shrink * shrink[:, None]
 
     def _without_the_worthless(self) -> None:
         """Weights that are 0 at the optimum are not quite so here: let them be, if the model remains within tol."""
