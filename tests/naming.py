@@ -2,7 +2,14 @@
 
 import re
 
+import pytest
+
 
 def named(value):
     """repr without addresses in memory, which differ between the processes of one run."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def cases(**values):
+    """The values as cases of a test, with these names."""
+    return [pytest.param(value, id=name) for name, value in values.items()]

@@ -36,6 +36,17 @@ def test_text_topics_of_a_folder(tmp_path, capsys):
         run("text_topics.py", ["--data", str(EXAMPLES)])
 
 
+def test_trust(tmp_path, capsys):
+    """Probabilities agree with labels, and sets of labels cover what they promise."""
+    run("trust.py", ["--figure", str(tmp_path / "search.png")])
+    shown = capsys.readouterr().out
+    assert "the likeliest is always the predicted one: True" in shown
+    for promised, covered in re.findall(r"^ +(\d+)% +([\d.]+)% +\d+%", shown, flags=re.M):
+        assert abs(float(covered) - float(promised)) < 5
+    assert shown.count("%") > 12
+    assert (tmp_path / "search.png").stat().st_size > 1000
+
+
 def test_label_noise(capsys):
     """With wrong labels RampSVC stays right on new samples, and SVC does not."""
     runpy.run_path(str(EXAMPLES / "label_noise.py"), run_name="__main__")
@@ -49,3 +60,25 @@ def test_label_noise(capsys):
 
 def column(rows, k):
     return [float(row[k]) for row in rows]
+
+
+def test_supermarket(tmp_path, capsys):
+    """The error falls whatever the number of items, the items that matter are found, and a picture is drawn."""
+    run("supermarket.py", ["--output", str(tmp_path / "curve.png")])
+    shown = capsys.readouterr().out
+    errors = [[float(value) for value in re.findall(r"([\d.]+)%", line)] for line in shown.splitlines()[1:7]]
+    assert all(max(row) < 1.0 for row in errors[3:]) and min(errors[0]) > 5.0
+    weights = re.findall(r"(baby|item) \d+ +([\d.]+)", shown)
+    assert [kind for kind, _ in weights] == ["baby"] * 5 + ["item"] * 2
+    assert (tmp_path / "curve.png").stat().st_size > 10_000
+
+
+def test_supermarket_of_a_folder(tmp_path, capsys):
+    """Real baskets from a file, and a sentence where there is none."""
+    lines = ["\t".join(f"item {(i * step) % 30}" for step in (1, 7, 11)) for i in range(400)]
+    with lzma.open(tmp_path / "groceries_baskets.tsv.xz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    run("supermarket.py", ["--data", str(tmp_path)])
+    assert "400 baskets of 30 items" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="There is no groceries_baskets"):
+        run("supermarket.py", ["--data", str(EXAMPLES)])

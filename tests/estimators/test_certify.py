@@ -482,8 +482,9 @@ def test_errors():
     X, y, weight = samples("SVC")
     model = fitted(sklearn.svm, "SVC", X, y)
     assert message(InvalidInputError, Ridge().fit(X, y), X, y) == (
-        "certify knows SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, of mercer or of scikit-learn, but "
-        "was given Ridge. Pass the fitted machine itself, with the samples that it was fitted to."
+        "certify knows SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, "
+        "PegasosClassifier, SGDClassifier, of mercer or of scikit-learn, but was given Ridge. Pass the fitted machine "
+        "itself, with the samples that it was fitted to."
     )
     assert "is not fitted yet" in message(NotFittedError, mercer.SVC(), X, y)
     assert "is not fitted yet" in message(NotFittedError, sklearn.svm.LinearSVC(), X, y)

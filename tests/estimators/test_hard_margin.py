@@ -4,9 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from tests.qp_reference import objective, solve_qp
 
-from mercer import SVC, SVR
+from mercer import SVC, SVR, certify
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.losses import HardMargin
 
@@ -180,6 +181,27 @@ class TestHardTube:
         assert np.abs(model.predict(X) - y).max() <= 0.1 + 1e-8
         soft = SVR(C=100 * np.abs(model.dual_coef_).max(), epsilon=0.1, gamma=1.0, tol=1e-9).fit(X, y)
         np.testing.assert_allclose(model.predict(X), soft.predict(X), atol=1e-6)
+
+    @pytest.mark.parametrize("kernel", ["rbf", "linear"])
+    def test_certificate_of_a_hard_tube(self, kernel):
+        """A model misses the tube by up to tol, and is certified for a tube that is wider by as much."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 2))
+        y = X[:, 0] - 0.5 * X[:, 1] + 0.05 * rng.uniform(-1, 1, 60)
+        model = SVR(C=np.inf, epsilon=0.1, kernel=kernel).fit(X, y)
+        proof, excess = model.certificate_, float(np.abs(y - model.predict(X)).max()) - 0.1
+        assert 0 < excess < model.tol and proof.valid and proof.relative_gap < 1e-2
+        assert proof.note == f"for a tube that is {excess:.1e} wider" and proof.note in str(proof)
+        wider = SVR(C=np.inf, epsilon=0.1 + excess, kernel=kernel, tol=1e-9).fit(X, y).certificate_
+        assert proof.dual <= wider.primal * (1 + 1e-9) and wider.dual <= proof.primal * (1 + 1e-9)
+        assert certify(model, X, y).gap == pytest.approx(proof.gap, rel=1e-6)
+
+    def test_far_from_a_hard_tube(self):
+        """A model that leaves the tube by far has no certificate: 0 would be the optimum for a tube wide enough."""
+        X = np.linspace(0, 6, 40)[:, None]
+        with pytest.warns(ConvergenceWarning, match="at an unknown distance from the optimum"):
+            model = SVR(C=np.inf, max_iter=1).fit(X, np.sin(X[:, 0]))
+        assert model.certificate_.primal == np.inf and model.certificate_.note == ""
 
     def test_the_loss_makes_no_difference(self):
         """Nobody leaves the tube, so that it does not matter what that would cost."""

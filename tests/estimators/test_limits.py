@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
-from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, PegasosClassifier, Perceptron
 
 ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
 NUMBERS = (
@@ -230,6 +231,27 @@ class Recorder:
         self.calls.append(("teardown", context.task_name))
 
 
+class Watched:
+    """Keeps the models and samples of all rounds."""
+
+    def __init__(self):
+        self.models, self.given = [], []
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if context.task_name == "round" and fitted_estimator is not None:
+            self.models.append(fitted_estimator)
+            self.given.append(X)
+
+    def teardown(self, estimator, context):
+        pass
+
+
 class TestCallbacks:
     @pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.2), SVR(), NuSVR(), OneClassSVM()], ids=named)
     def test_the_order_of_calls(self, estimator):
@@ -247,6 +269,34 @@ class TestCallbacks:
         recorder = Recorder()
         model = OneClassSVM().set_callbacks(recorder).fit(X)
         np.testing.assert_array_equal(recorder.fitted.score_samples(X), model.score_samples(X))
+
+    @pytest.mark.parametrize("n", [100, 700, 3000])
+    @pytest.mark.parametrize(
+        "estimator",
+        [SVC(C=10.0), NuSVC(nu=0.2), SVR(C=10.0), NuSVR(C=10.0), OneClassSVM(), PegasosClassifier(), Perceptron()],
+        ids=named,
+    )
+    def test_rounds_hand_over_models(self, estimator, n):
+        """A callback that asks for a fitted estimator gets that of the round; the last one is the model, or near it."""
+        X, y = noise(n)
+        watched = Watched()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = estimator.set_callbacks(watched).fit(X, y)
+        assert len(watched.models) > 0 and all(type(seen) is type(model) for seen in watched.models)
+        assert all(given is X for given in watched.given)
+        last = watched.models[-1]
+        found, values = ((getattr(m, "decision_function", None) or m.predict)(X) for m in (last, model))
+        # rounds are in float32 at least, the published model is refined
+        np.testing.assert_allclose(found, values, atol=2e-3 * np.abs(values).max())
+        assert last.predict(X[:3]).shape == (3,)
+
+    def test_rounds_of_several_classes_have_no_model(self):
+        """Pairs are solved one by one or side by side: there is no model before all are done."""
+        X, _ = noise(900)
+        watched = Watched()
+        SVC().set_callbacks(watched).fit(X, np.arange(900) % 3)
+        assert watched.models == []
 
     @pytest.mark.parametrize("n", [100, 3000])
     def test_true_stops_the_fit(self, n):

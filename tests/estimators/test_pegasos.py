@@ -117,6 +117,13 @@ class TestProblem:
         assert model.t_ == 2000 and model.n_iter_ == 4
         assert all(point.bound > 0 for point in model.objective_trace_)
 
+    def test_a_run_that_reaches_its_tolerance_is_looked_at_once(self):
+        """The last look is the one that ended it: every point of the trace has its own number of steps."""
+        X, y = cancer()
+        model = PegasosClassifier(0.1, max_iter=5000, tol=0.2, random_state=0).fit(X, y)
+        steps = [point.steps for point in model.objective_trace_]
+        assert model.certificate_.relative_gap <= 0.2 and len(set(steps)) == len(steps) and steps[-1] == model.t_
+
     def test_tolerance(self):
         """With tol it ends as soon as the gap is small enough, and warns in numbers if it never is."""
         X, y = cancer()

@@ -13,6 +13,7 @@ from sklearn.linear_model import Perceptron as SklearnPerceptron
 from tests.naming import named
 
 from mercer import SVC, Perceptron
+from mercer.exceptions import InvalidInputError
 from mercer.kernels import Gaussian, Linear, Polynomial
 
 
@@ -145,3 +146,78 @@ class TestOnline:
         ):
             model = Perceptron(time_limit=0).fit(X, y)
         assert model.predict(X).shape == y.shape
+
+
+class TestParametersOfSklearn:
+    def test_signature(self):
+        """Every parameter of scikit-learn's is there, with its default."""
+        ours, theirs = Perceptron().get_params(), SklearnPerceptron().get_params()
+        assert {name: ours.get(name, "missing") for name in theirs} == theirs
+
+    @pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet"])
+    def test_penalties_are_refused(self, penalty):
+        """A penalised perceptron loss is least at w = 0, as the error says."""
+        X, y = separable()
+        with pytest.raises(InvalidInputError) as caught:
+            Perceptron(penalty=penalty).fit(X, y)
+        assert str(caught.value) == (
+            f"penalty={penalty!r} has no meaning for the perceptron: w = 0 makes the least of its loss, max(0, -yf), "
+            "with any penalty on w. Use penalty=None, or PegasosClassifier, SVC or LinearSVC, whose losses ask for a "
+            "margin."
+        )
+
+    @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_early_stopping(self, kernel, n_classes):
+        """A part of each class is set aside, and its share of mistakes ends the run; nothing is learnt from it."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 2))
+        y = np.digitize(X[:, 0] + rng.normal(size=300), [0.0, 1.0][: n_classes - 1])
+        weight = rng.uniform(0.5, 2.0, size=300)
+        weight[::7] = 0.0
+        model = Perceptron(kernel=kernel, early_stopping=True, validation_fraction=0.3, n_iter_no_change=3)
+        model.fit(X, y, sample_weight=weight)
+        shares = model.validation_mistakes_
+        assert len(shares) == model.n_iter_ == len(model.mistakes_) and not model.separated_
+        best = np.minimum.accumulate([np.inf, *shares])[:-1]
+        assert all(share >= b - model.tol for share, b in zip(shares[-3:], best[-3:], strict=True))
+        # the last share is that of the model that is published
+        used = np.flatnonzero(weight > 0)
+        used_now, held = model._set_aside(np.searchsorted(model.classes_, y), weight)
+        assert np.array_equal(np.sort(np.concatenate([used_now, held])), used) and len(held) == int(
+            np.ceil(0.3 * len(used))
+        )
+        wrong = model.predict(X[held]) != y[held]
+        assert shares[-1] == pytest.approx(weight[held] @ wrong / weight[held].sum())
+        if kernel == "rbf":
+            assert not np.isin(model.support_, held).any()
+        assert not hasattr(model.set_params(early_stopping=False).fit(X, y), "validation_mistakes_")
+
+    def test_a_class_too_small_to_be_split(self):
+        """scikit-learn's words."""
+        X, y = separable()
+        y[y == 1] = 0
+        y[0] = 1
+        with pytest.raises(ValueError, match="least populated class"):
+            Perceptron(early_stopping=True).fit(X, y)
+
+    @pytest.mark.parametrize("average", [False, True])
+    def test_warm_start(self, average):
+        """The last w is where the next fit begins: one that separates stays."""
+        X, y = separable()
+        model = Perceptron(warm_start=True, average=average, tol=None).fit(X, y)
+        w, b = model.coef_.copy(), model.intercept_.copy()
+        again = model.fit(X, y)
+        if not average:
+            np.testing.assert_array_equal(again.coef_, w)
+            np.testing.assert_array_equal(again.intercept_, b)
+        assert again.n_updates_[0] == 0 and again.n_iter_ == 1 and again.score(X, y) == 1.0
+        with pytest.raises(InvalidInputError, match=r"w had the shape \(1, 3\), and now it has \(1, 2\)"):
+            model.fit(X[:, :2], y)
+
+    def test_warm_start_with_a_kernel(self):
+        """w is made of samples that may not come again: an error that names partial_fit."""
+        X, y = separable()
+        model = Perceptron(kernel="rbf", warm_start=True).fit(X, y)
+        with pytest.raises(InvalidInputError, match="Use partial_fit to go on with other kernels"):
+            model.fit(X, y)

@@ -285,7 +285,7 @@ def test_domains_combine():
     function = CallableKernel(product_of_rows)
     assert (Linear() + 1).domain == (function * Linear()).domain == On(0, Linear()).domain == "vectors"
     assert function.domain == Constant(1.0).domain == (function + 1).domain == "any"
-    assert On("price", Linear()).domain == (On("price", Linear()) + Linear()).domain == "frame"
+    assert On("price", Linear()).domain == (On("price", Linear()) + Linear()).domain == "records"
     assert (Precomputed() + 1).domain == "matrix"
 
 

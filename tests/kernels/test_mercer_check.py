@@ -36,7 +36,7 @@ class TestFindings:
         assert report.symmetric and not report.positive_semidefinite
         assert report.advice == (
             "The smallest eigenvalue is -0.25: add 0.25 to the diagonal (shift), or replace negative eigenvalues by 0 "
-            "(clip). The optimum of an indefinite matrix need not be unique.",
+            "(clip), by repair_mercer. The optimum of an indefinite matrix need not be unique.",
         )
         # the advice is sufficient
         assert check_mercer(K - report.smallest_eigenvalue * np.eye(6)).positive_semidefinite
@@ -130,7 +130,7 @@ def test_the_report_reads_as_a_table():
         "  positive semidefinite   no   (eigenvalues -1 to 3, rounding 1e-15)\n"
         "  near-diagonal           no   (median similarity to the nearest other 2)\n"
         "  → The smallest eigenvalue is -1: add 1 to the diagonal (shift), or replace negative eigenvalues by 0 "
-        "(clip). The optimum of an indefinite matrix need not be unique."
+        "(clip), by repair_mercer. The optimum of an indefinite matrix need not be unique."
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from sklearn.gaussian_process import kernels as theirs
 from tests.naming import named
 
+from mercer import GaussianProcessRegressor
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import SklearnKernel
 
@@ -93,3 +94,37 @@ def test_it_is_a_value_in_the_algebra():
     np.testing.assert_allclose((a + Linear())(X), theirs.RBF(2.0)(X) + X @ X.T)
     with pytest.raises(InvalidInputError, match=r"SklearnKernel takes a kernel of sklearn.gaussian_process.kernels"):
         SklearnKernel(len)
+
+
+@pytest.mark.parametrize(
+    "compound",
+    [
+        theirs.CompoundKernel([theirs.RBF(), theirs.RBF(2.0)]),
+        theirs.RBF() + theirs.CompoundKernel([theirs.RBF(), theirs.RBF(2.0)]),
+        theirs.Exponentiation(theirs.CompoundKernel([theirs.RBF(), theirs.RBF(2.0)]), 2),
+    ],
+    ids=["alone", "in_a_sum", "in_a_power"],
+)
+def test_several_kernels_are_no_covariance(compound):
+    """CompoundKernel has a matrix for each of its kernels: the error says what to do, also from an estimator."""
+    for make in (SklearnKernel, lambda kernel: GaussianProcessRegressor(kernel).fit(X, X[:, 0])):
+        with pytest.raises(InvalidInputError) as caught:
+            make(compound)
+        assert str(caught.value) == (
+            "CompoundKernel is several kernels side by side, with a matrix for each: scikit-learn's "
+            "GaussianProcessClassifier makes it of the kernels of its classes. One process has one covariance: add or "
+            "multiply the kernels, or fit a process with each."
+        )
+
+
+class Cube(theirs.RBF):
+    """A kernel of a user's, which returns something else than a matrix."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        return np.ones((len(X), len(X if Y is None else Y), 2))
+
+
+def test_what_is_no_matrix():
+    """The shape that was found and the one that is needed."""
+    with pytest.raises(InvalidInputError, match=r"returned an array of shape \(9, 9, 2\) for 9 and 9 samples: it must"):
+        SklearnKernel(Cube())(X)

@@ -127,7 +127,7 @@ class TestOn:
                 "title",
                 X,
                 "On('title', Linear()) chooses columns by name, but the samples are of type ndarray, whose columns "
-                "have no names. Pass a data frame, or choose columns by number.",
+                "have no names. Pass a data frame or a list of dicts, or choose columns by number.",
             ),
             (0, X[0], "On(0, Linear()) needs a matrix, but the samples have the shape (4,)."),
         ],

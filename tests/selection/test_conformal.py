@@ -89,7 +89,7 @@ def test_values_that_were_never_made():
     assert conformal_sets(np.array([[np.nan, 1.0], [0.0, 1.0]]), np.array([0, 1])).n == 1
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0, float("nan")])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0, float("nan"), "0.1"])
 def test_alpha(alpha):
     """alpha is a share."""
     with pytest.raises(InvalidInputError, match=r"alpha=.* was given: it is the share of samples that may be missed"):

@@ -30,6 +30,7 @@ def test_scores_are_sklearns(scoring):
     assert found.score == expected["test_score"].mean()
     assert found.spread == np.std(expected["test_score"], ddof=1)
     assert found.interval[0] < found.score < found.interval[1]
+    assert found.interval[1] <= (0.0 if scoring == "neg_log_loss" else 1.0)
 
 
 def test_nested():
@@ -133,10 +134,22 @@ def test_other_models():
     assert evaluate(SVR(C=100.0), Xr, yr, scoring="neg_mean_squared_error").score < 0
 
 
+def test_time_limit():
+    """Without time two folds are scored, and a warning says so."""
+    X, y = sample()
+    with pytest.warns(
+        UserWarning, match=r"evaluate ended early \(time_limit=0 s\): 2 of 5 folds were scored, and no fit"
+    ):
+        found = evaluate(SVC(), X, y, time_limit=0)
+    assert len(found.scores) == 2
+
+
 def test_unusable():
     """What cannot be answered is refused with a reason."""
     X, y = sample()
     with pytest.raises(InvalidInputError, match="cv gives 1 fold: a spread needs at least two"):
         evaluate(SVC(), X, y, cv=[(np.arange(60), np.arange(60, 120))])
+    with pytest.raises(InvalidInputError, match="SVC requires y to be passed, but the target y is None"):
+        evaluate(SVC(), X)
     with pytest.raises(InvalidInputError, match="not a number in 5 of 5 folds"):
         evaluate(SVC(), X, y, scoring=lambda model, X, y: np.nan)

@@ -6,7 +6,7 @@ import sklearn.svm
 from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import SVC, SVR, InvalidInputError, KernelRidge, NuSVC
+from mercer import SVC, SVR, InvalidInputError, KernelRidge, NuSVC, RampSVC
 from mercer.selection.leave_one_out import leave_one_out
 from mercer.selection.mixins import problem_values
 
@@ -206,6 +206,8 @@ def test_unusable():
         leave_one_out(NuSVC(nu=0.1).fit(X, y), X, y)
     with pytest.raises(InvalidInputError, match="KernelRidge"):
         leave_one_out(KernelRidge().fit(X, y), X, y)
+    with pytest.raises(InvalidInputError, match="given RampSVC"):
+        leave_one_out(RampSVC().fit(X, y), X, y)
     model = SVC().fit(X, y)
     with pytest.raises(InvalidInputError, match="method='magic' was given"):
         leave_one_out(model, X, y, method="magic")

@@ -16,6 +16,8 @@ from mercer.selection.mixins import IntervalMixin, ProbabilityMixin, problem_val
 class Classifier(ProbabilityMixin, BaseEstimator):
     """The least that the mixin asks for: one machine, fitted to all samples and to each part of five."""
 
+    refit = True
+
     def __init__(self, machine, calibration="sigmoid"):
         self.machine = machine
         self.calibration = calibration
@@ -33,6 +35,8 @@ class Classifier(ProbabilityMixin, BaseEstimator):
 
 
 class Regressor(IntervalMixin, BaseEstimator):
+    refit = True
+
     def __init__(self, machine):
         self.machine = machine
 

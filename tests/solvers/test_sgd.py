@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests.qp_reference import solve_qp
 
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.solvers.sgd import KernelRun, LinearRun, Rule, certificates, judge, objective_point, problems
+from mercer.solvers.sgd import KernelRun, LinearRun, Rule, certificates, judge, objective_point
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -171,7 +171,7 @@ class TestCertificates:
         """The dual is at most the optimum that clarabel finds, the primal at least; with steps they close in."""
         X, y, rng = samples(80)
         run = linear_run(X, y, Rule(lam, bias=bias), np.empty(0, np.intp))
-        K, qp = X @ X.T + bias, problems(run)[0].qp
+        K, qp = X @ X.T + bias, run.problems[0].qp
         beta = solve_qp(K, qp)
         optimum = float(qp.linear @ beta - 0.5 * beta @ K @ beta)
         gaps = []
@@ -189,7 +189,7 @@ class TestCertificates:
         X, y, rng = samples()
         order = np.concatenate([rng.permutation(len(y)) for _ in range(30)])
         run = linear_run(X, y, Rule(0.01), order)
-        beta, qp = run.model(last=True).beta[0], problems(run)[0].qp
+        beta, qp = run.model(last=True).beta[0], run.problems[0].qp
         assert np.all(beta >= qp.lower * (1 + 1e-12)) and np.all(beta <= qp.upper * (1 + 1e-12))
 
     def test_before_the_first_step(self):
@@ -205,7 +205,7 @@ class TestCertificates:
         X, y, rng = samples(40)
         lam = 0.1
         first = linear_run(X, y, Rule(lam), np.empty(0, np.intp))
-        qp = problems(first)[0].qp
+        qp = first.problems[0].qp
         beta = solve_qp(X @ X.T, qp)
         optimum = lam * float(qp.linear @ beta - 0.5 * np.sum((X.T @ beta) ** 2))
         for T in (1, 10, 100, 2000):

@@ -9,11 +9,13 @@ from mercer._numerics.rounds import by_group, gather
 from mercer._numerics.tiles import add_rows_product
 from mercer._numerics.working_set import choose, group_extremes, score_all
 
-# a block is solved to this share of the violation
-BLOCK_TOL = 0.1
+# a block is solved to this share of the violation, and at last of tol
+BLOCK_TOL, LAST_TOL = 0.1, 0.8
 STEPS_PER_MEMBER = 200
+# new members of a working set: a share of the variables, at least so many
+VARIABLES_PER_NEW, FEWEST_NEW = 16, 32
 # rounds without an improvement of the violation after which the run has come as far as float32 allows
-PATIENCE = 12
+PATIENCE = 40
 
 
 @compiled()
@@ -24,8 +26,8 @@ def advance(
 
     ``sample`` are the rows of K of the variables. F = K beta is kept at the columns in ``ranges``, (start, stop) each,
     which must hold all samples; it has one entry more, for the null sample (``null`` is its variable or -1). ``memory``
-    is for two blocks, each the square of a working set, which holds everyone who can take part in a violating pair if
-    there is room.
+    is for two blocks, each the square of a working set, which holds the worst violators and, if there is room,
+    the free variables and the last members.
     """
     n = beta.shape[0]
     up, low, extremes = np.empty(n), np.empty(n), np.empty((2, 2))
@@ -48,18 +50,19 @@ def advance(
         if idle > PATIENCE or violation == np.inf:
             break
         rounds += 1
-        candidates = np.empty(n, np.int64)
-        m = 0
+        # the free variables stay in, then the last members: what was of use will be again
+        previous, n_free = np.empty(n, np.int64), 0
         for v in range(n):
-            if up[v] > extremes[group[v], 1] or low[v] < extremes[group[v], 0] or v == null:
-                candidates[m] = v
-                m += 1
-        if m <= size:
-            members = by_group(candidates[:m], group)
-        else:
-            members = by_group(
-                choose(up, low, group, n_groups, extremes, last, max(2, size // 2), size, null), group
-            )
+            if lower[v] < beta[v] < upper[v] and (beta[v] != 0.0 or l1[v] == 0.0):
+                previous[n_free] = v
+                n_free += 1
+        n_new = max(FEWEST_NEW, min(n // VARIABLES_PER_NEW, size // 2))
+        room = min(size, n_free + 2 * n_new)
+        rest = min(n - n_free, last.shape[0])
+        previous[n_free : n_free + rest] = last[:rest]
+        members = by_group(
+            choose(up, low, group, n_groups, extremes, previous[: n_free + rest], n_new, room, null), group
+        )
         m = members.shape[0]
         for t in range(last.shape[0]):
             place[last[t]] = t
@@ -85,7 +88,7 @@ def advance(
         last = members
         taken, _, unbounded = solve_faces(
             block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first, faces,
-            max(0.5 * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
+            max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
         )  # fmt: skip
         steps += taken
         if unbounded:

@@ -94,10 +94,12 @@ def _settle_state(state):
 
 
 @compiled()
-def _foresee(order, first, batch, indptr, indices, data):
-    """Prefetch where the samples of later steps begin, and before that, where this is written."""
+def _foresee(order, first, batch, indptr, indices, data, push, beta):
+    """Prefetch where the samples of later steps begin, and before that, where this is written, and their numbers."""
     for s in range(first, min(first + batch, order.shape[0] - AHEAD)):
         prefetch(indptr, order[s + AHEAD])
+        prefetch(push, order[s + AHEAD])
+        prefetch(beta, order[s + AHEAD])
     for s in range(first, min(first + batch, order.shape[0] - AHEAD // 2)):
         start = indptr[order[s + AHEAD // 2]]
         prefetch(data, start)
@@ -121,7 +123,7 @@ def linear_steps(indptr, indices, data, norms, push, order, batch, bias, lam, pr
         if t > start:
             state[SUM] += factor
         level = state[SUM]
-        _foresee(order, first, batch, indptr, indices, data)
+        _foresee(order, first, batch, indptr, indices, data, push, beta)
         for s in range(chosen.shape[0]):
             i = chosen[s]
             columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]

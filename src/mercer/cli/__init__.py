@@ -8,37 +8,67 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mercer.cli import bench, examine, fit, libsvm_tools, predict
 from mercer.exceptions import MercerError
 
 __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line (``sys.argv`` unless given) and return the exit status."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.version:
-        import mercer
+    """Run the command line (``sys.argv`` unless given) and return the exit status.
 
-        print(f"mercer {mercer.__version__}")
-        return 0
-    if arguments.command is None:
-        parser.print_help()
-        return 0
+    0: done. 1: it could not be done, or a check has failed. 2: the command line was not understood. 130: interrupted.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = next(iter(words), None)
     try:
+        if command in libsvm_tools.TOOLS:  # whose options argparse would not understand
+            return libsvm_tools.run(command, words[1:])
+        parser = _parser()
+        arguments = parser.parse_args(words)
+        if arguments.version:
+            import mercer
+
+            print(f"mercer {mercer.__version__}")
+            return 0
+        if arguments.command is None:
+            parser.print_help()
+            return 0
         status: int = arguments.run(arguments)
     except MercerError as error:
-        print(f"mercer {arguments.command}: {error}", file=sys.stderr)
+        print(f"mercer {command}: {error}", file=sys.stderr)
         return 1
+    except FileNotFoundError as error:
+        print(f"mercer {command}: there is no file {error.filename}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # of `mercer predict … | head`
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print(f"\nmercer {command}: interrupted", file=sys.stderr)
+        return 130
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mercer", description="Support vector machines and kernel methods: fast, exact and certified."
+        prog="mercer",
+        description="Support vector machines and kernel methods: fast, exact and certified.",
+        epilog="svm-train, svm-predict and svm-scale understand LIBSVM's options and files.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    for name, module, text in (
+        ("fit", fit, "fit a model to a data file, judge it and write it"),
+        ("predict", predict, "predict new samples with a model file"),
+    ):
+        one = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        module.add_arguments(one)
+        one.set_defaults(run=module.run)
+    examine.add_arguments(commands)
+    one = commands.add_parser("bench", help="time the same fit by mercer and by scikit-learn")
+    bench.add_arguments(one)
+    one.set_defaults(run=bench.run)
 
     demo = commands.add_parser(
         "demo",

@@ -32,6 +32,7 @@ from mercer.validation import (
     domain_of,
     is_pairwise,
     resolve_kernel,
+    set_input_tags,
     square_matrix,
     thread_count,
     validate_samples,
@@ -73,8 +74,7 @@ class KernelMachine(KernelParameters, Machine):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._domain() == "matrix"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
+        set_input_tags(tags.input_tags, self._domain())
         return tags
 
     def _domain(self) -> str:
@@ -161,6 +161,7 @@ class KernelMachine(KernelParameters, Machine):
         used = np.flatnonzero(weight > 0)
         part = data if len(used) == data.n else data.take(used)
         start = getattr(self, "_warm", None) if self.warm_start else None
+        clock.shown = lambda now: self._as_if(lambda machine: machine._publish_one(data, loss, used, now))
         solution = self._run(part, loss, y[used], weight[used], self._options(), clock, start)
         if solution.status is Status.UNBOUNDED:
             raise InvalidInputError(
@@ -168,6 +169,10 @@ class KernelMachine(KernelParameters, Machine):
                 "grows without limit. Use a finite C, a larger epsilon or a richer kernel."
             )
         self._warm = solution.beta / self._unit if self.warm_start else None
+        self._publish_one(data, loss, used, solution)
+
+    def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
+        """The attributes of a machine with a single problem."""
         beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
         published = loss.publish(beta, solution.thresholds)
         support = np.flatnonzero(published.beta)
@@ -277,6 +282,20 @@ class KernelMachine(KernelParameters, Machine):
             raise AttributeError("n_support_ is available after fit") from None
         n_support: Vector = self._n_support
         return n_support
+
+
+def seems_psd(data: Data) -> bool:
+    """Where nobody vouches for the kernel: whether it is positive semidefinite on a part of the samples."""
+    if not data.kernel.psd_is_assumed:
+        return True
+    part = np.sort(np.random.default_rng(0).permutation(data.n)[:EXAMINED])
+    features = data.exact(part)
+    K = data.kernel.block(features, features)
+    try:
+        np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max() * np.eye(len(part)))
+    except np.linalg.LinAlgError:
+        return check_mercer(K).positive_semidefinite
+    return True
 
 
 def norm(solution: Solution) -> float:

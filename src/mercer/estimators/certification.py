@@ -17,15 +17,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.estimators.base import EXAMINED
-from mercer.estimators.kinds import LINEAR, Kind, codes_of, kind_of, loss_of, other_classes
+from mercer.estimators.base import seems_psd
+from mercer.estimators.kinds import KERNEL, LINEAR, ONLINE, RIDGE, Kind, codes_of, kind_of, loss_of, other_classes
 from mercer.estimators.linear_certification import certify_linear
+from mercer.estimators.online_certification import certify_online
+from mercer.estimators.ridge_certification import certify_ridge
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
-from mercer.kernels import Kernel, check_mercer
+from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import BoxQP, NuHinge, NuInsensitive, tube
-from mercer.problems.certificate import FEASIBILITY, NOT_PSD, ROUNDING, Certificate, certificate, combine
+from mercer.problems.certificate import FEASIBILITY, ROUNDING, Certificate, certificate, combine, with_dual
 from mercer.problems.dual import DualProblem, thresholds
 from mercer.solvers.data import Data
 from mercer.validation import (
@@ -38,9 +40,6 @@ from mercer.validation import (
     validate_weights,
 )
 
-# a negative gap of this size, relative to primal and dual, is rounding
-NEGATIVE = 1e-9
-
 
 def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
     """How far a fitted estimator is from the optimum of its own problem on its training data.
@@ -49,13 +48,18 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     linear models, the KKT violation are those of the published coefficients. Where these miss a bound or a sum, they
     are moved to feasible ones for the dual value, so that the gap remains a bound.
 
-    ``LinearSVC`` and ``LinearSVR`` publish w, but no β. Theirs is looked for: mercer solves the problem, for at most 20
-    seconds. Any β gives a bound, and a better one a sharper bound; on very large problems part of the gap may be due to
-    β. Their KKT violation is that of the model's decision values with this β.
+    ``LinearSVC``, ``LinearSVR``, ``SGDClassifier`` and a linear ``PegasosClassifier`` publish w, but no β. Theirs is
+    looked for, as is that of a ``PegasosClassifier`` with a kernel: mercer solves the problem, for at most 20 seconds.
+    Any β gives a bound, and a better one a sharper bound; on very large problems part of the gap may be due to β. Their
+    KKT violation is that of the model's decision values with this β.
+
+    The values of ridge regressions are those of λ/2 |f|² + ½ Σ w (y - f - b)², those of stochastic gradient descent of
+    its objective divided by λ (``lam`` or ``alpha``), which is ½|w|² + Σ C max(0, 1 - yf).
 
     Parameters
     ----------
-    estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC or LinearSVR
+    estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV,
+        PegasosClassifier or SGDClassifier (with a hinge loss)
         Of mercer or of scikit-learn.
     X, y, sample_weight : the data that it was fitted to, in the same order.
         Samples whose weight is not positive are left out, as in fit.
@@ -63,7 +67,8 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     Returns
     -------
     certificate : Certificate
-        For several classes, of the sum of the pairwise (LinearSVC: one-vs-rest) problems.
+        For several classes, of the sum of the pairwise (linear and online machines: one-vs-rest) problems; for several
+        targets, of their sum.
 
     Examples
     --------
@@ -75,7 +80,9 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     True
     """
     kind = _ready(estimator, X, y)
-    certified = certify_linear if kind.name in LINEAR else _certify_kernel
+    if kind.name in KERNEL:
+        return combine([judge(posed) for posed in posed_problems(estimator, X, y, sample_weight)])
+    certified = certify_linear if kind.name in LINEAR else certify_online if kind.name in ONLINE else certify_ridge
     return certified(kind, estimator, X, y, sample_weight)
 
 
@@ -141,10 +148,11 @@ class Posed(NamedTuple):
 def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> list[Posed]:
     """The problems of a kernel machine that was fitted to these samples: one, or one for each pair of classes."""
     kind = _ready(estimator, X, y)
-    if kind.name in LINEAR:
+    if kind.name not in KERNEL:
+        what = "has no bounds for its coefficients" if kind.name in RIDGE else "publishes no dual coefficients"
         raise InvalidInputError(
-            f"{type(estimator).__name__} publishes no dual coefficients, which the conditions of samples are about: "
-            "use certify for its distance from the optimum."
+            f"{type(estimator).__name__} {what}, which the conditions of samples are about: use certify for its "
+            "distance from the optimum."
         )
     data = _data(estimator, X)
     machine = _Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
@@ -157,10 +165,6 @@ def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) ->
     target, C = (np.ones(data.n), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
     problem = machine.problem(target[rows], C * weight[rows])
     return [_posed(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
-
-
-def _certify_kernel(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
-    return combine([judge(posed) for posed in posed_problems(estimator, X, y, sample_weight)])
 
 
 def _data(estimator: Any, X: Any) -> Data:
@@ -180,22 +184,8 @@ def _data(estimator: Any, X: Any) -> Data:
         square_matrix(X)
     data = Data(kernel.bind(X), X, n)
     data.features(np.float64)  # once, for all products
-    data.psd = data.psd and _seems_psd(data)
+    data.psd = data.psd and seems_psd(data)
     return data
-
-
-def _seems_psd(data: Data) -> bool:
-    """Where nobody vouches for the kernel: whether it is positive semidefinite on a part of the samples."""
-    if not data.kernel.psd_is_assumed:
-        return True
-    part = np.sort(np.random.default_rng(0).permutation(data.n)[:EXAMINED])
-    features = data.exact(part)
-    K = data.kernel.block(features, features)
-    try:
-        np.linalg.cholesky(K + 1e-8 * np.abs(np.diag(K)).max() * np.eye(len(part)))
-    except np.linalg.LinAlgError:
-        return check_mercer(K).positive_semidefinite
-    return True
 
 
 def _coefficients(machine: _Machine, weight: Vector) -> Matrix:
@@ -267,19 +257,7 @@ def judge(posed: Posed) -> Certificate:
     if shown.infeasibility > FEASIBILITY * size:
         # beyond its bounds a variable shows no violation
         shown = replace(shown, kkt_violation=max(shown.kkt_violation, bound.kkt_violation))
-    return _between(shown, bound.dual, bound.reason)
-
-
-def _between(shown: Certificate, dual: float, reason: str) -> Certificate:
-    """What is shown, with the dual value of another β, which is a bound unless there is a reason against it."""
-    gap = shown.primal - dual
-    if not np.isfinite(gap):
-        gap = np.inf
-    elif gap < 0 and not reason:
-        # values on the wrong sides of the optimum: rounding, or no kernel
-        reason = "" if gap >= -NEGATIVE * max(abs(shown.primal), abs(dual)) else NOT_PSD
-        gap = gap if reason else 0.0
-    return combine([replace(shown, dual=dual, gap=gap, valid=not reason, reason=reason)], of=shown.of)
+    return with_dual(shown, bound.dual, bound.reason)
 
 
 def _in_the_program(problem: DualProblem, beta: Vector, F: Vector, b: float) -> tuple[Vector, Vector, Vector]:

@@ -22,8 +22,23 @@ from mercer.losses import (
     SquaredHinge,
 )
 
+KERNEL = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR = ("LinearSVC", "LinearSVR")
-KINDS = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", *LINEAR)
+RIDGE = ("KernelRidge", "KernelRidgeCV")
+ONLINE = ("PegasosClassifier", "SGDClassifier")
+KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE)
+# machines without an optimum that could be known, and what there is instead
+WITHOUT = {
+    "Perceptron": "It minimises nothing: any w without mistakes ends it. Count them with score; mercer's has "
+    "separated_, mistakes_ and update_bound.",
+    "KernelLMS": "Its steps go towards the least-squares solution, but it is meant to stop before: its distance from "
+    "there says nothing of the model. loss_curve_ has the objective after each step; for an optimum use KernelRidge.",
+    "KernelCentroid": "Its means are a formula: nothing is minimised, and nothing is left to gain.",
+    "RampSVC": "The ramp loss is not convex, so that no dual bounds its optimum. certificate_ is that of the last "
+    "convex problem, objective_ the value that was reached.",
+    "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so that no dual bounds its optimum. For "
+    "a given kernel its mean is that of KernelRidge, which certify knows.",
+}
 
 
 class Kind(NamedTuple):
@@ -37,8 +52,12 @@ def kind_of(estimator: Any) -> Kind:
     """The first base class that is known."""
     for base in type(estimator).__mro__:
         package = base.__module__.partition(".")[0]
-        if base.__name__ in KINDS and package in ("mercer", "sklearn"):
+        if package not in ("mercer", "sklearn"):
+            continue
+        if base.__name__ in KINDS:
             return Kind(base.__name__, package)
+        if base.__name__ in WITHOUT:
+            raise InvalidInputError(f"A {base.__name__} has no certificate. {WITHOUT[base.__name__]}")
     raise InvalidInputError(
         f"certify knows {', '.join(KINDS)}, of mercer or of scikit-learn, but was given {type(estimator).__name__}. "
         "Pass the fitted machine itself, with the samples that it was fitted to."

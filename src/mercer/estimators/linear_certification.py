@@ -33,7 +33,7 @@ def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     rows, loss = linear_rows(estimator, X), loss_of(kind, estimator)
     W, b = _weights(estimator, rows)
     if kind.name == "LinearSVR":
-        return _judge(linear_problem(estimator, rows, loss, real_targets(y), weight), W[0], b[0], DUAL_SECONDS)
+        return judge_weights(linear_problem(estimator, rows, loss, real_targets(y), weight), W[0], b[0], DUAL_SECONDS)
     codes, classes = codes_of(estimator, y), estimator.classes_
     of_class = compute_class_weight(
         estimator.class_weight, classes=classes, y=column_or_1d(y), sample_weight=sample_weight
@@ -51,7 +51,7 @@ def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     for k, w, b_k in zip(positives, W, b, strict=True):
         target = one_vs_rest(codes, weight, of_class, int(k), several)
         problem = linear_problem(estimator, rows, loss, *target)
-        certificates.append(_judge(problem, w, b_k, DUAL_SECONDS / len(W)))
+        certificates.append(judge_weights(problem, w, b_k, DUAL_SECONDS / len(W)))
     return combine(certificates, of=f"{len(W)} one-vs-rest problems" if several else None)
 
 
@@ -79,7 +79,8 @@ def _judge_jointly(estimator: Any, rows: Rows, codes: Vector, n_classes: int, we
     return joint_certificate(problem, W, found.alpha)
 
 
-def _judge(problem: LinearProblem, w: Vector, b: float, seconds: float) -> Certificate:
+def judge_weights(problem: LinearProblem, w: Vector, b: float, seconds: float) -> Certificate:
+    """The certificate of w and b, with a β that is looked for, for so many seconds."""
     options = LinearOptions(tol=DUAL_TOL, n_threads=thread_count(None))
     found = solve_linear("auto", problem, options, Clock(seconds))
     if found.status is Status.TIME_LIMIT:  # which the first call may have spent on compilation

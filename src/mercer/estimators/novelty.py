@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval
 
 from mercer.estimators.base import KernelMachine
 from mercer.kernels.features import Vector
-from mercer.losses import OneClass
-from mercer.solvers.base import Clock
+from mercer.losses import Loss, OneClass
+from mercer.solvers.base import Clock, Solution
 from mercer.solvers.data import Data
 
 
@@ -106,6 +106,9 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         self._fit_one(data, OneClass(float(self.nu)), y, weight, clock)
+
+    def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
+        super()._publish_one(data, loss, used, solution)
         self.offset_ = -self._intercept_
 
     def decision_function(self, X: Any) -> Vector:

@@ -187,8 +187,12 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return np.searchsorted(self.classes_, labels)
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        run = self._train(data, y.astype(np.intp), weight, clock)
-        self._publish(run, data.samples)
+        clock.shown = lambda run: self._as_if(lambda machine: machine._publish_run(run, data.samples))
+        self._publish_run(self._train(data, y.astype(np.intp), weight, clock), data.samples)
+
+    def _publish_run(self, run: Run, samples: Any) -> None:
+        """The model and its norm."""
+        self._publish(run, samples)
         model = run.model()
         with np.errstate(over="ignore", invalid="ignore"):
             squares = run.squared_norms(model) - model.intercept**2

@@ -16,7 +16,7 @@ from mercer.kernels.features import Vector
 from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.data import Data
-from mercer.solvers.sgd import ObjectivePoint, Rule, Run, certificates, judge, objective_point
+from mercer.solvers.sgd import Model, ObjectivePoint, Rule, Run, certificates, judge_all, objective_point
 from mercer.validation import thread_count
 
 
@@ -177,7 +177,9 @@ class PegasosClassifier(OnlineClassifier):
         draws = Draws(self._generator(), weight, used, self.sampling == "shuffled", int(self.batch_size))
         n_threads = thread_count(self.n_jobs)
         self.objective_trace_: list[ObjectivePoint] = []
-        look, self._status = per_pass, Status.CONVERGED
+        look, reached, self._status = per_pass, False, Status.CONVERGED
+        # models whose objectives are of interest; unless somebody waits for them, all are computed at the end
+        seen: list[tuple[int, Model]] = []
         closely = self.tol is not None or clock.progress is not None
         while run.t < n_steps:
             over = clock.over()
@@ -187,24 +189,29 @@ class PegasosClassifier(OnlineClassifier):
             run.advance(draws.take(min(n_steps - run.t, max(1, look - run.t), self._chunk())), n_threads)
             if run.t >= look and run.t < n_steps:
                 look *= 2
-                if self._look(run, closely, data.psd, clock, n_threads):
+                seen.append((run.t, run.model()))
+                reached = closely and self._look(run, seen, data.psd, clock, n_threads)
+                if reached:
                     break
-        reached = self._look(run, True, data.psd, clock, n_threads)
+        if not self.objective_trace_ or self.objective_trace_[-1].steps < run.t:
+            reached = self._look(run, [*seen, (run.t, run.model())], data.psd, clock, n_threads)
         if self._status is Status.CONVERGED and self.tol is not None and not reached:
             self._status = Status.MAX_ITER
         self.n_iter_ = int(np.ceil(run.t / per_pass))
         return run
 
-    def _look(self, run: Run, closely: bool, psd: bool, clock: Clock, n_threads: int) -> bool:
-        """Whether the gap is small enough, if it is looked at closely. Adds to the trace, sets the certificates."""
-        judged = judge(run, n_threads)
-        self.objective_trace_.append(objective_point(run, judged))
-        if not closely:
-            return False
-        self.certificates_: list[Certificate] = certificates(run, judged, psd, n_threads)
+    def _look(self, run: Run, seen: list[tuple[int, Model]], psd: bool, clock: Clock, n_threads: int) -> bool:
+        """Whether the gap of the last of these models, the run's, is small enough. Empties the list.
+
+        Adds to the trace, sets the certificates.
+        """
+        judged = judge_all(run, seen, n_threads)
+        seen.clear()
+        self.objective_trace_ += [objective_point(run, one) for one in judged]
+        self.certificates_: list[Certificate] = certificates(run, judged[-1], psd, n_threads)
         several = f"{len(self.certificates_)} one-vs-rest problems" if len(self.certificates_) > 1 else None
         self.certificate_ = found = combine(self.certificates_, of=several)
-        clock.report(TracePoint(clock.seconds, run.t, found.kkt_violation, found.dual, len(run.weight)))
+        clock.report(TracePoint(clock.seconds, run.t, found.kkt_violation, found.dual, len(run.weight)), lambda: run)
         return self.tol is not None and found.valid and found.relative_gap <= self.tol
 
     def _warn_unfinished(self) -> None:

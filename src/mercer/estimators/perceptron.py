@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.estimators.online import OnlineClassifier
 from mercer.estimators.progress import warn_user
 from mercer.estimators.svc import SVC
-from mercer.exceptions import NotSeparableError
+from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Clock, Status, TracePoint
@@ -30,10 +31,14 @@ class Perceptron(OnlineClassifier):
     separable with margin γ by a hyperplane through the origin and |φ(x)| ≤ ρ, there are at most (ρ/γ)² updates, in
     whatever order the samples come: see ``update_bound``. Several classes are separated one against the rest.
 
-    scikit-learn's parameters keep their meaning; it has no ``kernel``, and here there is no ``penalty``.
+    scikit-learn's parameters keep their meaning; it has no ``kernel``. Its ``penalty`` is refused: w = 0 makes the
+    least of the perceptron's loss, max(0, -yf), with any penalty on w.
 
     Parameters
     ----------
+    penalty, alpha, l1_ratio : None, float and float, default=None, 0.0001 and 0.15
+        For the sake of scikit-learn's signature: penalty must be None, and without one the others have no meaning. For
+        a penalised separator use ``PegasosClassifier``, ``SVC`` or ``LinearSVC``, whose losses ask for a margin.
     kernel, degree, gamma, coef0 : as in ``SVC``; the default is "linear".
     fit_intercept : bool, default=True
         Add a constant feature 1, which makes any hyperplane one through the origin.
@@ -42,6 +47,10 @@ class Perceptron(OnlineClassifier):
     tol : float or None, default=1e-3
         Stop when the share of mistakes in a pass has not fallen by this much below its best for ``n_iter_no_change``
         passes. None goes on until a pass is without mistakes, or max_iter.
+    early_stopping : bool, default=False
+        Set a part of each class aside, and look at the share of mistakes on these samples instead, after each pass.
+    validation_fraction : float, default=0.1
+        The part that is set aside.
     n_iter_no_change : int, default=5
         Passes without progress after which samples are taken for inseparable.
     shuffle : bool, default=True
@@ -52,9 +61,11 @@ class Perceptron(OnlineClassifier):
         Factor of the updates; it changes the length of w, and nothing else.
     class_weight : dict or "balanced", default=None
         Factors of the updates for each class. The bound holds without them, and without sample weights.
+    warm_start : bool, default=False
+        Begin with the w of the last fit, for the linear kernel; with others use ``partial_fit`` to go on.
     cache_size, verbose, n_jobs, time_limit : as in ``SVC``.
     random_state : int, RandomState instance or None, default=0
-        Orders the samples.
+        Orders the samples, and chooses those that are set aside.
 
     Attributes
     ----------
@@ -62,9 +73,12 @@ class Perceptron(OnlineClassifier):
         Updates, of each problem.
     n_iter_ : passes; t_ : samples looked at.
     separated_ : bool
-        Whether the last pass of ``fit`` was without mistakes: w separates all classes.
+        Whether the last pass of ``fit`` was without mistakes: w separates all classes (with early_stopping, of the
+        samples that were not set aside).
     mistakes_ : list of int
         Mistakes in each pass, of all problems.
+    validation_mistakes_ : list of float
+        With early_stopping: after each pass, the share of those set aside (of their weight) on the wrong side.
     coef_, intercept_, support_, support_vectors_, dual_coef_, classes_, rkhs_norm_, n_features_in_,
     feature_names_in_ : as in ``PegasosClassifier``.
 
@@ -87,6 +101,12 @@ class Perceptron(OnlineClassifier):
         "shuffle": ["boolean"],
         "average": ["boolean"],
         "eta0": [Interval(Real, 0.0, None, closed="neither")],
+        "penalty": [StrOptions({"l1", "l2", "elasticnet"}), None],
+        "alpha": [Interval(Real, 0.0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "warm_start": ["boolean"],
     }
 
     def __init__(
@@ -96,14 +116,20 @@ class Perceptron(OnlineClassifier):
         degree: int = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
+        penalty: str | None = None,
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         shuffle: bool = True,
         average: bool = False,
         eta0: float = 1.0,
         class_weight: Any = None,
+        warm_start: bool = False,
         cache_size: Any = "auto",
         verbose: Any = 0,
         n_jobs: int | None = None,
@@ -114,14 +140,20 @@ class Perceptron(OnlineClassifier):
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.shuffle = shuffle
         self.average = average
         self.eta0 = eta0
         self.class_weight = class_weight
+        self.warm_start = warm_start
         self.cache_size = cache_size
         self.verbose = verbose
         self.n_jobs = n_jobs
@@ -129,13 +161,23 @@ class Perceptron(OnlineClassifier):
         self.time_limit = time_limit
 
     def _rule(self, n_steps: int | None) -> Rule:
+        if self.penalty is not None:
+            raise InvalidInputError(
+                f"penalty={self.penalty!r} has no meaning for the perceptron: w = 0 makes the least of its loss, "
+                "max(0, -yf), with any penalty on w. Use penalty=None, or PegasosClassifier, SVC or LinearSVC, whose "
+                "losses ask for a margin."
+            )
         return Rule(lam=0.0, bias=float(self.fit_intercept), start=0 if self.average else -1)
 
     def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
         weight = float(self.eta0) * weight * self.class_weight_[codes]
-        used = np.flatnonzero(weight > 0)
+        used, held = self._set_aside(codes, weight)
         run = self._begin(data, codes, weight, weight, self._rule(None))
+        self._warm_up(run)
         rng, n_threads = self._generator(), thread_count(self.n_jobs)
+        self.__dict__.pop("validation_mistakes_", None)
+        if len(held):
+            self.validation_mistakes_: list[float] = []
         self.mistakes_: list[int] = []
         self.separated_, self._status = False, Status.MAX_ITER
         fewest, stale = np.inf, 0
@@ -151,7 +193,10 @@ class Perceptron(OnlineClassifier):
                 run.advance(order[first : first + self._chunk()], n_threads)
             self.mistakes_.append(int(run.n_updates.sum()) - before)
             share = self.mistakes_[-1] / (len(used) * len(run.y))
-            clock.report(TracePoint(clock.seconds, run.t, share, -share, len(used)))
+            if len(held):
+                share = self._share_of_mistakes(run, held, codes, weight, n_threads)
+                self.validation_mistakes_.append(share)
+            clock.report(TracePoint(clock.seconds, run.t, share, -share, len(used)), lambda: run)
             stale = 0 if self.tol is None or share < fewest - self.tol else stale + 1
             fewest = min(fewest, share)
             self.separated_ = self.mistakes_[-1] == 0
@@ -160,6 +205,37 @@ class Perceptron(OnlineClassifier):
                 break
         self.n_iter_ = len(self.mistakes_)
         return run
+
+    def _set_aside(self, codes: Vector, weight: Vector) -> tuple[Vector, Vector]:
+        """The samples to learn from, and those that tell when to stop: none without early_stopping."""
+        used = np.flatnonzero(weight > 0)
+        if not self.early_stopping:
+            return used, used[:0]
+        splitter = StratifiedShuffleSplit(test_size=self.validation_fraction, random_state=self.random_state)
+        learn, held = next(splitter.split(np.zeros((len(used), 1)), codes[used]))
+        return np.sort(used[learn]), np.sort(used[held])
+
+    def _warm_up(self, run: Run) -> None:
+        """Let the run begin with the w of the last fit, if that is wanted and there is one. Edits the run."""
+        if not self.warm_start or not hasattr(self, "_memory"):
+            return
+        if not self._is_linear:
+            raise InvalidInputError(
+                "warm_start=True is there for the linear kernel, whose w does not depend on the samples. Use "
+                "partial_fit to go on with other kernels, or warm_start=False."
+            )
+        if self._memory.v.shape != run.v.shape:
+            raise InvalidInputError(
+                f"warm_start=True needs as many classes and features as before: w had the shape {self._memory.v.shape},"
+                f" and now it has {run.v.shape}. Use warm_start=False."
+            )
+        run.begin_with(self._memory)
+
+    def _share_of_mistakes(self, run: Run, held: Vector, codes: Vector, weight: Vector, n_threads: int) -> float:
+        """Of the weight of these samples, what the run's model has on the wrong side."""
+        f = run.values(run.model(), n_threads)[:, held]
+        said = (f[0] > 0).astype(np.intp) if self._n_problems == 1 else f.argmax(axis=0)
+        return float(weight[held] @ (said != codes[held]) / weight[held].sum())
 
     def _warn_unfinished(self) -> None:
         if self._status is Status.CONVERGED:

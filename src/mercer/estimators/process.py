@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_array
-from threadpoolctl import threadpool_limits
 
 from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import announce_compilation, warn_user
@@ -23,9 +22,18 @@ from mercer.kernels import CallableKernel, Kernel, SklearnKernel, parse_kernel
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.kernels.sklearn import is_sklearn_kernel
 from mercer.problems.evidence import Evidence, Factor
-from mercer.solvers.ascent import Ascent, maximise
+from mercer.solvers.ascent import Ascent, Objective, maximise
 from mercer.solvers.base import Clock, Status
-from mercer.validation import check_pairwise_kernel, is_pairwise, square_matrix, thread_count, validate_samples
+from mercer.solvers.blas import blas_threads
+from mercer.validation import (
+    check_pairwise_kernel,
+    domain_of,
+    is_pairwise,
+    set_input_tags,
+    square_matrix,
+    thread_count,
+    validate_samples,
+)
 
 # the threads of BLAS take longer to meet than to compute for fewer samples
 BLAS_THREADS_FROM = 2000
@@ -147,8 +155,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        tags.input_tags.sparse = not tags.input_tags.pairwise
+        set_input_tags(tags.input_tags, domain_of(self.kernel))
         return tags
 
     # ---- fit -------------------------------------------------------------------------------------------------
@@ -226,10 +233,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         if self.optimizer is not None and len(kernel.theta) > 0:
             own = None if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
             starts, bounds = self._starts(kernel), kernel.bounds
-            found = maximise(
-                lambda theta: evidence.value_and_gradient(kernel.with_theta(theta)),
-                starts, bounds, clock, int(self.max_iter), own,
-            )  # fmt: skip
+            found = maximise(likelihood(kernel, evidence), starts, bounds, clock, int(self.max_iter), own)
             kernel = kernel.with_theta(found.theta)
             warn_at_bounds(kernel)
         factor = evidence.factor(kernel)
@@ -282,7 +286,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
 
     def _blas_threads(self, n: int) -> Any:
         threads = thread_count(self.n_jobs) if n >= BLAS_THREADS_FROM else 1
-        return threadpool_limits(threads, user_api="blas")
+        return blas_threads(threads)
 
     # ---- prediction ------------------------------------------------------------------------------------------
 
@@ -442,6 +446,22 @@ def resolve_covariance(kernel: Any) -> Kernel:
     if is_sklearn_kernel(kernel):
         return SklearnKernel(kernel)
     return parse_kernel(kernel) if isinstance(kernel, str) else CallableKernel(kernel)
+
+
+def likelihood(kernel: Kernel, evidence: Evidence) -> Objective:
+    """log p(y) and its derivatives as a function of the kernel's theta."""
+    equal = kernel.equal if isinstance(kernel, SklearnKernel) else None
+    if equal is None:
+        return lambda theta: evidence.value_and_gradient(kernel.with_theta(theta))
+    # scikit-learn's objects take longer to build than a small matrix to factor: their equal here goes the same way
+    own, start, powers = equal.kernel, kernel.theta, equal.powers
+    origin = own.theta
+
+    def of_equal(theta: Vector) -> tuple[float, Vector]:
+        value, gradient = evidence.value_and_gradient(own.with_theta(origin + powers * (theta - start)))
+        return value, powers * gradient
+
+    return of_equal
 
 
 def public(kernel: Kernel, given: Any) -> Any:

@@ -10,17 +10,20 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from mercer.solvers.base import Progress, TracePoint
+from mercer.solvers.base import Clock, Progress, TracePoint
 
 logger = logging.getLogger("mercer")
 
 _announced: set[str] = set()
 
 
-def watcher(estimator: Any, context: Any, measure: str = "violation") -> Progress | None:
+def watcher(
+    estimator: Any, context: Any, clock: Clock, task: dict[str, Any], measure: str = "violation"
+) -> Progress | None:
     """What is told of each round: the log if verbose, and scikit-learn's callbacks if there are any.
 
-    ``measure`` names what the run brings down to tol.
+    ``task`` is what callbacks are told of the fit, ``measure`` names what the run brings down to tol. Callbacks that
+    ask for a fitted estimator get that of the round where the run is one problem, else None.
     """
     verbose, has_callbacks = bool(estimator.verbose), bool(getattr(estimator, "_skl_callbacks", None))
     if not verbose and not has_callbacks:
@@ -36,9 +39,9 @@ def watcher(estimator: Any, context: Any, measure: str = "violation") -> Progres
                 logger.info(line, *point)
             if not has_callbacks:
                 return False
-            task = context.subcontext(task_name="round")
-            task.call_on_fit_task_begin(estimator=estimator)
-            return bool(task.call_on_fit_task_end(estimator=estimator))
+            here = context.subcontext(task_name="round")
+            here.call_on_fit_task_begin(**task)
+            return bool(here.call_on_fit_task_end(**task, reconstruction_attributes=clock.attributes()))
 
     return watch
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
-from mercer.gram.memory import available_bytes, budget_bytes
+from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import product
 from mercer.kernels import (
     AdditiveChi2,
@@ -85,15 +85,22 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
     }
 
     def _options(self) -> Options:
-        automatic = self.cache_size == "auto"
         return Options(
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             time_limit=self.time_limit,
-            budget=int(SHARE * available_bytes()) if automatic else budget_bytes(self.cache_size),
+            budget=self._budget(),
             n_threads=thread_count(self.n_jobs),
             precision=self.precision,
         )
+
+    def _budget(self) -> int:
+        """Bytes for the matrix and its factor."""
+        if self.cache_size != "auto":
+            return budget_bytes(self.cache_size)
+        n = count_samples(getattr(self, "X_fit_", ()))
+        # to ask for the memory takes as long as a small fit
+        return AT_LEAST if 0 < 24 * n * n <= AT_LEAST else int(SHARE * available_bytes())
 
     # ---- kernels ---------------------------------------------------------------------------------------------
 
@@ -233,7 +240,8 @@ class KernelRidge(BaseRidge):
     kernel : str, Kernel or callable, default="linear"
         A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2",
         "precomputed"), a kernel object, an expression such as ``"0.5*gaussian(gamma=0.1) + linear()"``, or a function
-        of two samples that returns a number.
+        of two samples that returns a number. Samples may be any objects that the kernel compares, such as strings for
+        ``Spectrum(3)``.
     gamma : float or {"scale", "auto"}, default=None
         Of the named kernels. None is 1 / n_features, and 1 for "chi2".
     degree, coef0 : float, default=3 and 1

@@ -72,7 +72,11 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         problems = OneVsOne(self, data, members, loss, factor, self._options(), clock)
         n_pairs = len(problems.pairs)
         starts = getattr(self, "_warm", None) if self.warm_start else None
+        if n_pairs == 1 and self._plain_pairs:
+            self._probA = self._probB = np.empty(0)
+            clock.shown = lambda now: self._as_if(lambda machine: machine._publish_pairs(problems, [now]))
         solved = problems.solve_all(starts if starts is not None and len(starts) == n_pairs else [None] * n_pairs)
+        clock.shown = None  # what follows are other problems
         self._warm = [None if s is None else s.beta / self._unit for s in solved] if self.warm_start else None
         self._publish_pairs(problems, solved)
         self._probA = self._probB = np.empty(0)
@@ -234,7 +238,9 @@ class SVC(BaseSVC):
         Weight of the loss. May be inf.
     kernel : str, callable or Kernel, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "precomputed", an expression such as "0.5*gaussian(gamma=0.1) + linear()",
-        a kernel object, or a function of two sets of samples.
+        a kernel object, or a function of two sets of samples. The kernel decides what samples are: rows of numbers, or
+        any objects, such as strings for ``Spectrum(3)``, sets for ``Jaccard()``, graphs for ``WeisfeilerLehman()``, and
+        records for ``On("title", Spectrum(4)) + On("price", Gaussian())``.
     degree, gamma, coef0 : parameters of "poly", "rbf" and "sigmoid".
     shrinking : bool, default=True
         Leave out samples that seem settled while solving; they are checked at the end.

@@ -56,10 +56,11 @@ class Kernel(ABC):
 
     @property
     def domain(self) -> str:
-        """What a set of samples is.
+        """What a set of samples is, by its name in ``mercer.kernels.domains``.
 
-        "vectors": a matrix of numbers, dense or CSR; "frame": a data frame whose columns are asked for by name;
-        "matrix": rows of a kernel matrix; "any": whatever the kernel understands, or does not look at.
+        "vectors": a matrix of numbers, dense or CSR; "matrix": rows of a kernel matrix; "strings", "sets", "graphs",
+        "nodes", "series": a sequence of such objects; "records": a data frame or a sequence of mappings; "any":
+        whatever the kernel understands, or does not look at.
         """
         return "vectors"
 
@@ -196,6 +197,7 @@ class Kernel(ABC):
         >>> psi([[1.0, 2.0]]).round(3)
         array([[1.   , 1.414, 2.828, 1.   , 2.828, 4.   ]])
         """
+        import mercer.kernels.count_maps  # noqa: F401 (registers the maps of kernels that count)
         from mercer.kernels.feature_maps import feature_map
 
         return feature_map(self, samples, degree, error, max_dimension)
@@ -227,6 +229,17 @@ class Kernel(ABC):
         for name, inner in nested.items():
             own[name] = own.get(name, valid[name]).set_params(**inner)
         return replace(self, **own)
+
+    def brief(self) -> str:
+        """The expression that builds this kernel, without options that have their default value."""
+        values = [(getattr(self, field.name), field) for field in fields(self)]
+        # what comes first says most, if it is more than yes or no
+        said = [
+            f"{field.name}={value!r}"
+            for place, (value, field) in enumerate(values)
+            if value != field.default or (place == 0 and not isinstance(value, bool))
+        ]
+        return f"{type(self).__name__}({', '.join(said)})"
 
     def __sklearn_clone__(self) -> Kernel:
         return self  # a value: nothing in it can change

@@ -16,6 +16,7 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
+from mercer.kernels.domains import noun_of
 from mercer.kernels.features import Features, JointFeatures, Matrix, ObjectFeatures, Vector
 from mercer.kernels.vectors import check_number, check_whole
 
@@ -126,8 +127,16 @@ def common_domain(kernels: tuple[Kernel, ...]) -> str:
             f"{matrix!r} takes the rows of a kernel matrix, {other!r} takes the samples themselves: they cannot be "
             "combined. Compute the second matrix too, combine the two matrices and use Precomputed()."
         )
+    if domains == {"records", "vectors"}:
+        return "records"  # a data frame of numbers is a matrix, too
     if len(domains) > 1:
-        return "frame"
+        first = next(kernel for kernel in kernels if kernel.domain != "any")
+        other = next(kernel for kernel in kernels if kernel.domain not in (first.domain, "any"))
+        raise InvalidInputError(
+            f"{first!r} compares {noun_of(first.domain)}, {other!r} compares {noun_of(other.domain)}: no sample is "
+            f"both. Put them into records, and say which part each kernel sees: On('name', {first!r}) + "
+            f"On('other', {other!r})."
+        )
     return domains.pop() if domains else "any"
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.exceptions import InvalidInputError
+from mercer.kernels.domains import check_no_objects
 
 Vector = NDArray[Any]
 Matrix = NDArray[Any]
@@ -233,6 +234,7 @@ def as_matrix(samples: Any) -> Any:
     """Samples as a dense array or CSR matrix of numbers, a row each; data frames and nested lists included."""
     if sp.issparse(samples):
         return samples if samples.format == "csr" else samples.tocsr()
+    check_no_objects(lambda: "This kernel", samples)
     array = np.asarray(samples)
     if array.ndim != 2:
         raise InvalidInputError(

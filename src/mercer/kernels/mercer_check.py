@@ -88,17 +88,17 @@ def check_mercer(kernel_or_matrix: Any, samples: Any = None, *, random_state: in
       positive semidefinite   yes  (eigenvalues 1 to 3, rounding 1e-15)
       near-diagonal           no   (median similarity to the nearest other 0.5)
     """
-    kernel = _as_kernel(kernel_or_matrix)
+    kernel = as_kernel(kernel_or_matrix)
     if kernel is None:
         if samples is not None:
             raise InvalidInputError(
                 "check_mercer was given a matrix and samples: give the matrix alone, or a kernel with samples."
             )
-        kernel, samples = Precomputed(), _as_square(kernel_or_matrix)
+        kernel, samples = Precomputed(), as_square(kernel_or_matrix)
     elif samples is None:
         raise InvalidInputError(f"check_mercer needs samples to examine {kernel!r}: check_mercer(kernel, samples).")
     elif kernel.domain == "matrix":
-        samples = _as_square(samples)
+        samples = as_square(samples)
     n_given = count_samples(samples)
     if n_given == 0:
         raise InvalidInputError("check_mercer needs at least one sample, but was given none.")
@@ -112,7 +112,8 @@ def check_mercer(kernel_or_matrix: Any, samples: Any = None, *, random_state: in
     return _report(kernel, K, n_given, float(np.finfo(np.float32 if given_single else np.float64).eps))
 
 
-def _as_kernel(given: Any) -> Kernel | None:
+def as_kernel(given: Any) -> Kernel | None:
+    """The kernel that is meant; None for a matrix."""
     if isinstance(given, Kernel):
         return given
     if isinstance(given, str):
@@ -120,7 +121,8 @@ def _as_kernel(given: Any) -> Kernel | None:
     return CallableKernel(given) if callable(given) else None
 
 
-def _as_square(matrix: Any) -> Matrix:
+def as_square(matrix: Any) -> Matrix:
+    """A dense square matrix of real numbers, or an error."""
     matrix = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidInputError(
@@ -187,7 +189,7 @@ def _eigenvalue_advice(kernel: Kernel, n: int, smallest: float, largest: float) 
     if kernel.domain == "matrix":
         return (
             f"The smallest eigenvalue is {smallest:.3g}: add {shortfall} to the diagonal (shift), or replace negative "
-            "eigenvalues by 0 (clip). The optimum of an indefinite matrix need not be unique."
+            "eigenvalues by 0 (clip), by repair_mercer. The optimum of an indefinite matrix need not be unique."
         )
     return (
         f"The smallest eigenvalue is {smallest:.3g}: this is no kernel. Choose other parameters or another kernel, or "

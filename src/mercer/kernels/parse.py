@@ -13,7 +13,22 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import combinators, functions, learning, noise, periodic, radial, vectors, wrappers
+from mercer.kernels import (
+    combinators,
+    distributions,
+    functions,
+    graph_kernels,
+    learning,
+    noise,
+    periodic,
+    radial,
+    sequences,
+    series,
+    sets,
+    strings,
+    vectors,
+    wrappers,
+)
 from mercer.kernels.base import Kernel
 
 # longer texts are no kernels, and could exhaust the parser's stack
@@ -42,21 +57,43 @@ _CLASSES: tuple[type[Kernel], ...] = (
     radial.RationalQuadratic,
     combinators.Scaled,
     vectors.Sigmoid,
+    strings.CommonSubstrings,
+    strings.Mismatch,
+    strings.Spectrum,
+    sequences.Subsequence,
+    sequences.WeightedDegree,
+    sequences.Window,
+    series.GlobalAlignment,
+    distributions.Hellinger,
+    distributions.InformationDiffusion,
+    sets.Intersection,
+    sets.Jaccard,
+    graph_kernels.RandomWalk,
+    sets.SetOf,
+    graph_kernels.ShortestPath,
+    graph_kernels.WeisfeilerLehman,
     combinators.Sum,
     noise.White,
 )
 KERNELS: dict[str, type[Kernel]] = {kernel.__name__.lower(): kernel for kernel in _CLASSES}
 ALIASES = {
     "additive_chi2": "additivechi2",
+    "common_substrings": "commonsubstrings",
+    "global_alignment": "globalalignment",
     "histogram": "min",
-    "intersection": "min",
+    "information_diffusion": "informationdiffusion",
     "laplace": "laplacian",
     "normalised": "normalized",
     "poly": "polynomial",
     "power_series": "powerseries",
+    "random_walk": "randomwalk",
     "rational_quadratic": "rationalquadratic",
     "rbf": "gaussian",
+    "set_of": "setof",
+    "shortest_path": "shortestpath",
     "tanh": "sigmoid",
+    "weighted_degree": "weighteddegree",
+    "weisfeiler_lehman": "weisfeilerlehman",
 }
 
 
@@ -114,7 +151,7 @@ class _Reader:
 
     def value(self, node: ast.AST) -> Any:
         """A kernel, number, string, tuple or slice."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
             return node.value
         if isinstance(node, ast.Name):
             return self.build(node, node.id, [], {})

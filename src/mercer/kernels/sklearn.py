@@ -34,6 +34,14 @@ def is_sklearn_kernel(kernel: Any) -> bool:
     )
 
 
+def _has_compound(kernel: Any) -> bool:
+    """Whether some part of scikit-learn's kernel is several kernels at once."""
+    from sklearn.gaussian_process.kernels import CompoundKernel
+
+    parts = [getattr(kernel, name) for name in ("k1", "k2", "kernel") if hasattr(kernel, name)]
+    return isinstance(kernel, CompoundKernel) or any(map(_has_compound, parts))
+
+
 class Observations:
     """Samples as they came, and which of those that were prepared together they are."""
 
@@ -82,6 +90,12 @@ class SklearnKernel(Kernel):
         if not is_sklearn_kernel(self.kernel):
             raise InvalidInputError(
                 f"SklearnKernel takes a kernel of sklearn.gaussian_process.kernels, but was given {self.kernel!r}."
+            )
+        if _has_compound(self.kernel):
+            raise InvalidInputError(
+                "CompoundKernel is several kernels side by side, with a matrix for each: scikit-learn's "
+                "GaussianProcessClassifier makes it of the kernels of its classes. One process has one covariance: add "
+                "or multiply the kernels, or fit a process with each."
             )
         from sklearn.base import clone
 
@@ -140,10 +154,21 @@ class SklearnKernel(Kernel):
             return out
         if a.origin is b.origin:
             samples, rows, columns = a.union(b)
-            out[...] = np.asarray(self.kernel(samples))[np.ix_(rows, columns)]
+            out[...] = self._matrix(samples)[np.ix_(rows, columns)]
         else:
-            out[...] = self.kernel(a.samples, b.samples)
+            out[...] = self._matrix(a.samples, b.samples)
         return out
+
+    def _matrix(self, X: Any, Z: Any = None) -> Matrix:
+        """What the kernel says of all of X against all of Z, or against X itself."""
+        K = np.asarray(self.kernel(X) if Z is None else self.kernel(X, Z))
+        expected = (count_samples(X), count_samples(X if Z is None else Z))
+        if K.shape != expected:
+            raise InvalidInputError(
+                f"{self.kernel!r} returned an array of shape {K.shape} for {expected[0]} and {expected[1]} samples: it "
+                f"must return a matrix of shape {expected}."
+            )
+        return K
 
     def diagonal(self, a: Features) -> Vector:
         if self.equal is not None:

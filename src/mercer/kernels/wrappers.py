@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -135,7 +135,8 @@ class On(Kernel):
 
     @property
     def domain(self) -> str:
-        return "frame" if self.names else self.kernel.domain
+        # by number, columns of vectors are vectors
+        return "records" if self.names or self.kernel.domain not in ("vectors", "any") else self.kernel.domain
 
     @property
     def positive_semidefinite(self) -> bool:
@@ -170,9 +171,22 @@ class On(Kernel):
 
     def select(self, samples: Any) -> Any:
         """The columns of an array, sparse matrix, data frame (pandas, polars) or sequence of records."""
+        chosen = self._chosen(samples)
+        if self.kernel.domain == "vectors" and not sp.issparse(chosen):
+            chosen = as_matrix(chosen)
+            if chosen.dtype.kind == "f" and not np.isfinite(chosen).all():
+                i, j = (int(index) for index in np.argwhere(~np.isfinite(chosen))[0])
+                name = self.columns[j] if isinstance(self.columns, tuple) else self.columns
+                raise InvalidInputError(
+                    f"{self!r} compares numbers, but {name!r} of sample {i} is {chosen[i, j]}. Remove such samples, or "
+                    "replace what is missing, for instance with SimpleImputer."
+                )
+        return chosen
+
+    def _chosen(self, samples: Any) -> Any:
         single = not isinstance(self.columns, tuple)
         columns: Any = [self.columns] if single else list(self.columns)  # type: ignore[arg-type]
-        if self.kernel.domain == "vectors" and not hasattr(samples, "shape"):
+        if not self.names and not hasattr(samples, "shape") and not _are_rows(samples):
             samples = as_matrix(samples)
         columns = self._known(columns, samples)
         plain = single and self.kernel.domain != "vectors"
@@ -185,7 +199,7 @@ class On(Kernel):
             return samples[columns]
         if sp.issparse(samples):
             return samples.tocsr()[:, columns]
-        if isinstance(samples, np.ndarray):
+        if isinstance(samples, np.ndarray) and not self.names:
             return samples[:, columns[0]] if plain else samples[:, columns]
         if plain:
             return [record[columns[0]] for record in samples]
@@ -196,10 +210,8 @@ class On(Kernel):
         frame = hasattr(samples, "columns")
         if self.names:
             if not frame:
-                raise InvalidInputError(
-                    f"{self!r} chooses columns by name, but the samples are of type {type(samples).__name__}, whose "
-                    "columns have no names. Pass a data frame, or choose columns by number."
-                )
+                self._check_mappings(columns, samples)
+                return columns
             missing = [name for name in columns if name not in list(samples.columns)]
             if missing:
                 raise InvalidInputError(
@@ -221,6 +233,25 @@ class On(Kernel):
         columns = [c % d for c in columns]
         return [samples.columns[c] for c in columns] if frame else columns
 
+    def _check_mappings(self, names: list[str], samples: Any) -> None:
+        """Raise unless the samples are a sequence of mappings that have these names."""
+        one = isinstance(samples, str | Mapping) or not hasattr(samples, "__iter__") or sp.issparse(samples)
+        for i, record in enumerate([] if one else samples):
+            if not isinstance(record, Mapping):
+                one = True
+                break
+            missing = [name for name in names if name not in record]
+            if missing:
+                raise InvalidInputError(
+                    f"{self!r} needs {missing[0]!r}, but record {i} has only: "
+                    f"{', '.join(repr(name) for name in record)}."
+                )
+        if one:
+            raise InvalidInputError(
+                f"{self!r} chooses columns by name, but the samples are of type {type(samples).__name__}, whose "
+                "columns have no names. Pass a data frame or a list of dicts, or choose columns by number."
+            )
+
     def __repr__(self) -> str:
         columns = self.columns
         if isinstance(columns, tuple) and len(columns) > 2 and not self.names:
@@ -228,6 +259,11 @@ class On(Kernel):
             if first >= 0 and columns == tuple(range(first, last + 1)):
                 return f"On(slice({first}, {last + 1}), {self.kernel!r})"
         return f"On({columns!r}, {self.kernel!r})"
+
+
+def _are_rows(samples: Any) -> bool:
+    """Whether samples are sequences, whose entries need not all be of one kind."""
+    return all(isinstance(sample, Sequence | np.ndarray) and not isinstance(sample, str) for sample in samples)
 
 
 def _diagonal_gradient(kernel: Kernel, a: Features, weights: Vector) -> Vector:

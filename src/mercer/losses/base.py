@@ -165,8 +165,12 @@ class Loss(ABC):
         """
         b = thresholds[0] if len(thresholds) else 0.0
         value = self.value(y, f + b)
-        paid = value > 0  # an infinite weight asks nothing of a sample without loss
-        return float(0.5 * squared_norm + weight[paid] @ value[paid] + thresholds @ sums)
+        with np.errstate(invalid="ignore"):
+            loss = weight @ value
+        if np.isnan(loss):
+            paid = value > 0  # an infinite weight asks nothing of a sample without loss
+            loss = weight[paid] @ value[paid]
+        return float(0.5 * squared_norm + loss + thresholds @ sums)
 
     def feasible_scale(self, y: Vector, f: Vector, weight: Vector) -> float:
         """What to divide a model by so that its loss is finite, f including the intercept: 1 but for hard margins.
@@ -174,6 +178,10 @@ class Loss(ABC):
         Not greater than 0 where no positive multiple of f has a finite loss.
         """
         return 1.0
+
+    def excess(self, y: Vector, f: Vector, weight: Vector) -> float:
+        """By how much a hard tube would have to be wider for f, which includes the intercept; 0 for other losses."""
+        return 0.0
 
     def publish(self, beta: Vector, thresholds: Vector) -> Published:
         """The coefficients and the intercept of the model that β and the thresholds describe.

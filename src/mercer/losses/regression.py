@@ -57,6 +57,10 @@ class EpsilonInsensitive(Loss):
         edges = np.concatenate([residual - self.epsilon, residual + self.epsilon])
         return np.array([lowest_linear(edges, np.tile(weight, 2), -float(weight.sum()))])
 
+    def excess(self, y: Vector, f: Vector, weight: Vector) -> float:
+        """The largest |y − f| − ε of a sample that must not leave the tube."""
+        return float(np.max((np.abs(y - f) - self.epsilon)[np.isinf(weight)], initial=0.0))
+
 
 @dataclass(frozen=True)
 class SquaredEpsilonInsensitive(Loss):
@@ -134,6 +138,10 @@ class Pinball(Loss):
     def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
         """The weighted τ-quantile of y − f."""
         return np.array([lowest_linear(y - f, weight, -self.quantile * float(weight.sum()))])
+
+    def excess(self, y: Vector, f: Vector, weight: Vector) -> float:
+        """The largest |y − f| of a sample that f must meet."""
+        return float(np.max(np.abs(y - f)[np.isinf(weight)], initial=0.0))
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,15 @@ For every feasible β and every threshold, weak duality ([D6] §5, [M5] "duality
     dual(β) ≤ optimum ≤ primal(w, b),     so     primal − optimum ≤ gap = primal − dual
 
 as long as K is positive semidefinite. No statement of the solver is used.
+
+A model of a hard tube (C = ∞) misses it by rounding, or by tol, and its primal is ∞. It is exact for a tube that is
+wider by what it misses, and so is the dual value, less by |β|₁ times as much: the certificate is that of this tube.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,8 +23,12 @@ from mercer.problems.dual import Survey, survey
 
 # a negative gap of this size, relative to the terms that it is the difference of, is rounding
 ROUNDING = 1e-12
+# the same where the two values are those of different β, whose kernel values were computed in another order
+NEGATIVE = 1e-9
 # sums and bounds that fail by more than this, relative to the largest |β|, leave no bound
 FEASIBILITY = 1e-6
+# a hard tube may be missed by this share of its own width or of the range of the targets, and still be meant
+WIDENED = 1e-2
 
 NOT_PSD = "the kernel is not positive semidefinite"
 NOT_FEASIBLE = "beta is not feasible"
@@ -41,6 +48,7 @@ class Certificate:
     valid : whether the gap is a bound.
     of : what is certified.
     reason : why the gap is no bound; empty if it is.
+    note : in what the problem that is certified differs from the one that was posed; empty if it does not.
     """
 
     primal: float
@@ -52,6 +60,7 @@ class Certificate:
     valid: bool
     of: str
     reason: str = ""
+    note: str = ""
 
     def __str__(self) -> str:
         values = f"primal {self.primal:.7g}, dual {self.dual:.7g}"
@@ -60,7 +69,8 @@ class Certificate:
             return f"no bound on the distance to the optimum, because {self.reason} ({values}), {residuals}"
         if not np.isfinite(self.relative_gap):
             return f"at an unknown distance from the optimum ({values}), {residuals}"
-        return f"within {_short(self.relative_gap)} of the optimum (relative gap; {values}), {residuals}"
+        note = f" {self.note}" if self.note else ""
+        return f"within {_short(self.relative_gap)} of the optimum{note} (relative gap; {values}), {residuals}"
 
 
 def certificate(
@@ -99,8 +109,18 @@ def certificate(
     F = np.asarray(F, dtype=np.float64)
     found = survey(qp, beta, F)
     b = found.thresholds if intercept is None else _per_group(qp, intercept)
-    primal = loss.primal(found.squared_norm, y, F, weight, b, qp.sums)
-    return conclude(found, primal, b, qp.sums, np.abs(beta).max(initial=0.0), psd, loss.name if of is None else of)
+    primal, note = loss.primal(found.squared_norm, y, F, weight, b, qp.sums), ""
+    if np.isinf(primal):
+        excess = loss.excess(y, F + b.sum(), weight)
+        if 0 < excess <= WIDENED * max(float(qp.l1.max(initial=0.0)), 0.5 * float(np.ptp(y))):
+            kept = np.isfinite(weight)
+            primal = loss.primal(found.squared_norm, y[kept], F[kept], weight[kept], b, qp.sums)
+            paid = excess * float(np.abs(beta[~kept]).sum())
+            found = found._replace(dual=found.dual - paid, terms=found.terms + paid)
+            note = f"for a tube that is {excess:.1e} wider"
+    largest = np.abs(beta).max(initial=0.0)
+    shown = conclude(found, primal, b, qp.sums, largest, psd, loss.name if of is None else of)
+    return replace(shown, note=note) if note else shown
 
 
 def conclude(
@@ -148,7 +168,20 @@ def combine(certificates: Sequence[Certificate], of: str | None = None) -> Certi
         valid=all(c.valid for c in certificates),
         of=f"{len(certificates)} pairwise problems" if of is None else of,
         reason=next((c.reason for c in certificates if not c.valid), ""),
+        note=next((c.note for c in certificates if c.note), ""),
     )
+
+
+def with_dual(shown: Certificate, dual: float, reason: str) -> Certificate:
+    """What is shown, with the dual value of another β, which is a bound unless there is a reason against it."""
+    gap = shown.primal - dual
+    if not np.isfinite(gap):
+        gap = np.inf
+    elif gap < 0 and not reason:
+        # values on the wrong sides of the optimum: rounding, or no kernel
+        reason = "" if gap >= -NEGATIVE * max(abs(shown.primal), abs(dual)) else NOT_PSD
+        gap = gap if reason else 0.0
+    return combine([replace(shown, dual=dual, gap=gap, valid=not reason, reason=reason)], of=shown.of)
 
 
 def _per_group(qp: BoxQP, intercept: ArrayLike) -> Vector:

@@ -33,7 +33,7 @@ MEMORY_SHARE = 0.5
 def _is_refitted(self: Any) -> bool:
     if not self.refit:
         raise AttributeError(
-            f"This {type(self).__name__} has refit=False, so that it cannot predict. Fit an estimator with best_params_."
+            f"This {type(self).__name__} has refit=False, so that it cannot predict. Fit one with best_params_."
         )
     return True
 
@@ -54,6 +54,9 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         "verbose": ["verbose"],
     }
 
+    # a module of compiled loops and the functions of it of which every fit needs one
+    _compiled: ClassVar[tuple[str, ...]] = ("chains", "advance")
+
     best_estimator_: Any
     refit: bool
 
@@ -71,7 +74,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
     def _machine(self) -> Any:
         """The estimator whose parameters are chosen, with all others set."""
 
-    def _learn(self, y: Vector, weight: Vector) -> None:  # noqa: B027 (there need not be anything)
+    def _learn(self, y: Vector, weight: Vector) -> None:
         """What held-out values teach besides the choice: probabilities, intervals."""
 
     # ---- fit -------------------------------------------------------------------------------------------------
@@ -96,7 +99,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         self : object
             The fitted estimator.
         """
-        announce_compilation("chains", "advance")
+        announce_compilation(*self._compiled)
         if self.verbose:
             show_log()
         samples, targets = self._validate(X, y)
@@ -122,7 +125,8 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         splits = 5 if self.cv is None else self.cv
         if isinstance(splits, Integral) and n < splits:
             raise InvalidInputError(
-                f"cv={splits} folds need at least as many samples, but n_samples={n}. Give a smaller cv or more samples."
+                f"cv={splits} folds need at least as many samples, but n_samples={n}. Give a smaller cv, or more "
+                "samples."
             )
         splitter = check_cv(splits, None if y is None else targets, classifier=is_classifier(self))
         return check_folds(list(splitter.split(np.zeros(n), None if y is None else targets, groups)), n)
@@ -265,4 +269,3 @@ class GridTask:
 
         self.engine.run([kernels[k].kernel for k in order], [s.setting for s in settings], report)
         return list(place.values())
-

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.exceptions import InfeasibleNuError
 from mercer.gram.operator import product
+from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Loss
 from mercer.problems.dual import DualProblem, Survey, feasible_start, survey
@@ -25,7 +27,7 @@ Index = NDArray[np.intp]
 # the largest working set; problems of so many samples are one block
 LARGEST_SET, ONE_BLOCK = 512, 1024
 # rounds between two looks at the clock, and in all before the exact solver takes over
-ROUNDS_PER_LOOK, MOST_ROUNDS = 25, 400
+ROUNDS_PER_LOOK, MOST_ROUNDS = 60, 900
 # what a solution may exceed tol by because F is tracked in float32 rows
 SLACK = 1.5
 # the share of bounded support vectors from which a larger C is taken to scale the whole solution
@@ -76,14 +78,19 @@ def run_chain(
     values = np.full((len(settings), len(problem.test)), np.nan)
     run = _Run(problem, K, data, options, clock)
     for row, setting in enumerate(settings):
-        over = clock.over()
-        if over is not None:
-            raise OutOfTimeError(over.value)
+        _check(clock)
         try:
             values[row] = run.solve(setting)
         except InfeasibleNuError:
             continue
+    _check(clock)  # the last machine may have been cut short
     return values
+
+
+def _check(clock: Clock) -> None:
+    over = clock.over()
+    if over is not None:
+        raise OutOfTimeError(over.value)
 
 
 class _Run:
@@ -94,7 +101,9 @@ class _Run:
         self.options, self.clock = options, clock
         n = len(problem.train)
         size = n + 1 if n <= ONE_BLOCK else LARGEST_SET
-        self._memory = np.empty((2, size**2), np.float32 if K is None else K.dtype)
+        # chains are short: new memory for each would cost as much as what is done in it
+        self._loan = Loan(2 * size**2, np.dtype(np.float32 if K is None else K.dtype))
+        self._memory = self._loan.array.reshape(2, -1)
         self.qp: BoxQP | None = None
         self.beta = np.empty(0)
         self.F = np.zeros(data.n + 1)  # the last one for the null sample
@@ -156,7 +165,8 @@ class _Run:
 
         train, n = self.problem.train, len(self.problem.train)
         null = -1
-        sample, columns = train, (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group)
+        sample: Index = train
+        columns: tuple[NDArray[Any], ...] = (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group)
         beta = self.beta
         if qp.n_groups == 0:
             # a free variable with a zero row takes up any sum
@@ -164,16 +174,15 @@ class _Run:
             sample = np.append(train, self.data.n)
             columns = tuple(np.append(c, e).astype(c.dtype) for c, e in zip(columns, extra, strict=True))
             beta = np.append(beta, -beta.sum())
-        rounds, reached = 0, np.inf
+        rounds = 0
         while rounds < MOST_ROUNDS:
-            _, violation, used = advance(
+            _, _, used = advance(
                 self.K, sample, beta, self.F, *columns, max(1, qp.n_groups), null, self.problem.ranges,
                 self._memory, self.options.tol, ROUNDS_PER_LOOK,
             )  # fmt: skip
             rounds += used
-            if used < ROUNDS_PER_LOOK or not violation < reached or self.clock.over() is not None:
+            if used < ROUNDS_PER_LOOK or self.clock.over() is not None:
                 break
-            reached = violation
         self.beta = beta[:n]
         return survey(qp, self.beta, self.F[train])
 

@@ -9,12 +9,13 @@ Random World* (2005); Lei, G'Sell, Rinaldo, Tibshirani & Wasserman, JASA 113 (20
   distribution.
 * Scores of cross-validation, the default: the models behind them saw fewer samples than the final one, so that the
   scores tend to be a little worse than those of new samples, and they helped to choose the parameters. Coverage is
-  close to 1 − α, not guaranteed.
+  close to 1 − α, not guaranteed. Samples of weight 0 are left out, all others count alike.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +96,7 @@ def conformal_intervals(predictions: Vector, y: Vector) -> ConformalIntervals:
 
 def check_alpha(alpha: float) -> None:
     """Raise unless 0 < alpha < 1."""
-    if not 0 < alpha < 1:
+    if not isinstance(alpha, Real) or not 0 < alpha < 1:
         raise InvalidInputError(
             f"alpha={alpha!r} was given: it is the share of samples that may be missed, between 0 and 1; 0.1 asks for "
             "90 % coverage."

@@ -114,7 +114,9 @@ class Engine:
 def check_folds(pairs: Sequence[tuple[Any, Any]], n: int) -> list[tuple[Any, Any]]:
     """The folds as positions; an error if there is none, or one without samples."""
     if not pairs:
-        raise InvalidInputError("cv gives no fold: give a splitter, or a list of (train, test) pairs, with at least one.")
+        raise InvalidInputError(
+            "cv gives no fold: give a splitter, or a list of (train, test) pairs, with at least one."
+        )
     found = []
     for f, (train, test) in enumerate(pairs):
         ends = []

@@ -24,8 +24,10 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _num_samples, check_consistent_length, indexable
 
 from mercer.estimators.kinds import kind_of
+from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
+from mercer.solvers.base import Clock
 from mercer.theory import Finding, diagnose
 from mercer.validation import validate_weights
 
@@ -117,6 +119,7 @@ def evaluate(
     scoring: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    time_limit: float | None = None,
 ) -> Evaluation:
     """Score an estimator honestly, and look for the symptoms of overfitting.
 
@@ -136,6 +139,9 @@ def evaluate(
         Groups of samples that the outer splitter keeps together, and the search too if its fit takes them.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples, for fits and scores.
+    time_limit : float or None, default=None
+        Seconds after which no further fold is begun, but for the first two; Ctrl-C asks for the same. A warning says
+        so.
 
     Returns
     -------
@@ -157,6 +163,8 @@ def evaluate(
     X, y, groups = indexable(X, y, groups)
     if y is not None:
         check_consistent_length(X, y)
+    elif get_tags(estimator).target_tags.required:
+        raise InvalidInputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     n = _num_samples(X)
     weight = None if sample_weight is None else validate_weights(sample_weight, n, X)
     scoring, name = _scoring(estimator, scoring, weight is not None)
@@ -164,7 +172,20 @@ def evaluate(
     splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
     if len(splits) < 2:
         raise InvalidInputError(f"cv gives {len(splits)} fold: a spread needs at least two.")
-    folds = [_fold(estimator, X, y, groups, weight, scorer, *split) for split in splits]
+    folds: list[tuple[Any, ...]] = []
+    with Clock(time_limit) as clock:
+        for split in splits:
+            if clock.over() is not None and len(folds) >= 2:
+                break
+            folds.append(_fold(estimator, X, y, groups, weight, scorer, *split))
+        findings = [] if clock.over() is not None else _symptoms(estimator, X, y, groups, weight)
+    if len(folds) < len(splits) or clock.over() is not None:
+        why = "it was interrupted" if clock.interrupted else f"time_limit={time_limit} s"
+        warn_user(
+            f"evaluate ended early ({why}): {len(folds)} of {len(splits)} folds were scored"
+            f"{'' if findings else ', and no fit to all samples was looked at'}.",
+            UserWarning,
+        )
     scores, training, shares, found, search = (list(column) for column in zip(*folds, strict=True))
     values = np.array(scores)
     if not np.isfinite(values).all():
@@ -174,7 +195,7 @@ def evaluate(
         )
     ratio = float(np.mean([len(test) / len(train) for train, test in splits]))
     half = stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1) * np.sqrt((1 / len(values) + ratio) * values.var(ddof=1))
-    findings = [_optimism(values, np.array(training)), *_symptoms(estimator, X, y, groups, weight)]
+    findings.insert(0, _optimism(values, np.array(training), any(found)))
     return Evaluation(
         estimator=repr(estimator),
         scoring=name,
@@ -183,7 +204,7 @@ def evaluate(
         support_shares=np.array(shares),
         best_params=tuple(found),
         search_scores=np.array(search),
-        interval=(float(values.mean() - half), float(values.mean() + half)),
+        interval=(float(values.mean() - half), min(float(values.mean() + half), _best(values, scoring))),
         findings=tuple(findings),
         seconds=time.perf_counter() - started,
     )
@@ -197,6 +218,13 @@ def _scoring(estimator: Any, scoring: Any, weighted: bool) -> tuple[Any, str]:
     if scoring is None and weighted:
         scoring = given or default
     return scoring, given if isinstance(given, str) else getattr(given, "__name__", None) or default or "score"
+
+
+def _best(scores: Vector, scoring: Any) -> float:
+    """The best score there is: 1, or 0 for losses, of those that scikit-learn knows by name; else unknown."""
+    if callable(scoring) or scores.max() > 1:
+        return np.inf
+    return 1.0 if scores.max() > 0 else 0.0
 
 
 def _fold(
@@ -244,7 +272,7 @@ def _machine(model: Any) -> Any:
             return model
 
 
-def _optimism(scores: Vector, training: Vector) -> Finding:
+def _optimism(scores: Vector, training: Vector, searched: bool) -> Finding:
     """How much better the training samples are scored, against what is missing to a perfect score of 1 or 0."""
     difference = float(training.mean() - scores.mean())
     best = 1.0 if training.max() > 0 else 0.0
@@ -253,9 +281,10 @@ def _optimism(scores: Vector, training: Vector) -> Finding:
     error = float(scores.std(ddof=1) / np.sqrt(len(scores)))
     suggestion = ""
     if share > OPTIMISM and difference > 2 * error:
-        suggestion = (
-            "The model knows its training samples much better than others: it overfits. Lower C, widen the kernel "
-            "(lower gamma), or choose both by cross-validation."
+        suggestion = "The model knows its training samples much better than others: it overfits. " + (
+            "The search has found nothing simpler that is better: more samples, or fewer and better features, may help."
+            if searched
+            else "Lower C, widen the kernel (lower gamma), or choose both by cross-validation."
         )
     text = f"training samples score {difference:.3g} more than others, {max(share, 0.0):.0%} of what is missing"
     return Finding("optimism", difference, text, suggestion)

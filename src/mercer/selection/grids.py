@@ -22,10 +22,12 @@ GAMMA_RANGE, QUANTILES = (0.02, 10.0), (0.9, 0.1)
 # gamma times the mean squared norm, where the kernel is a function of inner products
 PRODUCT_RANGE = (0.03, 10.0)
 # epsilon over the spread of y; nu of novelty detection, and the share of the largest feasible nu of classification
-EPSILON_RANGE, NOVELTY_RANGE, NU_RANGE = (0.01, 0.5), (0.01, 0.5), (0.05, 0.98)
+EPSILON_RANGE, NOVELTY_RANGE, NU_RANGE = (0.01, 0.5), (0.01, 0.5), (0.05, 0.9)
 
 
-def values_of(name: str, given: Any, default: tuple[float, float], low: float = 0.0, high: float = np.inf) -> list[float]:
+def values_of(
+    name: str, given: Any, default: tuple[float, float], low: float = 0.0, high: float = np.inf
+) -> list[float]:
     """The values that a parameter lists; so many between the ends of the default if it is a whole number.
 
     Evenly spaced by their logarithms, in increasing order. Each must be greater than ``low`` and at most ``high``.

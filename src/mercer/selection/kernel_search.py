@@ -120,8 +120,9 @@ class KernelSearchCV(KernelParameters, SearchCV):
 
     def _named(self, kernel: str, params: dict[str, Any], outer: dict[str, Any], X: Any) -> KernelChoice:
         """One of scikit-learn's kernels with these parameters."""
-        degree, coef0 = params.get("degree", self.degree), params.get("coef0", self.coef0)
-        return KernelChoice(self._bound(resolve_kernel(kernel, degree, params["gamma"], coef0), X), {**outer, **params})
+        used = {"degree": self.degree, "coef0": self.coef0, **params}
+        resolved = resolve_kernel(kernel, used["degree"], used["gamma"], used["coef0"])
+        return KernelChoice(self._bound(resolved, X), {**outer, **params})
 
     def _bound(self, kernel: Kernel, X: Any) -> Kernel:
         if is_pairwise(kernel):
@@ -193,16 +194,14 @@ class KernelSearchCV(KernelParameters, SearchCV):
             best = task.table.best
             if best is None or clock.over() is not None:
                 return
-            step, gamma_step = np.sqrt(step), np.sqrt(gamma_step)
+            step, gamma_step = float(np.sqrt(step)), float(np.sqrt(gamma_step))
             value, outer = best.params[name], {k: v for k, v in best.params.items() if k == "kernel"}
             values = [v for v in (value / step, value, value * step) if name != "nu" or v <= 1.0]
             rest = {k: v for k, v in best.params.items() if k not in (*NAMED_PARAMETERS, "kernel", name)}
             new_settings = [self._setting({**rest, name: v}) for v in values]
             near = self._around(best, kernels, gamma_step, outer, X)
             for choice in near:
-                fresh = [
-                    s for s in new_settings if _params_key({**s.params, **choice.params}) not in tried
-                ]
+                fresh = [s for s in new_settings if _params_key({**s.params, **choice.params}) not in tried]
                 if fresh:
                     found = task.run([choice], fresh)
                     tried |= {_key(candidate) for candidate in found}
@@ -212,7 +211,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
     ) -> list[KernelChoice]:
         """The kernel of a candidate, and those with a gamma to either side of it."""
         gamma, given = best.params.get("gamma"), outer.get("kernel", self.kernel)
-        if not isinstance(gamma, Real) or not (isinstance(given, str) and given in WITH_GAMMA) or step == 1.0:
+        if not isinstance(gamma, float) or not (isinstance(given, str) and given in WITH_GAMMA) or step == 1.0:
             return [choice for choice in kernels if all(best.params.get(k) == v for k, v in choice.params.items())][:1]
         params = {k: v for k, v in best.params.items() if k in NAMED_PARAMETERS}
         return [
@@ -233,10 +232,12 @@ def _spread(choices: Sequence[Any]) -> list[Any]:
     return [choices[round((k + 0.5) * len(choices) / COARSE - 0.5)] for k in range(COARSE)]
 
 
-def _step(values: Sequence[Any]) -> float:
+def _step(values: Sequence[float | None]) -> float:
     """The ratio of neighbours; 1 where there are none."""
-    numbers = sorted({float(v) for v in values if isinstance(v, Real)})
-    return float((numbers[-1] / numbers[0]) ** (1 / (len(numbers) - 1))) if len(numbers) > 1 else 1.0
+    numbers = sorted({float(v) for v in values if v is not None})
+    if len(numbers) < 2:
+        return 1.0
+    return float(np.exp(np.log(numbers[-1] / numbers[0]) / (len(numbers) - 1)))
 
 
 def _params_key(params: dict[str, Any]) -> str:

@@ -25,28 +25,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._numerics.pool import run_tasks
 from mercer.estimators.base import near
 from mercer.estimators.certification import Posed, posed_problems
-from mercer.estimators.kinds import kind_of
 from mercer.estimators.pairs import class_pairs, votes
 from mercer.estimators.progress import announce_compilation, warn_user
+from mercer.estimators.svc import SVC
+from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Hinge
 from mercer.problems.dual import DualProblem, survey
 from mercer.selection.mixins import problem_values
-from mercer.solvers.base import Clock, Options
+from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.exact import solve
 from mercer.solvers.whole import WholeMatrix
 from mercer.validation import real_targets, thread_count, validate_weights
 
 METHODS = ("exact", "span", "xi-alpha")
-# share of the free memory that a kernel matrix may take
+# share of the free memory that the kernel matrices of all problems may take
 MEMORY = 0.25
 # a coefficient nearer to its bound than this, relative to the bound, is at it
 AT_BOUND = 1e-10
@@ -112,7 +114,7 @@ def leave_one_out(
     Parameters
     ----------
     model : fitted SVC or SVR
-        Of mercer or of scikit-learn.
+        Of mercer or of scikit-learn; of a fitted search, its best one is taken.
     X, y, sample_weight : the data that it was fitted to, in the same order.
     method : {"exact", "span", "xi-alpha"}, default="exact"
         "exact" solves the problem without each support vector, from a start that is often the solution. "span"
@@ -139,8 +141,8 @@ def leave_one_out(
     >>> float(leave_one_out(model, X, y, method="xi-alpha").error) >= 0.0267
     True
     """
-    kind = kind_of(model)
-    if kind.name not in ("SVC", "SVR"):
+    model = getattr(model, "best_estimator_", model)
+    if not isinstance(model, SVC | SVR | svm.SVC | svm.SVR):
         raise InvalidInputError(
             f"leave_one_out knows SVC and SVR, but was given {type(model).__name__}: use cross-validation, or for "
             "ridge regression KernelRidgeCV, which leaves out each sample by a formula."
@@ -154,7 +156,8 @@ def leave_one_out(
     weight = validate_weights(sample_weight, posed[0].machine.data.n, X)
     options = Options(tol=tol, time_limit=time_limit, n_threads=thread_count(getattr(model, "n_jobs", None)))
     with Clock(time_limit) as clock, one_blas_thread():
-        problems = [_Problem(p, options, clock) for p in posed]
+        whole = sum(8 * len(p.rows) ** 2 for p in posed) <= MEMORY * available_bytes()
+        problems = [_Problem(p, whole, options, clock) for p in posed]
         if method == "xi-alpha":
             return _flagged(problems, weight)
         report = _left_out(model, X, y, problems, weight, method)
@@ -165,18 +168,26 @@ def leave_one_out(
             f"{report.n_solved} were solved, the others are answered by the span.",
             ConvergenceWarning,
         )
+    stalled = sum(len(p.stalled) for p in problems)
+    if stalled:
+        warn_user(
+            f"{stalled} of the problems that leave_one_out solved stopped where rounding allows no further progress, "
+            f"before tol={tol:g} was reached. Lower C, raise tol, or scale the features.",
+            ConvergenceWarning,
+        )
     return report
 
 
 class _Problem:
     """One problem of the machine, solved to the tolerance, with the matrix that all its parts share."""
 
-    def __init__(self, posed: Posed, options: Options, clock: Clock) -> None:
+    def __init__(self, posed: Posed, whole: bool, options: Options, clock: Clock) -> None:
         data, n = posed.machine.data, len(posed.rows)
         self.rows, self.labels, self.problem = posed.rows, posed.labels, posed.problem
         self.options, self.clock = options, clock
+        self.stalled: list[int] = []  # one for each run that rounding has ended
         self.data = data if n == data.n else data.take(posed.rows)
-        self.K = self.data.matrix(np.float64, options.n_threads) if 8 * n**2 <= MEMORY * available_bytes() else None
+        self.K = self.data.matrix(np.float64, options.n_threads) if whole else None
         self.beta, self.F, self.b = self._solve(posed.problem, near(posed.problem.qp, posed.beta))
         self.decision = self.F + self.b
         self.support = np.flatnonzero(self.beta)
@@ -185,9 +196,10 @@ class _Problem:
         """β, F and b of a problem on these samples."""
         if self.K is None:
             found = solve(self.data, problem, self.options, self.clock, start)
+            self.stalled += [1] if found.status is Status.STALLED else []
             return found.beta, found.F, float(found.thresholds.sum())
         run = WholeMatrix(self.K, problem.qp, problem.start() if start is None else start, self.options, self.clock)
-        run.run(self.options.tol)
+        self.stalled += [1] if run.run(self.options.tol) is Status.STALLED else []
         beta = _at_bounds(problem.qp, run.beta)
         return beta, run.F, float(survey(problem.qp, beta, run.F).thresholds.sum())
 

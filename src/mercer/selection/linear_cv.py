@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer._numerics.pool import run_tasks
+from mercer.estimators.linear import LinearMachine
 from mercer.estimators.linear_svc import LinearSVC
 from mercer.estimators.linear_svr import LinearSVR
 from mercer.kernels import Linear
@@ -41,10 +42,18 @@ class LinearSearchCV(SearchCV):
         },
     }
 
+    _compiled = LinearMachine._compiled
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    @property
+    def n_iter_(self) -> Any:
+        """The iterations of the best machine."""
+        check_is_fitted(self)
+        return self.best_estimator_.n_iter_
 
     @abstractmethod
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:

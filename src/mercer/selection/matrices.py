@@ -93,7 +93,8 @@ class Matrices:
         """The samples as this kernel wants them, prepared once for all kernels that want the same."""
         key = kernel.preparation
         if key not in self._features:
-            self._features[key] = kernel.prepare(self.samples, self.dtype)
+            with np.errstate(over="ignore"):  # what float32 cannot hold is reported where the matrix is looked at
+                self._features[key] = kernel.prepare(self.samples, self.dtype)
         return self._features[key]
 
     def acquire(self, k: int, n_threads: int = 1) -> Matrix:

@@ -23,18 +23,11 @@ from mercer.estimators.kinds import codes_of
 from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
+from mercer.selection.base import _is_refitted
 from mercer.selection.calibration import METHODS, Calibration, Index, Scheme, calibrate, held_out
 from mercer.selection.conformal import ConformalIntervals, ConformalSets, conformal_intervals, conformal_sets
 from mercer.selection.venn_abers import venn_abers
 from mercer.validation import real_targets
-
-
-def _is_refitted(self: Any) -> bool:
-    """Raise unless there is a machine to predict with."""
-    if not getattr(self, "refit", True):
-        name = type(self).__name__
-        raise AttributeError(f"This {name} has refit=False, so that it cannot predict. Fit it with refit=True.")
-    return True
 
 
 def problem_values(machine: Any, X: Any) -> Matrix:

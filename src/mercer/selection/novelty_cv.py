@@ -123,8 +123,8 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
         labels = np.ones(0) if y is None else np.asarray(y).ravel()
         if len(labels) != n or not np.isin(labels, (-1, 1)).all():
             raise InvalidInputError(
-                f"scoring={self.scoring!r} needs a label of each of the {n} samples, 1 inside and -1 outside, but y has "
-                f"{len(labels)} values" + (f" such as {labels[0]!r}." if len(labels) else ".")
+                f"scoring={self.scoring!r} needs a label of each of the {n} samples, 1 inside and -1 outside, but y "
+                f"has {len(labels)} values" + (f" such as {labels[0]!r}." if len(labels) else ".")
             )
         return X, labels.astype(np.float64)
 
@@ -177,10 +177,10 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
 
     def _tighter(self, a: Candidate, b: Candidate) -> bool:
         """Whether a is a better description than b: both consistent, the tighter one; else the nearer to nu."""
-        n = max(1, len(self._weight))
+        n = max(1.0, float(self._weight.sum()))
         room = [CONSISTENT * np.sqrt(c.params["nu"] * (1 - c.params["nu"]) / n) for c in (a, b)]
         consistent = [-c.mean <= r for c, r in zip((a, b), room, strict=True)]
-        gammas = [c.params.get("gamma") for c in (a, b)]
+        gammas: list[Any] = [c.params.get("gamma") for c in (a, b)]
         if consistent[0] and consistent[1] and all(isinstance(g, Real) for g in gammas) and gammas[0] != gammas[1]:
             return bool(gammas[0] > gammas[1])
         if consistent[0] != consistent[1]:

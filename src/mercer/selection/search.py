@@ -106,7 +106,9 @@ class Table:
         for name in sorted({name for c in candidates for name in c.params}):
             column = [c.params.get(name) for c in candidates]
             missing = [name not in c.params for c in candidates]
-            numbers = all(isinstance(value, int | float) for value, gone in zip(column, missing, strict=True) if not gone)
+            numbers = all(
+                isinstance(value, int | float) for value, gone in zip(column, missing, strict=True) if not gone
+            )
             filled = [0.0 if gone else value for value, gone in zip(column, missing, strict=True)]
             entries = np.array(filled, dtype=np.float64) if numbers else np.empty(len(column), dtype=object)
             if not numbers:
@@ -144,7 +146,9 @@ class Progress:
             bar = "#" * int(20 * share) + "." * (20 - int(20 * share))
             score = "" if best is None else f"  best {best.mean:.4f} at {best.params}"
             left = spent * (1 / share - 1)
-            logger.info("[%s] %d of %d tasks  %.1f s, about %.1f s left%s", bar, self.done, self.total, spent, left, score)
+            logger.info(
+                "[%s] %d of %d tasks  %.1f s, about %.1f s left%s", bar, self.done, self.total, spent, left, score
+            )
 
 
 def middle_first(n: int) -> list[int]:

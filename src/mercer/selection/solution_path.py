@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _num_samples
 
 from mercer.estimators.certification import posed_problems
 from mercer.estimators.progress import warn_user
@@ -35,6 +36,8 @@ RANGE = (1e-3, 1e3)
 TOL = 1e-10
 # share of the free memory that the matrix and the path may take
 MEMORY = 0.25
+# as many n × n matrices as that is: K, and some breaks per sample
+MATRICES = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,7 @@ class SolutionPath:
     classes: NDArray[Any]
     constant: bool
     _walk: Walk = field(repr=False)
-    _source: tuple[Any, Any, Any, Any] = field(repr=False)
+    _source: tuple[Any, ...] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.C)
@@ -111,7 +114,7 @@ class SolutionPath:
 
     def model(self, C: float) -> SVC:
         """A fitted and certified ``SVC`` of this C, which has nothing left to solve."""
-        source, X, y, sample_weight = self._source
+        _, source, X, y, sample_weight = self._source
         machine = clone(source).set_params(C=self._inside(C), warm_start=True)
         machine._warm = [-self.coefficients(C)[self._walk.order] / C]
         machine.fit(X, y, sample_weight)
@@ -142,7 +145,8 @@ def solution_path(
     Parameters
     ----------
     model : SVC
-        Its kernel, class_weight and fit_intercept are used; it need not be fitted, and is not changed.
+        Its kernel, class_weight and fit_intercept are used; it need not be fitted, and is not changed. Of a fitted
+        search, the best one is taken.
     X, y, sample_weight : the data.
     C_min, C_max : float, default=None
         The range; None is 1/1000 and 1000, over the mean of k(x, x).
@@ -167,23 +171,24 @@ def solution_path(
     >>> path.constant
     True
     """
+    model = getattr(model, "best_estimator_", model)
     if not isinstance(model, SVC) or model.loss != "hinge":
         found = f"{type(model).__name__} with loss={getattr(model, 'loss', None)!r}"
         raise InvalidInputError(f"A path in C is that of mercer's SVC with hinge loss, but {found} was given.")
-    first = clone(model).set_params(C=1.0, tol=1e-3, warm_start=False, time_limit=time_limit)
+    n = _num_samples(X)
+    needed = MATRICES * 8 * n**2
+    if needed > MEMORY * available_bytes():
+        raise InvalidInputError(
+            f"The path of {n} samples takes about {needed / 2**30:.1f} GB. Use fewer samples, or fits with "
+            "warm_start=True at the C of interest."
+        )
+    first = clone(model).set_params(C=1.0, tol=1e-3, max_iter=1, warm_start=False, time_limit=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # only its kernel and its classes are used
         first.fit(X, y, sample_weight)
     if len(first.classes_) != 2:
         raise InvalidInputError(f"A path in C is that of two classes, but y has {len(first.classes_)}: take a pair.")
     (posed,) = posed_problems(first, X, y, sample_weight)
-    n = len(posed.rows)
-    needed = 8 * n**2 * 6
-    if needed > MEMORY * available_bytes():
-        raise InvalidInputError(
-            f"The path of {n} samples takes about {needed / 2**30:.1f} GB. Use fewer samples, or fits with "
-            "warm_start=True at the C of interest."
-        )
     options = Options(tol=TOL, n_threads=thread_count(model.n_jobs))
     with Clock(time_limit) as clock, one_blas_thread():
         problem = posed.problem
@@ -201,10 +206,10 @@ def solution_path(
             f"The path ended early ({why}): it goes from C = {low:g} to {walk.breaks[-1].C:g} instead of {high:g}.",
             ConvergenceWarning,
         )
-    return _published(walk, (first, X, y, sample_weight))
+    return _published(walk, (first, model, X, y, sample_weight))
 
 
-def _published(walk: Walk, source: tuple[Any, Any, Any, Any]) -> SolutionPath:
+def _published(walk: Walk, source: tuple[Any, ...]) -> SolutionPath:
     """The breaks of a walk, with the second class positive."""
     beta = np.zeros((len(walk.breaks), walk.whole.n))
     beta[:, walk.rows] = [-one.beta for one in walk.breaks]

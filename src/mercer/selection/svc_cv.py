@@ -55,7 +55,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
             def fast(values: Matrix, f: int) -> list[float]:
                 test = folds[f][1]
                 flat = predicted_codes(values.reshape(-1, values.shape[2]), k, self._break_ties)
-                predicted, failed = flat.reshape(values.shape[:2]), np.isnan(values).any(axis=(1, 2))
+                predicted, failed = flat.reshape(values.shape[:2]), [bool(np.isnan(part).any()) for part in values]
                 found = [accuracy(row, y[test], weight[test]) for row in predicted]
                 return [np.nan if gone else score for gone, score in zip(failed, found, strict=True)]
 

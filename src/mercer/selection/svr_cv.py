@@ -24,9 +24,7 @@ from mercer.selection.search import KernelChoice, SettingChoice
 from mercer.validation import real_targets
 
 
-def regression_score(
-    scoring: Any, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]
-) -> Score:
+def regression_score(scoring: Any, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
     """R² or what the user asks for, of predictions in a column."""
     if scoring in (None, "r2"):
 

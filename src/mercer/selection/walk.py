@@ -40,6 +40,8 @@ ON_MARGIN = 1e-8
 AT_END = 1e-10
 # rates below this, relative to the largest, have no sign
 NO_RATE = 1e-9
+# singular values below this, relative to the largest, are none
+SINGULAR = 1e-11
 # changes of mind about which samples move on
 FLIPS = 50
 # breaks per sample after which a path is given up
@@ -118,8 +120,9 @@ class Walk:
         # of β, then of the margin: how far until something changes
         with np.errstate(divide="ignore", invalid="ignore"):
             rate, gap = self.y * d, self.w * C - alpha
-            to_zero = np.where(moving & (rate < 0), alpha / -rate, np.inf)
-            to_bound = np.where(moving & (rate > self.w), gap / (rate - self.w), np.inf)
+            # at an end of its box a sample that moves leaves it, whatever rounding says
+            to_zero = np.where(moving & (rate < 0) & (alpha > 0), alpha / -rate, np.inf)
+            to_bound = np.where(moving & (rate > self.w) & (gap > 0), gap / (rate - self.w), np.inf)
             turn, distance = self.y * g, margin - 1.0
             slow = NO_RATE * max(float(np.abs(turn).max()), np.finfo(np.float64).tiny)
             # those on the margin that stay are known to turn away from it
@@ -132,7 +135,7 @@ class Walk:
         C_next = C + length
         if C_next > end * (1 - 1e-15):
             C_next = end
-        moved = beta + length * d
+        moved = self.y * np.clip(alpha + length * rate, 0.0, self.w * C_next)
         # exactly at the end of the box where the step has brought it there
         reached = length * (1.0 + 1e-9)
         moved = np.where(to_zero <= reached, 0.0, np.where(to_bound <= reached, self.y * self.w * C_next, moved))
@@ -181,19 +184,23 @@ class Walk:
     def _saddle(self, index: Vector, r: Vector, s: float) -> tuple[Vector, float]:
         """x and e of  K x + e = r, Σx = s  at some samples; of several solutions the shortest."""
         m = len(index)
+        # in units of K's largest entry, so that the border is of the same size whatever the kernel's scale
+        unit = self.largest or 1.0
         M = np.zeros((m + self.intercept, m + self.intercept))
-        M[:m, :m] = self.K[np.ix_(index, index)]
+        M[:m, :m] = self.K[np.ix_(index, index)] / unit
         right = r
         if self.intercept:
             M[:m, m] = M[m, :m] = 1.0
-            right = np.append(r, s)
+            right = np.append(r, unit * s)
         with warnings.catch_warnings():
             warnings.simplefilter("error", linalg.LinAlgWarning)
             try:
                 x = linalg.solve(M, right, assume_a="sym", check_finite=False)
+                x += linalg.solve(M, right - M @ x, assume_a="sym", check_finite=False)
             except (linalg.LinAlgError, linalg.LinAlgWarning):
-                x = linalg.lstsq(M, right, cond=1e-11, check_finite=False)[0]
-        return x[:m], float(x[m]) if self.intercept else 0.0
+                x = linalg.lstsq(M, right, cond=SINGULAR, check_finite=False)[0]
+                x += linalg.lstsq(M, right - M @ x, cond=SINGULAR, check_finite=False)[0]
+        return x[:m] / unit, float(x[m]) if self.intercept else 0.0
 
     def _corrected(self, beta: Vector, C: float) -> Vector:
         """β moved back to the margin and the sum, from which rounding has taken it."""

@@ -85,6 +85,15 @@ class Solution:
         return float(folded @ self.F)
 
 
+def unfinished(
+    beta: Vector, F: Vector, thresholds: Vector, steps: int, seconds: float, violation: float, dual: float
+) -> Solution:
+    """A run as it is now, for those who watch it."""
+    undefined = float("inf")
+    proof = Certificate(undefined, dual, undefined, undefined, violation, 0.0, False, "a run", "the run goes on")
+    return Solution(beta.copy(), F.copy(), thresholds, Status.INTERRUPTED, steps, seconds, proof)
+
+
 Progress = Callable[[TracePoint], bool]
 
 
@@ -99,6 +108,9 @@ class Clock:
         self.start = time.perf_counter()
         self.deadline = None if time_limit is None else self.start + time_limit
         self.progress = progress
+        # what the attributes of an estimator with a given state of the run are, where that is one problem
+        self.shown: Callable[[Any], dict[str, Any]] | None = None
+        self.state: Callable[[], Any] | None = None
         self.interrupted = False
         self._previous: Any = None
 
@@ -133,7 +145,15 @@ class Clock:
             return Status.TIME_LIMIT
         return None
 
-    def report(self, point: TracePoint) -> None:
-        """Tell whoever watches; a true answer asks for the end."""
-        if self.progress is not None and self.progress(point):
+    def report(self, point: TracePoint, state: Callable[[], Any] | None = None) -> None:
+        """Tell whoever watches; a true answer asks for the end. ``state`` is called if somebody wants the model."""
+        if self.progress is None:
+            return
+        self.state = state
+        if self.progress(point):
             self.interrupted = True
+
+    def attributes(self) -> Callable[[], dict[str, Any]] | None:
+        """What makes a fitted estimator of the state that was reported last, if that is known."""
+        state, shown = self.state, self.shown
+        return None if state is None or shown is None else lambda: shown(state())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +12,8 @@ from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _users = 0
-_limit: Any = None
+# the libraries that had more than one thread, and how many
+_before: list[tuple[Any, int]] = []
 
 
 @lru_cache
@@ -26,16 +27,24 @@ def _controller() -> ThreadpoolController:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """BLAS uses one thread in the block. Several threads may be in such blocks: the last one to leave restores."""
-    global _users, _limit
+    global _users
     with _lock:
         _users += 1
         if _users == 1:
-            _limit = _controller().limit(limits=1, user_api="blas")
-            _limit.__enter__()
+            libraries = [lib for lib in _controller().lib_controllers if lib.user_api == "blas"]
+            _before[:] = [(lib, lib.num_threads) for lib in libraries if lib.num_threads != 1]
+            for lib, _ in _before:
+                lib.set_num_threads(1)
     try:
         yield
     finally:
         with _lock:
             _users -= 1
             if _users == 0:
-                _limit.__exit__(None, None, None)
+                for lib, threads in _before:
+                    lib.set_num_threads(threads)
+
+
+def blas_threads(count: int) -> AbstractContextManager[Any]:
+    """BLAS uses so many threads in the block; more than one only where no other thread of the process computes."""
+    return one_blas_thread() if count == 1 else _controller().limit(limits=count, user_api="blas")

@@ -53,15 +53,32 @@ def conjugate_gradients(
     max_iter: int,
     clock: Clock,
     scale: float = 1.0,
+    factored: bool = False,
 ) -> Converged:
     """Improve X until the largest entry of each column of B − AX is at most goal(X). Edits X in place.
 
     Where it goes astray, X is the best that was met. ``max_iter`` products at most, not counting those that only
-    verify; ``scale`` multiplies the dual value ΣX'B − ½X'AX that is reported after each step.
+    verify; ``scale`` multiplies the dual value ΣX'B − ½X'AX that is reported after each step. Where the preconditioner
+    comes from a factor of A itself (``factored``) the first step, from X = 0, is as long as it says.
     """
-    R = B - product(X) if X.any() else B.copy()
     steps = 0
     trace: list[TracePoint] = []
+
+    def report(X: Matrix, R: Matrix, largest: Vector) -> None:
+        dual = scale * 0.5 * float(np.sum(X * (B + R)))
+        point = TracePoint(clock.seconds, steps, float(largest.max()), dual, len(B))
+        trace.append(point)
+        clock.report(point)
+
+    if factored and max_iter > 0 and clock.over() is None:
+        X[:], steps = precondition(B), 1
+        R = B - product(X)
+        if np.isfinite(R).all():
+            report(X, R, np.abs(R).max(axis=0))
+        else:
+            X[:], steps, R = 0.0, 0, B.copy()
+    else:
+        R = B - product(X) if X.any() else B.copy()
     previous = np.full(B.shape[1], np.inf)
     for _ in range(RESTARTS):
         largest = np.abs(R).max(axis=0)
@@ -93,17 +110,15 @@ def conjugate_gradients(
             R -= length * AP
             steps += 1
             largest = np.abs(R).max(axis=0)
-            point = TracePoint(
-                clock.seconds, steps, float(largest.max()), scale * 0.5 * float(np.sum(X * (B + R))), len(B)
-            )
-            trace.append(point)
-            clock.report(point)
+            report(X, R, largest)
             if largest[open_columns].max() < best:
                 best, best_step, best_X[:] = float(largest[open_columns].max()), steps, X
             if not np.isfinite(largest).all() or steps > best_step + PATIENCE:
                 X[:] = best_X
                 return Converged(Status.STALLED, steps, np.abs(B - product(X)).max(axis=0), trace)
             open_columns &= ~(largest <= goal(X))
+            if not open_columns.any():
+                break
             Z = precondition(R)
             before, along = along, np.einsum("ij,ij->j", R, Z)
             P = Z + np.divide(along, before, out=np.zeros_like(along), where=before != 0) * P

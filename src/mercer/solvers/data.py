@@ -73,7 +73,9 @@ class Data:
         part.evaluations = self.evaluations
         part._index = index if self._index is None else self._index[index]
         if self.kernel.domain == "matrix":
-            self.features(np.float64)
+            # a part of the rows alone has lost which columns are its own: both precisions are cut from the whole
+            for dtype in (np.float32, np.float64):
+                self.features(dtype)
         if pair is None:
             part._features = {dtype: features.take(index) for dtype, features in self._features.items()}
         else:

@@ -22,9 +22,9 @@ from mercer.gram.rows import JoinedRows, RowStore, WholeRows
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
-from mercer.problems.dual import diverges, dual_objective
+from mercer.problems.dual import diverges, dual_objective, survey
 from mercer.solvers.active import Active, Look
-from mercer.solvers.base import Clock, Options, Status, TracePoint
+from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint, unfinished
 
 # members of a working set: a share of the variables, since too large a set computes rows that are never needed
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 8
@@ -146,7 +146,13 @@ class Decomposition:
     def _record(self, violation: float) -> None:
         point = TracePoint(self.clock.seconds, self.steps, violation, self.dual, len(self.active.samples))
         self.trace.append(point)
-        self.clock.report(point)
+        self.clock.report(point, self._now)
+
+    def _now(self) -> Solution:
+        """The run as it is; F of samples that are left out is that of an earlier round."""
+        self.active.write_back(self.beta, self.F)
+        seen = survey(self.qp, self.beta, self.F)
+        return unfinished(self.beta, self.F, seen.thresholds, self.steps, self.clock.seconds, seen.violation, seen.dual)
 
     def _must_end(self, violation: float, idle: int) -> Status | None:
         if idle > PATIENCE or not np.isfinite(violation):

@@ -166,13 +166,17 @@ class _Stored:
             self.norm = float(np.linalg.norm(self.K))
         check_finite(self.norm)
         self.reason = "" if data.psd else NOT_PSD
+        self._has_factor = False
 
     def product(self, V: Matrix) -> Matrix:
         """K V from the lower triangle; the diagonal may be the factor's."""
         return symmetric(self.K, V) + (self.diagonal - self.K.diagonal())[:, None] * V
 
     def _restore(self) -> None:
-        """Forget a factor in the upper triangle."""
+        """Forget a factor in the upper triangle, if there is one."""
+        if not self._has_factor:
+            return
+        self._has_factor = False
         for top in range(0, len(self.K), MIRRORED):
             part = slice(top, top + MIRRORED)
             self.K[:top, part] = self.K[part, :top].T
@@ -198,10 +202,8 @@ class _Stored:
             if clock.over() is None:
                 U = self._factor(alpha, np.float64, clock)
                 if U is None:
-                    self._restore()
                     return self._least_squares(B, alpha, intercept, clock)
                 ended = self._refine(U, B, X, alpha, limit, clock)
-                self._restore()
                 if ended.status is not Status.STALLED:
                     return X, ended, None
                 if (ended.residual <= ROUNDED * np.abs(B).max(axis=0)).all():
@@ -209,7 +211,7 @@ class _Stored:
                     return X, ended._replace(status=Status.CONVERGED), None
                 return self._least_squares(B, alpha, intercept, clock)
         except StoppedError:
-            self._restore()
+            pass
         over = clock.over() or Status.INTERRUPTED
         return X, Converged(over, 0, np.abs(B).max(axis=0), []), None
 
@@ -223,11 +225,14 @@ class _Stored:
 
     def _factor(self, alpha: float, dtype: Any, clock: Clock) -> Matrix | None:
         """The factor of K + λ, in one precision; None if there is none."""
+        self._restore()
         A = self.K
         if dtype == np.float32:
             self._single = Loan(A.size, np.dtype(np.float32))
             A = self._single.array.reshape(A.shape)
             A[...] = self.K
+        else:
+            self._has_factor = True
         A[np.diag_indices_from(A)] = (self.diagonal + alpha).astype(dtype)
         return A if cholesky_in_place(A, self.n_threads, clock) and np.isfinite(A.diagonal()).all() else None
 
@@ -242,7 +247,7 @@ class _Stored:
 
         try:
             return conjugate_gradients(
-                lambda V: self.product(V) + alpha * V, lambda R: solve_with(U, R), B, X, goal, limit, clock, alpha
+                lambda V: self.product(V) + alpha * V, lambda R: solve_with(U, R), B, X, goal, limit, clock, alpha, True
             )
         except IndefiniteError:
             return Converged(Status.STALLED, 0, np.full(B.shape[1], np.inf), [])
@@ -251,6 +256,7 @@ class _Stored:
         self, B: Matrix, alpha: float, intercept: bool, clock: Clock
     ) -> tuple[Matrix, Converged, Vector | None]:
         """The solution of least norm, where eigenvalues of K + λ are zero to within rounding."""
+        self._restore()
         K, mean = self.K, None
         if intercept:
             # with P = I − ss'/s's, s = √w, the matrix is PKP, and b is what is left over
@@ -371,7 +377,7 @@ def judge(
     if floor is None and alpha > float(weight.max()) / LARGEST:
         problem = DualProblem(None, loss, y, weight / alpha, intercept)
         found = certificate(problem.qp, loss, y, problem.weight, beta, F, b, not reason)
-        found = replace(found, primal=alpha * found.primal, dual=alpha * found.dual, gap=alpha * found.gap)
+        found = in_units_of(found, alpha, y, weight, F)
         return b, replace(found, reason=reason) if reason else found
     primal = float(0.5 * alpha * (beta @ F) + 0.5 * weight @ (y - F - b.sum()) ** 2)
     dual = min(primal, floor or 0.0)
@@ -382,3 +388,13 @@ def judge(
     violation = float(np.sqrt(2.0 * gap / weight.max()))
     relative = gap / primal if gap > 0 else 0.0
     return b, Certificate(primal, dual, gap, relative, violation, 0.0, not reason, loss.name, reason)
+
+
+def in_units_of(found: Certificate, alpha: float, y: Vector, weight: Vector, F: Vector) -> Certificate:
+    """The certificate of ½|f|² + Σ w/(2λ) (y − f − b)², multiplied by λ; a gap that is the rounding of F is none."""
+    gap = alpha * found.gap
+    rounded = 0.5 * float(weight @ np.square(len(y) * EPS * (np.abs(y) + np.abs(F))))
+    relative = found.relative_gap
+    if 0 <= gap <= rounded:
+        gap = relative = 0.0
+    return replace(found, primal=alpha * found.primal, dual=alpha * found.dual, gap=gap, relative_gap=relative)

@@ -6,6 +6,7 @@ A pair that does not end within tol here, for whatever reason, is left to the ex
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -99,8 +100,13 @@ def solve_many(
         mine = slice(offsets[k], offsets[k + 1])
         proof = conclude(found[k], float(primal[k]), thresholds[k], qp.sums, float(largest[k]), data.psd, loss.name)
         point = TracePoint(clock.seconds, int(steps[k]), found[k].violation, found[k].dual, len(beta[mine]))
-        clock.report(point)
-        solutions.append(
-            Solution(beta[mine], F[mine], thresholds[k], Status.CONVERGED, int(steps[k]), clock.seconds, proof, [point])
+        solution = Solution(
+            beta[mine], F[mine], thresholds[k], Status.CONVERGED, int(steps[k]), clock.seconds, proof, [point]
         )
+        clock.report(point, partial(_given, solution))
+        solutions.append(solution)
     return solutions
+
+
+def _given(solution: Solution) -> Solution:
+    return solution

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from mercer._numerics.pool import run_tasks
 from mercer.gram.operator import Evaluations, GramOperator, product
 from mercer.kernels.base import Kernel
-from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
+from mercer.kernels.features import Features, Matrix, Vector
 from mercer.losses import Hinge
 from mercer.problems.certificate import NOT_PSD, Certificate, combine
 from mercer.problems.dual import DualProblem, violation
@@ -32,6 +32,8 @@ from mercer.problems.dual import DualProblem, violation
 # kernel values of one block of steps, and steps in it
 BLOCK_VALUES = 1 << 20
 BLOCK_STEPS = (16, 256)
+# values of models at samples that are held together
+JUDGED_VALUES = 1 << 22
 STATE = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -113,6 +115,17 @@ class Run(ABC):
         width = memory.v.shape[1]
         self.v[:, :width], self.A[:, :width] = memory.v, memory.A
         self.t, self.state = memory.t, memory.state.copy()
+
+    def begin_with(self, memory: Memory) -> None:
+        """Begin with the w at which another run over the same features has ended. For runs without lam."""
+        self.v[:] = memory.v * memory.state[:, :1]
+        self.state[:, 4] = memory.state[:, 4] * memory.state[:, 0]
+
+    @cached_property
+    def problems(self) -> list[DualProblem]:
+        """Each problem in the convention of the certificates: ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f), Cᵢ = weightᵢ / (lam W)."""
+        weight = self.weight / (self.rule.lam * self.weight.sum())
+        return [DualProblem(None, Hinge(), y, weight, False) for y in self.y]
 
     @property
     def n_updates(self) -> Vector:
@@ -196,7 +209,14 @@ class LinearRun(Run):
     @cached_property
     def squared_lengths(self) -> Vector:
         with np.errstate(over="ignore"):
-            return VectorFeatures(self.X, np.float64).norms
+            if not sp.issparse(self.X):
+                return np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
+            squares, starts = np.square(self.X.data, dtype=np.float64), self.X.indptr
+            filled = np.flatnonzero(starts[1:] > starts[:-1])  # those in between have no entries
+            out = np.zeros(len(starts) - 1)
+            if len(filled):
+                out[filled] = np.add.reduceat(squares, starts[filled])
+            return out
 
     def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
         with np.errstate(over="ignore"):
@@ -224,7 +244,7 @@ class LinearRun(Run):
         return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
 
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        return np.asarray((self.X @ model.w.T + model.intercept).T, dtype=np.float64)
+        return np.ascontiguousarray((self.X @ model.w.T + model.intercept).T, dtype=np.float64)
 
     def from_coefficients(self, beta: Matrix) -> Model:
         w = np.asarray((self.X.T @ beta.T).T, dtype=np.float64)
@@ -313,15 +333,10 @@ class KernelRun(Run):
 # ---- how good an iterate is ------------------------------------------------------------------------------------------
 
 
-def problems(run: Run) -> list[DualProblem]:
-    """Each problem in the convention of the certificates: ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f), Cᵢ = weightᵢ / (lam W)."""
-    weight = run.weight / (run.rule.lam * run.weight.sum())
-    return [DualProblem(None, Hinge(), y, weight, False) for y in run.y]
-
-
 class Judgement(NamedTuple):
-    """A model of a run with its values f, and ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f) of each problem."""
+    """The model of a run after t steps with its values f, and ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f) of each problem."""
 
+    t: int
     model: Model
     f: Matrix
     primal: Vector
@@ -329,13 +344,27 @@ class Judgement(NamedTuple):
 
 def judge(run: Run, n_threads: int = 1) -> Judgement:
     """The run's model and its objective, in the convention of the certificates."""
-    model = run.model()
-    f = run.values(model, n_threads)
-    none = np.empty(0)
-    squares, stated = run.squared_norms(model, f), problems(run)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = [p.loss.primal(q, p.y, g, p.weight, none, none) for p, q, g in zip(stated, squares, f, strict=True)]
-    return Judgement(model, f, np.array(found))
+    return judge_all(run, [(run.t, run.model())], n_threads)[0]
+
+
+def judge_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> list[Judgement]:
+    """The objectives of models that the run has had after so many steps: the samples are read once for many."""
+    found: list[Judgement] = []
+    stated, none = run.problems, np.empty(0)
+    m = len(stated)
+    together = max(1, JUDGED_VALUES // run.y.size)
+    for start in range(0, len(seen), together):
+        part = seen[start : start + together]
+        models = Model(*(np.concatenate(parts) for parts in zip(*(model for _, model in part), strict=True)))
+        values = run.values(models, n_threads)
+        squares = run.squared_norms(models, values)
+        for k, (t, model) in enumerate(part):
+            f, norms = values[k * m : (k + 1) * m], squares[k * m : (k + 1) * m]
+            with np.errstate(over="ignore", invalid="ignore"):
+                each = zip(stated, norms, f, strict=True)
+                primal = [p.loss.primal(float(q), p.y, g, p.weight, none, none) for p, q, g in each]
+            found.append(Judgement(t, model, f, np.array(primal)))
+    return found
 
 
 def objective_point(run: Run, judged: Judgement) -> ObjectivePoint:
@@ -349,32 +378,29 @@ def objective_point(run: Run, judged: Judgement) -> ObjectivePoint:
 
     The expectation is over samples drawn independently. For the last iterate and the tail it is not known: inf.
     """
-    lam, bound = run.rule.lam, np.inf
-    if run.rule.start == 0 and run.rule.budget < 0 and run.t > 0:
+    lam, t, bound = run.rule.lam, judged.t, np.inf
+    if run.rule.start == 0 and run.rule.budget < 0 and t > 0:
         rho2 = float(run.squared_lengths.max(initial=0.0)) + run.rule.bias
-        bound = float(len(run.y) * rho2 / (lam * run.t) * (0.5 + 2.0 * np.log1p(run.t)))
-    return ObjectivePoint(run.t, lam * float(judged.primal.sum()), bound)
+        bound = float(len(run.y) * rho2 / (lam * t) * (0.5 + 2.0 * np.log1p(t)))
+    return ObjectivePoint(t, lam * float(judged.primal.sum()), bound)
 
 
 def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int = 1) -> list[Certificate]:
-    """How far the run's model is from the optimum of each problem, by the better one of two dual points.
+    """How far the run's model is from the optimum of each problem.
 
-    One is the last iterate, whose coefficients are hits/(lam T), cut to the box. The other takes of each C_i the share
-    of draws of i that were hits, which is in the box however often i was drawn. Of each the best multiple is taken, at
-    which the dual, slope·s − ½ curvature·s², is largest.
+    The dual point takes of each C_i the share of draws of i that were hits, which is in the box however often i was
+    drawn. Where all were drawn equally often these are the coefficients of the last iterate, hits/(lam T). The best
+    multiple is taken, at which the dual, slope·s − ½ curvature·s², is largest.
     """
-    stated = problems(run)
-    lower, upper = (np.array([getattr(p.qp, side) for p in stated]) for side in ("lower", "upper"))
-    best, at = np.full(len(stated), -np.inf), np.zeros_like(lower)
-    for beta in (run.model(last=True).beta, run.hit_shares() * (lower + upper)):
-        inside = np.clip(beta, lower, upper)
-        slope = np.abs(inside).sum(axis=1)
-        curvature = run.squared_norms(run.from_coefficients(inside), None, n_threads)
-        part = np.divide(slope, curvature, out=np.ones_like(slope), where=curvature > slope)
-        with np.errstate(over="ignore", invalid="ignore"):
-            dual = part * slope - 0.5 * part**2 * curvature
-        at[dual > best] = (part[:, None] * inside)[dual > best]
-        best = np.maximum(best, dual)
+    stated = run.problems
+    sides = np.array([p.qp.lower + p.qp.upper for p in stated])  # C_i with the sign of the label
+    inside = run.hit_shares() * sides
+    slope = np.abs(inside).sum(axis=1)
+    curvature = run.squared_norms(run.from_coefficients(inside), None, n_threads)
+    part = np.divide(slope, curvature, out=np.ones_like(slope), where=curvature > slope)
+    with np.errstate(over="ignore", invalid="ignore"):
+        best = part * slope - 0.5 * part**2 * curvature
+    at = part[:, None] * inside
     found = []
     finite = [_finite(primal, dual) for primal, dual in zip(judged.primal, best, strict=True)]
     for problem, f, (primal, dual), beta in zip(stated, judged.f, finite, at, strict=True):

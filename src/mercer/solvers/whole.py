@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
-from mercer.problems.dual import diverges, dual_objective, feasible_start, survey
-from mercer.solvers.base import Clock, Options, Status, TracePoint
+from mercer.problems.dual import Survey, diverges, dual_objective, feasible_start, survey
+from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint, unfinished
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.interior import interior_point
 
@@ -85,7 +86,7 @@ class WholeMatrix:
             found = seen.violation
             point = TracePoint(self.clock.seconds, self.steps, found, seen.dual, len(self.F))
             self.trace.append(point)
-            self.clock.report(point)
+            self.clock.report(point, partial(self._now, seen))
             idle = 0 if found < 0.99 * best else idle + 1
             best = min(best, found)
             if found <= tol:
@@ -111,6 +112,9 @@ class WholeMatrix:
                 self._newton(b)
                 self.beta[self._order] = b[:n]
                 self.F = matrix_product(self.K, self.qp, self.beta)
+
+    def _now(self, seen: Survey) -> Solution:
+        return unfinished(self.beta, self.F, seen.thresholds, self.steps, self.clock.seconds, seen.violation, seen.dual)
 
     def _interior(self, b: Vector) -> None:
         """Go on from the interior-point solution, if it is the better one. Edits b in place."""

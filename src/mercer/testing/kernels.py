@@ -9,7 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import mercer.kernels
+from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, parse_kernel
+from mercer.kernels.domains import is_sequence, noun_of
 from mercer.kernels.features import as_matrix, count_samples, take_samples
 from mercer.kernels.parse import KERNELS
 from mercer.testing.comparison import DOUBLE, SINGLE, Matrix, claim, compare
@@ -27,8 +29,8 @@ def check_kernel(kernel: Kernel, samples: Any) -> None:
 
     ``samples`` is whatever the kernel takes: a matrix, a list of strings, a data frame. Values are compared with single
     pairs, each sample prepared by itself; then symmetry, the diagonal, order, parts, eigenvalues, precision,
-    derivatives, storage, and that the kernel is a value: equal, hashable, picklable and printed as the expression that
-    builds it.
+    derivatives, storage, what is done about missing samples, and that the kernel is a value: equal, hashable,
+    picklable and printed as the expression that builds it.
 
     >>> check_kernel(mercer.kernels.Gaussian(), [[0.0, 1.0], [2.0, 3.0], [4.0, 6.0]])
     """
@@ -45,6 +47,8 @@ def check_kernel(kernel: Kernel, samples: Any) -> None:
     check_kernel_gradients(bound, samples)
     if bound.domain == "vectors":
         check_kernel_storage(bound, samples)
+    if is_sequence(bound.domain):
+        check_kernel_containers(bound, list(samples), K)
 
 
 def check_kernel_is_a_value(kernel: Kernel) -> None:
@@ -175,6 +179,23 @@ def check_kernel_storage(kernel: Kernel, samples: Any) -> None:
     ):
         values = kernel.block(left, right)
         compare(values, K, K, STORAGE, f"{kernel!r} gives other values for {what} samples than for dense ones")
+
+
+def check_kernel_containers(kernel: Kernel, samples: list[Any], K: Matrix) -> None:
+    """Objects in a list, a tuple or an array give the same values; none of them, no values; a missing one, an error."""
+    array = np.empty(len(samples), dtype=object)
+    array[:] = samples
+    for given in (tuple(samples), array):
+        compare(kernel(given), K, K, DOUBLE, f"{kernel!r} gives other values for a {type(given).__name__} of samples")
+    nothing = kernel(samples[:0])
+    claim(nothing.shape == (0, 0), f"{kernel!r} gives a matrix of shape {nothing.shape} for no samples.")
+    try:
+        kernel([*samples, None])
+    except InvalidInputError as error:
+        named = noun_of(kernel.domain) in str(error) and str(len(samples)) in str(error)
+        claim(named, f"{kernel!r} does not say which sample is missing, and what it compares: {error}")
+    else:
+        claim(False, f"{kernel!r} takes None for one of its {noun_of(kernel.domain)}.")
 
 
 def _few(kernel: Kernel, samples: Any) -> Any:

@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.exceptions import InvalidInputError, MissingExtraError
+from mercer.display.canvas import CHOSEN, axes
+from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.selection.solution_path import SolutionPath
 
@@ -21,23 +22,10 @@ from mercer.selection.solution_path import SolutionPath
 LINES = 400
 # values of a second parameter that get a line of their own, at most
 VALUES = 12
-# of the two classes, and of what is chosen
+# of the two classes
 COLOURS = ("#3b6fb6", "#d9822b")
-CHOSEN = "#c0392b"
 # scores this many times as far below the best as the median share the last colour
 CONTRAST = 3.0
-
-
-def _axes(ax: Any) -> tuple[Any, Any]:
-    """The figure and the axes to draw on."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError("The picture", package="matplotlib", extra="report") from None
-    if ax is None:
-        figure, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
-        return figure, ax
-    return ax.figure, ax
 
 
 @dataclass(eq=False)
@@ -192,7 +180,7 @@ class SearchCurveDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> SearchCurveDisplay:
         """Draw, on the given axes or on new ones."""
-        self.figure_, self.ax_ = _axes(ax)
+        self.figure_, self.ax_ = axes(ax)
         numeric = all(map(_is_number, self.values))
         at = np.array(self.values, dtype=np.float64) if numeric else np.arange(len(self.values))
         import matplotlib as mpl
@@ -294,7 +282,7 @@ class SearchMapDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> SearchMapDisplay:
         """Draw, on the given axes or on new ones."""
-        self.figure_, self.ax_ = _axes(ax)
+        self.figure_, self.ax_ = axes(ax)
         edges = np.arange(len(self.x_values) + 1) - 0.5, np.arange(len(self.y_values) + 1) - 0.5
         shown = np.ma.masked_invalid(self.scores)
         known = self.scores[np.isfinite(self.scores)]
@@ -378,7 +366,7 @@ class PathDisplay:
         """Draw, on the given axes or on new ones."""
         if self.quantity not in ("coefficients", "support"):
             raise InvalidInputError(f"quantity={self.quantity!r} was given: use 'coefficients' or 'support'.")
-        self.figure_, self.ax_ = _axes(ax)
+        self.figure_, self.ax_ = axes(ax)
         (self._coefficients if self.quantity == "coefficients" else self._support)(kwargs)
         self.ax_.set_xscale("log")
         self.ax_.set_xlabel("C")

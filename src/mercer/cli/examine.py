@@ -1,0 +1,235 @@
+"""``mercer inspect``, ``certify``, ``kernel-check`` and ``convert``: what models and kernels are, and become."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from mercer.cli.terminal import say
+
+# suffixes of model files by what is in them
+TEXT = (".model", ".libsvm", ".liblinear", ".txt")
+
+
+def read_model(path: str) -> Any:
+    """A model of mercer, or a text file of LIBSVM or LIBLINEAR."""
+    from mercer.io import load
+    from mercer.io.libsvm import read_model as read_text
+
+    return read_text(path) if Path(path).suffix.lower() in TEXT else load(path)
+
+
+def machine_of(model: Any) -> Any:
+    """The machine within a pipeline and a search."""
+    last = model[-1] if hasattr(model, "steps") else model
+    return getattr(last, "best_estimator_", last)
+
+
+# ---- inspect -----------------------------------------------------------------------------------------------------
+
+
+def inspect(arguments: argparse.Namespace) -> int:
+    """Say what is in a model file."""
+    from mercer.workflow.preparation import column_kinds
+    from mercer.workflow.summary import plain, support_count
+
+    model = read_model(arguments.model)
+    machine = machine_of(model)
+    last = model[-1] if hasattr(model, "steps") else model
+    found: dict[str, Any] = {"machine": type(machine).__name__}
+    chosen = getattr(last, "best_params_", None)
+    found["parameters"] = {key: plain(value) for key, value in (chosen or _own_parameters(machine)).items()}
+    if hasattr(machine, "_kernel"):
+        found["kernel"] = str(machine._kernel)
+    if hasattr(machine, "classes_"):
+        found["classes"] = machine.classes_.tolist()
+    if getattr(machine, "n_features_in_", None) is not None:
+        found["features"] = int(machine.n_features_in_)
+    kinds = column_kinds(model)
+    if kinds:
+        found["columns"] = kinds
+    if support_count(machine) is not None:
+        found["support vectors"] = support_count(machine)
+    if getattr(last, "best_score_", None) is not None:
+        found["score in the search"] = plain(last.best_score_)
+    found["certificate"] = str(getattr(machine, "certificate_", "unknown"))
+    found["bytes"] = Path(arguments.model).stat().st_size
+    _print(found, arguments.json)
+    return 0
+
+
+def _own_parameters(machine: Any) -> dict[str, Any]:
+    defaults = type(machine)().get_params(deep=False) if hasattr(machine, "get_params") else {}
+    own = machine.get_params(deep=False) if defaults else {}
+    return {key: value for key, value in own.items() if repr(value) != repr(defaults[key])}
+
+
+def _print(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        json.dump(found, sys.stdout, indent=2)
+        print()
+        return
+    for name, value in found.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{key}={item}" for key, item in value.items()) or "all default"
+        elif isinstance(value, list):
+            value = ", ".join(str(item) for item in value)
+        print(f"{name:<20} {value}")
+
+
+# ---- certify -----------------------------------------------------------------------------------------------------
+
+
+def certify(arguments: argparse.Namespace) -> int:
+    """Recompute how far a model is from its optimum; 1 if that is more than the tolerance."""
+    import mercer
+    from mercer.exceptions import InvalidInputError
+    from mercer.io.tables import read_samples
+    from mercer.workflow.preparation import column_kinds
+    from mercer.workflow.summary import plain
+
+    model = _trusted(arguments.model) if arguments.trust_pickle else read_model(arguments.model)
+    samples = read_samples(
+        arguments.data,
+        target=arguments.target,
+        format=arguments.format,
+        labels=arguments.labels,
+        kinds=column_kinds(model) or None,
+    )
+    prepared = model[:-1].transform(samples.X) if hasattr(model, "steps") and len(model.steps) > 1 else samples.X
+    try:
+        proof = mercer.certify(machine_of(model), prepared, samples.y)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(str(error)) from None
+    within = bool(proof.valid and proof.relative_gap <= arguments.tol)
+    if arguments.json:
+        names = ("primal", "dual", "relative_gap", "kkt_violation", "infeasibility", "valid")
+        found = {name: plain(getattr(proof, name)) for name in names}
+        json.dump(found | {"tol": arguments.tol, "within": within}, sys.stdout, indent=2)
+        print()
+    else:
+        print(f"{type(machine_of(model)).__name__}: {proof}")
+        print(f"{'within' if within else 'NOT within'} the tolerance of {arguments.tol:g}")
+    return 0 if within else 1
+
+
+def _trusted(path: str) -> Any:
+    import pickle
+
+    import joblib
+
+    from mercer.exceptions import InvalidInputError
+
+    say(f"{path} is a pickle: loading it runs the code in it.")
+    try:
+        return joblib.load(path)
+    except (OSError, pickle.UnpicklingError, EOFError, ValueError, KeyError, AttributeError, ImportError) as error:
+        raise InvalidInputError(f"{path} cannot be loaded: {error}.") from None
+
+
+# ---- kernel-check ------------------------------------------------------------------------------------------------
+
+
+def kernel_check(arguments: argparse.Namespace) -> int:
+    """Whether a kernel, on these samples, or a matrix satisfies Mercer's condition; 1 if not."""
+    import mercer
+
+    if arguments.kernel is None:
+        report = mercer.check_mercer(_matrix(arguments.data))
+    else:
+        from mercer.io.tables import read_samples
+
+        samples = read_samples(arguments.data, target=arguments.target, format=arguments.format, need_target=False)
+        X = samples.X
+        if samples.kind == "table":
+            numbers = [column.name for column in samples.columns if column.kind == "number"]
+            X = X[numbers].to_numpy(dtype=float)
+        report = mercer.check_mercer(mercer.parse_kernel(arguments.kernel), X)
+    print(report)
+    return 0 if report.positive_semidefinite else 1
+
+
+def _matrix(path: str) -> Any:
+    import numpy as np
+
+    from mercer.exceptions import InvalidInputError
+
+    try:
+        if path.endswith(".npy"):
+            return np.load(path, allow_pickle=False)
+        return np.loadtxt(sys.stdin if path == "-" else path, delimiter="," if path.endswith(".csv") else None, ndmin=2)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{path} is no matrix of numbers: {error}.") from None
+
+
+# ---- convert -----------------------------------------------------------------------------------------------------
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """A model in another format, which the name of the output says."""
+    from mercer.exceptions import InvalidInputError
+    from mercer.io import compress, save
+    from mercer.io.libsvm import write_model
+    from mercer.io.onnx import to_onnx
+    from mercer.io.source import to_c, to_python
+
+    model = read_model(arguments.model)
+    suffix = Path(arguments.output).suffix.lower()
+    if arguments.compress is not None:
+        model = compress(machine_of(model) if suffix != ".mercer" else model, max_error=arguments.compress)
+        say(f"{model.compression_}")
+    if suffix == ".mercer":
+        save(model, arguments.output)
+        return 0
+    steps = len(getattr(model, "steps", ()))
+    machine = machine_of(model)
+    if steps > 1 and suffix != ".onnx":
+        names = ", ".join(name for name, _ in model.steps[:-1])
+        say(f"note: only the machine is written; samples must be prepared as the model's own steps do ({names}).")
+    if suffix == ".onnx":
+        data = to_onnx(model if steps else machine).SerializeToString()
+        Path(arguments.output).write_bytes(data)
+    elif suffix in (".py", ".c"):
+        Path(arguments.output).write_text((to_python if suffix == ".py" else to_c)(machine), encoding="utf-8")
+    elif suffix in TEXT:
+        write_model(machine, arguments.output)
+    else:
+        raise InvalidInputError(
+            f"The name {Path(arguments.output).name!r} says not what to write: use .mercer, .onnx, .py, .c or .model."
+        )
+    return 0
+
+
+def add_arguments(commands: Any) -> None:
+    """The four commands."""
+    parser = commands.add_parser("inspect", help="say what is in a model file")
+    parser.add_argument("model", help="a model file of mercer, LIBSVM or LIBLINEAR")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=inspect)
+
+    parser = commands.add_parser("certify", help="recompute how far a model is from its optimum")
+    parser.add_argument("model", help="a model file of mercer or LIBLINEAR (or, with --trust-pickle, of scikit-learn)")
+    parser.add_argument("data", help="the samples that it was fitted to")
+    parser.add_argument("--target", metavar="COLUMN", help="default: the last column")
+    parser.add_argument("--format", help="of the data (default: by the file's name)")
+    parser.add_argument("--labels", metavar="FILE", help="for FASTA")
+    parser.add_argument("--tol", type=float, default=1e-2, help="largest relative duality gap (default: 0.01)")
+    parser.add_argument("--trust-pickle", action="store_true", help="load a pickle, which may run any code")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=certify)
+
+    parser = commands.add_parser("kernel-check", help="test Mercer's condition")
+    parser.add_argument("data", help="samples; or, without --kernel, a matrix (.npy, .csv, text)")
+    parser.add_argument("--kernel", help='an expression such as "gaussian(gamma=0.1) * linear()"')
+    parser.add_argument("--target", metavar="COLUMN", help="a column that is no feature")
+    parser.add_argument("--format", help="of the samples (default: by the file's name)")
+    parser.set_defaults(run=kernel_check)
+
+    parser = commands.add_parser("convert", help="write a model as ONNX, Python, C, LIBSVM text or a model file")
+    parser.add_argument("model")
+    parser.add_argument("output", help="its suffix says what is written: .onnx, .py, .c, .model or .mercer")
+    parser.add_argument("--compress", type=float, metavar="ERROR", help="first drop support vectors, to within ERROR")
+    parser.set_defaults(run=convert)

@@ -1,0 +1,255 @@
+"""``mercer svm-train``, ``svm-predict`` and ``svm-scale``: LIBSVM's options, file formats and output.
+
+Old scripts go on working with ``mercer `` before the name of the program; the solver and its certificate are mercer's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+USAGE = {
+    "svm-train": "svm-train [options] training_set_file [model_file]",
+    "svm-predict": "svm-predict [options] test_file model_file output_file",
+    "svm-scale": "svm-scale [options] data_filename",
+}
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+
+class UsageError(Exception):
+    """The options are not LIBSVM's."""
+
+
+def train(words: Sequence[str]) -> int:
+    """Fit, write LIBSVM's model file, print what svm-train prints of a model."""
+    import numpy as np
+
+    from mercer.io.libsvm import write_model
+
+    options, files = _options(words, "s t d g r c n p m e h b v w* q")
+    if len(files) not in (1, 2):
+        raise UsageError("a training file, and perhaps a model file, are expected")
+    X, y = _read(files[0], precomputed=options.get("t") == "4")
+    kind = _whole(options, "s", 0, 4)
+    model = _machine(kind, options, X)
+    if kind in (3, 4):
+        y = y.astype(np.float64)
+    if "v" in options:
+        return _cross_validate(model, X, y, kind, _whole(options, "v", 2, len(y)))
+    model.fit(X, None if kind == 2 else y)
+    if "q" not in options:
+        print(f"optimization finished, #iter = {int(np.sum(model.n_iter_))}")
+        print(f"obj = {-model.certificate_.dual:.6f}, relative gap = {model.certificate_.relative_gap:.1e}")
+        print(f"Total nSV = {len(model.support_)}")
+    if "b" in options and options["b"] != "0":
+        print("note: probabilities are not written; fit with mercer's SVCCV for calibrated ones.", file=sys.stderr)
+    write_model(model, files[1] if len(files) == 2 else Path(files[0]).name + ".model")
+    return 0
+
+
+def predict(words: Sequence[str]) -> int:
+    """Predict with LIBSVM's model file, write a line per sample, print accuracy or errors as svm-predict does."""
+    import numpy as np
+
+    from mercer.io.libsvm import read_model
+
+    options, files = _options(words, "b q")
+    if len(files) != 3:
+        raise UsageError("a test file, a model file and an output file are expected")
+    probabilities = _whole(options, "b", 0, 1) == 1
+    model = read_model(files[1])
+    X, y = _read(files[0], n_features=model.n_features_in_, precomputed=getattr(model, "kernel", "") == "precomputed")
+    predicted = model.predict(X)
+    head, values = "", None
+    if probabilities:
+        if not hasattr(model, "predict_proba"):
+            raise UsageError("the model has no probabilities")
+        values = model.predict_proba(X)
+        head = "labels " + " ".join(str(c) for c in model.classes_) + "\n"
+    with open(files[2], "w", encoding="ascii") as out:
+        out.write(head)
+        for i, label in enumerate(predicted):
+            more = "" if values is None else " " + " ".join(f"{v:g}" for v in values[i])
+            out.write(f"{label:.17g}{more}\n")
+    if "q" not in options:
+        if hasattr(model, "classes_") or hasattr(model, "offset_"):
+            right = int(np.sum(predicted == y))
+            print(f"Accuracy = {100 * right / len(y):g}% ({right}/{len(y)}) (classification)")
+        else:
+            for line in _regression_lines(y, predicted):
+                print(line + " (regression)")
+    return 0
+
+
+def scale(words: Sequence[str]) -> int:
+    """Scale features linearly to a range, and print the samples in LIBSVM's format."""
+    import numpy as np
+
+    options, files = _options(words, "l u s r y:2")
+    if len(files) != 1:
+        raise UsageError("one data file is expected")
+    if "s" in options and "r" in options:
+        raise UsageError("-s and -r exclude each other")
+    X, y = _read(files[0])
+    X = X.toarray()
+    if "r" in options:
+        low, high, ranges = _read_ranges(options["r"])
+    else:
+        low, high = _number(options, "l", -1.0), _number(options, "u", 1.0)
+        ranges = {j + 1: (float(X[:, j].min()), float(X[:, j].max())) for j in range(X.shape[1])}
+    if not low < high:
+        raise UsageError(f"the lower limit {low:g} is not below the upper one, {high:g}")
+    if "s" in options:
+        lines = ["x", f"{low:.16g} {high:.16g}"]
+        lines += [f"{j} {a:.16g} {b:.16g}" for j, (a, b) in ranges.items() if a != b]
+        Path(options["s"]).write_text("\n".join(lines) + "\n", encoding="ascii")
+    if "y" in options:
+        bottom, top = (float(word) for word in options["y"].split())
+        y = bottom + (top - bottom) * (y - y.min()) / max(float(np.ptp(y)), 1e-300)
+    scaled = np.zeros_like(X)
+    for j in range(X.shape[1]):
+        a, b = ranges.get(j + 1, (0.0, 0.0))
+        if a != b:
+            scaled[:, j] = low + (high - low) * (X[:, j] - a) / (b - a)
+            # ends are met exactly
+            scaled[X[:, j] == a, j], scaled[X[:, j] == b, j] = low, high
+    for label, row in zip(y, scaled, strict=True):
+        print(f"{label:g} " + "".join(f"{j + 1}:{value:g} " for j, value in enumerate(row) if value != 0))
+    return 0
+
+
+# ---- the parts ---------------------------------------------------------------------------------------------------
+
+
+def _options(words: Sequence[str], known: str) -> tuple[dict[str, str], list[str]]:
+    """Letters with their values, as LIBSVM writes them (-c 10, -w1 2, -q), and the files."""
+    flags, allowed = ("q",), {name.rstrip("*").partition(":")[0]: name for name in known.split()}
+    options: dict[str, str] = {}
+    position = 0
+    while position < len(words) and words[position].startswith("-") and len(words[position]) > 1:
+        name = words[position][1:]
+        letter = name if name in allowed else name[:1]
+        if letter not in allowed or (name != letter and not allowed[letter].endswith("*")):
+            raise UsageError(f"unknown option -{name}")
+        count = 0 if letter in flags else int(allowed[letter].partition(":")[2] or 1)
+        values = words[position + 1 : position + 1 + count]
+        if len(values) < count:
+            raise UsageError(f"the option -{name} has no value")
+        options[name] = " ".join(values)
+        position += 1 + count
+    return options, list(words[position:])
+
+
+def _number(options: dict[str, str], letter: str, default: float) -> float:
+    try:
+        return float(options.get(letter, default))
+    except ValueError:
+        raise UsageError(f"-{letter} {options[letter]} is not a number") from None
+
+
+def _whole(options: dict[str, str], letter: str, least: int, most: int) -> int:
+    defaults = {"s": 0, "t": 2, "d": 3, "h": 1, "b": 0}
+    text = options.get(letter, str(defaults.get(letter, least)))
+    if not text.lstrip("-").isdigit() or not least <= int(text) <= most:
+        raise UsageError(f"-{letter} {text} is not a whole number from {least} to {most}")
+    return int(text)
+
+
+def _read(path: str, n_features: int | None = None, precomputed: bool = False) -> tuple[Any, Any]:
+    import numpy as np
+
+    from mercer.io.tables import read_samples
+
+    samples = read_samples(path, format="libsvm")
+    X = samples.X
+    if precomputed:
+        X = X.toarray()[:, 1:]  # the first column is the number of the sample
+    elif n_features is not None and X.shape[1] != n_features:
+        X = X.tocsr()
+        X = X[:, :n_features] if X.shape[1] > n_features else _wider(X, n_features)
+    y = np.asarray(samples.y)
+    return X, y.astype(np.int64) if np.all(y == np.round(y)) else y
+
+
+def _wider(X: Any, n_features: int) -> Any:
+    import scipy.sparse as sp
+
+    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+
+
+def _machine(kind: int, options: dict[str, str], X: Any) -> Any:
+    import mercer
+
+    kernel = KERNELS[_whole(options, "t", 0, 4)]
+    gamma = _number(options, "g", 0.0) or 1.0 / max(1, X.shape[1])
+    common: dict[str, Any] = {
+        "kernel": kernel,
+        "degree": _whole(options, "d", 0, 1000),
+        "gamma": gamma,
+        "coef0": _number(options, "r", 0.0),
+        "tol": _number(options, "e", 1e-3),
+        "shrinking": _whole(options, "h", 0, 1) == 1,
+        "cache_size": _number(options, "m", 0.0) or "auto",
+    }
+    C, nu = _number(options, "c", 1.0), _number(options, "n", 0.5)
+    weights = {int(name[1:]): float(value) for name, value in options.items() if name[:1] == "w" and name[1:]}
+    if kind == 0:
+        return mercer.SVC(C=C, class_weight=weights or None, **common)
+    if kind == 1:
+        return mercer.NuSVC(nu=nu, **common)
+    if kind == 2:
+        return mercer.OneClassSVM(nu=nu, **common)
+    if kind == 3:
+        return mercer.SVR(C=C, epsilon=_number(options, "p", 0.1), **common)
+    return mercer.NuSVR(C=C, nu=nu, **common)
+
+
+def _cross_validate(model: Any, X: Any, y: Any, kind: int, folds: int) -> int:
+    import numpy as np
+    from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+
+    if kind == 2:
+        raise UsageError("-v needs labels to predict, which one-class machines do not have")
+    splitter = (StratifiedKFold if kind in (0, 1) else KFold)(folds, shuffle=True, random_state=0)
+    predicted = cross_val_predict(model, X, y, cv=splitter)
+    if kind in (0, 1):
+        print(f"Cross Validation Accuracy = {100 * float(np.mean(predicted == y)):g}%")
+    else:
+        for line in _regression_lines(y, predicted):
+            print(f"Cross Validation {line}")
+    return 0
+
+
+def _regression_lines(y: Any, predicted: Any) -> list[str]:
+    import numpy as np
+
+    error = float(np.mean((predicted - y) ** 2))
+    spread = float(np.std(predicted)) * float(np.std(y))
+    correlation = float(np.mean((predicted - predicted.mean()) * (y - y.mean()))) / spread if spread else float("nan")
+    return [f"Mean squared error = {error:g}", f"Squared correlation coefficient = {correlation**2:g}"]
+
+
+def _read_ranges(path: str) -> tuple[float, float, dict[int, tuple[float, float]]]:
+    """The file that svm-scale -s writes; parts about the target are passed over."""
+    lines = Path(path).read_text(encoding="ascii").split("\n")
+    try:
+        start = lines.index("x") + 1
+        low, high = (float(word) for word in lines[start].split())
+        found = [line.split() for line in lines[start + 1 :] if line.strip()]
+        return low, high, {int(j): (float(a), float(b)) for j, a, b in found}
+    except ValueError:
+        raise UsageError(f"{path} is no file of ranges that svm-scale -s has written") from None
+
+
+TOOLS = {"svm-train": train, "svm-predict": predict, "svm-scale": scale}
+
+
+def run(name: str, words: Sequence[str]) -> int:
+    """One of LIBSVM's programs; return its exit status."""
+    try:
+        return TOOLS[name](words)
+    except UsageError as error:
+        print(f"mercer {name}: {error}.\nusage: mercer {USAGE[name]}", file=sys.stderr)
+        return 2

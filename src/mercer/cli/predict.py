@@ -1,0 +1,103 @@
+"""``mercer predict``: a model file and new samples to predictions."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from typing import Any
+
+from mercer.cli.terminal import say
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read both, predict, write a line per sample; return the exit status."""
+    from mercer.io import load
+    from mercer.io.tables import read_samples
+    from mercer.workflow.preparation import column_kinds
+
+    model = load(arguments.model)
+    kinds = column_kinds(model) or None
+    samples = read_samples(
+        arguments.data, target=arguments.target, format=arguments.format, kinds=kinds, need_target=False
+    )
+    columns = _columns(model, samples.X, arguments)
+    names = {"name": list(samples.names)} if samples.names else {}
+    _write({**names, **columns}, arguments)
+    if samples.y is not None and hasattr(model, "score"):
+        name = "accuracy" if hasattr(model, "classes_") else "R²"
+        say(f"{name} {model.score(samples.X, samples.y):.4g} on the {len(samples):,} rows, whose target is known")
+    return 0
+
+
+def _columns(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The predictions and what else is asked for, by name."""
+    from mercer.exceptions import InvalidInputError
+
+    found: dict[str, Any] = {"prediction": model.predict(X).tolist()}
+
+    def of_the_last_step(method: str, option: str) -> Any:
+        machine = model[-1] if hasattr(model, "steps") else model
+        if not hasattr(machine, method):
+            raise InvalidInputError(f"{option} is not possible: {type(machine).__name__} has no {method}.")
+        prepared = model[:-1].transform(X) if hasattr(model, "steps") and len(model.steps) > 1 else X
+        return machine, prepared
+
+    if arguments.probabilities:
+        machine, prepared = of_the_last_step("predict_proba", "--probabilities")
+        for label, p in zip(machine.classes_.tolist(), machine.predict_proba(prepared).T, strict=True):
+            found[f"p({label})"] = p.tolist()
+    if arguments.decision:
+        machine, prepared = of_the_last_step("decision_function", "--decision")
+        values = machine.decision_function(prepared)
+        for j, column in enumerate(values.reshape(len(values), -1).T):
+            found["decision" if values.ndim == 1 else f"decision {j}"] = column.tolist()
+    if arguments.sets is not None:
+        machine, prepared = of_the_last_step("predict_set", "--sets")
+        chosen = machine.predict_set(prepared, alpha=arguments.sets)
+        found["set"] = ["|".join(str(c) for c in machine.classes_[row]) for row in chosen]
+    if arguments.intervals is not None:
+        machine, prepared = of_the_last_step("predict_interval", "--intervals")
+        found["low"], found["high"] = machine.predict_interval(prepared, alpha=arguments.intervals).T.tolist()
+    return found
+
+
+def _write(columns: dict[str, Any], arguments: argparse.Namespace) -> None:
+    from mercer.exceptions import InvalidInputError
+
+    if arguments.output == "-":
+        _lines(columns, arguments.json, sys.stdout)
+        return
+    try:
+        with open(arguments.output, "w", newline="", encoding="utf-8") as out:
+            _lines(columns, arguments.json, out)
+    except OSError as error:
+        raise InvalidInputError(f"{arguments.output} cannot be written: {error.strerror}.") from None
+
+
+def _lines(columns: dict[str, Any], as_json: bool, out: Any) -> None:
+    rows = zip(*columns.values(), strict=True)
+    if as_json:
+        for row in rows:
+            out.write(json.dumps(dict(zip(columns, row, strict=True))) + "\n")
+        return
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What ``mercer predict`` understands."""
+    parser.add_argument("model", help="a model file")
+    parser.add_argument("data", help="a file like the one that the model was fitted to; - for standard input")
+    parser.add_argument("--target", metavar="COLUMN", help="a column with known answers, to score the predictions")
+    parser.add_argument("--format", help="of the data (default: by the file's name)")
+    parser.add_argument("--output", metavar="FILE", default="-", help="default: standard output")
+    parser.add_argument("--probabilities", action="store_true", help="add a column for each class")
+    parser.add_argument("--decision", action="store_true", help="add decision values")
+    parser.add_argument("--sets", type=float, metavar="ALPHA", help="add sets of classes that are right but for ALPHA")
+    parser.add_argument(
+        "--intervals", type=float, metavar="ALPHA", help="of regressions: intervals, right but for ALPHA"
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON object per line instead of CSV")

@@ -1,0 +1,382 @@
+"""Any machine: how its run came to an end, its margins, its kernel matrix, its support vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.display.canvas import CHOSEN, GREY, axes, colour, pyplot
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
+from mercer.theory.machines import kernel_of
+
+# rows of a kernel matrix that are drawn, at most
+ROWS = 600
+# support vectors of a gallery, at most, and characters of a string there
+GALLERY, CHARACTERS = 24, 60
+
+
+def machine_of(estimator: Any) -> Any:
+    """The machine within a pipeline or a search."""
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    return getattr(last, "best_estimator_", last)
+
+
+@dataclass(eq=False)
+class ConvergenceDisplay:
+    """How a run came to its optimum: the largest violation against time, and where its certificate has ended.
+
+    Parameters
+    ----------
+    seconds, violation, dual : of each look, in the order of time.
+    tol : the tolerance that was asked for.
+    measure : what the tolerance bounds.
+    certificate : the one of the model.
+
+    Attributes
+    ----------
+    figure_, ax_, gap_ax_ : what was drawn; the second axes have the distance of the dual value to its end.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from mercer import ConvergenceDisplay, SVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> ConvergenceDisplay.from_estimator(SVC().fit(X, y)).tol
+    0.001
+    """
+
+    seconds: Vector
+    violation: Vector
+    dual: Vector
+    tol: float
+    measure: str
+    certificate: Any
+    figure_: Any = field(default=None, init=False, repr=False)
+    ax_: Any = field(default=None, init=False, repr=False)
+    gap_ax_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
+        """Draw the ``trace_`` of a fitted machine."""
+        check_is_fitted(estimator)
+        machine = machine_of(estimator)
+        trace = [point for point in getattr(machine, "trace_", []) if hasattr(point, "violation")]
+        if not trace:
+            raise InvalidInputError(f"{type(machine).__name__} keeps no trace of its run.")
+        if len(getattr(machine, "certificates_", [None])) > 1:
+            raise InvalidInputError(
+                f"This {type(machine).__name__} is {len(machine.certificates_)} machines, whose runs have no common "
+                "time: draw a model of two classes."
+            )
+        seconds, violation, dual = (
+            np.array([getattr(point, name) for point in trace], dtype=np.float64)
+            for name in ("seconds", "violation", "dual")
+        )
+        measure = getattr(machine, "_measure", "violation")
+        return cls(seconds, violation, dual, float(machine.tol), measure, machine.certificate_).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> ConvergenceDisplay:
+        """Draw."""
+        self.figure_, self.ax_ = axes(ax)
+        smallest = np.finfo(np.float64).tiny
+        self.ax_.plot(
+            self.seconds,
+            np.maximum(self.violation, smallest),
+            color=colour(0),
+            marker="o",
+            ms=3,
+            label=f"largest {self.measure}",
+        )
+        self.ax_.axhline(self.tol, color=GREY, ls="--", lw=1, label=f"tol = {self.tol:g}")
+        self.ax_.set_yscale("log")
+        self.ax_.set(xlabel="seconds", ylabel=f"largest {self.measure}")
+        end = abs(self.certificate.dual) or 1.0
+        left = np.abs(self.certificate.dual - self.dual) / end
+        if len(left) > 1 and np.isfinite(left).all() and np.any(left > 0) and np.ptp(self.seconds) > 0:
+            self.gap_ax_ = self.ax_.twinx()
+            self.gap_ax_.plot(
+                self.seconds,
+                np.maximum(left, 1e-16),
+                color=colour(1),
+                marker="s",
+                ms=3,
+                label="dual value to its end, relative",
+            )
+            self.gap_ax_.set_yscale("log")
+            self.gap_ax_.set_ylabel("dual value to its end, relative")
+        lines = [
+            line for one in (self.ax_, self.gap_ax_) if one is not None for line in one.get_legend_handles_labels()[0]
+        ]
+        self.ax_.legend(lines, [line.get_label() for line in lines], loc="best", fontsize="small")
+        self.ax_.set_title(f"ended {_gap_words(self.certificate)}", fontsize="medium")
+        return self
+
+
+def _gap_words(certificate: Any) -> str:
+    if certificate.valid and np.isfinite(certificate.relative_gap):
+        return f"within {certificate.relative_gap:.1e} of the optimum"
+    return "at an unknown distance from the optimum"
+
+
+@dataclass(eq=False)
+class MarginDisplay:
+    """The distribution of functional margins y f(x): mistakes below 0, margin violations below 1.
+
+    Parameters
+    ----------
+    margins : one per sample; of several classes, the own class's decision value less the largest of the others.
+    correct : the share of samples with a positive margin.
+    unit : whether 1 marks the margin of a support vector machine.
+
+    Attributes
+    ----------
+    figure_, ax_ : what was drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from mercer import LinearSVC, MarginDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> display = MarginDisplay.from_estimator(LinearSVC().fit(X / X.max(axis=0), y), X / X.max(axis=0), y)
+    >>> display.margins.shape
+    (569,)
+    """
+
+    margins: Vector
+    correct: float
+    unit: bool
+    figure_: Any = field(default=None, init=False, repr=False)
+    ax_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> MarginDisplay:
+        """Draw the margins of samples by a fitted classifier."""
+        check_is_fitted(estimator)
+        if not is_classifier(estimator) or not hasattr(estimator, "decision_function"):
+            raise InvalidInputError(f"{type(estimator).__name__} has no margins: give a classifier.")
+        values = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        codes = np.searchsorted(np.asarray(estimator.classes_), np.asarray(y))
+        unit = values.ndim == 1
+        if values.ndim == 1:
+            margins = np.where(codes == 1, values, -values)
+        else:
+            if values.shape[1] != len(estimator.classes_):
+                raise InvalidInputError('Margins of several classes need decision_function_shape="ovr".')
+            own = values[np.arange(len(codes)), codes]
+            others = values.copy()
+            others[np.arange(len(codes)), codes] = -np.inf
+            margins = own - others.max(axis=1)
+        return cls(margins, float(np.mean(margins > 0)), unit).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> MarginDisplay:
+        """Draw."""
+        self.figure_, self.ax_ = axes(ax)
+        low, high = np.quantile(self.margins, [0.0, 1.0])
+        edges = np.linspace(low, high, 41) if high > low else np.array([low - 0.5, low + 0.5])
+        counts, _ = np.histogram(self.margins, edges)
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        colours = [CHOSEN if m < 0 else colour(1) if self.unit and m < 1 else colour(0) for m in middles]
+        self.ax_.bar(middles, counts, width=np.diff(edges), color=colours, edgecolor="white", linewidth=0.4)
+        self.ax_.axvline(0.0, color="black", lw=1.2)
+        if self.unit:
+            self.ax_.axvline(1.0, color="black", lw=1.0, ls="--")
+        self.ax_.set(
+            xlabel="margin y f(x)" if self.unit else "decision value of the own class less the largest other",
+            ylabel="samples",
+        )
+        wrong = int(np.sum(self.margins <= 0))
+        self.ax_.set_title(f"{wrong:,} of {len(self.margins):,} on the wrong side", fontsize="medium")
+        return self
+
+
+@dataclass(eq=False)
+class GramDisplay:
+    """The kernel matrix of samples, ordered by class: blocks on the diagonal mean that the kernel sees the classes.
+
+    Parameters
+    ----------
+    K : the values that are drawn.
+    order : the samples, in the order of the rows.
+    edges : where classes end.
+    classes : their labels.
+    kernel : as text.
+
+    Attributes
+    ----------
+    figure_, ax_, image_, colorbar_ : what was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import Gaussian, GramDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> GramDisplay.from_kernel(Gaussian(0.5), X, y).K.shape
+    (150, 150)
+    """
+
+    K: Matrix
+    order: Vector
+    edges: list[int]
+    classes: list[Any]
+    kernel: str
+    figure_: Any = field(default=None, init=False, repr=False)
+    ax_: Any = field(default=None, init=False, repr=False)
+    image_: Any = field(default=None, init=False, repr=False)
+    colorbar_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> GramDisplay:
+        """Draw the matrix of a fitted kernel machine for samples as it sees them."""
+        check_is_fitted(estimator)
+        return cls.from_kernel(kernel_of(machine_of(estimator)), X, y, ax=ax)
+
+    @classmethod
+    def from_kernel(cls, kernel: Kernel, X: Any, y: Any = None, *, ax: Any = None) -> GramDisplay:
+        """Draw the matrix of a kernel; targets that are numbers are put in order, too."""
+        n = count_samples(X)
+        labels = np.zeros(n, dtype=np.intp) if y is None else np.asarray(y)
+        order = np.argsort(labels, kind="stable")
+        if n > ROWS:
+            order = order[np.linspace(0, n - 1, ROWS).round().astype(np.intp)]
+        part = take_samples(X, order)
+        K = np.asarray(kernel(part), dtype=np.float64)
+        if not np.all(np.isfinite(K)):
+            raise InvalidInputError(f"{kernel!r} gives values that are not finite for these samples.")
+        drawn = labels[order]
+        classes, counts = np.unique(drawn, return_counts=True)
+        few = y is not None and len(classes) <= 20
+        edges = np.cumsum(counts).tolist() if few else []
+        return cls(K, order, edges, classes.tolist() if few else [], str(kernel)).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> GramDisplay:
+        """Draw."""
+        self.figure_, self.ax_ = axes(ax, (5.6, 4.8))
+        both = self.K.min() < 0
+        limit = float(np.abs(self.K).max()) or 1.0
+        self.image_ = self.ax_.imshow(
+            self.K, cmap="PuOr" if both else "viridis", interpolation="nearest",
+            vmin=-limit if both else float(self.K.min()), vmax=limit if both else float(self.K.max()),
+        )  # fmt: skip
+        for edge in self.edges[:-1]:
+            self.ax_.axhline(edge - 0.5, color="white", lw=0.8)
+            self.ax_.axvline(edge - 0.5, color="white", lw=0.8)
+        if self.edges:
+            middles = [0.5 * (a + b) - 0.5 for a, b in zip([0, *self.edges[:-1]], self.edges, strict=True)]
+            self.ax_.set_yticks(middles, [str(c) for c in self.classes])
+            self.ax_.set_xticks([])
+        self.ax_.set_title(self.kernel if len(self.kernel) < 60 else self.kernel[:57] + "…", fontsize="medium")
+        self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, label="k(x, z)")
+        return self
+
+
+@dataclass(eq=False)
+class SupportVectorDisplay:
+    """A gallery of the support vectors with the largest weights: images, strings, or rows of numbers.
+
+    Parameters
+    ----------
+    vectors : the support vectors that are shown.
+    weights : the sum of |dual coefficients| of each.
+    titles : what stands above each.
+    shape : of images; None for others.
+
+    Attributes
+    ----------
+    figure_, axes_ : what was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_digits
+    >>> from mercer import SVC, SupportVectorDisplay
+    >>> X, y = load_digits(n_class=3, return_X_y=True)
+    >>> display = SupportVectorDisplay.from_estimator(SVC().fit(X, y), y, shape=(8, 8), count=6)
+    >>> len(display.vectors)
+    6
+    """
+
+    vectors: list[Any]
+    weights: Vector
+    titles: list[str]
+    shape: tuple[int, ...] | None
+    figure_: Any = field(default=None, init=False, repr=False)
+    axes_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, y: Any = None, *, shape: tuple[int, ...] | None = None, count: int = 12
+    ) -> SupportVectorDisplay:
+        """Draw the support vectors of a fitted machine.
+
+        Parameters
+        ----------
+        estimator : a fitted machine with support vectors.
+        y : the labels of the training samples, for titles.
+        shape : of the images that samples are; None draws strings as text, numbers as bars.
+        count : support vectors at most.
+        """
+        check_is_fitted(estimator)
+        machine = machine_of(estimator)
+        vectors = getattr(machine, "support_vectors_", None)
+        if vectors is None or count_samples(vectors) == 0:
+            raise InvalidInputError(f"{type(machine).__name__} keeps no support vectors to show.")
+        coef = machine.dual_coef_
+        size = np.abs(np.asarray(coef.toarray() if hasattr(coef, "toarray") else coef)).sum(axis=0)
+        order = np.argsort(-size, kind="stable")[: min(count, GALLERY)]
+        part = take_samples(vectors, order)
+        rows = part.toarray() if hasattr(part, "toarray") else part
+        shown = [row if isinstance(row, str) else np.asarray(row) for row in rows]
+        if shape is not None and (isinstance(shown[0], str) or np.prod(shape) != np.size(shown[0])):
+            raise InvalidInputError(
+                f"The support vectors, of {np.size(shown[0])} numbers, are no images of shape {shape}."
+            )
+        labels = None if y is None else np.asarray(y)[machine.support_[order]]
+        titles = [f"{'' if labels is None else f'{labels[i]}: '}{size[j]:.3g}" for i, j in enumerate(order)]
+        return cls(shown, size[order], titles, shape).plot()
+
+    def plot(self) -> SupportVectorDisplay:
+        """Draw."""
+        plt = pyplot()
+        if isinstance(self.vectors[0], str):
+            return self._text(plt)
+        columns = min(6, len(self.vectors))
+        rows = -(-len(self.vectors) // columns)
+        self.figure_, found = plt.subplots(
+            rows, columns, figsize=(1.25 * columns, 1.45 * rows), squeeze=False, layout="constrained"
+        )
+        self.axes_ = found.ravel()
+        for ax in self.axes_:
+            ax.axis("off")
+        for ax, vector, title in zip(self.axes_, self.vectors, self.titles, strict=False):
+            if self.shape is not None:
+                ax.imshow(vector.reshape(self.shape), cmap="gray_r")
+            else:
+                ax.bar(np.arange(vector.size), vector.ravel(), color=colour(0))
+            ax.set_title(title, fontsize="small")
+        self.figure_.suptitle("support vectors of the largest weights |β|", fontsize="medium")
+        return self
+
+    def _text(self, plt: Any) -> SupportVectorDisplay:
+        self.figure_, ax = plt.subplots(figsize=(8.0, 0.6 + 0.26 * len(self.vectors)), layout="constrained")
+        self.axes_ = np.array([ax])
+        ax.axis("off")
+        ax.set_title("support vectors of the largest weights |β|", fontsize="medium")
+        for i, (text, title) in enumerate(zip(self.vectors, self.titles, strict=True)):
+            shown = text if len(text) <= CHARACTERS else text[: CHARACTERS - 1] + "…"
+            height = 1.0 - (i + 0.5) / len(self.vectors)
+            ax.text(0.0, height, title, va="center", family="monospace", color=GREY, fontsize="small")
+            ax.text(0.18, height, shown, va="center", family="monospace", fontsize="small")
+        return self

@@ -1,0 +1,119 @@
+"""What the columns of a table are: numbers, categories, texts, or of no use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.exceptions import InvalidInputError
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>"})
+# a column of which at least this share are numbers is one of numbers with mistakes in it
+MOSTLY = 0.9
+# categories that a column of strings may have: so many, or this share of the rows
+FEW, SHARE = 20, 0.05
+# a mean number of characters from which on strings are texts
+LONG = 20.0
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : its name.
+    kind : "number", "category", "text", or "left out".
+    missing : cells without a value.
+    different : different values.
+    why : why it is left out; else empty.
+    """
+
+    name: str
+    kind: str
+    missing: int = 0
+    different: int = 0
+    why: str = ""
+
+
+def as_column(
+    cells: Any, name: str, path: str, kind: str | None = None, typed: bool = False, target: bool = False
+) -> tuple[Any, Column]:
+    """The cells as numbers or strings, with None or NaN for missing ones, and what they are.
+
+    ``kind`` is known for new samples. A cell that does not fit is an error that names its line.
+    """
+    import pandas
+
+    if typed and (pandas.api.types.is_numeric_dtype(cells) or pandas.api.types.is_bool_dtype(cells)):
+        text, numbers = None, cells.astype("float64")
+        absent = numbers.isna()
+    else:
+        text = cells.astype("object").map(lambda cell: cell if cell is None else str(cell).strip())
+        absent = text.map(lambda cell: cell is None or cell.lower() in MISSING)
+        numbers = pandas.to_numeric(text.where(~absent), errors="coerce").astype("float64")
+    present = int((~absent).sum())
+    if target and present < len(cells):
+        line = cells.index[int(np.argmax(absent.to_numpy()))]
+        raise InvalidInputError(f"{path}, line {line}, column {name!r}: the target is missing. Leave such rows out.")
+    wrong = numbers.isna() & ~absent
+    n_wrong = int(wrong.sum())
+    if kind is None:
+        if n_wrong == 0 and present:
+            kind = "number"
+        elif 0 < n_wrong <= (1 - MOSTLY) * present:
+            raise _not_a_number(text, wrong, name, path, present - n_wrong)
+        else:
+            kind = "category"
+    if kind == "number":
+        if n_wrong:
+            raise _not_a_number(text, wrong, name, path, present - n_wrong)
+        infinite = np.isinf(numbers.to_numpy())
+        if infinite.any():
+            line = cells.index[int(np.argmax(infinite))]
+            raise InvalidInputError(f"{path}, line {line}, column {name!r}: infinite numbers cannot be learnt from.")
+        whole = target and present and (numbers == numbers.round()).all() and numbers.abs().max() < 2**53
+        return (numbers.astype("int64") if whole else numbers), Column(
+            name, "number", len(cells) - present, int(numbers.nunique())
+        )
+    words = cells.astype("object").map(str) if text is None else text
+    # pandas would make NaN of None, which is no string
+    known = [None if gone else word for word, gone in zip(words, absent, strict=True)]
+    values = pandas.Series(known, index=cells.index, dtype="object")
+    if kind == "category" and not target and _is_text(values[~absent], len(cells)):
+        kind = "text"
+    if kind == "text":
+        values = pandas.Series([word or "" for word in known], index=cells.index, dtype="object")
+    return values, Column(name, kind, len(cells) - present, int(values.nunique()))
+
+
+def _is_text(values: Any, n: int) -> bool:
+    different = int(values.nunique())
+    if different <= max(FEW, SHARE * n):
+        return False
+    return bool(values.map(len).mean() >= LONG or values.map(lambda cell: " " in cell).mean() > 0.5)
+
+
+def _not_a_number(text: Any, wrong: Any, name: str, path: str, others: int) -> InvalidInputError:
+    place = int(np.argmax(wrong.to_numpy()))
+    return InvalidInputError(
+        f"{path}, line {text.index[place]}, column {name!r}: {text.iloc[place]!r} is not a number, the other {others} "
+        "values of the column are. Correct it, or leave the cell empty if the value is missing."
+    )
+
+
+def describe(columns: tuple[Column, ...], n: int) -> tuple[Column, ...]:
+    """The same columns, those that tell nothing of new samples marked as left out."""
+    found = []
+    for column in columns:
+        why = ""
+        if column.missing == n:
+            why = "no values"
+        elif column.different <= 1 and column.missing == 0:
+            why = "one value in all rows"
+        elif column.kind == "category" and column.different > max(FEW, SHARE * n):
+            why = f"{column.different:,} different names in {n:,} rows"
+        found.append(replace(column, kind="left out", why=why) if why else column)
+    return tuple(found)

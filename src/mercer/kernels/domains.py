@@ -1,0 +1,265 @@
+"""What samples can be: strings, sets, graphs, ... A kernel names its domain, and the shared checks are made here.
+
+Vectors and rows of kernel matrices are arrays and are checked as such elsewhere. All other domains are sequences of
+objects: lists, tuples, one-dimensional arrays, columns of data frames, and arrays or frames of a single column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from mercer.kernels.base import Kernel
+
+
+@dataclass(frozen=True)
+class Domain:
+    """One kind of samples.
+
+    Attributes
+    ----------
+    noun : what several samples are called in messages.
+    accepts : whether one object may be a sample; cheap, and never wrong about other domains' typical samples.
+    example : what a user may write as samples.
+    tags : the fields of scikit-learn's ``input_tags`` that differ from those of vectors.
+    objects : whether samples are a sequence of objects, which no array operation may touch.
+    arrays : whether one sample may itself be a row, or a matrix, of an array of samples.
+    """
+
+    noun: str
+    accepts: Callable[[Any], bool]
+    example: str
+    tags: tuple[tuple[str, bool], ...] = ()
+    objects: bool = True
+    arrays: bool = False
+
+
+def _is_missing(sample: Any) -> bool:
+    """None, NaN, and what data frames put where nothing is known."""
+    return sample is None or type(sample).__name__ in ("NAType", "NaTType") or (_is_number(sample) and sample != sample)
+
+
+def _is_number(sample: Any) -> bool:
+    return isinstance(sample, Number | np.number | np.bool_)
+
+
+def _is_set(sample: Any) -> bool:
+    return isinstance(sample, Set | Sequence | np.ndarray) and not isinstance(sample, str | bytes)
+
+
+def _is_series(sample: Any) -> bool:
+    if isinstance(sample, np.ndarray):
+        return sample.ndim in (1, 2) and sample.dtype.kind in "fiub"
+    return isinstance(sample, Sequence) and not isinstance(sample, str | bytes)
+
+
+def _is_graph(sample: Any) -> bool:
+    return not isinstance(sample, str | bytes | Mapping | Set) and not _is_number(sample)
+
+
+def _is_node(sample: Any) -> bool:
+    return not isinstance(sample, Mapping | Set | list | np.ndarray)
+
+
+def _is_record(sample: Any) -> bool:
+    return isinstance(sample, Mapping | Sequence | np.ndarray) and not isinstance(sample, str | bytes)
+
+
+_OBJECTS = (("two_d_array", False), ("sparse", False))
+
+DOMAINS: dict[str, Domain] = {
+    "vectors": Domain("vectors", _is_series, "a matrix with a row of numbers per sample", (), objects=False),
+    "matrix": Domain(
+        "rows of a kernel matrix", _is_series, "a square matrix", (("pairwise", True), ("sparse", False)), False
+    ),
+    "strings": Domain(
+        "strings", lambda sample: isinstance(sample, str), "['abc', 'abd']", (*_OBJECTS, ("string", True))
+    ),
+    "sets": Domain("sets", _is_set, "[{'milk', 'bread'}, {'milk'}]", (*_OBJECTS, ("categorical", True)), arrays=True),
+    "graphs": Domain("graphs", _is_graph, "[Graph([(0, 1), (1, 2)]), Graph([(0, 1)])]", _OBJECTS, arrays=True),
+    "nodes": Domain("nodes of a graph", _is_node, "[0, 1, 2]", (*_OBJECTS, ("one_d_array", True))),
+    "series": Domain(
+        "time series", _is_series, "[[0.1, 0.5, 0.3], [0.2, 0.4]]", (*_OBJECTS, ("three_d_array", True)), arrays=True
+    ),
+    "records": Domain(
+        "records", _is_record, "a data frame, or [{'title': 'abc', 'price': 3.5}]", (("sparse", False), ("dict", True))
+    ),
+    "any": Domain("objects of any kind", lambda sample: True, "a list"),
+}
+
+
+def noun_of(domain: str) -> str:
+    """What samples of a domain are called; a domain that is not in the table is called by its name."""
+    return DOMAINS[domain].noun if domain in DOMAINS else domain
+
+
+def tags_of(domain: str) -> tuple[tuple[str, bool], ...]:
+    """The fields of scikit-learn's ``input_tags`` that are special to a domain; of objects, if the table has it not."""
+    return DOMAINS[domain].tags if domain in DOMAINS else _OBJECTS
+
+
+def is_objects(domain: str) -> bool:
+    """Whether samples of this domain are a sequence of objects, which pass through validation as they are."""
+    return domain not in DOMAINS or DOMAINS[domain].objects
+
+
+def is_sequence(domain: str) -> bool:
+    """Whether samples of this domain are a sequence of objects of one known kind."""
+    return domain in DOMAINS and DOMAINS[domain].objects and domain not in ("records", "any")
+
+
+def as_objects(kernel: Kernel, samples: Any) -> list[Any]:
+    """The samples as a list of objects of the kernel's domain, or an error that names what was found instead.
+
+    Every structured kernel's ``prepare`` begins with it. An array or a data frame of one column is that column.
+
+    >>> from mercer.kernels import Spectrum
+    >>> as_objects(Spectrum(3), np.array([["abc"], ["abd"]], dtype=object))
+    ['abc', 'abd']
+    >>> as_objects(Spectrum(3), ["abc", None])
+    Traceback (most recent call last):
+    ...
+    mercer.exceptions.InvalidInputError: Spectrum(k=3) compares strings, but sample 1 is missing (None). Remove such \
+samples, or replace what is missing, for instance by ''.
+    """
+    domain = DOMAINS[kernel.domain]
+    items = _items(kernel.__repr__, domain, samples)
+    for i, item in enumerate(items):
+        if not domain.accepts(item) or _is_missing(item):
+            raise _wrong_sample(repr(kernel), domain, i, item)
+    return items
+
+
+def check_sequence(kernel: Callable[[], str], name: str, samples: Any) -> None:
+    """Raise unless samples are several objects of a domain, as far as can be seen without looking at each.
+
+    ``kernel()`` is what compares them, as messages call it.
+    """
+    if name == "any" or name not in DOMAINS:
+        return
+    domain = DOMAINS[name]
+    if name != "records":
+        _items(kernel, domain, samples)
+    elif _is_one(samples):
+        raise _wrong_container(kernel(), domain, f"was given {describe(samples)} instead of a sequence of them")
+
+
+def check_no_objects(kernel: Callable[[], str], samples: Any) -> None:
+    """Raise where a kernel on vectors is given strings, sets or records; ``kernel()`` is what messages call it.
+
+    >>> check_no_objects(lambda: "Gaussian()", ["abc", "abd"])
+    Traceback (most recent call last):
+    ...
+    mercer.exceptions.InvalidInputError: Gaussian() compares vectors, but sample 0 is the string 'abc'. Use a kernel \
+on strings such as Spectrum(3), or turn them into numbers first.
+    """
+    if isinstance(samples, np.ndarray) and (samples.ndim != 1 or samples.dtype.kind not in "OU"):
+        return
+    if isinstance(samples, str) or not (isinstance(samples, list | tuple | np.ndarray) or hasattr(samples, "to_list")):
+        return
+    if len(samples) == 0 or hasattr(samples, "columns"):
+        return
+    first = next(iter(samples))
+    if isinstance(first, str | bytes | Mapping | Set):
+        raise _wrong_sample(kernel(), DOMAINS["vectors"], 0, first)
+
+
+def _is_one(samples: Any) -> bool:
+    """Whether this is one sample rather than several."""
+    return isinstance(samples, str | bytes | Mapping | Set) or _is_missing(samples) or _is_number(samples)
+
+
+def _wrong_sample(kernel: str, domain: Domain, i: int, sample: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"{kernel} compares {domain.noun}, but sample {i} is {describe(sample)}. {_advice(kernel, domain, sample)}"
+    )
+
+
+def _wrong_container(kernel: str, domain: Domain, found: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{kernel} compares {domain.noun}, but {found}. Give a sequence with one element per sample, such as "
+        f"{domain.example}."
+    )
+
+
+def _items(kernel: Callable[[], str], domain: Domain, samples: Any) -> list[Any]:
+    """The elements of a sequence, or of the only column of a table."""
+    if _is_one(samples):
+        raise _wrong_container(kernel(), domain, f"was given {describe(samples)} instead of a sequence of them")
+    if sp.issparse(samples):
+        raise _wrong_container(kernel(), domain, f"was given a sparse matrix of shape {samples.shape}")
+    if hasattr(samples, "columns") and hasattr(samples, "shape"):
+        columns = list(samples.columns)
+        if len(columns) == 1:
+            return list(samples[columns[0]])
+        name = repr(columns[0]) if columns else "'name'"
+        raise InvalidInputError(
+            f"{kernel()} compares {domain.noun}, but was given a data frame of {len(columns)} columns. Choose one: "
+            f"On({name}, {kernel()})."
+        )
+    if isinstance(samples, np.ndarray) and samples.ndim != 1:
+        if samples.ndim in (2, 3) and domain.arrays:
+            return list(samples)
+        if samples.ndim == 2 and samples.shape[1] == 1:
+            return list(samples[:, 0])
+        raise _wrong_container(kernel(), domain, f"was given an array of shape {samples.shape}")
+    if not isinstance(samples, Iterable):
+        raise _wrong_container(kernel(), domain, f"was given {describe(samples)}")
+    return list(samples)
+
+
+def describe(sample: Any) -> str:
+    """What one sample is, with the domain that it would belong to.
+
+    >>> describe({"title": "abc"}), describe(3.5), describe("abc")
+    ('a dict (records)', 'the number 3.5', "the string 'abc'")
+    """
+    if _is_missing(sample):
+        return f"missing ({sample})"
+    if isinstance(sample, str):
+        return f"the string {str(sample)!r}" if len(sample) <= 20 else f"a string of {len(sample)} characters"
+    if isinstance(sample, bytes):
+        return f"bytes ({len(sample)} of them)"
+    if _is_number(sample):
+        return f"the number {sample}"
+    kind = type(sample).__name__
+    article = "an" if kind[:1] in "aeiou" else "a"
+    if isinstance(sample, Mapping):
+        return f"{article} {kind} (records)"
+    if isinstance(sample, Set):
+        return f"{article} {kind} (sets)"
+    if isinstance(sample, np.ndarray):
+        return f"an array of shape {sample.shape}"
+    return f"{article} {kind}"
+
+
+def _advice(kernel: str, domain: Domain, sample: Any) -> str:
+    """The next step after a sample of the wrong kind."""
+    if _is_missing(sample):
+        blank = ", for instance by ''" if domain.noun == "strings" else ""
+        return f"Remove such samples, or replace what is missing{blank}."
+    if isinstance(sample, Mapping):
+        key = next(iter(sample), "column")
+        return f"Use On({key!r}, {kernel}) to compare one entry of each record."
+    if isinstance(sample, Set) and domain.noun != "sets":
+        return "Use a kernel on sets such as Intersection() or Jaccard()."
+    if isinstance(sample, bytes):
+        return "Decode them first: sample.decode()."
+    if domain.noun == "strings":
+        if _is_number(sample):
+            return "Use a kernel on vectors such as Gaussian() for numbers, or write them as text: str(sample)."
+        if isinstance(sample, Sequence | np.ndarray) and len(sample) == 1 and isinstance(sample[0], str):
+            return "Take the string out of it: [sample[0] for sample in samples]."
+    if isinstance(sample, str):
+        return "Use a kernel on strings such as Spectrum(3), or " + (
+            "turn them into numbers first." if domain.noun == "vectors" else "split them: sample.split()."
+        )
+    return f"Give samples such as {domain.example}."

@@ -1,0 +1,5 @@
+"""One page about a trained model: what was learnt, how good, how certain, what to worry about."""
+
+from mercer.report.page import write_report
+
+__all__ = ["write_report"]

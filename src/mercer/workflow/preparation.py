@@ -1,0 +1,134 @@
+"""Which task, which preparation of the columns, which machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+
+from mercer.exceptions import InvalidInputError
+from mercer.io.tables import Samples
+from mercer.kernels import Kernel, parse_kernel
+from mercer.selection.linear_cv import LinearSVCCV, LinearSVRCV
+from mercer.selection.svc_cv import SVCCV
+from mercer.selection.svr_cv import SVRCV
+
+# whole numbers are classes if there are at most so many of them, and at most this share of the rows
+CLASSES, SHARE = 20, 0.1
+# rows from which on, or features of texts, a linear machine is the default
+MANY_ROWS = 20_000
+# kernels that have parameters of their own searched
+SEARCHED = ("rbf", "poly", "sigmoid")
+MACHINE = "machine"
+PREPARE = "prepare"
+
+
+def detect_task(y: Any) -> str:
+    """ "classification" for names and few whole numbers, else "regression"."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiu":
+        return "classification"
+    different = len(np.unique(values))
+    whole = values.dtype.kind in "iu" or bool(np.all(values == np.round(values)))
+    few = different <= max(2, min(CLASSES, SHARE * len(values)))
+    return "classification" if whole and few else "regression"
+
+
+def pipeline_for(samples: Samples, task: str, kernel: Any = None, missing: str = "impute", **search: Any) -> Pipeline:
+    """The steps from raw samples to a machine that chooses its parameters; none of them is fitted yet.
+
+    Parameters
+    ----------
+    samples : Samples
+        What was read.
+    task : {"classification", "regression"}
+    kernel : str, Kernel or None
+        A name, an expression or a kernel; None for the default of these samples.
+    missing : {"impute", "refuse"}
+        What to do with cells without a value.
+    search : parameters of the machine, such as ``Cs``, ``gammas``, ``cv``, ``time_limit``.
+    """
+    _check_missing(samples, missing)
+    steps: list[tuple[str, Any]] = []
+    preparation = _preparation(samples)
+    if preparation is not None:
+        steps.append((PREPARE, preparation))
+    steps.append((MACHINE, _machine(samples, task, kernel, search)))
+    return Pipeline(steps)
+
+
+def _check_missing(samples: Samples, missing: str) -> None:
+    if missing != "refuse":
+        return
+    for column in samples.columns:
+        if column.missing and column.kind != "left out":
+            raise InvalidInputError(
+                f"The column {column.name!r} has {column.missing} cells without a value. Fill them, leave it out, or "
+                "use --missing impute."
+            )
+
+
+def _preparation(samples: Samples) -> Any:
+    if samples.kind == "strings":
+        return None
+    if samples.kind == "matrix":
+        if sp.issparse(samples.X):
+            return MaxAbsScaler()
+        if np.isnan(samples.X).any():
+            return Pipeline([("impute", SimpleImputer(strategy="median")), ("scale", StandardScaler())])
+        return StandardScaler()
+    by_kind = {kind: [c.name for c in samples.columns if c.kind == kind] for kind in ("number", "category", "text")}
+    parts: list[tuple[str, Any, Any]] = []
+    if by_kind["number"]:
+        impute = [("impute", SimpleImputer(strategy="median"))]
+        parts.append(("number", Pipeline([*impute, ("scale", StandardScaler())]), by_kind["number"]))
+    if by_kind["category"]:
+        parts.append(("category", OneHotEncoder(handle_unknown="ignore"), by_kind["category"]))
+    for name in by_kind["text"]:
+        parts.append((f"text {name}".replace("__", "_"), TfidfVectorizer(sublinear_tf=True), name))
+    if not parts:
+        reasons = "; ".join(f"{column.name}: {column.why}" for column in samples.columns)
+        raise InvalidInputError(f"No column is left to learn from ({reasons}).")
+    return ColumnTransformer(parts)
+
+
+def column_kinds(pipeline: Any) -> dict[str, str]:
+    """What the columns were that a pipeline was fitted with, by name; empty if it did not take a table."""
+    prepare = getattr(pipeline, "named_steps", {}).get(PREPARE)
+    kinds: dict[str, str] = {}
+    for name, _, columns in getattr(prepare, "transformers", ()):
+        kind = name.partition(" ")[0]
+        kinds.update(dict.fromkeys([columns] if isinstance(columns, str) else columns, kind))
+    return kinds
+
+
+def _machine(samples: Samples, task: str, kernel: Any, search: dict[str, Any]) -> Any:
+    if task not in ("classification", "regression"):
+        raise InvalidInputError(f"Unknown task {task!r}: use classification or regression.")
+    if kernel is None:
+        kernel = _default_kernel(samples)
+    elif isinstance(kernel, str) and kernel not in (*SEARCHED, "linear"):
+        kernel = parse_kernel(kernel)
+    if kernel == "linear" and samples.kind != "strings":
+        allowed = {
+            key: value for key, value in search.items() if key in ("Cs", "cv", "time_limit", "verbose", "n_jobs")
+        }
+        return (LinearSVCCV if task == "classification" else LinearSVRCV)(**allowed)
+    search = {"search": "local", **search}
+    return (SVCCV if task == "classification" else SVRCV)(kernel=kernel, **search)
+
+
+def _default_kernel(samples: Samples) -> str | list[Kernel]:
+    if samples.kind == "strings":
+        from mercer.kernels import Spectrum
+
+        return [Spectrum(k, normalize=True) for k in (2, 3, 4, 5)]
+    if len(samples) > MANY_ROWS or any(column.kind == "text" for column in samples.columns):
+        return "linear"
+    return "rbf"

@@ -1,0 +1,196 @@
+"""A trained model in words that a person can read, and in numbers that a program can."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from mercer.workflow.training import Outcome
+
+WIDTH = 100
+LABEL = 17
+# classes up to which the whole confusion matrix is shown
+SHOWN_CLASSES = 12
+SHOWN_COLUMNS = 12
+
+
+def text_summary(outcome: Outcome) -> str:
+    """Some lines for the terminal."""
+    lines = [f"{_rows(outcome)}: {outcome.task} of {outcome.samples.target!r}", ""]
+    for label, text in (
+        ("columns", _columns(outcome)),
+        ("machine", _machine(outcome)),
+        ("score", _score(outcome)),
+        ("support vectors", _support(outcome)),
+        ("margin", _margin(outcome)),
+        ("certificate", str(outcome.search.certificate_)),
+        ("time", _time(outcome)),
+    ):
+        if text:
+            indent = " " * (LABEL + 1)
+            wrapped = textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
+            lines.append(f"{label:<{LABEL}} {wrapped.lstrip()}")
+    lines += ["", *_held_out(outcome)]
+    symptoms = _symptoms(outcome)
+    if symptoms:
+        lines += ["", "worth a look:"]
+        lines += [textwrap.fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in symptoms]
+    return "\n".join(lines)
+
+
+def numbers(outcome: Outcome) -> dict[str, Any]:
+    """The same for ``--json``."""
+    certificate = outcome.search.certificate_
+    found: dict[str, Any] = {
+        "task": outcome.task,
+        "target": outcome.samples.target,
+        "rows": len(outcome.samples),
+        "columns": {c.name: c.kind for c in outcome.samples.columns},
+        "machine": type(outcome.machine).__name__,
+        "parameters": {key: plain(value) for key, value in outcome.search.best_params_.items()},
+        "search_score": float(outcome.search.best_score_),
+        "baseline_score": outcome.baseline,
+        "support_vectors": support_count(outcome.machine),
+        "certificate": {
+            name: plain(getattr(certificate, name))
+            for name in ("primal", "dual", "relative_gap", "kkt_violation", "valid")
+        },
+        "seconds": outcome.seconds,
+        "messages": list(outcome.messages),
+        "symptoms": _symptoms(outcome),
+    }
+    if outcome.evaluation is not None:
+        e = outcome.evaluation
+        found["score"] = {
+            "name": e.scoring, "mean": e.score, "spread": e.spread, "interval": [plain(v) for v in e.interval],
+            "training": e.training_score,
+        }  # fmt: skip
+    if outcome.task == "classification":
+        found["classes"] = outcome.classes
+        found["confusion"] = outcome.confusion.tolist()
+    else:
+        found["errors"] = outcome.errors
+    return found
+
+
+def plain(value: Any) -> Any:
+    """For JSON: numbers without infinities, everything unknown as text."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else str(float(value))
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def support_count(machine: Any) -> int | None:
+    """The number of support vectors; None for a machine without."""
+    support = getattr(machine, "support_", None)
+    return None if support is None else len(support)
+
+
+def _rows(outcome: Outcome) -> str:
+    return f"{len(outcome.samples):,} rows"
+
+
+def _columns(outcome: Outcome) -> str:
+    columns = outcome.samples.columns
+    if not columns:
+        X = outcome.samples.X
+        if outcome.samples.kind == "strings":
+            lengths = [len(x) for x in X]
+            return f"strings of {min(lengths)} to {max(lengths)} characters"
+        return f"{X.shape[1]:,} numbers"
+    parts = []
+    for kind, word in (("number", "numbers"), ("category", "categories"), ("text", "texts"), ("left out", "left out")):
+        names = [c.name + (f" [{c.why}]" if c.why else "") for c in columns if c.kind == kind]
+        if names:
+            more = f" and {len(names) - SHOWN_COLUMNS} more" if len(names) > SHOWN_COLUMNS else ""
+            parts.append(f"{len(names)} {word} ({', '.join(names[:SHOWN_COLUMNS])}{more})")
+    missing = sum(c.missing for c in columns if c.kind != "left out")
+    if missing:
+        parts.append(f"{missing:,} cells without a value were filled in")
+    return ", ".join(parts)
+
+
+def _machine(outcome: Outcome) -> str:
+    search = outcome.search
+    chosen = ", ".join(f"{key}={_short(value)}" for key, value in search.best_params_.items())
+    results = search.cv_results_
+    spread = float(results["std_test_score"][search.best_index_])
+    return (
+        f"{type(outcome.machine).__name__} with {chosen}: the best of {len(results['params'])} by "
+        f"{search.n_splits_}-fold cross-validation, {search.best_score_:.4g} ± {spread:.2g}"
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _score(outcome: Outcome) -> str:
+    evaluation = outcome.evaluation
+    name = "accuracy" if outcome.task == "classification" else "R²"
+    if evaluation is None:
+        return ""
+    low, high = evaluation.interval
+    text = f"{name} {evaluation.score:.4g} on rows that had no part in fit or search"
+    if np.isfinite(low) and np.isfinite(high):
+        text += f" (95 % interval {max(low, -9.99):.3g} to {min(high, 1.0):.3g})"
+    text += f"; {evaluation.training_score:.4g} on training rows"
+    if outcome.task == "classification":
+        text += f"; always guessing the largest class {outcome.baseline:.4g}"
+    return text
+
+
+def _support(outcome: Outcome) -> str:
+    count, n = support_count(outcome.machine), len(outcome.samples)
+    return "" if count is None else f"{count:,} of {n:,} rows ({100 * count / n:.0f} %)"
+
+
+def _margin(outcome: Outcome) -> str:
+    margin = getattr(outcome.machine, "margin_", None)
+    if margin is None:
+        return ""
+    margin = np.atleast_1d(margin)
+    if len(margin) == 1:
+        return f"{margin[0]:.4g}"
+    return f"{margin.min():.4g} to {margin.max():.4g} over {len(margin)} machines"
+
+
+def _time(outcome: Outcome) -> str:
+    fit, judgement = outcome.seconds["fit"], outcome.seconds["judgement"]
+    return f"{fit:.1f} s for search and fit" + (
+        "" if outcome.evaluation is None else f", {judgement:.1f} s to judge it"
+    )
+
+
+def _held_out(outcome: Outcome) -> list[str]:
+    if outcome.task == "regression":
+        return ["held-out errors   " + ", ".join(f"{name} {value:.4g}" for name, value in outcome.errors.items())]
+    counts, classes = outcome.confusion, [str(c) for c in outcome.classes]
+    if len(classes) > SHOWN_CLASSES:
+        wrong = counts.copy()
+        np.fill_diagonal(wrong, 0)
+        order = np.argsort(wrong, axis=None)[::-1][:5]
+        places = [divmod(int(place), len(classes)) for place in order if wrong.flat[place]]
+        pairs = ", ".join(f"{classes[i]} as {classes[j]} {wrong[i, j]}" for i, j in places)
+        return [f"held-out mistakes {wrong.sum():,} of {counts.sum():,}; most often {pairs}"]
+    width = max(*(len(c) for c in classes), len(str(counts.max())), 4)
+    first = max(len("true class"), *(len(c) for c in classes))
+    head = f"{'true class':<{first}}  " + "  ".join(f"{c:>{width}}" for c in classes) + "   right"
+    rows = [
+        f"{name:<{first}}  "
+        + "  ".join(f"{value:>{width}}" for value in row)
+        + f"   {100 * row[i] / max(row.sum(), 1):.0f} %"
+        for i, (name, row) in enumerate(zip(classes, counts, strict=True))
+    ]
+    return ["held-out predictions (rows: true class)", head, *rows]
+
+
+def _symptoms(outcome: Outcome) -> list[str]:
+    symptoms = () if outcome.evaluation is None else outcome.evaluation.symptoms
+    return [*(f"{s.name}: {s.text}. {s.suggestion}" for s in symptoms), *outcome.messages]

@@ -1,0 +1,170 @@
+"""Each subcommand does its job on small files, and says in one sentence what is wrong."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+
+import mercer
+from mercer.cli import main
+
+QUICK = ["--grid", "3", "--folds", "2", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """iris.csv with a column of names and a missing cell, diabetes.csv, and a model of the first."""
+    path = tmp_path_factory.mktemp("cli")
+    data = load_iris(as_frame=True)
+    frame = data.frame.drop(columns="target")
+    frame.columns = ["a", "b", "c", "d"]
+    frame["colour"] = np.where(np.arange(150) % 3, "red", "blue")
+    frame["species"] = data.target_names[data.target]
+    frame.loc[3, "a"] = None
+    frame.to_csv(path / "iris.csv", index=False)
+    load_diabetes(as_frame=True).frame[::4].to_csv(path / "diabetes.csv", index=False)
+    model = ["--model", str(path / "iris.mercer")]
+    assert main(["fit", str(path / "iris.csv"), *QUICK, "--judge", "none", *model]) == 0
+    return path
+
+
+def test_fit_prints_a_summary(folder, capsys):
+    model = folder / "m.mercer"
+    status = main(
+        ["fit", str(folder / "iris.csv"), "--target", "species", *QUICK, "--judge", "nested", "--model", str(model)]
+    )
+    shown = capsys.readouterr().out
+    assert status == 0 and model.exists()
+    for word in ("150 rows: classification of 'species'", "4 numbers", "1 categories", "SVC with", "accuracy 0.9",
+                 "support vectors", "certificate", "setosa", "virginica", "within"):  # fmt: skip
+        assert word in shown
+
+
+def test_fit_for_programs(folder, capsys):
+    arguments = ["fit", str(folder / "diabetes.csv"), *QUICK, "--judge", "holdout", "--json"]
+    assert main([*arguments, "--model", str(folder / "d.mercer")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["task"] == "regression" and found["rows"] == 111
+    assert 0 < found["errors"]["R²"] < 1 and found["certificate"]["relative_gap"] < 0.1
+    assert found["score"]["mean"] == pytest.approx(found["errors"]["R²"], abs=0.5)
+
+
+def test_the_model_holds_the_preparation(folder, capsys):
+    """Raw cells in, labels out: the same as the pipeline predicts in Python."""
+    assert main(["predict", str(folder / "iris.mercer"), str(folder / "iris.csv"), "--target", "species"]) == 0
+    shown = capsys.readouterr()
+    rows = list(csv.DictReader(io.StringIO(shown.out)))
+    assert len(rows) == 150 and rows[0] == {"prediction": "setosa"}
+    right = np.mean([row["prediction"] == label for row, label in zip(rows, _species(folder), strict=True)])
+    assert right > 0.9 and f"accuracy {right:.4g}" in shown.err
+
+
+def _species(folder):
+    return [line.rsplit(",", 1)[1] for line in (folder / "iris.csv").read_text().splitlines()[1:]]
+
+
+def test_probabilities_and_sets(folder, capsys):
+    arguments = ["predict", str(folder / "iris.mercer"), str(folder / "iris.csv"), "--probabilities", "--sets", "0.1"]
+    assert main([*arguments, "--json", "--decision"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    classes = ["setosa", "versicolor", "virginica"]
+    for row in rows:
+        p = [row[f"p({c})"] for c in classes]
+        assert sum(p) == pytest.approx(1.0) and classes[int(np.argmax(p))] == row["prediction"]
+    covered = np.mean([label in row["set"].split("|") for row, label in zip(rows, _species(folder), strict=True)])
+    assert covered >= 0.85
+
+
+def test_new_rows_without_a_target(folder, tmp_path, capsys):
+    """Columns in another order, an unknown category, a missing number."""
+    (tmp_path / "new.csv").write_text("colour,d,c,b,a\ngreen,0.2,1.4,3.5,5.1\nred,2.3,,3.0,6.5\n")
+    assert (
+        main(["predict", str(folder / "iris.mercer"), str(tmp_path / "new.csv"), "--output", str(tmp_path / "o.csv")])
+        == 0
+    )
+    assert (tmp_path / "o.csv").read_text().split() == ["prediction", "setosa", "virginica"]
+    (tmp_path / "bad.csv").write_text("colour,d,c,b,a\nred,x,1,1,1\n")
+    assert main(["predict", str(folder / "iris.mercer"), str(tmp_path / "bad.csv")]) == 1
+    assert "line 2, column 'd': 'x' is not a number" in capsys.readouterr().err
+
+
+def test_inspect(folder, capsys):
+    assert main(["inspect", str(folder / "iris.mercer")]) == 0
+    shown = capsys.readouterr().out
+    assert "SVC" in shown and "setosa, versicolor, virginica" in shown and "a=number" in shown
+    assert main(["inspect", str(folder / "iris.mercer"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["machine"] == "SVC"
+
+
+def test_certify_recomputes(folder, capsys):
+    arguments = ["certify", str(folder / "iris.mercer"), str(folder / "iris.csv")]
+    assert main([*arguments, "--tol", "0.1"]) == 0
+    assert "within the tolerance of 0.1" in capsys.readouterr().out
+    assert main([*arguments, "--tol", "1e-14", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["within"] is False
+
+
+def test_certify_a_pickled_model_of_scikit_learn(folder, tmp_path, capsys):
+    import joblib
+    from sklearn.svm import SVC
+
+    X, y = load_iris(return_X_y=True)
+    joblib.dump(SVC().fit(X, y), tmp_path / "theirs.joblib")
+    np.savez(tmp_path / "iris.npz", X=X, y=y)
+    arguments = ["certify", str(tmp_path / "theirs.joblib"), str(tmp_path / "iris.npz")]
+    assert main(arguments) == 1  # not without being asked to
+    assert main([*arguments, "--trust-pickle"]) == 0
+    shown = capsys.readouterr()
+    assert "runs the code" in shown.err and "SVC: within" in shown.out
+
+
+def test_kernel_check(folder, tmp_path, capsys):
+    assert main(["kernel-check", str(folder / "diabetes.csv"), "--kernel", "gaussian(gamma=1.0) + linear()"]) == 0
+    np.savetxt(tmp_path / "K.csv", [[1.0, 2.0], [2.0, 1.0]], delimiter=",")
+    assert main(["kernel-check", str(tmp_path / "K.csv")]) == 1
+    assert "-1" in capsys.readouterr().out
+
+
+def test_convert(folder, tmp_path, capsys):
+    X, y = load_iris(return_X_y=True)
+    model = mercer.SVC(kernel="rbf", gamma=0.5).fit(X, y)
+    mercer.save(model, tmp_path / "m.mercer")
+    for name in ("m.py", "m.c", "m.model", "copy.mercer"):
+        assert main(["convert", str(tmp_path / "m.mercer"), str(tmp_path / name)]) == 0
+    made = {}
+    exec(compile((tmp_path / "m.py").read_text(), "m.py", "exec"), made)
+    assert [made["predict"](list(x)) for x in X[::10]] == model.predict(X[::10]).tolist()
+    assert main(["convert", str(tmp_path / "m.model"), str(tmp_path / "again.mercer")]) == 0
+    np.testing.assert_array_equal(mercer.load(tmp_path / "again.mercer").predict(X), model.predict(X))
+    assert main(["convert", str(tmp_path / "m.mercer"), str(tmp_path / "m.xyz")]) == 1
+    assert ".onnx" in capsys.readouterr().err
+
+
+def test_bench(capsys):
+    assert main(["bench", "--repeats", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["library"] for one in found["results"]] == ["mercer", "scikit-learn"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "nowhere.csv"], "nowhere.csv cannot be read"),
+        (["fit", "iris.csv", "--target", "nothing"], "no column 'nothing'"),
+        (["fit", "iris.csv", "--task", "regression"], "--task classification"),
+        (["fit", "iris.csv", "--kernel", "gaussian(gamma="], "gaussian"),
+        (["fit", "iris.csv", "--missing", "refuse"], "'a' has 1 cells without a value"),
+        (["predict", "iris.csv", "iris.csv"], "iris.csv"),
+        (["predict", "iris.mercer", "diabetes.csv"], "lacks the columns a, b, c, d, colour"),
+        (["predict", "iris.mercer", "iris.csv", "--intervals", "0.1"], "--intervals is not possible"),
+        (["inspect", "nowhere.mercer"], "nowhere.mercer"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(folder, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(folder)
+    assert main(arguments) == 1
+    error = capsys.readouterr().err.strip().splitlines()
+    assert words in error[-1] and error[-1].startswith(f"mercer {arguments[0]}: ")

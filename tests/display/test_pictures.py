@@ -1,0 +1,168 @@
+"""Pictures show what the model says: checked by their numbers and by the pixels that they draw."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mercer import (
+    SVC,
+    SVR,
+    BandDisplay,
+    ConvergenceDisplay,
+    DecisionDisplay,
+    Gaussian,
+    GaussianProcessRegressor,
+    GramDisplay,
+    InvalidInputError,
+    Linear,
+    MarginDisplay,
+    MissingExtraError,
+    OneClassSVM,
+    SupportVectorDisplay,
+    TubeDisplay,
+    White,
+)
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+X, Y = make_moons(80, noise=0.15, random_state=0)
+IRIS = load_iris(return_X_y=True)
+
+
+@pytest.fixture(autouse=True)
+def close():
+    yield
+    plt.close("all")
+
+
+def pixels(figure):
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())[..., :3]
+
+
+def test_decision_regions_are_the_predictions():
+    model = SVC(C=10, gamma=1.0).fit(X, Y)
+    _, ax = plt.subplots()
+    display = DecisionDisplay.from_estimator(model, X, Y, grid=40, ax=ax)
+    assert display.ax_ is ax
+    points = np.stack(np.meshgrid(display.x, display.y), axis=-1).reshape(-1, 2)
+    np.testing.assert_array_equal(display.regions.ravel(), model.predict(points))
+    np.testing.assert_allclose(display.values.ravel(), model.decision_function(points))
+    np.testing.assert_array_equal(display.support_.get_offsets(), X[model.support_])
+    assert list(display.contours_.levels) == [-1.0, 0.0, 1.0]
+    # both classes and their regions have colours of their own
+    colours = {tuple(c) for c in pixels(display.figure_).reshape(-1, 3)}
+    assert len(colours) > 20
+
+
+def test_decision_of_several_classes_a_pipeline_and_novelties():
+    model = make_pipeline(StandardScaler(), SVC()).fit(IRIS[0][:, :2], IRIS[1])
+    display = DecisionDisplay.from_estimator(model, IRIS[0][:, :2], IRIS[1], grid=30)
+    assert set(np.unique(display.regions)) == {0, 1, 2} and display.values is None
+    novel = DecisionDisplay.from_estimator(OneClassSVM(nu=0.1).fit(X), X, grid=30)
+    assert novel.classes == ["novel", "usual"] and list(novel.contours_.levels) == [0.0]
+
+
+def test_tube():
+    x = np.linspace(0, 6, 50)[:, None]
+    y = np.sin(x[:, 0])
+    model = SVR(C=10, epsilon=0.2).fit(x, y)
+    display = TubeDisplay.from_estimator(model, x, y)
+    np.testing.assert_allclose(display.f, model.predict(display.x[:, None]))
+    box = display.tube_.get_paths()[0].get_extents()
+    assert box.ymax == pytest.approx(display.f.max() + 0.2)
+    assert f"support vectors ({len(model.support_)})" in [t.get_text() for t in display.ax_.get_legend().get_texts()]
+
+
+def test_band():
+    x = np.linspace(0, 6, 20)[:, None]
+    model = GaussianProcessRegressor(Gaussian(1.0) + White(0.01)).fit(x, np.sin(x[:, 0]))
+    display = BandDisplay.from_estimator(model, x, np.sin(x[:, 0]), width=3)
+    mean, std = model.predict(display.x[:, None], return_std=True)
+    np.testing.assert_allclose(display.mean, mean)
+    assert display.band_.get_paths()[0].get_extents().ymax == pytest.approx((mean + 3 * std).max())
+    with pytest.raises(InvalidInputError, match="TubeDisplay"):
+        BandDisplay.from_estimator(SVR().fit(x, np.sin(x[:, 0])), x, np.sin(x[:, 0]))
+
+
+def test_convergence():
+    model = SVC(C=100).fit(X, Y)
+    display = ConvergenceDisplay.from_estimator(model)
+    assert len(display.seconds) == len(model.trace_) and display.ax_.get_yscale() == "log"
+    assert f"within {model.certificate_.relative_gap:.1e}" in display.ax_.get_title()
+    with pytest.raises(InvalidInputError, match="3 machines"):
+        ConvergenceDisplay.from_estimator(SVC().fit(*IRIS))
+
+
+def test_margins():
+    model = SVC().fit(X, Y)
+    display = MarginDisplay.from_estimator(model, X, Y)
+    np.testing.assert_allclose(display.margins, np.where(Y == 1, 1, -1) * model.decision_function(X))
+    assert display.correct == model.score(X, Y)
+    assert f"{np.sum(model.predict(X) != Y):,} of 80" in display.ax_.get_title()
+    several = MarginDisplay.from_estimator(SVC().fit(*IRIS), *IRIS)
+    assert several.margins.shape == (150,) and not several.unit
+    with pytest.raises(InvalidInputError, match="ovr"):
+        MarginDisplay.from_estimator(SVC(decision_function_shape="ovo").fit(*load_digits(n_class=4, return_X_y=True)),
+                                     *load_digits(n_class=4, return_X_y=True))  # fmt: skip
+
+
+def test_gram_matrix_is_ordered_by_class():
+    shuffled = np.random.default_rng(0).permutation(150)
+    display = GramDisplay.from_kernel(Gaussian(0.5), IRIS[0][shuffled], IRIS[1][shuffled])
+    assert display.edges == [50, 100, 150] and display.classes == [0, 1, 2]
+    assert display.K[:50, :50].mean() > 3 * display.K[:50, 100:].mean()
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["0", "1", "2"]
+    negative = GramDisplay.from_kernel(Linear(), IRIS[0] - IRIS[0].mean(axis=0), IRIS[1])
+    assert negative.image_.get_clim()[0] == -negative.image_.get_clim()[1]
+    model = SVC(gamma=0.5).fit(*IRIS)
+    np.testing.assert_allclose(GramDisplay.from_estimator(model, *IRIS).K, Gaussian(0.5)(IRIS[0]))
+
+
+def test_many_samples_are_thinned():
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    assert GramDisplay.from_kernel(Gaussian(1.0), X, X[:, 0]).K.shape == (600, 600)
+
+
+def test_gallery():
+    images, labels = load_digits(n_class=3, return_X_y=True)
+    model = SVC().fit(images, labels)
+    display = SupportVectorDisplay.from_estimator(model, labels, shape=(8, 8), count=5)
+    size = np.abs(model.dual_coef_).sum(axis=0)
+    np.testing.assert_allclose(display.weights, np.sort(size)[::-1][:5])
+    assert all(title[0] in "012" for title in display.titles)
+    with pytest.raises(InvalidInputError, match="no images"):
+        SupportVectorDisplay.from_estimator(model, labels, shape=(9, 9))
+    assert len(SupportVectorDisplay.from_estimator(SVC().fit(*IRIS)).vectors) == 12
+
+
+@pytest.mark.parametrize("display", [DecisionDisplay, TubeDisplay, BandDisplay, MarginDisplay])
+def test_unfitted_models_are_refused(display):
+    with pytest.raises(NotFittedError):
+        display.from_estimator(SVC(), X, Y)
+
+
+def test_wrong_models_are_refused():
+    with pytest.raises(InvalidInputError, match="4 features"):
+        DecisionDisplay.from_estimator(SVC().fit(*IRIS), *IRIS)
+    with pytest.raises(InvalidInputError, match="TubeDisplay"):
+        DecisionDisplay.from_estimator(SVR().fit(X, Y), X, Y)
+    with pytest.raises(InvalidInputError, match="labels y"):
+        DecisionDisplay.from_estimator(SVC().fit(X, Y), X)
+    with pytest.raises(InvalidInputError, match="one feature"):
+        TubeDisplay.from_estimator(SVR().fit(X, Y), X, Y)
+    with pytest.raises(InvalidInputError, match="give a classifier"):
+        MarginDisplay.from_estimator(SVR().fit(X, Y), X, Y)
+
+
+def test_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtraError, match="mercer\\[report\\]"):
+        GramDisplay.from_kernel(Gaussian(1.0), X, Y)

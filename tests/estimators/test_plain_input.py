@@ -1,0 +1,97 @@
+"""What is checked once, or not at all, because it is plain, gives the same models, attributes and errors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.naming import named
+
+from mercer import SVC, SVR, KernelRidge, LinearSVC, NuSVR, OneClassSVM
+from mercer.estimators import machine
+from mercer.validation import class_codes
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+Y = np.where(X[:, 0] + X[:, 1] > 0, 3, -2)
+ESTIMATORS = [SVC(), SVR(), NuSVR(), OneClassSVM(), KernelRidge(kernel="rbf"), LinearSVC()]
+
+
+def values(model, Z=X):
+    return (getattr(model, "decision_function", None) or model.predict)(Z)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+@pytest.mark.parametrize(
+    "form",
+    [np.asfortranarray, np.ndarray.tolist, pd.DataFrame, lambda a: a[::-1][::-1]],
+    ids=["F", "list", "pd", "view"],
+)
+def test_every_form_gives_the_same_model(estimator, form):
+    """Arrays that are taken as they are, and those that scikit-learn looks at."""
+    plain = values(estimator.fit(X, Y))
+    np.testing.assert_array_equal(values(estimator.fit(form(X), Y), form(X)), plain)
+    assert estimator.n_features_in_ == 3
+
+
+def test_names_of_features():
+    """Those of an earlier fit are forgotten, and missed where they are expected."""
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = SVC().fit(frame, Y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but SVC was fitted with feature names"):
+        model.predict(X)
+    assert not hasattr(model.fit(X, Y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+def test_errors_are_those_of_sklearn(estimator):
+    """NaN, infinity, another number of features or targets, no samples."""
+    for value, word in ((np.nan, "NaN"), (np.inf, "infinity")):
+        Z = X.copy()
+        Z[3, 1] = value
+        with pytest.raises(ValueError, match=f"Input X contains {word}"):
+            estimator.fit(Z, Y)
+    estimator.fit(X, Y)
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
+        estimator.predict(np.ascontiguousarray(X[:, :2]))
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
+        estimator.predict(X[0])
+    if not isinstance(estimator, OneClassSVM):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            estimator.fit(X, Y[:-1])
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        estimator.fit(X[:0], Y[:0])
+
+
+def test_numbers_whose_sum_overflows():
+    """Finite numbers are not taken for infinite ones."""
+    Z = X.copy()
+    Z[:2, 0] = 1e308
+    assert OneClassSVM(kernel="laplacian(gamma=1.0)", nu=0.5).fit(Z).n_features_in_ == 3
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64])
+def test_two_classes(dtype):
+    """Two whole numbers are found without sorting; labels and their type are kept."""
+    for labels in (np.array([1, 0, 0, 1, 1]), np.array([0, 1])):
+        labels = labels.astype(dtype)
+        classes, codes = class_codes(labels)
+        expected, inverse = np.unique(labels, return_inverse=True)
+        assert classes.dtype == expected.dtype and codes.dtype == np.intp
+        np.testing.assert_array_equal(classes, expected)
+        np.testing.assert_array_equal(codes, inverse)
+    np.testing.assert_array_equal(class_codes(np.array([2, 0, 1, 0]))[1], [2, 0, 1, 0])
+
+
+def test_parameters_are_validated_once(monkeypatch):
+    """Plain values that were found valid are not looked at again; others, and wrong ones, always."""
+    seen = []
+    base = machine.BaseEstimator._validate_params
+    monkeypatch.setattr(machine.BaseEstimator, "_validate_params", lambda self: seen.append(self.C) or base(self))
+    monkeypatch.setattr(SVR, "_known_params", set(), raising=False)
+    for C in (0.5, 0.5, np.float64(0.5), np.float64(0.5), 7.0):
+        SVR(C=C).fit(X, Y)
+    assert seen == [0.5, 0.5, 0.5, 7.0]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="The 'C' parameter of SVR must be"):
+            SVR(C=-1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="The 'shrinking' parameter of SVR must be"):
+        SVR(C=0.5, shrinking=7).fit(X, Y)
