@@ -25,6 +25,12 @@ TEXTS = [
     f"{'good' if v > 0 else 'bad'} {'film' if w > 0 else 'book'} number {i % 7}" for i, (v, w) in enumerate(X[:, :2])
 ]
 
+SETS = [frozenset(text.split()) for text in TEXTS]
+GRAPHS = [
+    mercer.Graph([("a", "b"), ("b", "c"), *([("a", "c")] if v > 0 else [])], node_labels=dict(a="C", b="O", c=i % 2))
+    for i, v in enumerate(X[:20, 0])
+]
+
 # kernels on vectors, bound or not; all but those of histograms take any numbers
 VECTOR_KERNELS = [
     k.Linear(),
@@ -120,6 +126,13 @@ MODELS = {
     "SVRCV": lambda: (mercer.SVRCV(Cs=3, gammas=2, cv=3).fit(X, REAL), X),
     "LinearSVCCV": lambda: (mercer.LinearSVCCV(Cs=3, cv=3).fit(X, BINARY), X),
     "OneClassSVMCV": lambda: (mercer.OneClassSVMCV(cv=3).fit(X), X),
+    "SVC strings": lambda: (mercer.SVC(kernel=2.0 * k.Spectrum(2) + k.Subsequence(2, 0.5)).fit(TEXTS, BINARY), TEXTS),
+    "SVC sets": lambda: (mercer.SVC(kernel=k.Jaccard()).fit(SETS, BINARY), SETS),
+    "SVC graphs": lambda: (mercer.SVC(kernel=k.WeisfeilerLehman()).fit(GRAPHS, BINARY[:20]), GRAPHS),
+    "SVC nodes": lambda: (
+        mercer.SVC(kernel=k.GraphDiffusion(GRAPHS[0], 0.5)).fit(["a", "b", "c"], [0, 1, 1]),
+        ["a", "b"],
+    ),
     "pipeline": _pipeline,
     "tf-idf": lambda: _text(TfidfVectorizer(stop_words=["number"])),
     "counts": lambda: _text(CountVectorizer(binary=True, dtype=np.float64)),

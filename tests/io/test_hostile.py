@@ -461,6 +461,30 @@ class TestArrays:
             refused(with_model(file("sparse"), change), "sparse matrix")
 
 
+class TestGraphs:
+    @pytest.mark.parametrize(
+        ("name", "value", "words"),
+        [
+            ("n_nodes", 1, "edges to other than 1 nodes"),
+            ("n_nodes", -1, "a graph without a size"),
+            ("directed", 1, "a graph without a size"),
+            ("node_labels", {"$tuple": ["C"]}, "node_labels of another length"),
+            ("edges", [[0, 9]], "numbers that are none"),
+            ("weights", [1.0], "numbers that are none"),
+        ],
+        ids=range(6),
+    )
+    def test_edges(self, name, value, words):
+        """Edges to nodes that a graph does not have would lead compiled loops outside of their memory."""
+        data = saved(mercer.GraphDiffusion(mercer.Graph([(0, 1), (1, 2)], node_labels="CON"), 0.5))
+
+        def change(document):
+            found = next(v for v in state(document).values() if isinstance(v, dict) and "$object" in v)
+            found["$object"]["state"][name] = value
+
+        refused(with_model(data, change), words)
+
+
 class TestMutations:
     @pytest.mark.parametrize("name", ["dense", "sparse", "precomputed"])
     def test_documents(self, name):
