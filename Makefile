@@ -36,6 +36,8 @@ bench: $(call installed,bench)
 	$(VENV)/bin/python benchmarks/regression.py $(if $(DATA),--data $(DATA))
 	$(VENV)/bin/python benchmarks/gaussian_process.py
 	$(VENV)/bin/python benchmarks/pegasos.py $(if $(DATA),--data $(DATA))
+	$(VENV)/bin/python benchmarks/structured.py $(if $(DATA),--data $(DATA))
+	$(VENV)/bin/python benchmarks/selection.py $(if $(DATA),--data $(DATA))
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png
