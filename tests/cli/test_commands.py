@@ -9,6 +9,7 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 import mercer
+import mercer.datasets
 from mercer.cli import main
 
 QUICK = ["--grid", "3", "--folds", "2", "--quiet"]
@@ -141,6 +142,24 @@ def test_convert(folder, tmp_path, capsys):
     np.testing.assert_array_equal(mercer.load(tmp_path / "again.mercer").predict(X), model.predict(X))
     assert main(["convert", str(tmp_path / "m.mercer"), str(tmp_path / "m.xyz")]) == 1
     assert ".onnx" in capsys.readouterr().err
+
+
+def test_sequences(tmp_path, capsys):
+    """FASTA files with labels: a kernel on strings, a report, predictions by name."""
+    X, y = mercer.datasets.make_promoters(60)
+    text = "".join(
+        f">s{i} {'promoter' if label else 'other'}\n{x}\n" for i, (x, label) in enumerate(zip(X, y, strict=True))
+    )
+    (tmp_path / "dna.fasta").write_text(text)
+    model, page = tmp_path / "dna.mercer", tmp_path / "dna.html"
+    arguments = ["fit", str(tmp_path / "dna.fasta"), *QUICK, "--judge", "none", "--model", str(model)]
+    assert main([*arguments, "--report", str(page)]) == 0
+    assert "strings of 57 to 57 characters" in capsys.readouterr().out and "Spectrum" in page.read_text(
+        encoding="utf-8"
+    )
+    assert main(["predict", str(model), str(tmp_path / "dna.fasta")]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert rows[0]["name"] == "s0" and {row["prediction"] for row in rows} == {"promoter", "other"}
 
 
 def test_bench(capsys):

@@ -21,7 +21,7 @@ def test_27_weights_of_several_kernels():
 
 
 def test_31_parameters_of_a_machine():
-    """[M5] "always do an internal parameter search": the search scores as folds by hand do, and finds the best of them."""
+    """[M5] "always do an internal parameter search": it scores as folds by hand do, and finds the best of them."""
     X, y = load_iris(return_X_y=True)
     search = SVCCV(Cs=[0.1, 1.0, 10.0], gammas=[0.01, 0.1], cv=3).fit(X, y)
     by_hand = [

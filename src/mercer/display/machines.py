@@ -15,6 +15,8 @@ from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
 from mercer.theory.machines import kernel_of
 
+# on logarithmic axes, in place of 0
+SMALLEST = 1e-16
 # rows of a kernel matrix that are drawn, at most
 ROWS = 600
 # support vectors of a gallery, at most, and characters of a string there
@@ -86,10 +88,9 @@ class ConvergenceDisplay:
     def plot(self, *, ax: Any = None) -> ConvergenceDisplay:
         """Draw."""
         self.figure_, self.ax_ = axes(ax)
-        smallest = np.finfo(np.float64).tiny
         self.ax_.plot(
             self.seconds,
-            np.maximum(self.violation, smallest),
+            np.maximum(self.violation, SMALLEST),
             color=colour(0),
             marker="o",
             ms=3,
@@ -104,7 +105,7 @@ class ConvergenceDisplay:
             self.gap_ax_ = self.ax_.twinx()
             self.gap_ax_.plot(
                 self.seconds,
-                np.maximum(left, 1e-16),
+                np.maximum(left, SMALLEST),
                 color=colour(1),
                 marker="s",
                 ms=3,

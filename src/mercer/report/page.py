@@ -184,9 +184,9 @@ def _certainty(outcome: Outcome) -> Iterator[str]:
         ("largest violation of the optimality conditions", f"{certificate.kkt_violation:.2e}"),
     ]
     yield html.table(("certificate", "value"), rows)
-    yield html.plots(
-        [_guarded(lambda: ConvergenceDisplay.from_estimator(outcome.machine).figure_, "How the run came to its end.")]
-    )
+    if len(getattr(outcome.machine, "trace_", ())) > 2:
+        caption = "How the run came to its end."
+        yield html.plots([_guarded(lambda: ConvergenceDisplay.from_estimator(outcome.machine).figure_, caption)])
 
 
 def _inputs(outcome: Outcome) -> Iterator[str]:
@@ -214,6 +214,8 @@ def _inputs(outcome: Outcome) -> Iterator[str]:
 
 
 def _feature_names(outcome: Outcome) -> list[str]:
+    if len(outcome.model.steps) == 1:
+        return []
     try:
         return [str(name).partition("__")[2] or str(name) for name in outcome.model[:-1].get_feature_names_out()]
     except (AttributeError, ValueError):
