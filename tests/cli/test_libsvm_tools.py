@@ -63,7 +63,6 @@ def test_cross_validation(files, capsys):
         (["svm-train", "-z", "1", "train"], "unknown option -z"),
         (["svm-train", "-s", "9", "train"], "-s 9 is not"),
         (["svm-train", "-c", "much", "train"], "not a number"),
-        (["svm-train", "train", "-c"], "a training file"),
         (["svm-predict", "test"], "a test file"),
         (["svm-scale", "-l", "2", "-u", "1", "train"], "not below"),
         (["svm-scale", "-r", "train", "test"], "no file of ranges"),

@@ -22,17 +22,12 @@ def read_model(path: str) -> Any:
     return read_text(path) if Path(path).suffix.lower() in TEXT else load(path)
 
 
-def machine_of(model: Any) -> Any:
-    """The machine within a pipeline and a search."""
-    last = model[-1] if hasattr(model, "steps") else model
-    return getattr(last, "best_estimator_", last)
-
-
 # ---- inspect -----------------------------------------------------------------------------------------------------
 
 
 def inspect(arguments: argparse.Namespace) -> int:
     """Say what is in a model file."""
+    from mercer.display.canvas import machine_of
     from mercer.workflow.preparation import column_kinds
     from mercer.workflow.summary import plain, support_count
 
@@ -86,6 +81,7 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
 def certify(arguments: argparse.Namespace) -> int:
     """Recompute how far a model is from its optimum; 1 if that is more than the tolerance."""
     import mercer
+    from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
     from mercer.io.tables import read_samples
     from mercer.workflow.preparation import column_kinds
@@ -170,6 +166,7 @@ def _matrix(path: str) -> Any:
 
 def convert(arguments: argparse.Namespace) -> int:
     """A model in another format, which the name of the output says."""
+    from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
     from mercer.io import compress, save
     from mercer.io.libsvm import write_model

@@ -39,3 +39,9 @@ def colour(number: int) -> str:
 def marker(number: int) -> str:
     """Of a class, so that colours are not all that tells classes apart."""
     return MARKERS[number % len(MARKERS)]
+
+
+def machine_of(estimator: Any) -> Any:
+    """The machine within a pipeline or a search."""
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    return getattr(last, "best_estimator_", last)

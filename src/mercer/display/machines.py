@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.display.canvas import CHOSEN, GREY, axes, colour, pyplot
+from mercer.display.canvas import CHOSEN, GREY, axes, colour, machine_of, pyplot
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
@@ -21,12 +21,6 @@ SMALLEST = 1e-16
 ROWS = 600
 # support vectors of a gallery, at most, and characters of a string there
 GALLERY, CHARACTERS = 24, 60
-
-
-def machine_of(estimator: Any) -> Any:
-    """The machine within a pipeline or a search."""
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    return getattr(last, "best_estimator_", last)
 
 
 @dataclass(eq=False)

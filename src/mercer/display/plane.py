@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.display.canvas import CHOSEN, GREY, axes, colour, marker
+from mercer.display.canvas import CHOSEN, GREY, axes, colour, machine_of, marker
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 
@@ -124,8 +124,7 @@ class DecisionDisplay:
         values = None
         if len(classes) == 2 and hasattr(estimator, "decision_function"):
             values = np.asarray(estimator.decision_function(points)).reshape(grid, grid)
-        machine = estimator[-1] if hasattr(estimator, "steps") else estimator
-        machine = getattr(machine, "best_estimator_", machine)
+        machine = machine_of(estimator)
         support = np.asarray(getattr(machine, "support_", np.empty(0)), dtype=np.intp)
         display = cls(
             x, across, codes.reshape(grid, grid), values, samples, labels, classes, support[support < len(samples)],
@@ -228,8 +227,7 @@ class TubeDisplay:
         check_is_fitted(estimator)
         samples = _samples(X, 1, "A tube")
         x = np.linspace(*_ends(samples[:, 0]), CURVE)
-        machine = estimator[-1] if hasattr(estimator, "steps") else estimator
-        machine = getattr(machine, "best_estimator_", machine)
+        machine = machine_of(estimator)
         support = np.asarray(getattr(machine, "support_", np.empty(0)), dtype=np.intp)
         epsilon = float(getattr(machine, "epsilon_", getattr(machine, "epsilon", 0.0)) or 0.0)
         f = np.asarray(estimator.predict(x[:, None])).ravel()

@@ -201,7 +201,7 @@ def _classes(model: Any, labels: Vector) -> Iterator[Finding]:
     order = np.argsort(counts, kind="stable")
     few, many = int(order[0]), int(order[-1])
     ratio = counts[few] / counts[many]
-    names = classes[[few, many]].tolist()
+    names = tuple(classes[[few, many]].tolist())
     suggestion = ""
     if ratio < UNEQUAL_CLASSES and getattr(model, "class_weight", None) is None:
         suggestion = (
