@@ -55,7 +55,7 @@ NOT_STRINGS = {
     ("a", 2.5): "sample 1 is the number 2.5. Use a kernel on vectors such as Gaussian() for numbers, or write them as "
     "text: str(sample).",
     (b"a",): "sample 0 is bytes (1 of them). Decode them first: sample.decode().",
-    (frozenset("ab"),): "sample 0 is a frozenset (sets). Use a kernel on sets such as Intersection() or Jaccard().",
+    (frozenset("a"),): "sample 0 is a frozenset (sets). Use a kernel on sets such as Intersection() or Jaccard().",
     (("abc",),): "sample 0 is a tuple. Take the string out of it: [sample[0] for sample in samples].",
     (object,): "sample 0 is a type. Give samples such as ['abc', 'abd'].",
 }

@@ -3,9 +3,9 @@
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.faces import solve_faces
 from mercer._numerics.maps import apply_map
 from mercer._numerics.rounds import by_group, gather
+from mercer._numerics.smo import solve_block
 from mercer._numerics.tiles import add_rows_product
 from mercer._numerics.working_set import choose, group_extremes, score_all
 
@@ -34,7 +34,6 @@ def advance(
     size = int(np.sqrt(memory.shape[1]))
     which, place = 0, np.full(n, -1, np.int32)
     last = np.empty(0, np.int64)
-    faces = n_groups == 1 and null < 0
     steps, violation, best, idle = 0, np.inf, np.inf, 0
     rounds = 0
     while rounds < max_rounds:
@@ -59,7 +58,8 @@ def advance(
         n_new = max(FEWEST_NEW, min(n // VARIABLES_PER_NEW, size // 2))
         room = min(size, n_free + 2 * n_new)
         rest = min(n - n_free, last.shape[0])
-        previous[n_free : n_free + rest] = last[:rest]
+        for t in range(rest):
+            previous[n_free + t] = last[t]
         members = by_group(
             choose(up, low, group, n_groups, extremes, previous[: n_free + rest], n_new, room, null), group
         )
@@ -69,7 +69,7 @@ def advance(
         known, slots, positions = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
         b, begin, score = np.empty(m), np.empty(m), np.empty(m, K.dtype)
         m_l1, m_ridge, m_lower, m_upper = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        n_first = 0
+        n_first = np.int64(0)  # a literal 0 would compile the block's solver twice
         for t in range(m):
             v = members[t]
             known[t] = place[v]
@@ -86,8 +86,8 @@ def advance(
         block = memory[which, : m * m].reshape((m, m))
         gather(K, slots, positions, known, old, block)
         last = members
-        taken, _, unbounded = solve_faces(
-            block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first, faces,
+        taken, _, unbounded = solve_block(
+            block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first,
             max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
         )  # fmt: skip
         steps += taken
@@ -100,10 +100,12 @@ def advance(
             if b[t] != begin[t] and slots[t] >= 0:
                 moved[count] = t
                 count += 1
-        moved = moved[:count]
-        change = b[moved] - begin[moved]
+        rows, change = np.empty(count, np.int64), np.empty(count)
+        for t in range(count):
+            rows[t] = slots[moved[t]]
+            change[t] = b[moved[t]] - begin[moved[t]]
         for r in range(ranges.shape[0]):
-            add_rows_product(K, slots[moved], change, ranges[r, 0], ranges[r, 1], F)
+            add_rows_product(K, rows, change, ranges[r, 0], ranges[r, 1], F)
     return steps, violation, rounds
 
 
@@ -112,5 +114,6 @@ def map_sums(code, params, sums, start, stop, out):
     """out[start:stop] = phi of these rows of sums, which are distances where phi needs them (see maps)."""
     line, norms = np.empty(sums.shape[1], sums.dtype), np.empty(0, sums.dtype)
     for i in range(start, stop):
-        line[:] = sums[i]
+        for j in range(sums.shape[1]):  # a slice would compile numpy's message about shapes, for seconds
+            line[j] = sums[i, j]
         apply_map(code, params, line, sums.dtype.type(0.0), norms, out[i])
