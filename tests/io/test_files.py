@@ -134,7 +134,8 @@ class TestWriting:
         [
             True, 7, -(2**70), 0.1, np.inf, -np.inf, "", "ä\ud800\x00", None, b"\x00\xff", (1, (2.5, "a")), [1,
             [2, [3]]],
-            {"a": 1, 2: "b", None: 0, (1, "x"): [1]}, {1, 2, 3}, pytest.param(frozenset({"a", "b"}), id="frozenset"), slice(1, None, 2),
+            {"a": 1, 2: "b", None: 0, (1, "x"): [1]}, {1, 2, 3},
+            pytest.param(frozenset({"a", "b"}), id="frozenset"), slice(1, None, 2),
             range(3, 9, 2),
             np.float32(0.1), np.float64(0.1), np.int8(-3), np.uint64(2**64 - 1), np.bool_(True), np.str_("text"),
             np.float64, np.int32, float, int, np.dtype("<f4"), np.dtype("U5"), list(range(40)), ["x"] * 20,
