@@ -162,6 +162,25 @@ def test_sequences(tmp_path, capsys):
     assert rows[0]["name"] == "s0" and {row["prediction"] for row in rows} == {"promoter", "other"}
 
 
+def test_no_time_at_all(folder, tmp_path, capsys):
+    """A search that ends before its first fold leaves a model, and says what is missing."""
+    arguments = ["fit", str(folder / "iris.csv"), *QUICK, "--judge", "none", "--time-limit", "0"]
+    files = ["--model", str(tmp_path / "m.mercer"), "--report", str(tmp_path / "m.html")]
+    assert main([*arguments, *files]) in (0, 1)
+    shown = capsys.readouterr()
+    assert "Traceback" not in shown.err and (
+        shown.err.startswith("mercer fit: ") or "held-out predictions" in shown.out
+    )
+
+
+def test_few_rows(tmp_path, capsys):
+    """Six rows: fewer folds, or a sentence."""
+    (tmp_path / "few.csv").write_text("x,y\n1,0.5\n2,0.7\n3,0.1\n4,0.9\n5,1.2\n6,2.5\n")
+    arguments = ["fit", str(tmp_path / "few.csv"), "--task", "regression", "--grid", "2", "--quiet"]
+    assert main([*arguments, "--judge", "none", "--model", str(tmp_path / "m.mercer")]) == 0
+    assert "6 rows: regression of 'y'" in capsys.readouterr().out
+
+
 def test_bench(capsys):
     assert main(["bench", "--repeats", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

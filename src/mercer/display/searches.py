@@ -51,6 +51,8 @@ class _Results:
         names = [key.removeprefix("param_") for key in table if key.startswith("param_")]
         params = {name: [one.get(name) for one in table["params"]] for name in names}
         mean = np.asarray(table["mean_test_score"], dtype=np.float64)
+        if np.isnan(mean).all():
+            raise InvalidInputError("No candidate of this search has a score: give it more time.")
         std = np.asarray(table.get("std_test_score", np.zeros(len(mean))), dtype=np.float64)
         scoring = getattr(search, "scoring", None)
         default = "accuracy" if is_classifier(search) else "R²" if is_regressor(search) else "score"

@@ -131,7 +131,9 @@ def _quality(outcome: Outcome) -> Iterator[str]:
             f"On rows that had no part in fit or search: {evaluation.score:.4f}{spread}. On the training rows: "
             f"{evaluation.training_score:.4f}. The search was repeated for each of {len(evaluation.scores)} judgements."
         )
-    if outcome.task == "classification":
+    if not outcome.known.any():
+        yield html.paragraph("The time was over before the first fold: there are no held-out predictions.")
+    elif outcome.task == "classification":
         counts = outcome.confusion
         classes = [str(c) for c in outcome.classes]
         if len(classes) <= SHOWN:

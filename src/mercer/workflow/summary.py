@@ -169,6 +169,8 @@ def _time(outcome: Outcome) -> str:
 
 
 def _held_out(outcome: Outcome) -> list[str]:
+    if not outcome.known.any():
+        return ["held-out predictions: none, the time was over before the first fold"]
     if outcome.task == "regression":
         return ["held-out errors   " + ", ".join(f"{name} {value:.4g}" for name, value in outcome.errors.items())]
     counts, classes = outcome.confusion, [str(c) for c in outcome.classes]

@@ -76,12 +76,16 @@ class Outcome:
     def confusion(self) -> Any:
         """Rows are true classes, columns predicted ones, of held-out samples."""
         y = np.asarray(self.samples.y)[self.known]
+        if len(y) == 0:  # the search ended before any fold did
+            return np.zeros((len(self.search.classes_),) * 2, dtype=np.int64)
         return confusion_matrix(y, self.held_out[self.known], labels=self.search.classes_)
 
     @property
     def errors(self) -> dict[str, float]:
         """Of a regression, on held-out samples."""
         y, f = np.asarray(self.samples.y, dtype=np.float64)[self.known], self.held_out[self.known]
+        if len(y) == 0:
+            return {}
         return {
             "root mean squared error": float(root_mean_squared_error(y, f)),
             "mean absolute error": float(mean_absolute_error(y, f)),
@@ -162,7 +166,8 @@ def _numbers(y: Vector, target: str) -> Vector:
 def inner_folds(y: Vector, task: str) -> Any:
     """Five folds, fewer where a class has fewer samples; shuffled, as files are often sorted."""
     if task == "regression":
-        return KFold(min(FOLDS, len(y)), shuffle=True, random_state=0) if len(y) > 1 else FOLDS
+        # R² needs two samples in each
+        return KFold(max(2, min(FOLDS, len(y) // 2)), shuffle=True, random_state=0)
     _, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
         return KFold(min(FOLDS, len(y)), shuffle=True, random_state=0)
