@@ -84,7 +84,7 @@ def certify(arguments: argparse.Namespace) -> int:
     from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
     from mercer.io.tables import read_samples
-    from mercer.workflow.preparation import column_kinds
+    from mercer.workflow.preparation import column_kinds, prepared
     from mercer.workflow.summary import plain
 
     model = _trusted(arguments.model) if arguments.trust_pickle else read_model(arguments.model)
@@ -95,9 +95,8 @@ def certify(arguments: argparse.Namespace) -> int:
         labels=arguments.labels,
         kinds=column_kinds(model) or None,
     )
-    prepared = model[:-1].transform(samples.X) if hasattr(model, "steps") and len(model.steps) > 1 else samples.X
     try:
-        proof = mercer.certify(machine_of(model), prepared, samples.y)
+        proof = mercer.certify(machine_of(model), prepared(model, samples.X), samples.y)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(str(error)) from None
     within = bool(proof.valid and proof.relative_gap <= arguments.tol)

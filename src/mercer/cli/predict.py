@@ -34,32 +34,32 @@ def run(arguments: argparse.Namespace) -> int:
 def _columns(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, Any]:
     """The predictions and what else is asked for, by name."""
     from mercer.exceptions import InvalidInputError
+    from mercer.workflow.preparation import prepared
 
-    found: dict[str, Any] = {"prediction": model.predict(X).tolist()}
+    machine = model[-1] if hasattr(model, "steps") else model
+    samples = prepared(model, X)  # once for all that is asked for
+    found: dict[str, Any] = {"prediction": machine.predict(samples).tolist()}
 
-    def of_the_last_step(method: str, option: str) -> Any:
-        machine = model[-1] if hasattr(model, "steps") else model
+    def require(method: str, option: str) -> None:
         if not hasattr(machine, method):
             raise InvalidInputError(f"{option} is not possible: {type(machine).__name__} has no {method}.")
-        prepared = model[:-1].transform(X) if hasattr(model, "steps") and len(model.steps) > 1 else X
-        return machine, prepared
 
     if arguments.probabilities:
-        machine, prepared = of_the_last_step("predict_proba", "--probabilities")
-        for label, p in zip(machine.classes_.tolist(), machine.predict_proba(prepared).T, strict=True):
+        require("predict_proba", "--probabilities")
+        for label, p in zip(machine.classes_.tolist(), machine.predict_proba(samples).T, strict=True):
             found[f"p({label})"] = p.tolist()
     if arguments.decision:
-        machine, prepared = of_the_last_step("decision_function", "--decision")
-        values = machine.decision_function(prepared)
+        require("decision_function", "--decision")
+        values = machine.decision_function(samples)
         for j, column in enumerate(values.reshape(len(values), -1).T):
             found["decision" if values.ndim == 1 else f"decision {j}"] = column.tolist()
     if arguments.sets is not None:
-        machine, prepared = of_the_last_step("predict_set", "--sets")
-        chosen = machine.predict_set(prepared, alpha=arguments.sets)
+        require("predict_set", "--sets")
+        chosen = machine.predict_set(samples, alpha=arguments.sets)
         found["set"] = ["|".join(str(c) for c in machine.classes_[row]) for row in chosen]
     if arguments.intervals is not None:
-        machine, prepared = of_the_last_step("predict_interval", "--intervals")
-        found["low"], found["high"] = machine.predict_interval(prepared, alpha=arguments.intervals).T.tolist()
+        require("predict_interval", "--intervals")
+        found["low"], found["high"] = machine.predict_interval(samples, alpha=arguments.intervals).T.tolist()
     return found
 
 

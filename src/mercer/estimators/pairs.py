@@ -137,6 +137,34 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_classes), 2))
 
 
+def pair_coefficients(coef: Matrix, ends: Vector) -> Matrix:
+    """LIBSVM's layout with a row for each pair of classes and a column for each support vector.
+
+    The support vectors of class c are those from ends[c] to ends[c + 1]. β of the pair (i, j) is row j − 1 of the
+    coefficients of class i, row i of those of class j, and 0 elsewhere.
+    """
+    pairs = class_pairs(len(ends) - 1)
+    if len(pairs) <= 1:
+        return coef
+    rows = np.zeros((len(pairs), coef.shape[1]))
+    for row, (i, j) in zip(rows, pairs, strict=True):
+        row[ends[i] : ends[i + 1]] = coef[j - 1, ends[i] : ends[i + 1]]
+        row[ends[j] : ends[j + 1]] = coef[i, ends[j] : ends[j + 1]]
+    return rows
+
+
+def class_layout(pairs: Matrix, ends: Vector) -> Matrix:
+    """The inverse of `pair_coefficients`."""
+    k = len(ends) - 1
+    if k <= 2:
+        return pairs
+    coef = np.zeros((k - 1, pairs.shape[1]))
+    for row, (i, j) in zip(pairs, class_pairs(k), strict=True):
+        coef[j - 1, ends[i] : ends[i + 1]] = row[ends[i] : ends[i + 1]]
+        coef[i, ends[j] : ends[j + 1]] = row[ends[j] : ends[j + 1]]
+    return coef
+
+
 def votes(values: Matrix, n_classes: int) -> Matrix:
     """Each pair (i, j) votes for i where its value is positive, else for j."""
     count = np.zeros((len(values), n_classes))

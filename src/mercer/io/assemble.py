@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.estimators.decision import SupportVectors
+from mercer.estimators.pairs import pair_coefficients
 from mercer.estimators.svc import BaseSVC
 from mercer.gram.operator import product
 from mercer.kernels import Kernel
@@ -94,32 +95,3 @@ def lengths(support: SupportVectors, coef: Matrix, n_problems: int) -> Vector:
     features = support.features(np.float64)
     F = product(support.kernel, features, features, np.ascontiguousarray(whole.T))
     return np.sqrt(np.maximum(0.0, np.einsum("pi,ip->p", whole, F)))
-
-
-def pair_coefficients(coef: Matrix, ends: Vector) -> Matrix:
-    """LIBSVM's layout with a row for each pair of classes and a column for each support vector."""
-    k, m = len(ends) - 1, coef.shape[1]
-    if k <= 2:
-        return coef
-    rows = []
-    for i in range(k):
-        for j in range(i + 1, k):
-            row = np.zeros(m)
-            row[ends[i] : ends[i + 1]] = coef[j - 1, ends[i] : ends[i + 1]]
-            row[ends[j] : ends[j + 1]] = coef[i, ends[j] : ends[j + 1]]
-            rows.append(row)
-    return np.array(rows)
-
-
-def class_layout(pairs: Matrix, ends: Vector) -> Matrix:
-    """The inverse of `pair_coefficients`."""
-    k = len(ends) - 1
-    if k <= 2:
-        return pairs
-    coef, p = np.zeros((k - 1, pairs.shape[1])), 0
-    for i in range(k):
-        for j in range(i + 1, k):
-            coef[j - 1, ends[i] : ends[i + 1]] = pairs[p, ends[i] : ends[i + 1]]
-            coef[i, ends[j] : ends[j + 1]] = pairs[p, ends[j] : ends[j + 1]]
-            p += 1
-    return coef

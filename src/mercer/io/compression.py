@@ -25,11 +25,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.decision import Expansion, SupportVectors
+from mercer.estimators.pairs import class_layout, pair_coefficients
 from mercer.estimators.ridge import BaseRidge, TrainingSamples
 from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
-from mercer.io.assemble import class_layout, leave_unknown, pair_coefficients
+from mercer.io.assemble import leave_unknown
 from mercer.kernels import Constant, Cosine, Kernel, Normalized, On, Power, Product, Scaled, Sum, White
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
 from mercer.kernels.learning import Transparent

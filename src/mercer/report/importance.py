@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.inspection import permutation_importance
 
+from mercer.estimators.pairs import pair_coefficients
 from mercer.kernels import Gaussian, Kernel, Linear
 from mercer.kernels.features import Matrix, Vector
 from mercer.workflow.training import Outcome
@@ -80,15 +81,6 @@ def _weights(machine: Any) -> Matrix:
     """A row of coefficients of all support vectors for each decision function."""
     coef = machine.dual_coef_
     coef = np.asarray(coef.toarray() if hasattr(coef, "toarray") else coef)
-    counts = getattr(machine, "n_support_", None)
-    if counts is None or len(counts) <= 2 or len(coef) == 1:
+    if len(coef) == 1:  # one function, whatever the number of classes that its vectors come from
         return coef
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    rows = []
-    for i in range(len(counts)):
-        for j in range(i + 1, len(counts)):
-            row = np.zeros(coef.shape[1])
-            row[ends[i] : ends[i + 1]] = coef[j - 1, ends[i] : ends[i + 1]]
-            row[ends[j] : ends[j + 1]] = coef[i, ends[j] : ends[j + 1]]
-            rows.append(row)
-    return np.array(rows)
+    return pair_coefficients(coef, np.concatenate([[0], np.cumsum(machine.n_support_)]))

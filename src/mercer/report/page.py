@@ -17,7 +17,7 @@ from mercer.display.searches import SearchCurveDisplay, SearchMapDisplay
 from mercer.exceptions import InvalidInputError, MercerError
 from mercer.report import html
 from mercer.report.importance import permuted, steepness
-from mercer.workflow.summary import numbers, support_count
+from mercer.workflow.summary import support_count, symptoms
 from mercer.workflow.training import Outcome
 
 # columns of the tables, at most
@@ -52,7 +52,6 @@ def write_report(outcome: Outcome, path: Any, *, model_path: Any = "model.mercer
 
 
 def _body(outcome: Outcome, model_path: str, source: str) -> Iterator[str]:
-    found = numbers(outcome)
     yield f"<h1>{html.escape(f'{outcome.task.capitalize()} of “{outcome.samples.target}”')}</h1>"
     made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     yield html.paragraph(
@@ -62,7 +61,7 @@ def _body(outcome: Outcome, model_path: str, source: str) -> Iterator[str]:
     yield html.section("What was learnt", *_learnt(outcome))
     yield html.section("How good it is", *_quality(outcome))
     yield html.section("How certain the optimum is", *_certainty(outcome))
-    worries = found["symptoms"]
+    worries = symptoms(outcome)
     yield html.section(
         "What to worry about",
         html.bullets(worries, "worry")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from mercer.estimators.centroid import KernelCentroid
 from mercer.estimators.decision import SupportVectors
-from mercer.estimators.pairs import class_pairs
+from mercer.estimators.pairs import class_pairs, pair_coefficients
 from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear
@@ -171,12 +170,5 @@ def _norms(model: Any) -> list[float]:
     F = vectors.decision(model.support_vectors_, coef, np.zeros(len(model._intercept_)), thread_count(None))
     if len(model.classes_) == 2:
         return [float(np.sqrt(max(0.0, float(coef[0] @ F[:, 0]))))]
-    # β of the pair (i, j) is row j − 1 of the coefficients of class i, row i of those of class j, and 0 elsewhere
-    norms = []
-    for k, (i, j) in enumerate(class_pairs(len(model.classes_))):
-        beta = np.zeros(coef.shape[1])
-        for c, row in ((i, j - 1), (j, i)):
-            start, stop = list(pairwise(vectors.ends))[c]
-            beta[start:stop] = coef[row, start:stop]
-        norms.append(float(np.sqrt(max(0.0, float(beta @ F[:, k])))))
-    return norms
+    pairs = pair_coefficients(coef, vectors.ends)
+    return [float(np.sqrt(max(0.0, float(beta @ F[:, k])))) for k, beta in enumerate(pairs)]

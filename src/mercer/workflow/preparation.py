@@ -98,6 +98,11 @@ def _preparation(samples: Samples) -> Any:
     return ColumnTransformer(parts)
 
 
+def prepared(model: Any, X: Any) -> Any:
+    """Samples as the last step of a fitted model sees them."""
+    return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
+
+
 def column_kinds(pipeline: Any) -> dict[str, str]:
     """What the columns were that a pipeline was fitted with, by name; empty if it did not take a table."""
     prepare = getattr(pipeline, "named_steps", {}).get(PREPARE)

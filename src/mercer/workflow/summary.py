@@ -33,10 +33,10 @@ def text_summary(outcome: Outcome) -> str:
             wrapped = textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
             lines.append(f"{label:<{LABEL}} {wrapped.lstrip()}")
     lines += ["", *_held_out(outcome)]
-    symptoms = _symptoms(outcome)
-    if symptoms:
+    found = symptoms(outcome)
+    if found:
         lines += ["", "worth a look:"]
-        lines += [textwrap.fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in symptoms]
+        lines += [textwrap.fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in found]
     return "\n".join(lines)
 
 
@@ -59,7 +59,7 @@ def numbers(outcome: Outcome) -> dict[str, Any]:
         },
         "seconds": outcome.seconds,
         "messages": list(outcome.messages),
-        "symptoms": _symptoms(outcome),
+        "symptoms": symptoms(outcome),
     }
     if outcome.evaluation is not None:
         e = outcome.evaluation
@@ -193,6 +193,7 @@ def _held_out(outcome: Outcome) -> list[str]:
     return ["held-out predictions (rows: true class)", head, *rows]
 
 
-def _symptoms(outcome: Outcome) -> list[str]:
-    symptoms = () if outcome.evaluation is None else outcome.evaluation.symptoms
-    return [*(f"{s.name}: {s.text}. {s.suggestion}" for s in symptoms), *outcome.messages]
+def symptoms(outcome: Outcome) -> list[str]:
+    """What is worth a look, and the warnings that were given on the way."""
+    found = () if outcome.evaluation is None else outcome.evaluation.symptoms
+    return [*(f"{s.name}: {s.text}. {s.suggestion}" for s in found), *outcome.messages]

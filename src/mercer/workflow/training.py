@@ -18,7 +18,7 @@ from mercer.kernels.features import Vector
 from mercer.selection.evaluation import Evaluation, evaluate
 from mercer.selection.linear_cv import LinearSVCCV
 from mercer.selection.scoring import predicted_codes, rest_codes
-from mercer.workflow.preparation import MACHINE, detect_task, pipeline_for
+from mercer.workflow.preparation import MACHINE, detect_task, pipeline_for, prepared
 
 # up to this many rows the judgement repeats the whole search in each of five folds; beyond, in two random parts
 NESTED_UP_TO = 3000
@@ -65,7 +65,7 @@ class Outcome:
     @property
     def prepared(self) -> Any:
         """The samples as the machine sees them."""
-        return self.model[:-1].transform(self.samples.X) if len(self.model.steps) > 1 else self.samples.X
+        return prepared(self.model, self.samples.X)
 
     @property
     def classes(self) -> list[Any]:
