@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests import reference
 from tests.naming import named
 
-from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial
+from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial, codes
 from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION
 
 DTYPES = [np.float32, np.float64]
@@ -65,6 +65,24 @@ class TestBadlyScaled:
         np.testing.assert_allclose(block(Gaussian(gamma), X, X, np.float32), K, atol=2e-6)
         np.testing.assert_allclose(block(Gaussian((gamma,) * d), X, X, np.float32), K, atol=2e-3)
         np.testing.assert_allclose(block(Gaussian(gamma), sp.csr_array(X), sp.csr_array(X), np.float32), K, atol=2e-6)
+
+    def test_a_few_outliers_cost_no_digits(self):
+        """Some rows up to 400 times as long as the others, some near one another: exact to 1e-5, in any batch."""
+        random = np.random.default_rng(0)
+        X = random.normal(size=(400, 40))
+        X[:20] *= np.exp(random.uniform(0, 6, size=(20, 1)))
+        X[20:30] = 100 * X[50] + random.normal(size=(10, 40))
+        X = X.astype(np.float32)
+        for gamma in (0.003, 0.02, 0.1):
+            kernel = Gaussian(gamma)
+            features = kernel.prepare(X, np.float32)
+            outliers = kernel.plan(features)[0] == codes.SQUARE  # by differences, if for all
+            assert outliers and 4 * np.finfo(np.float32).eps * gamma * features.common_norm < CANCELLATION
+            K = kernel.block(features, features)
+            np.testing.assert_allclose(K, kernel(X.astype(np.float64)), atol=CANCELLATION)
+            assert K[20, 21] > 0.0
+            for row in (0, 25, 100):
+                np.testing.assert_array_equal(kernel.block(features.take(np.array([row])), features)[0], K[row])
 
     @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
     def test_nor_do_sums_of_absolute_differences(self, storage):

@@ -22,8 +22,9 @@ from mercer.losses import (
     SquaredHinge,
 )
 from mercer.problems.dual import DualProblem, feasible_start
-from mercer.solvers import decomposition
-from mercer.solvers.base import Clock, Status
+from mercer.solvers import decomposition, exact
+from mercer.solvers.base import Clock, Options, Status
+from mercer.solvers.data import Data
 from mercer.testing.solvers import Task, check_solution
 
 LOSSES = [Hinge(), SquaredHinge(), EpsilonInsensitive(0.1), OneClass(0.3), NuHinge(0.4), NuInsensitive(0.4)]
@@ -63,16 +64,25 @@ class TestOptimum:
 
     @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_shrinking_changes_nothing(self, loss, monkeypatch):
-        """With and without it the optimum is the same to what tol allows."""
+        """With and without it the optimum is the same to what tol allows; half of the rows can be kept."""
         force(monkeypatch, "rows")
         job = task(loss, n=600)
-        solutions = [run(job, shrinking=shrinking) for shrinking in (True, False)]
+        solutions = [run(job, shrinking=shrinking, budget=300 * 600 * 4) for shrinking in (True, False)]
+        assert min(point.active for point in solutions[0].trace) < 600
         assert all(point.active == 600 for point in solutions[1].trace)
         for solution in solutions:
             assert solution.status is Status.CONVERGED
             check_solution(job, solution, 1e-3)
         with_it, without = (job.objective(solution.beta) for solution in solutions)
         assert abs(with_it - without) <= 2e-3 * np.abs(solutions[0].beta - solutions[1].beta).sum() + 1e-9
+
+    def test_few_rows_are_computed_blindly(self):
+        """At beta = 0 all scores are alike: a first set of 64, and in all less than two rows a support vector."""
+        job = task(Hinge(), n=3000)
+        data = Data(job.kernel, job.X, len(job.X))
+        solution = exact.solve(data, job.problem, Options(), Clock(10.0))
+        assert solution.status is Status.CONVERGED
+        assert data.evaluations.count < 2 * 3000 * np.count_nonzero(solution.beta)
 
     @pytest.mark.parametrize("size", [2, 3])
     def test_smallest_working_sets(self, size, monkeypatch):

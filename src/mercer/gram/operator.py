@@ -14,7 +14,7 @@ from mercer.kernels.vectors import Linear
 
 TILE_BYTES = 1 << 20
 # kernel values from which a second thread is worth waking
-THREADS_FROM = 100_000
+THREADS_FROM = 300_000
 # rows of a symmetric matrix computed together
 MIRROR = 192
 # partial sums of a symmetric product, at most: each is a vector over all samples
@@ -123,7 +123,7 @@ def prepare_columns(b: Features) -> None:
     """Build what the tiles need of the columns once, before threads ask for it."""
     for part in getattr(b, "parts", (b,)):
         if isinstance(part, VectorFeatures):
-            _ = part.norms, part.largest_norm
+            _ = part.norms, part.norm_range
             if not part.sparse:
                 _ = part.panels
 

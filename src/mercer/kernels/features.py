@@ -71,7 +71,7 @@ class VectorFeatures:
         X: Any,
         dtype: np.dtype[Any] | type,
         norms: Vector | None = None,
-        largest_norm: float | None = None,
+        norm_range: tuple[float, float] | None = None,
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.X: Any
@@ -84,8 +84,8 @@ class VectorFeatures:
         self.sparse = isinstance(self.X, Csr)
         if norms is not None:
             self.__dict__["norms"] = norms
-        if largest_norm is not None:
-            self.__dict__["largest_norm"] = largest_norm
+        if norm_range is not None:
+            self.__dict__["norm_range"] = norm_range
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -109,9 +109,25 @@ class VectorFeatures:
             return total.astype(self.dtype)
 
     @cached_property
+    def norm_range(self) -> tuple[float, float]:
+        """The squared norm that nine of ten samples do not exceed, and the largest.
+
+        Of these samples, or of those that they were taken from: it chooses the formula, the same for every part.
+        """
+        if len(self) == 0:
+            return 0.0, 0.0
+        place = int(0.9 * (len(self) - 1))
+        return float(np.partition(self.norms, place)[place]), float(self.norms.max())
+
+    @property
     def largest_norm(self) -> float:
-        """Of the samples, or of those that they were taken from: it chooses the formula, the same for every part."""
-        return float(self.norms.max()) if len(self) else 0.0
+        """The largest squared norm."""
+        return self.norm_range[1]
+
+    @property
+    def common_norm(self) -> float:
+        """The squared norm that nine of ten samples do not exceed."""
+        return self.norm_range[0]
 
     @cached_property
     def totals(self) -> Vector:
@@ -149,7 +165,7 @@ class VectorFeatures:
     def take(self, index: Vector) -> VectorFeatures:
         """The samples at these positions."""
         rows = self.X.take(index) if self.sparse else self.X[index]
-        return VectorFeatures(rows, self.dtype, self.norms[index], self.largest_norm)
+        return VectorFeatures(rows, self.dtype, self.norms[index], self.norm_range)
 
     def stored_like(self, other: VectorFeatures) -> VectorFeatures:
         """These samples in the storage (dense or CSR) and the dtype of the other."""

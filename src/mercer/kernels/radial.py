@@ -18,13 +18,19 @@ from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positiv
 FEW_FEATURES = 16
 # an inner product may lose this much of the exponent to cancellation before differences are used instead
 CANCELLATION = 1e-5
+# with outliers among the columns, differences are for rows beyond this share of the norm at which products lose so much
+NEAR = 0.9
 # CSR samples have no differences to turn to; float64 costs twice the time, so it is used later
 SPARSE_CANCELLATION = 1e-4
 
 
 def rounding_of_distances(b: VectorFeatures, gamma: float) -> float:
     """How much of γ |x - z|² is rounding if it is computed from inner products and norms."""
-    return 4.0 * float(np.finfo(b.dtype).eps) * gamma * b.largest_norm
+    return _rounding(b, gamma * b.largest_norm)
+
+
+def _rounding(b: VectorFeatures, squared_length: Any) -> Any:
+    return 4.0 * float(np.finfo(b.dtype).eps) * squared_length
 
 
 def rounding_of_sums(b: VectorFeatures, gamma: float) -> float:
@@ -75,6 +81,25 @@ class Gaussian(RadialKernel):
         gamma = gamma_number(self, self.gamma)
         term, distances = squared_distance_term(b, gamma)
         return term, codes.EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        """K[i, j] = k(a_i, b_j), tile by tile.
+
+        If few of the columns are outliers, rows near the origin are compared by inner products all the same: where
+        these lose digits, with columns far out, k is as good as zero, since |x - z| ≥ |z| - |x|.
+        """
+        assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        gamma = gamma_number(self, self.gamma)
+        term, code, params = plan = self.plan(b)
+        few_outliers = term == codes.SQUARE and b.d > FEW_FEATURES and np.isfinite(b.largest_norm)
+        if not (few_outliers and _rounding(b, gamma * b.common_norm) <= NEAR * CANCELLATION):
+            return super().block(a, b, out)
+        a = a.stored_like(b)
+        far = np.flatnonzero(~(_rounding(b, gamma * a.norms) <= NEAR * CANCELLATION))
+        out = self._tiles(a, b, (codes.DOT, code, [1.0, *params[1:]]), out)
+        if len(far):
+            out[far] = self._tiles(a.take(far), b, plan)
+        return out
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ FEWEST_MEMBERS = 4
 # at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
 NEW_SHARE = 0.5
 FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
+# the first set takes so many members blindly, since at beta = 0 all scores are alike; the next may be twice as large
+FIRST_MEMBERS = 64
 # a block is solved to this share of the violation, in so many pair steps: an end if rounding prevents that
 BLOCK_TOL = 0.1
 STEPS_PER_MEMBER = 200
@@ -42,7 +44,7 @@ SHRINK_SLACK, SHRINK_AT_LEAST, SHRINK_EVERY = 0.5, 0.2, 4
 FIRST_STAGE_FROM, FIRST_STAGE, FIRST_STAGE_SHARE = 8192, 2048, 16
 FIRST_STAGE_TOL = 0.1
 # how far a part is solved before all samples are looked at again, relative to the violation seen there
-STAGE_TOL = 0.02
+STAGE_TOL = 0.1
 # growth of the active set below which it is taken for right
 SETTLED = 1.05
 # changes of beta that are too small to be seen in F of samples that are left out: in all this share of tol
@@ -91,13 +93,20 @@ class Decomposition:
         else:
             self.store, diagonal = gram, gram.diagonal
         self.largest = float(np.abs(diagonal).max())
-        self.shrinking = options.shrinking and isinstance(self.store, RowStore) and not self.open_box
+        # where all rows can be kept, leaving a few thousand samples out saves less than it costs to take them in again
+        self.shrinking = (
+            options.shrinking
+            and not self.open_box
+            and isinstance(self.store, RowStore)
+            and (self.n >= FIRST_STAGE_FROM or self.store.capacity < self.n)
+        )
         # scores of float32 rows need no more digits, until a block no longer gains by them
         self.score_dtype = np.float32 if diagonal.dtype == np.float32 and options.tol > 1e-4 else np.float64
         self._memory = np.empty((2, self.size**2), self.score_dtype)
         self._last = NOBODY  # the members of the last block, which is the first in memory
         self._most_new = max(2, int(NEW_SHARE * self.size))
         self._n_new = self._most_new
+        self._room = self.size if beta.any() else min(self.size, FIRST_MEMBERS)
         # samples left out, with the beta (over samples) for which their F is right
         self._left_out: list[tuple[Vector, Vector]] = []
         self._stage_tol = 0.0
@@ -181,7 +190,8 @@ class Decomposition:
         from mercer._numerics.working_set import choose
 
         active = self.active
-        n_new = self._n_new if len(previous) else min(self.size, 2 * self._n_new)
+        n_new = min(self._room, self._n_new if len(previous) else 2 * self._n_new)
+        self._room = min(self.size, 2 * self._room)
         chosen = choose(
             look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, self.size, active.null
         )
