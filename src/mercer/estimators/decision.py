@@ -38,21 +38,23 @@ class SupportVectors:
         self.ends = np.concatenate([[0], np.cumsum(n_support)])
         self.n_train = n_train
         self.norms = norms
-        self._features: dict[np.dtype[Any], Features] = {}
+        self._features: dict[tuple[np.dtype[Any], int], Features] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_features": {}}
 
-    def features(self, dtype: Any) -> Features:
-        """All of them, prepared once."""
-        dtype = np.dtype(dtype)
-        if dtype not in self._features:
-            if self.kernel.domain == "matrix":
+    def features(self, dtype: Any, part: int = -1) -> Features:
+        """All of them, or those of one class, prepared once."""
+        key = np.dtype(dtype), part
+        if key not in self._features:
+            if part >= 0:
+                self._features[key] = self.features(dtype).take(np.arange(self.ends[part], self.ends[part + 1]))
+            elif self.kernel.domain == "matrix":
                 columns, n = self.support.astype(np.intp), self.n_train
-                self._features[dtype] = PrecomputedFeatures(None, dtype, columns, columns, (n, n))
+                self._features[key] = PrecomputedFeatures(None, dtype, columns, columns, (n, n))
             else:
-                self._features[dtype] = self.kernel.prepare(self.vectors, dtype)
-        return self._features[dtype]
+                self._features[key] = self.kernel.prepare(self.vectors, dtype)
+        return self._features[key]
 
     def decision(self, X: Any, coef: Matrix, intercept: Vector, n_threads: int, labels_only: bool = False) -> Matrix:
         """The value of every sample for each problem: one, or one for each pair of classes.
@@ -81,13 +83,13 @@ class SupportVectors:
 
     def _values(self, X: Any, coef: Matrix, dtype: Any, n_threads: int) -> Matrix:
         """The values without the intercepts."""
-        a, b = self.kernel.prepare(X, dtype), self.features(dtype)
+        a = self.kernel.prepare(X, dtype)
         if coef.shape[0] == 1:
-            return product(self.kernel, a, b, coef[0], n_threads)[:, None]
-        parts = []
-        for start, stop in pairwise(self.ends):
-            inside = np.arange(start, stop)
-            parts.append(product(self.kernel, a, b.take(inside), coef[:, inside].T, n_threads))
+            return product(self.kernel, a, self.features(dtype), coef[0], n_threads)[:, None]
+        parts = [
+            product(self.kernel, a, self.features(dtype, c), coef[:, start:stop].T, n_threads)
+            for c, (start, stop) in enumerate(pairwise(self.ends))
+        ]
         return np.stack(pair_values(parts), axis=1)
 
     def _single_error(self, coef: Matrix) -> Vector | None:

@@ -391,14 +391,16 @@ class SumKernel(Kernel):
         a = a.stored_like(b)
         term, code, params = plan
         constants = np.array(params, b.dtype)
+        # inner products need norms only to become distances
+        a_norms, b_norms = (f.norms if params[0] else np.zeros(len(f), b.dtype) for f in (a, b))
         if b.sparse:
             # what the features add in which b is zero: |a| for absolute and chi-squared distances
             totals = a.totals if term in (codes.L1, codes.CHI2) else np.zeros(len(a), b.dtype)
             A, B = a.X, b.X
             sparse_block(
-                term, code, constants, A.indptr, A.indices, A.data, a.norms, totals, np.arange(len(a)),
-                B.indptr, B.indices, B.data, b.norms, 0, len(b), b.d, out,
+                term, code, constants, A.indptr, A.indices, A.data, a_norms, totals, np.arange(len(a)),
+                B.indptr, B.indices, B.data, b_norms, 0, len(b), b.d, out,
             )  # fmt: skip
         else:
-            dense_block(term, code, constants, a.X, a.norms, b.panels, b.norms, 0, len(b.panels), out)
+            dense_block(term, code, constants, a.X, a_norms, b.panels, b_norms, 0, len(b.panels), out)
         return out
