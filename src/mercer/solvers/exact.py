@@ -9,6 +9,7 @@ the violation found there is above tol, the exact values of F replace the tracke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,13 @@ from mercer.kernels.features import Vector
 from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP
 from mercer.problems.certificate import certificate
-from mercer.problems.dual import DualProblem, feasible_start
+from mercer.problems.dual import DualProblem, Survey, feasible_start
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.decomposition import Decomposition
 from mercer.solvers.judge import check_finite, exact_product, exact_rows, survey_at
 from mercer.solvers.margin import is_small, largest_margin
+from mercer.solvers.primal import Found, over_features, suits
 from mercer.solvers.whole import WholeMatrix, matrix_product
 
 # up to this many variables the matrix is computed in float64; is one block
@@ -43,14 +45,43 @@ SINGLE_FROM = 2e-6
 # largest kernel value at which float32 rows keep their meaning
 SINGLE_UP_TO = 1e30
 REFINEMENTS = 4
+# this near to the optimum (relative gap) pair steps are tried only so long: they seldom reach what features did not
+NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
 
 
 def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
     """The optimum of the problem over the data, from a feasible start if given."""
-    beta = problem.start() if start is None else start.copy()
+    if start is None and options.max_iter < 0 and suits(data, data.n):
+        found = over_features(data, problem, options, clock)
+        if found is not None:
+            return _from_features(data, problem, options, clock, found)
+    return _descend(data, problem, options, clock, problem.start() if start is None else start.copy(), 0)
+
+
+def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
+    """What was found over features, or what pair steps make of it."""
+    status = Status.CONVERGED if found.violation <= options.tol else clock.over() or Status.STALLED
+    seen = survey_at(problem.qp, found.beta, found.F, None)
+    point = TracePoint(clock.seconds, found.n_iter, seen.violation, seen.dual, data.n)
+    solution = _published(data, problem, options, clock, found, None, seen, status, [point])
+    if status is not Status.STALLED:
+        return solution
+    if solution.certificate.valid and solution.certificate.relative_gap <= NEXT_TO_OPTIMAL:
+        options = replace(options, max_iter=found.n_iter + STEPS_PER_SAMPLE * data.n)
+    start = feasible_start(problem.qp, found.beta)
+    other = _descend(data, problem, options, clock, start, found.n_iter)
+    if other.status is Status.CONVERGED or not solution.certificate.valid:
+        return other
+    better = solution.certificate.relative_gap <= other.certificate.relative_gap
+    return solution if better else other
+
+
+def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int) -> Solution:
+    """Pair steps from a feasible start."""
     qp = problem.qp
     dtype = np.dtype(_precision(data, qp, options))
     run = _start(data, qp, beta, options, clock, dtype, WHOLE_UP_TO)
+    run.steps = steps
     trace: list[TracePoint] = []
     previous, rescued = np.inf, False
     for attempt in range(REFINEMENTS + 1):
@@ -83,15 +114,32 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
     if status in (Status.STALLED, Status.UNBOUNDED) and _over_features(data, problem, run, options):
         rows, seen = None, survey_at(qp, run.beta, run.F, None)
         status = Status.CONVERGED if seen.violation <= options.tol else Status.STALLED
+    state = Found(run.beta, run.F, run.steps, found)
+    return _published(data, problem, options, clock, state, rows, seen, status, trace)
+
+
+def _published(
+    data: Data,
+    problem: DualProblem,
+    options: Options,
+    clock: Clock,
+    state: Found,
+    rows: Vector | None,
+    seen: Survey,
+    status: Status,
+    trace: list[TracePoint],
+) -> Solution:
+    """The solution with its thresholds and its certificate; F is exact at ``rows``, or everywhere."""
+    beta, F, steps, _ = state
     if status is Status.CONVERGED:
         b = seen.thresholds
     else:
         # far from the optimum free variables say little: the thresholds that are best for this f, at all samples
         if rows is not None:
-            rows, run.F[:] = None, exact_product(data, qp, run.beta, options)
-        b = problem.loss.best_thresholds(problem.y, run.F, problem.weight)[: qp.n_groups]
-    proof = certificate(qp, problem.loss, problem.y, problem.weight, run.beta, run.F, b, data.psd, rows=rows)
-    return Solution(run.beta, run.F, b, status, run.steps, clock.seconds, proof, trace)
+            rows, F[:] = None, exact_product(data, problem.qp, beta, options)
+        b = problem.loss.best_thresholds(problem.y, F, problem.weight)[: problem.qp.n_groups]
+    proof = certificate(problem.qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd, rows=rows)
+    return Solution(beta, F, b, status, steps, clock.seconds, proof, trace)
 
 
 def _start(
@@ -165,6 +213,8 @@ def shared_blocks(data: Data, members: Sequence[Vector], options: Options) -> Cl
     """
     sizes = sorted((len(index) for index in members), reverse=True)
     largest = sizes[0] + sizes[1]
+    if suits(data, largest):
+        return None
     single = options.precision != "float64" and options.tol >= SINGLE_FROM and largest > DOUBLE_UP_TO
     dtype = np.dtype(np.float32 if single or options.precision == "float32" else np.float64)
     kept = sum(size**2 for size in sizes) * dtype.itemsize

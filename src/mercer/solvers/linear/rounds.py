@@ -100,7 +100,7 @@ def _all_samples(run: Run, tol: float, w: Vector, share: float) -> tuple[Vector,
         w, beta = path.w, held.beta
         beta[free] = path.beta
         slope = qp.linear - rows.dot(w, threads)
-        ends = _ends(qp, slope)
+        ends = ends_of(qp, slope)
         is_free = np.zeros(rows.n, dtype=bool)
         is_free[free] = True
         crossed = np.flatnonzero(is_usable & ~is_free & (ends != beta))
@@ -123,7 +123,7 @@ def _at(qp: BoxQP, samples: Index) -> BoxQP:
     return qp if len(samples) == qp.n_vars else qp.take(samples, None)
 
 
-def _ends(qp: BoxQP, slope: Vector) -> Vector:
+def ends_of(qp: BoxQP, slope: Vector) -> Vector:
     """β at the end of the box, or at the kink at 0, that the slope t = linear − f asks for."""
     return np.where(slope > qp.l1, qp.upper, np.where(slope < -qp.l1, qp.lower, 0.0))
 
@@ -146,7 +146,7 @@ def _first_mu(qp: BoxQP, slope: Vector, free: Index) -> float:
 
 def _hold(rows: Rows, qp: BoxQP, slope: Vector, free: Index, n_threads: int) -> Held:
     """Hold all samples but the free ones at the ends where they are."""
-    beta = np.where(qp.lower < qp.upper, _ends(qp, slope), 0.0)
+    beta = np.where(qp.lower < qp.upper, ends_of(qp, slope), 0.0)
     beta[free] = 0.0
     if len(free) == rows.n:
         return Held(beta, free, np.zeros(rows.d), 0.0)

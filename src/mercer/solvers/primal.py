@@ -1,0 +1,159 @@
+"""The problem of a linear kernel, solved over its features: d weights in place of n coefficients.
+
+Pair steps need very many rounds where n is much larger than d: the matrix has rank d, and the coefficients of all
+samples at the margin move together. Over features the interior-point method takes a few dozen steps, whatever C.
+The way back from w to β is what is left to do:
+
+1. a sample away from every kink of its loss has its β at a known end of the box;
+2. the others, about as many as there are features, keep the β of the interior point, corrected in units of the room
+   that each has in its box: so that X'β = w and Σβ = 0, or else so that they come to lie at their kinks.
+
+The kernel matrix never exists, and F = X(X'β) costs two passes over the samples.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer.kernels import Linear
+from mercer.losses.base import Index, Vector
+from mercer.problems.certificate import FEASIBILITY
+from mercer.problems.dual import DualProblem, survey
+from mercer.problems.linear import LinearProblem, Rows
+from mercer.solvers.base import Clock, Options
+from mercer.solvers.blas import one_blas_thread
+from mercer.solvers.data import Data
+from mercer.solvers.linear.base import LinearOptions, LinearSolution
+from mercer.solvers.linear.choose import solve_linear
+from mercer.solvers.linear.interior import least
+from mercer.solvers.linear.rounds import ends_of
+from mercer.solvers.linear.systems import weighted_gram
+
+# with fewer samples, all or for each feature, pair steps are as quick; with more features factors are not
+SAMPLES_FROM, SAMPLES_PER_FEATURE, FEATURES_UP_TO = 400, 4, 500
+# the relative gap asked for: what is left must not be seen in F
+GAP = 1e-9
+# a sample nearer to a kink than this share of tol keeps a β inside its box
+AT_KINK = 0.3
+CORRECTIONS = 4
+# samples at kinks up to which their matrix is factored; samples that may take up the rounding of a sum
+FACE_UP_TO, BALANCED_BY = 1500, 3
+
+
+class Found(NamedTuple):
+    """β, F = Kβ, the iterations that they took and the violation: inf where β is not feasible."""
+
+    beta: Vector
+    F: Vector
+    n_iter: int
+    violation: float
+
+
+def suits(data: Data, n: int) -> bool:
+    """Whether n of these samples are compared by inner products, and are many more than their features."""
+    if not isinstance(data.kernel, Linear):
+        return False
+    d = data.samples.shape[1]
+    return n > SAMPLES_FROM and d <= FEATURES_UP_TO and n >= SAMPLES_PER_FEATURE * d
+
+
+def over_features(data: Data, problem: DualProblem, options: Options, clock: Clock) -> Found | None:
+    """β next to the optimum; None where the problem has other thresholds than one, or no ends to its boxes."""
+    qp = problem.qp
+    if qp.sample is not None or qp.sums.any() or qp.n_groups > 1 or qp.has_open_box:
+        return None
+    rows = Rows.of(data.own_samples())
+    linear = LinearProblem(rows, problem.loss, problem.y, problem.weight, problem.intercept)
+    asked = LinearOptions(tol=GAP, n_threads=options.n_threads, budget=options.budget)
+    solution = solve_linear("auto", linear, asked, clock)
+    way = WayBack(linear, solution, AT_KINK * options.tol, options.n_threads)
+    for improve in (way.to_weights, way.to_kinks):
+        for _ in range(CORRECTIONS):
+            if way.violation <= options.tol:
+                break
+            improve()
+    return Found(way.beta, way.F, solution.n_iter, way.violation)
+
+
+class WayBack:
+    """From w to β: at the ends of its box but for samples within ``width`` of a kink.
+
+    The best β so far is kept, with F = Kβ and its violation.
+    """
+
+    def __init__(self, problem: LinearProblem, solution: LinearSolution, width: float, n_threads: int) -> None:
+        self.rows, self.qp, self.intercept = problem.rows, problem.qp, problem.intercept
+        self.w, self.n_threads = solution.w, n_threads
+        qp = self.qp
+        t = qp.linear - self.rows.dot(self.w, n_threads) - solution.intercept
+        inside = (qp.ridge > 0) | (np.abs(np.abs(t) - qp.l1) <= width)
+        beta = np.where(inside, np.clip(solution.beta, qp.lower, qp.upper), ends_of(qp, t))
+        beta[qp.lower == qp.upper] = 0.0
+        # those that may move: inside the box and off the kink at 0
+        self.free: Index = np.flatnonzero(inside & (beta > qp.lower) & (beta < qp.upper) & (beta != 0))
+        self.part = self.rows.take(self.free)
+        self.beta, self.F, self.violation = self._judged(beta)
+
+    def to_weights(self) -> None:
+        """Correct β so that X'β = w and Σβ = 0, as far as the free ones allow: many of them, if samples are alike."""
+        part = Rows(self.part.X, 1.0) if self.intercept else self.part
+        missing = self.w - self.rows.tdot(self.beta, self.n_threads)
+        if self.intercept:
+            missing = np.append(missing, -self.beta.sum())
+        room = self._room()
+        with one_blas_thread():
+            G = weighted_gram(part, room**2, self.n_threads)
+            size = np.sqrt(np.where(np.diag(G) > 0, np.diag(G), 1.0))
+            x = least(G / size / size[:, None], missing / size) / size
+        self._move(room**2 * part.dot(x, self.n_threads))
+
+    def to_kinks(self) -> None:
+        """Newton's step on the face: all free samples at their kinks, whatever w this gives."""
+        m = len(self.free)
+        if not 0 < m <= FACE_UP_TO:
+            return
+        qp, free, beta = self.qp, self.free, self.beta[self.free]
+        t = qp.linear[free] - self.F[free] - qp.ridge[free] * beta - qp.l1[free] * np.sign(beta)
+        room = self._room()
+        X = self.part.dense() * room[:, None]
+        M = np.zeros((m + self.intercept, m + self.intercept))
+        with one_blas_thread():
+            M[:m, :m] = X @ X.T
+            M[np.arange(m), np.arange(m)] += qp.ridge[free] * room**2
+            rest = room * t
+            if self.intercept:
+                M[:m, m] = M[m, :m] = room
+                rest = np.append(rest, -self.beta.sum())
+            size = np.sqrt(np.maximum(np.abs(np.diag(M)), np.abs(M).max(axis=1) ** 2))
+            size[size == 0] = 1.0
+            step = np.linalg.lstsq(M / size / size[:, None], rest / size, rcond=1e-15)[0] / size
+        self._move(room * step[:m])
+
+    def _room(self) -> Vector:
+        """How far each free β may move without leaving its box or the side of its kink."""
+        qp, free = self.qp, self.free
+        b = self.beta[free]
+        ends = np.minimum(b - qp.lower[free], qp.upper[free] - b)
+        return np.where((qp.l1[free] > 0) | ~np.isfinite(ends), np.minimum(ends, np.abs(b)), ends)
+
+    def _move(self, change: Vector) -> None:
+        """Take this step, cut to the boxes, if the violation is smaller after it."""
+        beta, qp, free = self.beta.copy(), self.qp, self.free
+        beta[free] = np.clip(beta[free] + change, qp.lower[free], qp.upper[free])
+        judged = self._judged(beta)
+        if judged[2] < self.violation:
+            self.beta, self.F, self.violation = judged
+
+    def _judged(self, beta: Vector) -> tuple[Vector, Vector, float]:
+        """β with the sum that it must have, F, and the violation, inf where the sum cannot be had. Edits beta."""
+        if self.intercept and len(self.free):
+            # what rounding has left of the sum goes where there is the most room
+            room = np.minimum(beta - self.qp.lower, self.qp.upper - beta)[self.free]
+            for v in self.free[np.argsort(-np.minimum(room, np.abs(beta[self.free])))[:BALANCED_BY]]:
+                beta[v] = np.clip(beta[v] - beta.sum(), self.qp.lower[v], self.qp.upper[v])
+        F = self.rows.dot(self.rows.tdot(beta, self.n_threads), self.n_threads)
+        found = survey(self.qp, beta, F)
+        feasible = found.infeasibility <= FEASIBILITY * float(np.abs(beta).max(initial=0.0))
+        return beta, F, found.violation if feasible else np.inf
