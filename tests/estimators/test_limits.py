@@ -49,8 +49,8 @@ class TestLimits:
     def test_time_limit(self, estimator):
         """A time limit of 0.05 s is kept to within a round of the solver."""
         X, y = noise()
+        clone(estimator).fit(X[:50], y[:50])  # compiles, if need be
         estimator = clone(estimator).set_params(time_limit=0.05, tol=1e-11)
-        estimator.fit(X[:50], y[:50])  # compiles, if need be
         start = time.perf_counter()
         with pytest.warns(ConvergenceWarning) as found:
             estimator.fit(X, y)
