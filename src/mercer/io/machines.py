@@ -44,7 +44,7 @@ class PlainModel:
     n_features : of a sample.
     intercept : b of each problem.
     weights : W, or None.
-    formula, vectors, coef : of a kernel model, or None.
+    kernel, formula, vectors, coef : of a kernel model, or None.
     classes : the labels, or None.
     tie : for "binary", the number of the class where f = 0.
     by_decision : for "pairs", whether the class is the one with the largest decision value (``break_ties``).
@@ -57,6 +57,7 @@ class PlainModel:
     n_features: int
     intercept: Vector
     weights: Matrix | None = None
+    kernel: Kernel | None = None
     formula: Formula | None = None
     vectors: Matrix | None = None
     coef: Matrix | None = None
@@ -139,8 +140,9 @@ def _kernel_model(kernel: Kernel, vectors: Any, coef: Matrix, b: Vector, model: 
     used = np.flatnonzero(np.any(coef != 0, axis=0))
     dense = np.asarray(dense, dtype=np.float64)[used]
     return PlainModel(
-        n_features=d, intercept=b, formula=formula, vectors=dense, coef=np.ascontiguousarray(coef[:, used]), **rule
-    )
+        n_features=d, intercept=b, kernel=kernel, formula=formula, vectors=dense,
+        coef=np.ascontiguousarray(coef[:, used]), **rule,
+    )  # fmt: skip
 
 
 def _linear(model: LinearMachine) -> PlainModel:
