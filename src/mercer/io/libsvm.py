@@ -26,6 +26,7 @@ from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneC
 from mercer.exceptions import InvalidInputError
 from mercer.io.archive import writable
 from mercer.io.assemble import assemble, leave_unknown
+from mercer.io.libsvm_probabilities import N_MARKS
 from mercer.io.lines import CLASSES, Lines, text_of
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.kernels.features import Matrix, Vector
@@ -45,7 +46,7 @@ UNKNOWN = "a file of LIBSVM does not say which training samples the support vect
 FEATURES = 2**31 - 2
 VECTORS = 10**8
 # of one-class models with probabilities
-MARKS, N_MARKS = "prob_density_marks", 10
+MARKS = "prob_density_marks"
 
 
 def read_model(path: Any, n_features: int | None = None) -> Any:
