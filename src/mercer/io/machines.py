@@ -24,6 +24,7 @@ from mercer.estimators.svc import BaseSVC
 from mercer.estimators.svr import BaseSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formulas import Formula, formula_of
+from mercer.io.probabilities import PlainProbabilities, plain_probabilities
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Matrix, Vector
 
@@ -51,6 +52,7 @@ class PlainModel:
     shape : for "pairs", "ovr" or "ovo": which decision values are published.
     flat : whether the answer of a regression is one number and not a row.
     scale, shift : what a sample is multiplied by and moved by first, or None.
+    probabilities : how the values of a classifier become probabilities, or None.
     """
 
     rule: str
@@ -68,6 +70,7 @@ class PlainModel:
     flat: bool = True
     scale: Vector | None = None
     shift: Vector | None = None
+    probabilities: PlainProbabilities | None = None
 
     @property
     def n_problems(self) -> int:
@@ -81,7 +84,8 @@ def plain_model(model: Any) -> PlainModel:
     if isinstance(model, Pipeline):
         return _pipeline(model)
     if hasattr(model, "best_estimator_") and (is_classifier(model) or is_regressor(model)):
-        return plain_model(model.best_estimator_)
+        best = plain_model(model.best_estimator_)
+        return replace(best, probabilities=plain_probabilities(model) or best.probabilities)
     if isinstance(model, LinearMachine):
         return _linear(model)
     if isinstance(model, BaseRidge):
@@ -101,13 +105,12 @@ def plain_model(model: Any) -> PlainModel:
     known = (model._kernel, model.support_vectors_)
     b = np.asarray(model._intercept_, dtype=np.float64)
     if isinstance(model, BaseSVC):
+        more: dict[str, Any] = {"classes": model.classes_, "probabilities": plain_probabilities(model)}
         if len(model.classes_) == 2:
-            return _kernel_model(*known, -coef, -b + 0.0, model, rule="binary", classes=model.classes_, tie=1)
+            return _kernel_model(*known, -coef, -b + 0.0, model, rule="binary", tie=1, **more)
         pairs = pair_coefficients(coef, model._support.ends)
         by_decision, shape = bool(model.break_ties), model.decision_function_shape
-        return _kernel_model(
-            *known, pairs, b, model, rule="pairs", classes=model.classes_, by_decision=by_decision, shape=shape
-        )
+        return _kernel_model(*known, pairs, b, model, rule="pairs", by_decision=by_decision, shape=shape, **more)
     if isinstance(model, OneClassSVM):
         return _kernel_model(*known, coef, b, model, rule="novelty")
     if isinstance(model, KernelCentroid):
