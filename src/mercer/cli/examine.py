@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,7 @@ def convert(arguments: argparse.Namespace) -> int:
     from mercer.exceptions import InvalidInputError
     from mercer.io import compress, save
     from mercer.io.libsvm import write_model
+    from mercer.io.machines import only_scales
     from mercer.io.onnx import to_onnx
     from mercer.io.source import to_c, to_python
 
@@ -180,23 +182,29 @@ def convert(arguments: argparse.Namespace) -> int:
     if suffix == ".mercer":
         save(model, arguments.output)
         return 0
-    steps = len(getattr(model, "steps", ()))
-    machine = machine_of(model)
-    if steps > 1 and suffix != ".onnx":
-        names = ", ".join(name for name, _ in model.steps[:-1])
-        say(f"note: only the machine is written; samples must be prepared as the model's own steps do ({names}).")
     if suffix == ".onnx":
-        data = to_onnx(model if steps else machine).SerializeToString()
+        data = to_onnx(model, dtype="float64" if arguments.double else "float32").SerializeToString()
         Path(arguments.output).write_bytes(data)
     elif suffix in (".py", ".c"):
-        Path(arguments.output).write_text((to_python if suffix == ".py" else to_c)(machine), encoding="utf-8")
+        write: Callable[[Any], str] = to_python if suffix == ".py" else to_c
+        text = write(model if only_scales(model) else _last(model))
+        Path(arguments.output).write_text(text, encoding="utf-8")
     elif suffix in TEXT:
-        write_model(machine, arguments.output)
+        write_model(machine_of(_last(model)), arguments.output)
     else:
         raise InvalidInputError(
             f"The name {Path(arguments.output).name!r} says not what to write: use .mercer, .onnx, .py, .c or .model."
         )
     return 0
+
+
+def _last(model: Any) -> Any:
+    """The model without its steps before, with a word about them."""
+    steps = getattr(model, "steps", ())
+    if len(steps) > 1:
+        names = ", ".join(name for name, _ in steps[:-1])
+        say(f"note: only the machine is written; samples must be prepared as the model's own steps do ({names}).")
+    return model[-1] if steps else model
 
 
 def add_arguments(commands: Any) -> None:
@@ -227,5 +235,6 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser("convert", help="write a model as ONNX, Python, C, LIBSVM text or a model file")
     parser.add_argument("model")
     parser.add_argument("output", help="its suffix says what is written: .onnx, .py, .c, .model or .mercer")
+    parser.add_argument("--double", action="store_true", help="ONNX with inputs and outputs in float64")
     parser.add_argument("--compress", type=float, metavar="ERROR", help="first drop support vectors, to within ERROR")
     parser.set_defaults(run=convert)

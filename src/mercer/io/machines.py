@@ -165,6 +165,13 @@ def _online(model: OnlineClassifier) -> PlainModel:
     return _kernel_model(model._kernel, model.support_vectors_, model._dual_coef_, b, model, **rule)
 
 
+def only_scales(model: Any) -> bool:
+    """Whether a model is a machine, or a pipeline of scalers and one: what `plain_model` knows."""
+    known = (StandardScaler, MinMaxScaler, MaxAbsScaler, type(None))
+    steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
+    return all(isinstance(step, known) or step == "passthrough" for step in steps)
+
+
 def _pipeline(model: Pipeline) -> PlainModel:
     """Scalers multiply and shift; all of them together do it once."""
     last = plain_model(model.steps[-1][1])
