@@ -152,6 +152,11 @@ def test_command_libsvm(tmp_path, capsys):
     arguments = ["certify", str(tmp_path / "m.model"), str(tmp_path / "d.svm"), "--C", "5"]
     assert main([*arguments, "--class-weight", "1", "2"]) == 0
     assert "SVC: within" in capsys.readouterr().out
+    assert main(["convert", str(tmp_path / "m.model"), str(tmp_path / "m.mercer")]) == 0
+    converted = ["certify", str(tmp_path / "m.mercer"), str(tmp_path / "d.svm")]
+    assert main(converted) == 1
+    assert "give C." in capsys.readouterr().err
+    assert main([*converted, "--C", "5", "--class-weight", "1", "2"]) == 0
     assert main(arguments) == 1
     assert "C times the weight of the class bounds them all" in capsys.readouterr().err
 

@@ -145,6 +145,8 @@ def test_gradients_of_sparse_samples():
     np.testing.assert_allclose(found, decision_gradients(model, X[:7]), rtol=1e-10)
     with pytest.raises(InvalidInputError, match="X has 3 features, but the model was fitted to 4"):
         decision_gradients(model, X[:7, :3])
+    with pytest.raises(InvalidInputError, match="SVC has no gradients here"):
+        decision_gradients(SVC(kernel="precomputed").fit(X[:100] @ X[:100].T, y[:100]), X[:7])
 
 
 def test_slopes_of_any_kernel_are_on_the_page(tmp_path):

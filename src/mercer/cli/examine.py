@@ -120,13 +120,16 @@ def _own(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     from mercer.workflow.preparation import column_kinds, prepared
 
     model = _trusted(arguments.model) if arguments.trust_pickle else read_model(arguments.model)
+    if "with_training_data" in getattr(getattr(model, "certificate_", None), "reason", ""):
+        return _foreign(arguments)  # it was converted from a file of another program
     samples = _samples(arguments, column_kinds(model) or None)
     return model, prepared(model, samples.X), samples.y
 
 
 def _is_foreign(arguments: argparse.Namespace) -> bool:
     """Whether the model is of a format that leaves out what it was fitted with."""
-    return not arguments.trust_pickle and Path(arguments.model).suffix.lower() in (*TEXT, ".onnx")
+    said = any(value is not None for value in (arguments.C, arguments.epsilon, arguments.nu))
+    return not arguments.trust_pickle and (said or Path(arguments.model).suffix.lower() in (*TEXT, ".onnx"))
 
 
 def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError, MissingExtraError
-from mercer.io.columns import Column, as_column, describe, with_points
+from mercer.io.columns import EXACT, Column, as_column, describe, with_points
 
 __all__ = ["FORMATS", "Samples", "read_samples"]
 
@@ -309,7 +309,8 @@ def _libsvm(path: str) -> Samples:
         raise InvalidInputError(f"{path}, line {number}: {error}." if number else f"{path}: {error}.") from None
     if X.nnz < 2**31:  # which scikit-learn asks for
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return Samples("matrix", X, y, "label")
+    whole = bool(np.all(y == np.round(y)) and np.all(np.abs(y) < EXACT))
+    return Samples("matrix", X, y.astype(np.int64) if whole else y, "label")
 
 
 def _bad_line(text: str) -> int:

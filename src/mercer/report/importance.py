@@ -63,8 +63,14 @@ def decision_gradients(model: Any, X: Any) -> Matrix:
     >>> decision_gradients(model, [[3.0, 4.0]])
     array([[[1., 0.]]])
     """
+    try:
+        plain = plain_model(model)
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"{type(model).__name__} has no gradients here: machines that compare vectors have, whose kernel is a "
+            "formula, alone or behind scalers."
+        ) from None
     X = as_matrix(X)
-    plain = plain_model(model)
     if X.shape[1] != plain.n_features:
         raise InvalidInputError(f"X has {X.shape[1]} features, but the model was fitted to {plain.n_features}.")
     scale = np.ones(plain.n_features) if plain.scale is None else plain.scale
