@@ -71,6 +71,20 @@ def test_libsvm(model, y, parameters):
         np.testing.assert_allclose(found.predict(X), model.predict(X), rtol=1e-6)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_equal_samples_with_other_targets(sparse):
+    """Of equal samples those that pull up are the ones with larger targets."""
+    random = np.random.default_rng(1)
+    data, y = np.repeat(random.normal(size=(25, 3)), 6, axis=0), random.normal(size=150)
+    data = sp.csr_array(data) if sparse else data
+    model = mercer.SVR(C=0.3, epsilon=0.4, tol=1e-7).fit(data, y)
+    out = io.StringIO()
+    write_model(model, out)
+    for text in (out.getvalue(), rounded(out.getvalue())):
+        found = with_training_data(read_model(io.StringIO(text), 3), data, y, C=0.3, epsilon=0.4)
+        assert mercer.certify(found, data, y).relative_gap < 1e-5
+
+
 def test_sparse_samples():
     """Sparse samples are matched as dense ones are."""
     data = np.where(X > 1.5, X, 0.0)

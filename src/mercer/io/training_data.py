@@ -144,8 +144,6 @@ def _places(model: Any, X: Any, y: Any, classes: Vector | None) -> Vector:
             raise InvalidInputError(f"X has {X.shape[0]} samples, y {len(codes)}.")
         ends = np.concatenate([[0], np.cumsum(model._n_support)])
         groups = [(np.arange(ends[c], ends[c + 1]), np.flatnonzero(codes == c)) for c in range(len(classes))]
-    if isinstance(model, SVR | NuSVR):
-        real_targets(y)
     places = np.empty(len(model.support_), dtype=np.int64)
     size = _column_sizes(X)
     for members, rows in groups:
@@ -157,7 +155,31 @@ def _places(model: Any, X: Any, y: Any, classes: Vector | None) -> Vector:
             )
         if len(members):
             places[members] = rows[_match(model.support_vectors_[members], X[rows], size)]
-    return places
+    return _by_target(model, X, real_targets(y), places) if isinstance(model, SVR | NuSVR) else places
+
+
+def _by_target(model: Any, X: Any, y: Vector, places: Vector) -> Vector:
+    """The same samples, but that of equal ones with other targets larger ones have larger coefficients.
+
+    At the optimum they have: the function is the same for all of them, so that β does not fall with y.
+    """
+    coef = np.ravel(model._dual_coef_.toarray() if sp.issparse(model._dual_coef_) else model._dual_coef_)
+    groups: dict[bytes, list[int]] = {}
+    for i in range(X.shape[0]):
+        row = X[[i]]
+        key = row.indices.tobytes() + row.data.tobytes() if sp.issparse(row) else np.asarray(row).tobytes()
+        groups.setdefault(key, []).append(i)
+    owner = {int(row): i for i, row in enumerate(places)}
+    found = places.copy()
+    for rows in groups.values():
+        members = sorted((i for i in map(owner.get, rows) if i is not None), key=lambda i: coef[i])
+        if not members or len(rows) < 2:
+            continue
+        ranked = sorted(rows, key=lambda i: y[i])
+        negative = sum(coef[i] < 0 for i in members)
+        # the negative ones from below, the others from above, those without a coefficient between them
+        found[members] = [*ranked[:negative], *ranked[len(ranked) - len(members) + negative :]]
+    return found
 
 
 def _column_sizes(X: Any) -> Vector:
