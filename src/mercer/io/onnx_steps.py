@@ -156,9 +156,9 @@ def _(step: SimpleImputer, table: Table) -> tuple[str, int]:
         )
     values = values.astype(np.float64)
     kept = [j for j in range(len(values)) if not np.isnan(values[j])]  # columns without any value are dropped
-    x, graph = table.take(kept).matrix(), table.graph
     if not kept:
         raise InvalidInputError("All columns of a SimpleImputer are without a value: there is nothing to write.")
+    x, graph = table.take(kept).matrix(), table.graph
     gone = graph.op("IsNaN", x) if is_nan else graph.op("Equal", x, np.array([[float(missing)]]))
     return graph.op("Where", gone, values[kept][None, :], x), len(kept)
 
