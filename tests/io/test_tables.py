@@ -222,3 +222,19 @@ def test_files_that_are_no_tables(tmp_path, text, words):
     """Each gets one sentence that says what to do."""
     with pytest.raises(InvalidInputError, match=words):
         frame_of(tmp_path, text)
+
+
+def test_typed_targets(tmp_path):
+    """Yes and no, and large whole numbers, are names as they are in a table of texts; large features are told apart."""
+    lines = [f'{{"id": {10**18 + i}, "v": {i % 7}, "y": {str(i % 2 == 0).lower()}}}' for i in range(20)]
+    (tmp_path / "d.jsonl").write_text("\n".join(lines))
+    samples = read_samples(tmp_path / "d.jsonl")
+    assert set(samples.y.tolist()) == {"False", "True"}
+    assert samples.columns[0].different == 20 and "identifier" in samples.columns[0].why
+    large = read_samples(tmp_path / "d.jsonl", target="id")
+    assert large.y.tolist()[:2] == [str(10**18), str(10**18 + 1)]
+
+
+def test_folder(tmp_path):
+    with pytest.raises(InvalidInputError, match="is a folder: give a file"):
+        read_samples(tmp_path)

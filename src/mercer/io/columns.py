@@ -66,7 +66,7 @@ def as_column(
     """
     import pandas  # type: ignore[import-untyped]
 
-    if typed and (pandas.api.types.is_numeric_dtype(cells) or pandas.api.types.is_bool_dtype(cells)):
+    if typed and _are_numbers(cells, target):
         text, numbers = None, cells.astype("float64")
         absent = numbers.isna()
     else:
@@ -96,7 +96,8 @@ def as_column(
         whole = bool(present and (numbers[~absent] == numbers[~absent].round()).all())
         large = whole and float(numbers.abs().max()) >= EXACT
         if not (target and large and text is not None):  # whose last digits are lost: they are names
-            different = int((numbers if text is None or not large else text).nunique())
+            exact = cells if text is None else text
+            different = int((exact if large else numbers).nunique())
             counts = whole and different == len(cells) > 2 and (large or IDENTIFIER.fullmatch(name) is not None)
             column = Column(name, "number", len(cells) - present, different, hint="identifier" if counts else "")
             return (numbers.astype("int64") if target and whole and not large else numbers), column
@@ -113,6 +114,16 @@ def as_column(
     if kind == "text":
         values = pandas.Series([word or "" for word in known], index=cells.index, dtype="object")
     return values, Column(name, kind, len(cells) - present, int(values.nunique()), hint=hint)
+
+
+def _are_numbers(cells: Any, target: bool) -> bool:
+    """Whether cells that know their type are numbers; as a target, yes and no and large whole numbers are names."""
+    from pandas.api import types  # type: ignore[import-untyped]
+
+    if types.is_bool_dtype(cells):
+        return not target
+    large = types.is_integer_dtype(cells) and bool((cells.abs() >= EXACT).any())
+    return types.is_numeric_dtype(cells) and not (target and large)
 
 
 def _is_text(values: Any, n: int) -> bool:

@@ -88,6 +88,8 @@ def read_samples(
     samples : Samples
     """
     path = str(path)
+    if Path(path).is_dir():
+        raise InvalidInputError(f"{path} is a folder: give a file.")
     format = format or _format_of(path)
     if format == "libsvm":
         return _libsvm(path)
