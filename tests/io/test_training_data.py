@@ -175,6 +175,21 @@ def test_command_libsvm(tmp_path, capsys):
     assert "C times the weight of the class bounds them all" in capsys.readouterr().err
 
 
+def test_command_novelty(tmp_path, capsys):
+    """A machine without targets takes all columns of a table, and arrays without y."""
+    write_model(mercer.OneClassSVM(nu=0.3, gamma=0.5).fit(X), tmp_path / "m.model")
+    lines = ["a,b,c,d", *(",".join(map(repr, x)) for x in X.tolist())]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    np.savez(tmp_path / "d.npz", X=X)
+    mercer.save(mercer.OneClassSVM(nu=0.3, gamma=0.5).fit(X), tmp_path / "m.mercer")
+    for name in ("d.csv", "d.npz"):
+        assert main(["certify", str(tmp_path / "m.model"), str(tmp_path / name), "--nu", "0.3"]) == 0
+        assert main(["certify", str(tmp_path / "m.mercer"), str(tmp_path / name)]) == 0
+    assert capsys.readouterr().out.count("OneClassSVM: within") == 4
+    assert main(["certify", str(tmp_path / "m.model"), str(tmp_path / "d.csv")]) == 1
+    assert "give nu." in capsys.readouterr().err
+
+
 def test_refused():
     """One sentence for each way in which samples are not those of the model."""
     text = text_of(svm.SVC(C=3.0).fit(X, TWO))

@@ -107,23 +107,34 @@ def certify(arguments: argparse.Namespace) -> int:
     return 0 if within else 1
 
 
-def _samples(arguments: argparse.Namespace, kinds: dict[str, str] | None = None) -> Any:
+def _samples(arguments: argparse.Namespace, model: Any) -> Any:
+    """The samples of a model, with targets unless it has learnt from none."""
+    from mercer.display.canvas import machine_of
     from mercer.io.tables import read_samples
+    from mercer.workflow.preparation import column_kinds
 
     return read_samples(
-        arguments.data, target=arguments.target, format=arguments.format, labels=arguments.labels, kinds=kinds
+        arguments.data,
+        target=arguments.target,
+        format=arguments.format,
+        labels=arguments.labels,
+        kinds=column_kinds(model) or None,
+        need_target=not hasattr(machine_of(model), "offset_"),
     )
 
 
 def _own(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """A model that knows what it was fitted with, and its samples as it sees them."""
-    from mercer.workflow.preparation import column_kinds, prepared
+    from mercer.workflow.preparation import prepared
 
     model = _trusted(arguments.model) if arguments.trust_pickle else read_model(arguments.model)
     if "with_training_data" in getattr(getattr(model, "certificate_", None), "reason", ""):
         return _foreign(arguments)  # it was converted from a file of another program
-    samples = _samples(arguments, column_kinds(model) or None)
-    return model, prepared(model, samples.X), samples.y
+    samples = _samples(arguments, model)
+    X = prepared(model, samples.X)
+    if hasattr(X, "to_numpy") and not hasattr(model, "feature_names_in_"):
+        X = X.to_numpy()  # it knows no names
+    return model, X, samples.y
 
 
 def _is_foreign(arguments: argparse.Namespace) -> bool:
@@ -140,7 +151,7 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     from mercer.io.onnx_models import prepared_for
     from mercer.io.training_data import with_training_data
 
-    samples = _samples(arguments)
+    samples = _samples(arguments, read_model(arguments.model))
     X = samples.X
     if samples.kind == "table":
         names = [column.name for column in samples.columns if X[column.name].dtype.kind not in "fiub"]
@@ -156,7 +167,7 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
         if X.shape[1] != len(model.before_[0]):
             raise InvalidInputError(f"The samples have {X.shape[1]} features, the model {len(model.before_[0])}.")
         X = prepared_for(model, X.toarray() if hasattr(X, "toarray") else X)
-    y = np.asarray(samples.y)
+    y = None if samples.y is None else np.asarray(samples.y)
     weights = {label: float(weight) for label, weight in arguments.class_weight or ()}
     given = {"C": arguments.C, "epsilon": arguments.epsilon, "nu": arguments.nu}
     return with_training_data(model, X, y, class_weight=weights or None, **given), X, y
