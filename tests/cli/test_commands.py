@@ -221,3 +221,12 @@ def test_run_as_a_module():
 
     ended = subprocess.run([sys.executable, "-m", "mercer", "--version"], capture_output=True, text=True, check=True)
     assert ended.stdout == f"mercer {mercer.__version__}\n"
+
+
+def test_empty_standard_input(monkeypatch, capsys):
+    """Errors name the standard input by words."""
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n")))
+    assert main(["fit", "-", *QUICK]) == 1
+    assert "The standard input has a line of names, but no rows" in capsys.readouterr().err

@@ -90,7 +90,17 @@ def read_samples(
     path = str(path)
     if Path(path).is_dir():
         raise InvalidInputError(f"{path} is a folder: give a file.")
-    format = format or _format_of(path)
+    try:
+        return _read(path, target, format or _format_of(path), labels, kinds, need_target)
+    except InvalidInputError as error:
+        if path == "-" and str(error).startswith("-"):
+            raise InvalidInputError(f"The standard input{str(error)[1:]}") from None
+        raise
+
+
+def _read(
+    path: str, target: str | None, format: str, labels: Any, kinds: dict[str, str] | None, need_target: bool
+) -> Samples:
     if format == "libsvm":
         return _libsvm(path)
     if format == "npz":
