@@ -39,7 +39,7 @@ def test_fit_prints_a_summary(folder, capsys):
     )
     shown = capsys.readouterr().out
     assert status == 0 and model.exists()
-    for word in ("150 rows: classification of 'species'", "4 numbers", "1 categories", "SVC with", "accuracy 0.9",
+    for word in ("150 rows: classification of 'species'", "4 numbers", "1 category", "SVC with", "accuracy 0.9",
                  "support vectors", "certificate", "setosa", "virginica", "within"):  # fmt: skip
         assert word in shown
 
@@ -206,3 +206,27 @@ def test_what_is_wrong_is_one_sentence(folder, monkeypatch, capsys, arguments, w
     assert main(arguments) == 1
     error = capsys.readouterr().err.strip().splitlines()
     assert words in error[-1] and error[-1].startswith(f"mercer {arguments[0]}: ")
+
+
+def test_a_target_with_one_value(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("a,y\n" + "".join(f"{i},same\n" for i in range(9)))
+    assert main(["fit", str(tmp_path / "d.csv"), *QUICK]) == 1
+    assert "The target 'y' is 'same' in all 9 rows: there is nothing to learn." in capsys.readouterr().err
+
+
+def test_run_as_a_module():
+    """`python -m mercer` is the command."""
+    import subprocess
+    import sys
+
+    ended = subprocess.run([sys.executable, "-m", "mercer", "--version"], capture_output=True, text=True, check=True)
+    assert ended.stdout == f"mercer {mercer.__version__}\n"
+
+
+def test_empty_standard_input(monkeypatch, capsys):
+    """Errors name the standard input by words."""
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n")))
+    assert main(["fit", "-", *QUICK]) == 1
+    assert "The standard input has a line of names, but no rows" in capsys.readouterr().err

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_diabetes, load_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_diabetes, load_digits, load_svmlight_file
 from sklearn.svm import SVC
 
 import mercer
 from mercer.cli import main
+from mercer.io.libsvm_probabilities import density_marks
 
 
 @pytest.fixture
@@ -77,3 +78,115 @@ def test_usage(files, capsys, arguments, words):
 def test_missing_files(files, capsys):
     assert main(["svm-train", "nowhere"]) == 1
     assert "nowhere" in capsys.readouterr().err
+
+
+# ---- probabilities -------------------------------------------------------------------------------------------------
+
+
+def written(path):
+    """The first line and the numbers of svm-predict's output."""
+    with open(path) as file:
+        head = file.readline().split()
+        return head, np.array([line.split() for line in file], dtype=float)
+
+
+def scaled(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_class_probabilities(tmp_path, monkeypatch, capsys, kind, n_classes):
+    """Of the same file mercer and LIBSVM say the same, whoever has written it; both ways of training agree."""
+    svmutil = pytest.importorskip("libsvm.svmutil")
+    monkeypatch.chdir(tmp_path)
+    X, y = load_digits(return_X_y=True, n_class=n_classes)
+    X = scaled(X[:, X.std(axis=0) > 0])[::2]
+    y = (1 - 2 * y if n_classes == 2 else 7 - y)[::2]  # the larger label comes first in the file
+    new, y_new = X[150:] + 0.6, y[150:]
+    dump_svmlight_file(X[:150], y[:150], "train", zero_based=False)
+    dump_svmlight_file(new, y_new, "test", zero_based=False)
+    options = ["-s", str(kind), "-n", "0.1", "-c", "2", "-g", "0.02", "-b", "1"]
+    assert main(["svm-train", "-q", *options, "train", "ours"]) == 0
+    labels, samples = svmutil.svm_read_problem("train")
+    theirs = svmutil.svm_train(labels, samples, " ".join([*options, "-q"]))
+    svmutil.svm_save_model("theirs", theirs)
+    capsys.readouterr()
+    found = {}
+    for name in ("ours", "theirs"):
+        assert main(["svm-predict", "-b", "1", "test", name, "out"]) == 0
+        assert "(classification)" in capsys.readouterr().out
+        head, values = written("out")
+        model = svmutil.svm_load_model(name)
+        labels, samples = svmutil.svm_read_problem("test")
+        predicted, _, expected = svmutil.svm_predict(labels, samples, model, "-b 1 -q")
+        assert head == ["labels", *(str(label) for label in model.get_labels())]
+        assert np.array_equal(values[:, 0], predicted)
+        np.testing.assert_allclose(values[:, 1:], expected, rtol=2e-5, atol=1e-7)
+        found[name] = values[:, 1:][:, np.argsort(model.get_labels())]
+    # they deal the samples to other folds
+    assert np.abs(found["ours"] - found["theirs"]).mean() < 0.05
+    assert main(["svm-predict", "test", "ours", "out"]) == 0
+    assert "but disabled in prediction" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", [3, 4])
+def test_residuals(tmp_path, monkeypatch, capsys, kind):
+    """The scale of residuals is LIBSVM's, but for the folds, and is read by either."""
+    svmutil = pytest.importorskip("libsvm.svmutil")
+    monkeypatch.chdir(tmp_path)
+    X, y = load_diabetes(return_X_y=True)
+    dump_svmlight_file(10 * X[:200], y[:200] / 100, "train", zero_based=False)
+    assert main(["svm-train", "-s", str(kind), "-b", "1", "train", "ours"]) == 0
+    sigma = float(capsys.readouterr().out.split("sigma= ")[1].split()[0])
+    labels, samples = svmutil.svm_read_problem("train")
+    theirs = svmutil.svm_train(labels, samples, f"-s {kind} -b 1 -q")
+    assert abs(sigma - theirs.get_svr_probability()) < 0.05 * sigma
+    assert svmutil.svm_load_model("ours").get_svr_probability() == pytest.approx(sigma, rel=1e-5)
+    svmutil.svm_save_model("theirs", theirs)
+    assert main(["svm-predict", "-b", "1", "train", "theirs", "out"]) == 0
+    shown = capsys.readouterr().out
+    assert f"sigma={theirs.get_svr_probability():g}" in shown and "(regression)" in shown
+    np.testing.assert_allclose(np.loadtxt("out"), svmutil.svm_predict(labels, samples, theirs, "-q")[0], rtol=1e-6)
+
+
+def test_density_marks(tmp_path, monkeypatch, capsys):
+    """One-class machines have LIBSVM's marks and its two columns."""
+    svmutil = pytest.importorskip("libsvm.svmutil")
+    monkeypatch.chdir(tmp_path)
+    X, _ = load_diabetes(return_X_y=True)
+    dump_svmlight_file(10 * X, np.ones(len(X)), "train", zero_based=False)
+    assert main(["svm-train", "-s", "2", "-n", "0.2", "-b", "1", "-q", "-e", "1e-6", "train", "ours"]) == 0
+    labels, samples = svmutil.svm_read_problem("train")
+    theirs = svmutil.svm_train(labels, samples, "-s 2 -n 0.2 -b 1 -q -e 0.000001")
+    svmutil.svm_save_model("theirs", theirs)
+    values = np.ravel(svmutil.svm_predict(labels, samples, theirs, "-q")[2])
+    text = (tmp_path / "theirs").read_text()
+    marks = np.array(text.split("marks ")[1].split("\n")[0].split(), float)
+    np.testing.assert_allclose(density_marks(values), marks, rtol=1e-12)
+    for name in ("ours", "theirs"):
+        assert main(["svm-predict", "-b", "1", "-q", "train", name, "out"]) == 0
+        head, values = written("out")
+        assert head == ["labels", "normal", "outlier"]
+        model = svmutil.svm_load_model(name)
+        predicted, _, expected = svmutil.svm_predict(labels, samples, model, "-b 1 -q")
+        # on a mark or on the boundary rounding decides
+        assert np.sum(np.abs(values[:, 1:] - np.array(expected)).max(axis=1) > 1e-6) <= 12
+        assert np.mean(values[:, 0] == predicted) > 0.95
+
+
+def test_no_probabilities(files, capsys):
+    assert main(["svm-train", "-q", "train"]) == 0
+    assert main(["svm-predict", "-b", "1", "test", "train.model", "out"]) == 1
+    assert "train.model has no probabilities: train it with -b 1." in capsys.readouterr().err
+    few = files / "few"
+    few.write_text("1 1:1\n1 1:2\n1 1:3\n")
+    assert main(["svm-train", "-q", "-s", "2", "-b", "1", "few"]) == 0
+    assert "no probabilities are written" in capsys.readouterr().err
+    assert main(["svm-train", "-q", "-s", "3", "-b", "1", "few"]) == 1
+    assert "at least 5 samples" in capsys.readouterr().err
+
+
+def test_cross_validation_with_probabilities(files, capsys):
+    assert main(["svm-train", "-v", "3", "-b", "1", "-t", "0", "-c", "0.001", "train"]) == 0
+    assert 85 < float(capsys.readouterr().out.split("=")[1].rstrip("%\n")) < 100

@@ -166,3 +166,13 @@ def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match="mercer\\[report\\]"):
         GramDisplay.from_kernel(Gaussian(1.0), X, Y)
+
+
+def test_gram_with_a_few_large_values():
+    """Colours tell the other values apart, and the bar says that some are beyond."""
+    X = np.linspace(0.0, 1.0, 100)[:, None]
+    X[0] = 50.0
+    drawn = GramDisplay.from_kernel((Linear() + 1.0) ** 2, X)
+    assert drawn.image_.get_clim()[1] < 0.01 * drawn.K.max() and drawn.colorbar_.extend == "max"
+    plain = GramDisplay.from_kernel(Gaussian(1.0), X[1:])
+    assert plain.image_.get_clim()[1] == 1.0 and plain.colorbar_.extend == "neither"

@@ -16,6 +16,8 @@ import mercer
 from mercer import kernels as k
 from mercer.exceptions import InvalidInputError
 from mercer.io.source import to_c, to_python
+from mercer.selection.linear_cv import LinearSVCCV
+from mercer.selection.svc_cv import SVCCV
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
@@ -163,3 +165,58 @@ class TestC:
         assert "int spam_predict(const double *x)" in to_c(mercer.SVC().fit(X, BINARY), prefix="spam")
         with pytest.raises(InvalidInputError, match="cannot begin a name in C"):
             to_c(mercer.SVC().fit(X, BINARY), prefix="a-b")
+
+
+# ---- probabilities ---------------------------------------------------------------------------------------------------
+
+
+def with_probabilities(kind, method, n_classes):
+    random = np.random.default_rng(n_classes)
+    Z = random.normal(size=(80, 3))
+    y = np.digitize(Z[:, 0] + 0.4 * random.normal(size=80), np.linspace(-1, 1, n_classes - 1))
+    more = {"gammas": 2, "search": "grid"} if kind is SVCCV else {}
+    model = make_pipeline(StandardScaler(), kind(Cs=2, cv=3, calibration=method, **more)).fit(Z, y)
+    return model, np.concatenate([Z[:20], 4.0 * random.normal(size=(40, 3))])
+
+
+def assert_probabilities(model, rows, expected, label):
+    np.testing.assert_allclose(rows, expected, atol=1e-9)
+    assert np.array_equal(model.classes_[np.argmax(rows, axis=1)], label)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("method", ["sigmoid", "beta", "isotonic", "venn_abers"])
+@pytest.mark.parametrize("kind", [SVCCV, LinearSVCCV])
+def test_probabilities_in_python(kind, method, n_classes):
+    """Those of the model, of every method, number of classes and scheme; the largest is the label's."""
+    model, new = with_probabilities(kind, method, n_classes)
+    module = run_python(to_python(model))
+    rows = [module["probabilities"](row) for row in new.tolist()]
+    assert_probabilities(model, rows, model.predict_proba(new), model.predict(new))
+    assert [module["predict"](row) for row in new.tolist()] == model.predict(new).tolist()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("kind", "method", "n_classes"),
+    [(SVCCV, "sigmoid", 2), (SVCCV, "beta", 4), (SVCCV, "isotonic", 3), (LinearSVCCV, "venn_abers", 3)],
+    ids=str,
+)
+def test_probabilities_in_c(kind, method, n_classes, tmp_path):
+    """And in C."""
+    model, new = with_probabilities(kind, method, n_classes)
+    library, rows = compiled(to_c(model), tmp_path), []
+    for row in new.tolist():
+        out = c_array(np.zeros(n_classes))
+        library.model_probabilities(c_array(row), out)
+        rows.append(list(out))
+    assert_probabilities(model, rows, model.predict_proba(new), model.predict(new))
+
+
+@ignore_warnings
+@pytest.mark.parametrize("y", [BINARY, THREE], ids=["two classes", "three"])
+def test_libsvm_probabilities(y):
+    """Those of probability=True."""
+    model = mercer.SVC(probability=True, random_state=0).fit(X, y)
+    module = run_python(to_python(model))
+    np.testing.assert_allclose([module["probabilities"](row) for row in X.tolist()], model.predict_proba(X), atol=1e-9)

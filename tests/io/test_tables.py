@@ -77,8 +77,8 @@ def test_parquet_and_json_lines_agree_with_csv(write, tmp_path):
         ("a.csv", "x,x\n1,2\n", ["line 1", "'x' twice"]),
         ("a.csv", "x,y\n1,0\n2,\n", ["line 3", "'y'", "missing"]),
         ("a.csv", "x,y\n1,0\n1e999,1\n", ["line 3", "'x'", "infinite"]),
-        ("a.csv", "x,y\n", ["1 lines"]),
-        ("a.csv", "", ["0 lines"]),
+        ("a.csv", "x,y\n", ["a line of names, but no rows"]),
+        ("a.csv", "", ["has no lines"]),
         ("a.csv", b"x,y\n\xff,1\n", ["UTF-8", "byte 4"]),
         ("a.csv", "x\n1\n2\n", ["no column beside"]),
         ("a.jsonl", '{"x": 1, "y": 0}\n{"x": }\n', ["line 2", "column"]),
@@ -147,3 +147,94 @@ def test_sequences(write):
         read_samples(fasta, labels=write("few.txt", "one p\n"))
     with pytest.raises(InvalidInputError, match="1 labels for 2"):
         read_samples(fasta, labels=write("one.txt", "p\n"))
+
+
+# ---- files as people have them -----------------------------------------------------------------------------------
+
+
+def frame_of(tmp_path, text, **more):
+    (tmp_path / "d.csv").write_text(text, encoding="utf-8")
+    return read_samples(tmp_path / "d.csv", **more)
+
+
+def test_decimal_commas(tmp_path):
+    """Where columns are not separated by commas, 3,5 is a number, if all of its column are."""
+    samples = frame_of(tmp_path, "größe;alter;y\n1,5;3;a\n-2,25e1;;b\n,5;4;a\n")
+    assert samples.X["größe"].tolist() == [1.5, -22.5, 0.5] and samples.columns[0].kind == "number"
+    mixed = frame_of(tmp_path, "a;y\n1,5;a\n2.5;b\n1.000,5;b\n")
+    assert mixed.X["a"].tolist() == ["1,5", "2.5", "1.000,5"]
+
+
+def test_bars(tmp_path):
+    """Columns may be separated by |."""
+    assert list(frame_of(tmp_path, "a|b|y\n1|2|x\n3|4|z\n").X) == ["a", "b"]
+
+
+def test_target_by_number(tmp_path):
+    """A column can be named by its place; a name that is a number comes first."""
+    text = "a,2,c\n1,5,x\n2,6,y\n"
+    assert frame_of(tmp_path, text, target="1").target == "a"
+    assert frame_of(tmp_path, text, target="-1").target == "c"
+    assert frame_of(tmp_path, text, target="2").y.tolist() == [5, 6]
+    with pytest.raises(InvalidInputError, match="no column 4: its 3 columns are numbered from 1 on"):
+        frame_of(tmp_path, text, target="4")
+
+
+def test_large_whole_numbers(tmp_path):
+    """As targets they are names, which lose no digit; as a feature that differs in each row, an identifier."""
+    rows = "".join(f"{10**17 + i},{i % 3},{10**17 + i % 2}\n" for i in range(30))
+    samples = frame_of(tmp_path, f"account,a,y\n{rows}")
+    assert set(samples.y.tolist()) == {str(10**17), str(10**17 + 1)}
+    assert samples.columns[0].kind == "left out" and "identifier" in samples.columns[0].why
+
+
+@pytest.mark.parametrize("name", ["id", "customer_id", "PassengerId", "Unnamed: 0", "row"])
+def test_identifiers(tmp_path, name):
+    """Columns that number the rows are left out; others with as many whole numbers are not."""
+    rows = "".join(f"{100 + 7 * i},{1000 + 3 * i * i},{i % 2}\n" for i in range(30))
+    columns = frame_of(tmp_path, f"{name},paid,y\n{rows}").columns
+    assert [column.kind for column in columns] == ["left out", "number"]
+
+
+@pytest.mark.parametrize(
+    "form", ["2024-{m:02}-{d:02}", "2024-{m:02}-{d:02}T10:0{m}:00Z", "{d}.{m}.2024", "{m}/{d}/24 8:00"]
+)
+def test_dates(tmp_path, form):
+    """Many dates are no categories and no texts; the reason says what to do."""
+    rows = "".join(f"{form.format(m=1 + i % 6, d=1 + i % 28)},{i},{i % 2}\n" for i in range(60))
+    column = frame_of(tmp_path, f"when,a,y\n{rows}").columns[0]
+    assert column.kind == "left out" and "write them as numbers" in column.why
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "has no lines"),
+        ("a,b\n", "a line of names, but no rows"),
+        ("5.1,3.5,setosa\n4.9,3.0,setosa\n", "'5.1' is a number where a name is due"),
+        ("1,1,2\n3,4,5\n", "names '1' twice. Does the file lack a line of names"),
+        ("a,,y\n3,4,5\n", "the header names column 2 nothing"),
+        ("a,y\n1\0,2\n", "line 2: there is a zero byte"),
+        ("a\n1\n2\n", "Columns are separated by commas, semicolons, tabs or"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path, text, words):
+    """Each gets one sentence that says what to do."""
+    with pytest.raises(InvalidInputError, match=words):
+        frame_of(tmp_path, text)
+
+
+def test_typed_targets(tmp_path):
+    """Yes and no, and large whole numbers, are names as they are in a table of texts; large features are told apart."""
+    lines = [f'{{"id": {10**18 + i}, "v": {i % 7}, "y": {str(i % 2 == 0).lower()}}}' for i in range(20)]
+    (tmp_path / "d.jsonl").write_text("\n".join(lines))
+    samples = read_samples(tmp_path / "d.jsonl")
+    assert set(samples.y.tolist()) == {"False", "True"}
+    assert samples.columns[0].different == 20 and "identifier" in samples.columns[0].why
+    large = read_samples(tmp_path / "d.jsonl", target="id")
+    assert large.y.tolist()[:2] == [str(10**18), str(10**18 + 1)]
+
+
+def test_folder(tmp_path):
+    with pytest.raises(InvalidInputError, match="is a folder: give a file"):
+        read_samples(tmp_path)

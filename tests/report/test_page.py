@@ -8,12 +8,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.naming import named
 
-from mercer import SVC, SVR, InvalidInputError
+from mercer import SVC, SVR, InvalidInputError, KernelRidge, LinearSVC, OneClassSVM
 from mercer.io.tables import read_samples
-from mercer.report import write_report
-from mercer.report.importance import _gradients, _weights
+from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Normalized, On, Polynomial
+from mercer.report import decision_gradients, write_report
+from mercer.report.importance import steepness
 from mercer.workflow import train
 
 pytest.importorskip("matplotlib")
@@ -96,22 +101,63 @@ def test_report_cannot_be_written(regression, tmp_path):
         write_report(regression, tmp_path / "nowhere" / "report.html")
 
 
-def test_gradients_are_exact():
-    """Against differences of the decision function."""
+def slopes_by_differences(function, X, step=1e-5):
+    columns = []
+    for move in step * np.eye(X.shape[1]):
+        columns.append((function(X + move) - function(X - move)) / (2.0 * step))
+    return np.stack([np.reshape(c, (len(X), -1)) for c in columns], axis=-1).transpose(1, 0, 2)
+
+
+GRADIENT_CASES = [
+    *(SVC(kernel=kernel, gamma=0.3, decision_function_shape="ovo") for kernel in ("linear", "rbf", "poly")),
+    SVC(kernel="sigmoid", gamma=0.01, decision_function_shape="ovo"),
+    SVC(kernel=0.5 * Matern(2.5, (1.0, 2.0, 0.5, 3.0)) + Normalized(Polynomial(2, 0.5, 1.0)), C=5.0),
+    SVC(kernel=On((0, 2), Laplacian(0.3)) * Chi2(0.2), decision_function_shape="ovo"),
+    SVR(kernel=Cosine() + Linear()),
+    LinearSVC(),
+    KernelRidge(kernel=Gaussian(0.2)),
+    OneClassSVM(gamma=0.2),
+    make_pipeline(StandardScaler(), SVR(kernel="poly", degree=2, coef0=1.0)),
+]
+
+
+@pytest.mark.parametrize("model", GRADIENT_CASES, ids=named)
+def test_gradients_are_exact(model):
+    """Against differences of what the model says, for machines of every rule."""
     X, y = load_iris(return_X_y=True)
-    for kernel in ("linear", "rbf"):
-        machine = SVC(kernel=kernel, gamma=0.3, decision_function_shape="ovo").fit(X, y)
-        point = X[[3, 77]]
-        for pair, beta in enumerate(_weights(machine)):
-            slopes = _gradients(machine._kernel, point, machine.support_vectors_, beta)
-            for j in range(4):
-                step = np.zeros(4)
-                step[j] = 1e-5
-                ahead, behind = (machine.decision_function(point + s)[:, pair] for s in (step, -step))
-                np.testing.assert_allclose(slopes[:, j], (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-7)
-    X, y = load_diabetes(return_X_y=True)
-    machine = SVR(C=10.0).fit(X[:50], y[:50])
-    assert _weights(machine).shape == (1, len(machine.support_))
+    model.fit(X[::3], y[::3])
+    points = X[[5, 77]] + 0.013
+    classifier = getattr(model, "classes_", None) is not None
+    if classifier and getattr(model, "decision_function_shape", "") == "ovr":
+        model.set_params(decision_function_shape="ovo").fit(X[::3], y[::3])
+    function = getattr(model, "decision_function", model.predict)
+    found, expected = decision_gradients(model, points), slopes_by_differences(function, points)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+def test_gradients_of_sparse_samples():
+    """Sparse samples have the slopes of the same samples written out."""
+    X, y = load_iris(return_X_y=True)
+    X = np.where(X > 1.5, X, 0.0)
+    model = SVC(kernel="poly", coef0=1.0).fit(sp.csr_array(X[:100]), y[:100])
+    found = decision_gradients(model, sp.csr_array(X[:7]))
+    np.testing.assert_allclose(found, decision_gradients(model, X[:7]), rtol=1e-10)
+    with pytest.raises(InvalidInputError, match="X has 3 features, but the model was fitted to 4"):
+        decision_gradients(model, X[:7, :3])
+    with pytest.raises(InvalidInputError, match="SVC has no gradients here"):
+        decision_gradients(SVC(kernel="precomputed").fit(X[:100] @ X[:100].T, y[:100]), X[:7])
+
+
+def test_slopes_of_any_kernel_are_on_the_page(tmp_path):
+    frame = load_iris(as_frame=True).frame
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    outcome = train(
+        read_samples(tmp_path / "data.csv"), Cs=2, cv=2, judge="none", kernel="poly(degree=2, coef0=1) + laplacian()"
+    )
+    assert np.all(steepness(outcome) > 0)
+    write_report(outcome, tmp_path / "report.html")
+    assert "its exact gradient" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")

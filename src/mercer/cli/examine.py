@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,16 @@ from mercer.cli.terminal import say
 TEXT = (".model", ".libsvm", ".liblinear", ".txt")
 
 
-def read_model(path: str) -> Any:
-    """A model of mercer, or a text file of LIBSVM or LIBLINEAR."""
+def read_model(path: str, n_features: int | None = None, nu: bool = False) -> Any:
+    """A model of mercer, a text file of LIBSVM or LIBLINEAR, or the support vector machine of an ONNX graph."""
     from mercer.io import load
     from mercer.io.libsvm import read_model as read_text
+    from mercer.io.onnx_models import read_onnx
 
-    return read_text(path) if Path(path).suffix.lower() in TEXT else load(path)
+    suffix = Path(path).suffix.lower()
+    if suffix == ".onnx":
+        return read_onnx(path, nu=nu)
+    return read_text(path, n_features) if suffix in TEXT else load(path)
 
 
 # ---- inspect -----------------------------------------------------------------------------------------------------
@@ -83,20 +88,11 @@ def certify(arguments: argparse.Namespace) -> int:
     import mercer
     from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
-    from mercer.io.tables import read_samples
-    from mercer.workflow.preparation import column_kinds, prepared
     from mercer.workflow.summary import plain
 
-    model = _trusted(arguments.model) if arguments.trust_pickle else read_model(arguments.model)
-    samples = read_samples(
-        arguments.data,
-        target=arguments.target,
-        format=arguments.format,
-        labels=arguments.labels,
-        kinds=column_kinds(model) or None,
-    )
     try:
-        proof = mercer.certify(machine_of(model), prepared(model, samples.X), samples.y)
+        model, X, y = (_foreign if _is_foreign(arguments) else _own)(arguments)
+        proof = mercer.certify(machine_of(model), X, y)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(str(error)) from None
     within = bool(proof.valid and proof.relative_gap <= arguments.tol)
@@ -109,6 +105,79 @@ def certify(arguments: argparse.Namespace) -> int:
         print(f"{type(machine_of(model)).__name__}: {proof}")
         print(f"{'within' if within else 'NOT within'} the tolerance of {arguments.tol:g}")
     return 0 if within else 1
+
+
+def _samples(arguments: argparse.Namespace, model: Any) -> Any:
+    """The samples of a model, with targets unless it has learnt from none."""
+    from mercer.display.canvas import machine_of
+    from mercer.io.tables import read_samples
+    from mercer.workflow.preparation import column_kinds
+
+    return read_samples(
+        arguments.data,
+        target=arguments.target,
+        format=arguments.format,
+        labels=arguments.labels,
+        kinds=column_kinds(model) or None,
+        need_target=not hasattr(machine_of(model), "offset_"),
+    )
+
+
+def _own(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """A model that knows what it was fitted with, and its samples as it sees them."""
+    from mercer.workflow.preparation import prepared
+
+    model = _trusted(arguments.model) if arguments.trust_pickle else read_model(arguments.model)
+    if "with_training_data" in getattr(getattr(model, "certificate_", None), "reason", ""):
+        return _foreign(arguments)  # it was converted from a file of another program
+    samples = _samples(arguments, model)
+    X = prepared(model, samples.X)
+    if hasattr(X, "to_numpy") and not hasattr(model, "feature_names_in_"):
+        X = X.to_numpy()  # it knows no names
+    return model, X, samples.y
+
+
+def _is_foreign(arguments: argparse.Namespace) -> bool:
+    """Whether the model is of a format that leaves out what it was fitted with."""
+    said = any(value is not None for value in (arguments.C, arguments.epsilon, arguments.nu))
+    return not arguments.trust_pickle and (said or Path(arguments.model).suffix.lower() in (*TEXT, ".onnx"))
+
+
+def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """The same for models of other programs, whose parameters the command line says."""
+    import numpy as np
+
+    from mercer.exceptions import InvalidInputError
+    from mercer.io.onnx_models import prepared_for
+    from mercer.io.training_data import with_training_data
+
+    samples = _samples(arguments, read_model(arguments.model))
+    X = samples.X
+    if samples.kind == "table":
+        names = [column.name for column in samples.columns if X[column.name].dtype.kind not in "fiub"]
+        if names:
+            raise InvalidInputError(f"The column {names[0]!r} is none of numbers, which this model was fitted to.")
+        X = X.to_numpy(dtype=float)
+    elif samples.kind == "strings":
+        raise InvalidInputError(f"{arguments.model} is a machine of vectors, but {arguments.data} holds sequences.")
+    model = read_model(arguments.model, _width(arguments, X), arguments.nu is not None)
+    if getattr(model, "kernel", "") == "precomputed":
+        X = (X.toarray() if hasattr(X, "toarray") else X)[:, -X.shape[0] :]  # LIBSVM's first column is a number
+    if hasattr(model, "before_"):
+        if X.shape[1] != len(model.before_[0]):
+            raise InvalidInputError(f"The samples have {X.shape[1]} features, the model {len(model.before_[0])}.")
+        X = prepared_for(model, X.toarray() if hasattr(X, "toarray") else X)
+    y = None if samples.y is None else np.asarray(samples.y)
+    weights = {label: float(weight) for label, weight in arguments.class_weight or ()}
+    given = {"C": arguments.C, "epsilon": arguments.epsilon, "nu": arguments.nu}
+    return with_training_data(model, X, y, class_weight=weights or None, **given), X, y
+
+
+def _width(arguments: argparse.Namespace, X: Any) -> int | None:
+    """The number of features for a file that does not say it; LIBLINEAR's do, and precomputed kernels have none."""
+    with open(arguments.model, encoding="utf-8", errors="replace") as file:
+        head = file.read(300)
+    return None if "solver_type" in head or "precomputed" in head else int(X.shape[1])
 
 
 def _trusted(path: str) -> Any:
@@ -169,6 +238,7 @@ def convert(arguments: argparse.Namespace) -> int:
     from mercer.exceptions import InvalidInputError
     from mercer.io import compress, save
     from mercer.io.libsvm import write_model
+    from mercer.io.machines import only_scales
     from mercer.io.onnx import to_onnx
     from mercer.io.source import to_c, to_python
 
@@ -180,18 +250,15 @@ def convert(arguments: argparse.Namespace) -> int:
     if suffix == ".mercer":
         save(model, arguments.output)
         return 0
-    steps = len(getattr(model, "steps", ()))
-    machine = machine_of(model)
-    if steps > 1 and suffix != ".onnx":
-        names = ", ".join(name for name, _ in model.steps[:-1])
-        say(f"note: only the machine is written; samples must be prepared as the model's own steps do ({names}).")
     if suffix == ".onnx":
-        data = to_onnx(model if steps else machine).SerializeToString()
+        data = to_onnx(model, dtype="float64" if arguments.double else "float32").SerializeToString()
         Path(arguments.output).write_bytes(data)
     elif suffix in (".py", ".c"):
-        Path(arguments.output).write_text((to_python if suffix == ".py" else to_c)(machine), encoding="utf-8")
+        write: Callable[[Any], str] = to_python if suffix == ".py" else to_c
+        text = write(model if only_scales(model) else _last(model))
+        Path(arguments.output).write_text(text, encoding="utf-8")
     elif suffix in TEXT:
-        write_model(machine, arguments.output)
+        write_model(machine_of(_last(model)), arguments.output)
     else:
         raise InvalidInputError(
             f"The name {Path(arguments.output).name!r} says not what to write: use .mercer, .onnx, .py, .c or .model."
@@ -199,19 +266,40 @@ def convert(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _last(model: Any) -> Any:
+    """The model without its steps before, with a word about them."""
+    steps = getattr(model, "steps", ())
+    if len(steps) > 1:
+        names = ", ".join(name for name, _ in steps[:-1])
+        say(f"note: only the machine is written; samples must be prepared as the model's own steps do ({names}).")
+    return model[-1] if steps else model
+
+
 def add_arguments(commands: Any) -> None:
     """The four commands."""
     parser = commands.add_parser("inspect", help="say what is in a model file")
-    parser.add_argument("model", help="a model file of mercer, LIBSVM or LIBLINEAR")
+    parser.add_argument("model", help="a model file of mercer, LIBSVM, LIBLINEAR or ONNX (support vector machines)")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=inspect)
 
     parser = commands.add_parser("certify", help="recompute how far a model is from its optimum")
-    parser.add_argument("model", help="a model file of mercer or LIBLINEAR (or, with --trust-pickle, of scikit-learn)")
+    parser.add_argument(
+        "model", help="a model file of mercer, LIBSVM, LIBLINEAR or ONNX (or, with --trust-pickle, of scikit-learn)"
+    )
     parser.add_argument("data", help="the samples that it was fitted to")
     parser.add_argument("--target", metavar="COLUMN", help="default: the last column")
     parser.add_argument("--format", help="of the data (default: by the file's name)")
     parser.add_argument("--labels", metavar="FILE", help="for FASTA")
+    parser.add_argument("--C", type=float, help="which C a model of LIBSVM, LIBLINEAR or ONNX was fitted with")
+    parser.add_argument("--epsilon", type=float, help="the same for the width of a tube")
+    parser.add_argument("--nu", type=float, help="the same for nu")
+    parser.add_argument(
+        "--class-weight",
+        nargs=2,
+        action="append",
+        metavar=("LABEL", "WEIGHT"),
+        help="the same for the weight of a class",
+    )
     parser.add_argument("--tol", type=float, default=1e-2, help="largest relative duality gap (default: 0.01)")
     parser.add_argument("--trust-pickle", action="store_true", help="load a pickle, which may run any code")
     parser.add_argument("--json", action="store_true")
@@ -227,5 +315,6 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser("convert", help="write a model as ONNX, Python, C, LIBSVM text or a model file")
     parser.add_argument("model")
     parser.add_argument("output", help="its suffix says what is written: .onnx, .py, .c, .model or .mercer")
+    parser.add_argument("--double", action="store_true", help="ONNX with inputs and outputs in float64")
     parser.add_argument("--compress", type=float, metavar="ERROR", help="first drop support vectors, to within ERROR")
     parser.set_defaults(run=convert)

@@ -55,7 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What ``mercer fit`` understands."""
     parser.add_argument("data", help="CSV, TSV, Parquet, JSON lines, LIBSVM, npz or FASTA file; - for standard input")
-    parser.add_argument("--target", metavar="COLUMN", help="the column to predict (default: the last one)")
+    parser.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="the column to predict, by its name or its number from 1 on (default: the last one)",
+    )
     parser.add_argument("--format", help="csv, tsv, parquet, jsonl, libsvm, npz or fasta (default: by the file's name)")
     parser.add_argument("--labels", metavar="FILE", help="for FASTA: a label, or a name and a label, per line")
     parser.add_argument("--task", choices=["classification", "regression"], help="default: by the target's values")

@@ -6,9 +6,12 @@ Old scripts go on working with ``mercer `` before the name of the program; the s
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from mercer.exceptions import InvalidInputError
 
 USAGE = {
     "svm-train": "svm-train [options] training_set_file [model_file]",
@@ -16,6 +19,10 @@ USAGE = {
     "svm-scale": "svm-scale [options] data_filename",
 }
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+LAPLACE = (
+    "Prob. model for test data: target value = predicted value + z,\n"
+    "z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma="
+)
 
 
 class UsageError(Exception):
@@ -38,15 +45,44 @@ def train(words: Sequence[str]) -> int:
         y = y.astype(np.float64)
     if "v" in options:
         return _cross_validate(model, X, y, kind, _whole(options, "v", 2, len(y)))
-    model.fit(X, None if kind == 2 else y)
+    with _without_deprecation():
+        model.fit(X, None if kind == 2 else y)
     if "q" not in options:
         print(f"optimization finished, #iter = {int(np.sum(model.n_iter_))}")
         print(f"obj = {-model.certificate_.dual:.6f}, relative gap = {model.certificate_.relative_gap:.1e}")
         print(f"Total nSV = {len(model.support_)}")
-    if "b" in options and options["b"] != "0":
-        print("note: probabilities are not written; fit with mercer's SVCCV for calibrated ones.", file=sys.stderr)
+    if _whole(options, "b", 0, 1) and kind >= 2:
+        _add_probabilities(model, X, y, kind, "q" in options)
     write_model(model, files[1] if len(files) == 2 else Path(files[0]).name + ".model")
     return 0
+
+
+@contextmanager
+def _without_deprecation() -> Iterator[None]:
+    """scikit-learn has deprecated the parameter ``probability``; LIBSVM's option goes on."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The `probability` parameter", FutureWarning)
+        yield
+
+
+def _add_probabilities(model: Any, X: Any, y: Any, kind: int, quiet: bool) -> None:
+    """What a machine without classes has of probabilities. Edits the model."""
+    import numpy as np
+
+    from mercer.io.libsvm_probabilities import density_marks, residual_scale
+
+    if kind == 2:
+        marks = density_marks(model.decision_function(X))
+        if marks is None:
+            print("note: fewer than 5 values on one side of 0: no probabilities are written.", file=sys.stderr)
+        else:
+            model._prob_density_marks = marks
+        return
+    model._probA = np.array([residual_scale(model, X, y)])
+    if not quiet:
+        print(LAPLACE + f" {model._probA[0]:g}")
 
 
 def predict(words: Sequence[str]) -> int:
@@ -54,35 +90,57 @@ def predict(words: Sequence[str]) -> int:
     import numpy as np
 
     from mercer.io.libsvm import read_model
+    from mercer.io.libsvm_probabilities import has_probabilities
 
     options, files = _options(words, "b q")
     if len(files) != 3:
         raise UsageError("a test file, a model file and an output file are expected")
-    probabilities = _whole(options, "b", 0, 1) == 1
+    probabilities, quiet = _whole(options, "b", 0, 1) == 1, "q" in options
     model = read_model(files[1])
+    if probabilities and not has_probabilities(model):
+        raise InvalidInputError(f"{files[1]} has no probabilities: train it with -b 1.")
+    if not probabilities and has_probabilities(model) and not quiet:
+        print("Model supports probability estimates, but disabled in prediction.")
     X, y = _read(files[0], n_features=model.n_features_in_, precomputed=getattr(model, "kernel", "") == "precomputed")
     if hasattr(X, "toarray") and not hasattr(getattr(model, "support_vectors_", X), "toarray"):
         X = X.toarray()  # the file's own vectors have no zeros
-    predicted = model.predict(X)
+    classes = hasattr(model, "classes_") or hasattr(model, "offset_")
     head, values = "", None
-    if probabilities:
-        if not hasattr(model, "predict_proba"):
-            raise UsageError("the model has no probabilities")
-        values = model.predict_proba(X)
-        head = "labels " + " ".join(str(c) for c in model.classes_) + "\n"
+    if probabilities and classes:
+        head, predicted, values = _probabilities(model, X, files[1])
+    else:
+        predicted = model.predict(X)
+        if probabilities and not quiet:
+            print(LAPLACE + f"{model._probA[0]:g}")
     with open(files[2], "w", encoding="ascii") as out:
         out.write(head)
         for i, label in enumerate(predicted):
             more = "" if values is None else " " + " ".join(f"{v:g}" for v in values[i])
             out.write(f"{label:.17g}{more}\n")
-    if "q" not in options:
-        if hasattr(model, "classes_") or hasattr(model, "offset_"):
+    if not quiet:
+        if classes:
             right = int(np.sum(predicted == y))
             print(f"Accuracy = {100 * right / len(y):g}% ({right}/{len(y)}) (classification)")
         else:
             for line in _regression_lines(y, predicted):
                 print(line + " (regression)")
     return 0
+
+
+def _probabilities(model: Any, X: Any, path: str) -> tuple[str, Any, Any]:
+    """The first line, the labels and the probabilities, in the order of the model file's labels."""
+    import numpy as np
+
+    from mercer.io.libsvm_probabilities import class_probabilities, normal_probability
+
+    if hasattr(model, "offset_"):
+        inside = normal_probability(model.decision_function(X), model._prob_density_marks)
+        return "labels normal outlier\n", model.predict(X), np.column_stack([inside, 1.0 - inside])
+    with open(path, encoding="ascii") as file:
+        labels = next(line for line in file if line.split()[:1] == ["label"]).split()[1:]
+    order = [model.classes_.tolist().index(int(label)) for label in labels]
+    values = class_probabilities(model, X)[:, order]
+    return f"labels {' '.join(labels)}\n", model.classes_[order][values.argmax(axis=1)], values
 
 
 def scale(words: Sequence[str]) -> int:
@@ -195,6 +253,8 @@ def _machine(kind: int, options: dict[str, str], X: Any) -> Any:
         "shrinking": _whole(options, "h", 0, 1) == 1,
         "cache_size": _number(options, "m", 0.0) or "auto",
     }
+    if kind < 2 and _whole(options, "b", 0, 1):
+        common |= {"probability": True, "random_state": 0}
     C, nu = _number(options, "c", 1.0), _number(options, "n", 0.5)
     weights = {int(name[1:]): float(value) for name, value in options.items() if name[:1] == "w" and name[1:]}
     if kind == 0:
@@ -215,7 +275,12 @@ def _cross_validate(model: Any, X: Any, y: Any, kind: int, folds: int) -> int:
     if kind == 2:
         raise UsageError("-v needs labels to predict, which one-class machines do not have")
     splitter = (StratifiedKFold if kind in (0, 1) else KFold)(folds, shuffle=True, random_state=0)
-    predicted = cross_val_predict(model, X, y, cv=splitter)
+    if getattr(model, "probability", False) is True:
+        with _without_deprecation():
+            values = cross_val_predict(model, X, y, cv=splitter, method="predict_proba")
+        predicted = np.unique(y)[values.argmax(axis=1)]
+    else:
+        predicted = cross_val_predict(model, X, y, cv=splitter)
     if kind in (0, 1):
         print(f"Cross Validation Accuracy = {100 * float(np.mean(predicted == y)):g}%")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,8 @@ from mercer.theory.machines import kernel_of
 
 # on logarithmic axes, in place of 0
 SMALLEST = 1e-16
+# the share of a kernel matrix's values that colours tell apart, where the largest is so many times as large
+SHOWN_SHARE, CROWDED = 0.98, 4.0
 # rows of a kernel matrix that are drawn, at most
 ROWS = 600
 # support vectors of a gallery, at most, and characters of a string there
@@ -259,10 +262,14 @@ class GramDisplay:
         """Draw."""
         self.figure_, self.ax_ = axes(ax, (5.6, 4.8))
         both = self.K.min() < 0
-        limit = float(np.abs(self.K).max()) or 1.0
+        sizes = np.abs(self.K)
+        # a few values that are far above all others would leave one colour for these
+        limit, largest = float(np.quantile(sizes, SHOWN_SHARE)), float(sizes.max())
+        cut = 0 < limit < largest / CROWDED
+        limit = (limit if cut else largest) or 1.0
         self.image_ = self.ax_.imshow(
             self.K, cmap="PuOr" if both else "viridis", interpolation="nearest",
-            vmin=-limit if both else float(self.K.min()), vmax=limit if both else float(self.K.max()),
+            vmin=-limit if both else float(self.K.min()), vmax=limit if both else max(limit, float(self.K.min())),
         )  # fmt: skip
         for edge in self.edges[:-1]:
             self.ax_.axhline(edge - 0.5, color="white", lw=0.8)
@@ -271,8 +278,10 @@ class GramDisplay:
             middles = [0.5 * (a + b) - 0.5 for a, b in zip([0, *self.edges[:-1]], self.edges, strict=True)]
             self.ax_.set_yticks(middles, [str(c) for c in self.classes])
             self.ax_.set_xticks([])
-        self.ax_.set_title(self.kernel if len(self.kernel) < 60 else self.kernel[:57] + "…", fontsize="medium")
-        self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, label="k(x, z)")
+        name = textwrap.fill(self.kernel, 48, max_lines=2, placeholder=" …", break_long_words=False)
+        self.ax_.set_title(name, fontsize="small")
+        ends = "neither" if not cut else "both" if both else "max"
+        self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, label="k(x, z)", extend=ends)
         return self
 
 

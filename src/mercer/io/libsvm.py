@@ -7,8 +7,8 @@
 
 Chang & Lin, "LIBSVM: a library for support vector machines", ACM TIST 2 (2011). A model that is read predicts what
 LIBSVM's own programs predict from the same file. The files say nothing of C or the training data: parameters that only
-matter for a fit have their defaults, and the certificate is unknown. ``mercer.certify`` can compute that of a LIBLINEAR
-model whose C is set; of a LIBSVM model nobody knows which training samples its support vectors are.
+matter for a fit have their defaults, and the certificate is unknown. ``mercer.io.with_training_data`` finds out which
+training samples the support vectors are, so that ``mercer.certify`` can compute it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneC
 from mercer.exceptions import InvalidInputError
 from mercer.io.archive import writable
 from mercer.io.assemble import assemble, leave_unknown
+from mercer.io.libsvm_probabilities import N_MARKS
 from mercer.io.lines import CLASSES, Lines, text_of
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.kernels.features import Matrix, Vector
@@ -40,12 +41,12 @@ MACHINES: dict[str, type] = {
     "nu_svr": NuSVR,
 }
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
-UNKNOWN = "a file of LIBSVM does not say which training samples the support vectors are"
+UNKNOWN = "a file of LIBSVM does not say which samples its vectors are: mercer.io.with_training_data finds them"
 # features of a vector at most: LIBSVM's indices are C integers
 FEATURES = 2**31 - 2
 VECTORS = 10**8
 # of one-class models with probabilities
-MARKS, N_MARKS = "prob_density_marks", 10
+MARKS = "prob_density_marks"
 
 
 def read_model(path: Any, n_features: int | None = None) -> Any:

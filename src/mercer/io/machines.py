@@ -24,6 +24,7 @@ from mercer.estimators.svc import BaseSVC
 from mercer.estimators.svr import BaseSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formulas import Formula, formula_of
+from mercer.io.probabilities import PlainProbabilities, plain_probabilities
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Matrix, Vector
 
@@ -44,19 +45,21 @@ class PlainModel:
     n_features : of a sample.
     intercept : b of each problem.
     weights : W, or None.
-    formula, vectors, coef : of a kernel model, or None.
+    kernel, formula, vectors, coef : of a kernel model, or None.
     classes : the labels, or None.
     tie : for "binary", the number of the class where f = 0.
     by_decision : for "pairs", whether the class is the one with the largest decision value (``break_ties``).
     shape : for "pairs", "ovr" or "ovo": which decision values are published.
     flat : whether the answer of a regression is one number and not a row.
     scale, shift : what a sample is multiplied by and moved by first, or None.
+    probabilities : how the values of a classifier become probabilities, or None.
     """
 
     rule: str
     n_features: int
     intercept: Vector
     weights: Matrix | None = None
+    kernel: Kernel | None = None
     formula: Formula | None = None
     vectors: Matrix | None = None
     coef: Matrix | None = None
@@ -67,6 +70,7 @@ class PlainModel:
     flat: bool = True
     scale: Vector | None = None
     shift: Vector | None = None
+    probabilities: PlainProbabilities | None = None
 
     @property
     def n_problems(self) -> int:
@@ -80,7 +84,8 @@ def plain_model(model: Any) -> PlainModel:
     if isinstance(model, Pipeline):
         return _pipeline(model)
     if hasattr(model, "best_estimator_") and (is_classifier(model) or is_regressor(model)):
-        return plain_model(model.best_estimator_)
+        best = plain_model(model.best_estimator_)
+        return replace(best, probabilities=plain_probabilities(model) or best.probabilities)
     if isinstance(model, LinearMachine):
         return _linear(model)
     if isinstance(model, BaseRidge):
@@ -100,13 +105,12 @@ def plain_model(model: Any) -> PlainModel:
     known = (model._kernel, model.support_vectors_)
     b = np.asarray(model._intercept_, dtype=np.float64)
     if isinstance(model, BaseSVC):
+        more: dict[str, Any] = {"classes": model.classes_, "probabilities": plain_probabilities(model)}
         if len(model.classes_) == 2:
-            return _kernel_model(*known, -coef, -b + 0.0, model, rule="binary", classes=model.classes_, tie=1)
+            return _kernel_model(*known, -coef, -b + 0.0, model, rule="binary", tie=1, **more)
         pairs = pair_coefficients(coef, model._support.ends)
         by_decision, shape = bool(model.break_ties), model.decision_function_shape
-        return _kernel_model(
-            *known, pairs, b, model, rule="pairs", classes=model.classes_, by_decision=by_decision, shape=shape
-        )
+        return _kernel_model(*known, pairs, b, model, rule="pairs", by_decision=by_decision, shape=shape, **more)
     if isinstance(model, OneClassSVM):
         return _kernel_model(*known, coef, b, model, rule="novelty")
     if isinstance(model, KernelCentroid):
@@ -139,8 +143,9 @@ def _kernel_model(kernel: Kernel, vectors: Any, coef: Matrix, b: Vector, model: 
     used = np.flatnonzero(np.any(coef != 0, axis=0))
     dense = np.asarray(dense, dtype=np.float64)[used]
     return PlainModel(
-        n_features=d, intercept=b, formula=formula, vectors=dense, coef=np.ascontiguousarray(coef[:, used]), **rule
-    )
+        n_features=d, intercept=b, kernel=kernel, formula=formula, vectors=dense,
+        coef=np.ascontiguousarray(coef[:, used]), **rule,
+    )  # fmt: skip
 
 
 def _linear(model: LinearMachine) -> PlainModel:
@@ -158,6 +163,13 @@ def _online(model: OnlineClassifier) -> PlainModel:
     if model._is_linear:
         return PlainModel(n_features=int(model.n_features_in_), intercept=b, weights=model._w, **rule)
     return _kernel_model(model._kernel, model.support_vectors_, model._dual_coef_, b, model, **rule)
+
+
+def only_scales(model: Any) -> bool:
+    """Whether a model is a machine, or a pipeline of scalers and one: what `plain_model` knows."""
+    known = (StandardScaler, MinMaxScaler, MaxAbsScaler, type(None))
+    steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
+    return all(isinstance(step, known) or step == "passthrough" for step in steps)
 
 
 def _pipeline(model: Pipeline) -> PlainModel:

@@ -6,33 +6,45 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.exceptions import InvalidInputError, MissingExtraError
 from mercer.io.formulas import Add, Call, Features, Formula, Multiply, Number, Unit, UnitStored, Whole, stored_units
 from mercer.io.machines import PlainModel, plain_model
+from mercer.io.onnx_graph import Graph
+from mercer.io.onnx_probabilities import write_probabilities
+from mercer.io.onnx_steps import write_steps
 from mercer.kernels.features import Matrix, Vector
 
 __all__ = ["to_onnx"]
 
-# an old enough version of both for every runtime of the last years
-OPSET, IR = 17, 8
 # squared distances by inner products may lose this much of a kernel's exponent, in the precision of the graph
 CANCELLATION = 1e-6
+# what float32 may lose of a decision value before arithmetic is in float64
+ROUNDING = 2e-6
 
 
 def to_onnx(model: Any, *, dtype: Any = np.float32, name: str = "mercer") -> Any:
     """A fitted model as an ONNX graph.
 
     Classifiers have the outputs ``label`` and ``decision`` (what ``decision_function`` returns), novelty detectors too,
-    regressors ``prediction``; of a Gaussian process that is the mean. The input ``X`` has a row for each sample.
+    regressors ``prediction``; of a Gaussian process that is the mean. Classifiers that have probabilities (a search
+    such as `SVCCV`, or ``probability=True``) have ``probabilities``, too, a column for each class.
+
+    The input ``X`` has a row for each sample. A pipeline that was fitted to a data frame has an input of shape (n, 1)
+    for each column that it uses, by the column's name: numbers (NaN where one is missing) or texts (empty where one is
+    missing). A column whose name is that of an output has an underscore behind it.
 
     Parameters
     ----------
     model : fitted estimator
-        Of any kernel on vectors, or linear; or a pipeline of StandardScaler, MinMaxScaler and MaxAbsScaler and one.
+        Of any kernel on vectors, or linear; or a pipeline of steps and one. The steps may be ColumnTransformer,
+        SimpleImputer, OneHotEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and pipelines of these:
+        what ``mercer fit`` makes of tables without texts.
     dtype : numpy.float32 or numpy.float64, default=numpy.float32
-        Of the input and all arithmetic. In float32 a value is right to about 1e-6 times the sum of all absolute
-        coefficients; labels differ where the decision function is that close to 0.
+        Of inputs and outputs. Arithmetic is in float64, too, where float32 would lose more than about 1e-5 of a
+        decision value to large coefficients.
     name : str, default="mercer"
         Name of the graph.
 
@@ -48,65 +60,27 @@ def to_onnx(model: Any, *, dtype: Any = np.float32, name: str = "mercer") -> Any
     precision = np.dtype(dtype)
     if precision not in (np.float32, np.float64):
         raise InvalidInputError(f"dtype={dtype!r} was given: an ONNX graph is in numpy.float32 or numpy.float64.")
-    plain = plain_model(model)
-    graph = _Graph(onnx, precision)
-    outputs = _outputs(graph, plain, graph.values(plain))
-    element = onnx.helper.np_dtype_to_tensor_dtype(precision)
-    inputs = [onnx.helper.make_tensor_value_info("X", element, ["n", plain.n_features])]
-    made = onnx.helper.make_graph(graph.nodes, name, inputs, outputs, graph.constants)
-    found = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name="mercer")
-    found.ir_version = IR
-    onnx.checker.check_model(found)
-    return found
+    check_is_fitted(model)
+    steps = model.steps[:-1] if isinstance(model, Pipeline) else []
+    plain = plain_model(model.steps[-1][1] if steps else model)
+    graph = _Graph(onnx, precision if _is_enough(plain) else np.dtype(np.float64), precision)
+    graph.x = write_steps(graph, model, steps, plain.n_features)
+    return graph.model(name, _outputs(graph, plain, graph.values(plain)))
 
 
-class _Graph:
-    """Nodes and constants; each formula is written once."""
+class _Graph(Graph):
+    """The nodes of a machine; each formula is written once."""
 
-    def __init__(self, onnx: Any, dtype: np.dtype[Any]) -> None:
-        self.onnx, self.dtype = onnx, dtype
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
+    def __init__(self, onnx: Any, dtype: np.dtype[Any], outside: np.dtype[Any]) -> None:
+        super().__init__(onnx, dtype, outside)
         self.x = "X"
         self.vectors = np.empty((0, 0))
         self._known: dict[Any, str] = {}
-
-    def constant(self, value: Any) -> str:
-        """A tensor: numbers in the precision of the graph, labels and positions as they are."""
-        array = np.asarray(value)
-        if array.dtype.kind == "f":
-            with np.errstate(over="ignore"):
-                array = array.astype(self.dtype)
-        name = f"c{len(self.constants)}"
-        if array.dtype.kind in "U":
-            texts = [text.encode() for text in array.ravel().tolist()]
-            tensor = self.onnx.helper.make_tensor(name, self.onnx.TensorProto.STRING, array.shape, texts)
-        else:
-            tensor = self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
-        self.constants.append(tensor)
-        return name
-
-    def op(self, kind: str, *inputs: Any, output: str | None = None, **attributes: Any) -> str:
-        """A node; inputs that are no names are constants."""
-        names = [i if isinstance(i, str) else self.constant(i) for i in inputs]
-        output = f"t{len(self.nodes)}" if output is None else output
-        self.nodes.append(self.onnx.helper.make_node(kind, names, [output], **attributes))
-        return output
-
-    def total(self, name: str, axis: int, keep: int = 1) -> str:
-        return self.op("ReduceSum", name, np.array([axis], np.int64), keepdims=keep)
 
     # ---- values of each problem ------------------------------------------------------------------------------
 
     def values(self, plain: PlainModel) -> str:
         """f(x), a column for each problem."""
-        if plain.scale is not None and plain.shift is not None:
-            # by the centre of the data first: a large shift would lose digits
-            centre = np.divide(-plain.shift, plain.scale, out=np.zeros(plain.n_features), where=plain.scale != 0)
-            rest = plain.shift + plain.scale * centre
-            self.x = self.op("Mul", self.op("Sub", self.x, centre), plain.scale)
-            if np.any(rest):
-                self.x = self.op("Add", self.x, rest)
         if plain.weights is not None:
             return self.op("Add", self.op("MatMul", self.x, plain.weights.T), plain.intercept)
         assert plain.formula is not None and plain.vectors is not None and plain.coef is not None
@@ -221,66 +195,71 @@ def _has_pairs(formula: Formula) -> bool:
 
 def _outputs(graph: _Graph, plain: PlainModel, values: str) -> list[Any]:
     """The nodes that turn values into answers, and their descriptions."""
-    helper, element = graph.onnx.helper, graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
     k = plain.n_problems
     if plain.rule == "regression":
-        _flat(graph, values, "prediction") if plain.flat else graph.op("Identity", values, output="prediction")
-        return [helper.make_tensor_value_info("prediction", element, ["n"] if plain.flat else ["n", k])]
-    width, labels = None, graph.onnx.TensorProto.INT64
+        found = _flat(graph, values) if plain.flat else values
+        return [graph.publish(found, "prediction", ["n"] if plain.flat else ["n", k])]
+    shape: list[Any] = ["n"]
     if plain.rule == "novelty":
-        inside = graph.op("Not", graph.op("Less", _flat(graph, values, "decision"), np.array(0.0)))
+        decision = _flat(graph, values)
+        inside = graph.op("Not", graph.op("Less", decision, np.array(0.0)))
         graph.op("Where", inside, np.array(1, np.int64), np.array(-1, np.int64), output="label")
+        label = graph.describe("label", graph.onnx.TensorProto.INT64, ["n"])
+        return [label, graph.publish(decision, "decision", shape)]
+    classes = label_array(plain.classes)
+    if plain.rule == "binary":
+        decision = _flat(graph, values)
+        zero = np.array(0.0)
+        below = graph.op("Less", decision, zero) if plain.tie else graph.op("LessOrEqual", decision, zero)
+        winner = graph.op("Cast", graph.op("Not", below), to=graph.onnx.TensorProto.INT64)
+    elif plain.rule == "largest":
+        decision, shape = values, ["n", k]
+        winner = graph.op("ArgMax", values, axis=1, keepdims=0)
     else:
-        classes = label_array(plain.classes)
-        labels = helper.np_dtype_to_tensor_dtype(classes.dtype) if classes.dtype.kind != "U" else 8
-        if plain.rule == "binary":
-            flat = _flat(graph, values, "decision")
-            second = (
-                graph.op("Not", graph.op("Less", flat, np.array(0.0)))
-                if plain.tie
-                else graph.op("Greater", flat, np.array(0.0))
-            )
-            winner = graph.op("Cast", second, to=graph.onnx.TensorProto.INT64)
-        elif plain.rule == "largest":
-            width = k
-            graph.op("Identity", values, output="decision")
-            winner = graph.op("ArgMax", values, axis=1, keepdims=0)
-        else:
-            width = k if plain.shape == "ovo" else len(classes)
-            winner = _pairs(graph, plain, values, len(classes))
-        graph.op("Gather", graph.constant(classes), winner, axis=0, output="label")
-    shape = ["n"] if width is None else ["n", width]
-    return [
-        helper.make_tensor_value_info("label", labels, ["n"]),
-        helper.make_tensor_value_info("decision", element, shape),
-    ]
+        decision, winner = _pairs(graph, plain, values, len(classes))
+        shape = ["n", k if plain.shape == "ovo" else len(classes)]
+    graph.op("Gather", graph.constant(classes), winner, axis=0, output="label")
+    labels = 8 if classes.dtype.kind == "U" else graph.onnx.helper.np_dtype_to_tensor_dtype(classes.dtype)
+    outputs = [graph.describe("label", labels, ["n"]), graph.publish(decision, "decision", shape)]
+    if plain.probabilities is not None:
+        p = write_probabilities(graph, plain.probabilities, values, winner, len(classes))
+        outputs.append(graph.publish(p, "probabilities", ["n", len(classes)]))
+    return outputs
 
 
-def _flat(graph: _Graph, values: str, output: str) -> str:
-    return graph.op("Squeeze", values, np.array([1], np.int64), output=output)
+def _flat(graph: _Graph, values: str) -> str:
+    return graph.op("Squeeze", values, np.array([1], np.int64))
 
 
-def _pairs(graph: _Graph, plain: PlainModel, values: str, n_classes: int) -> str:
-    """Votes of all pairs, and scikit-learn's decision function of them."""
+def _pairs(graph: _Graph, plain: PlainModel, values: str, n_classes: int) -> tuple[str, str]:
+    """scikit-learn's decision function of the votes of all pairs, and the number of the winner."""
     first, second = np.zeros((plain.n_problems, n_classes)), np.zeros((plain.n_problems, n_classes))
     for p, (i, j) in enumerate(combinations(range(n_classes), 2)):
         first[p, i] = second[p, j] = 1.0
-    zero, element = np.array(0.0), graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
+    zero = np.array(0.0)
 
     def votes(condition: str, if_true: Matrix, if_false: Matrix) -> str:
-        chosen = graph.op("Cast", condition, to=element)
+        chosen = graph.op("Cast", condition, to=graph.element)
         return graph.op("Add", graph.op("MatMul", chosen, if_true - if_false), if_false.sum(axis=0))
 
     counted = votes(graph.op("Greater", values, zero), first, second)
     if plain.shape == "ovo":
-        graph.op("Identity", values, output="decision")
-        return graph.op("ArgMax", counted, axis=1, keepdims=0)
+        return values, graph.op("ArgMax", counted, axis=1, keepdims=0)
     negative = votes(graph.op("Less", values, zero), second, first)
     confidence = graph.op("MatMul", values, first - second)
     size = graph.op("Add", graph.op("Abs", confidence), np.array(1.0))
     share = graph.op("Div", confidence, graph.op("Mul", size, np.array(3.0)))
-    decision = graph.op("Add", negative, share, output="decision")
-    return graph.op("ArgMax", decision if plain.by_decision else counted, axis=1, keepdims=0)
+    decision = graph.op("Add", negative, share)
+    return decision, graph.op("ArgMax", decision if plain.by_decision else counted, axis=1, keepdims=0)
+
+
+def _is_enough(plain: PlainModel) -> bool:
+    """Whether float32 keeps the digits of a sum over support vectors, by the size that its rounding has on average."""
+    if plain.kernel is None or plain.coef is None or plain.vectors is None:
+        return True
+    size = np.sqrt(np.abs(plain.kernel.diagonal(plain.kernel.prepare(plain.vectors))))
+    rounding = np.finfo(np.float32).eps * np.linalg.norm(plain.coef * size, axis=1) * size.max(initial=0.0)
+    return bool(np.all(rounding <= ROUNDING))
 
 
 def label_array(classes: Vector | None) -> Vector:

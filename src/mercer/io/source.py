@@ -12,6 +12,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.io.formulas import Add, Call, Features, Formula, Multiply, Number, Unit, UnitStored, Whole, stored_units
 from mercer.io.machines import PlainModel, plain_model
 from mercer.io.onnx import label_array
+from mercer.io.source_probabilities import probability_parts
 from mercer.io.templates import PYTHON, C, Language
 
 __all__ = ["to_c", "to_python"]
@@ -23,8 +24,9 @@ LARGEST = 2_000_000
 def to_python(model: Any) -> str:
     """The source of a Python module that predicts what the model predicts, with the standard library alone.
 
-    The module has ``predict(x)`` for one sample, a sequence of numbers, and for classifiers and novelty detectors
-    ``decision(x)``. Arithmetic is float64; values differ from the model's by rounding.
+    The module has ``predict(x)`` for one sample, a sequence of numbers, for classifiers and novelty detectors
+    ``decision(x)``, and for classifiers that have probabilities ``probabilities(x)``. Arithmetic is float64; values
+    differ from the model's by rounding.
 
     Parameters
     ----------
@@ -54,7 +56,8 @@ def to_c(model: Any, prefix: str = "model") -> str:
     For a classifier ``int model_predict(const double *x)`` returns the number of the class in ``model_classes``; for a
     novelty detector 1 or -1; for a regression ``double model_predict(const double *x)``, or with several targets
     ``void model_predict(const double *x, double *out)``. ``void model_decision(const double *x, double *out)`` writes
-    what ``decision_function`` returns, ``MODEL_N_DECISION`` numbers.
+    what ``decision_function`` returns, ``MODEL_N_DECISION`` numbers; for classifiers that have probabilities, ``void
+    model_probabilities(const double *x, double *out)`` writes ``MODEL_N_CLASSES`` of them.
 
     Parameters
     ----------
@@ -174,11 +177,15 @@ def _answers(language: Language, plain: PlainModel) -> list[str]:
     if plain.rule == "novelty":
         return [rules["one"], rules["novelty"]]
     classes = label_array(plain.classes)
-    labels = language.labels("CLASSES", classes.tolist())
+    parts = [language.labels("CLASSES", classes.tolist())]
     if plain.rule == "binary":
-        return [labels, rules["one"], rules["binary"].replace("COMPARE", ">=" if plain.tie else ">")]
-    if plain.rule == "largest":
-        return [labels, rules["largest"]]
-    pairs = np.array(list(combinations(range(len(classes)), 2)))
-    tables = [language.integers(name, pairs[:, k]) for k, name in enumerate(("FIRST", "SECOND"))]
-    return [labels, *tables, rules[plain.shape], rules["by_decision" if plain.by_decision else "by_votes"]]
+        parts += [rules["one"], rules["binary"].replace("COMPARE", ">=" if plain.tie else ">")]
+    elif plain.rule == "largest":
+        parts.append(rules["largest"])
+    else:
+        pairs = np.array(list(combinations(range(len(classes)), 2)))
+        parts += [language.integers(name, pairs[:, k]) for k, name in enumerate(("FIRST", "SECOND"))]
+        parts += [rules[plain.shape], rules["by_decision" if plain.by_decision else "by_votes"]]
+    if plain.probabilities is not None:
+        parts += probability_parts(language, plain.probabilities, len(classes), plain.rule == "pairs")
+    return parts

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError, MissingExtraError
-from mercer.io.columns import Column, as_column, describe
+from mercer.io.columns import EXACT, Column, as_column, describe, with_points
 
 __all__ = ["FORMATS", "Samples", "read_samples"]
 
@@ -71,7 +71,8 @@ def read_samples(
     path : str or path
         The file, also compressed (.gz, .xz); "-" for the standard input.
     target : str, default=None
-        The column of a table to predict; None for its last one. For sequences, not used.
+        The column of a table to predict, by its name or its number (from 1 on; "-1" is the last); None for the last
+        one. For sequences, not used.
     format : str, default=None
         "csv", "tsv", "parquet", "jsonl", "libsvm", "npz" or "fasta"; None to go by the file's name.
     labels : str or path, default=None
@@ -87,7 +88,19 @@ def read_samples(
     samples : Samples
     """
     path = str(path)
-    format = format or _format_of(path)
+    if Path(path).is_dir():
+        raise InvalidInputError(f"{path} is a folder: give a file.")
+    try:
+        return _read(path, target, format or _format_of(path), labels, kinds, need_target)
+    except InvalidInputError as error:
+        if path == "-" and str(error).startswith("-"):
+            raise InvalidInputError(f"The standard input{str(error)[1:]}") from None
+        raise
+
+
+def _read(
+    path: str, target: str | None, format: str, labels: Any, kinds: dict[str, str] | None, need_target: bool
+) -> Samples:
     if format == "libsvm":
         return _libsvm(path)
     if format == "npz":
@@ -127,11 +140,17 @@ def _bytes(path: str) -> bytes:
 
 def _text(path: str) -> str:
     try:
-        return _bytes(path).decode("utf-8-sig")
+        text = _bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInputError(
             f"{path} is not text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}. Convert it first."
         ) from None
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InvalidInputError(
+            f"{path}, line {line}: there is a zero byte, which no text in UTF-8 has. Convert it first."
+        )
+    return text
 
 
 def _pandas(path: str) -> Any:
@@ -164,23 +183,49 @@ def _separated(path: str, format: str) -> Any:
     except csv.Error as error:
         raise InvalidInputError(f"{path}, line {reader.line_num}: {error}.") from None
     if len(rows) < 2:
-        raise InvalidInputError(f"{path} has {len(rows)} lines: a table has a header and at least one row.")
+        found = "a line of names, but no rows" if rows else "no lines"
+        raise InvalidInputError(f"{path} has {found}: a table has a line of names and at least one row.")
     header = [name.strip() for name in rows[0]]
-    if len(set(header)) < len(header) or "" in header:
-        twice = next((name for name in header if header.count(name) > 1), "")
-        raise InvalidInputError(
-            f"{path}, line {lines[0]}: the header names " + (f"{twice!r} twice." if twice else "a column nothing.")
-        )
+    _check_header(header, path, lines[0])
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(header):
             raise InvalidInputError(f"{path}, line {line}: {len(row)} fields, but the header has {len(header)}.")
-    return pandas.DataFrame(rows[1:], columns=header, index=lines[1:], dtype=object)
+    frame = pandas.DataFrame(rows[1:], columns=header, index=lines[1:], dtype=object)
+    if delimiter == ",":
+        return frame
+    return frame.assign(**{name: with_points(frame[name]) for name in header})
+
+
+def _check_header(header: list[str], path: str, line: int) -> None:
+    """Raise unless each column has a name of its own that is no number from a row."""
+    numbers = [name for name in header if _is_number(name)]
+    fractions = [name for name in numbers if not name.lstrip("+-").isdigit()]
+    if fractions and 2 * len(numbers) >= len(header):
+        raise InvalidInputError(
+            f"{path}, line {line}: {fractions[0]!r} is a number where a name is due. The first line must name the "
+            "columns: add one."
+        )
+    if len(set(header)) < len(header) or "" in header:
+        twice = next((name for name in header if name and header.count(name) > 1), "")
+        raise InvalidInputError(
+            f"{path}, line {line}: the header names "
+            + (f"{twice!r} twice." if twice else f"column {header.index('') + 1} nothing.")
+            + (" Does the file lack a line of names?" if numbers else "")
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _delimiter(text: str) -> str:
-    """The one of , ; and tab that the first line has most of."""
+    """The one of , ; tab and | that the first line has most of."""
     first = text.split("\n", 1)[0]
-    return max((",", ";", "\t"), key=first.count)
+    return max((",", ";", "\t", "|"), key=first.count)
 
 
 def _parquet(path: str, format: str) -> Any:
@@ -221,6 +266,8 @@ def _table(
         raise InvalidInputError(f"{path} has no rows.")
     if target is None and need_target:
         target = frame.columns[-1]
+    elif target is not None and target not in frame.columns:
+        target = _by_number(target, list(frame.columns), path)
     y = None
     if target is not None and target in frame.columns:
         y = frame[target]
@@ -241,11 +288,24 @@ def _table(
         frame = frame.assign(**{name: values})
         found.append(column)
     if not found:
-        raise InvalidInputError(f"{path} has no column beside the target {target!r}.")
+        raise InvalidInputError(
+            f"{path} has no column beside the target {target!r}. Columns are separated by commas, semicolons, tabs "
+            "or |."
+        )
     if y is not None:
         y, _ = as_column(y, str(target), path, None, typed, target=True)
         y = np.asarray(y.tolist())  # names as an array of strings, not of objects
     return Samples("table", frame.reset_index(drop=True), y, str(target or ""), describe(tuple(found), len(frame)))
+
+
+def _by_number(target: str, names: list[str], path: str) -> str:
+    """A column that was given by its number, from 1 on, or from -1 backwards."""
+    if not target.removeprefix("-").isdigit():
+        return target
+    number = int(target)
+    if not 1 <= abs(number) <= len(names):
+        raise InvalidInputError(f"{path} has no column {target}: its {len(names)} columns are numbered from 1 on.")
+    return names[number - 1 if number > 0 else number]
 
 
 # ---- matrices and sequences --------------------------------------------------------------------------------------
@@ -261,7 +321,8 @@ def _libsvm(path: str) -> Samples:
         raise InvalidInputError(f"{path}, line {number}: {error}." if number else f"{path}: {error}.") from None
     if X.nnz < 2**31:  # which scikit-learn asks for
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return Samples("matrix", X, y, "label")
+    whole = bool(np.all(y == np.round(y)) and np.all(np.abs(y) < EXACT))
+    return Samples("matrix", X, y.astype(np.int64) if whole else y, "label")
 
 
 def _bad_line(text: str) -> int:

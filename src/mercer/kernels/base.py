@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.polynomial import polynomial
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.hyperparameters import Hyperparameter, numbers_of, replace_numbers
+from mercer.kernels.sample_gradients import no_gradients, term_gradients
 
 if TYPE_CHECKING:
     from mercer.kernels.feature_maps import FeatureMap
@@ -152,6 +154,18 @@ class Kernel(ABC):
         if self.hyperparameters():
             raise NotImplementedError(f"{type(self).__name__} has hyper-parameters, but no gradient_products.")
         return np.empty(0)
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        """Σ_j weights[i, j] ∂k(x_i, z_j) / ∂x_i, a row of d numbers for each sample x_i.
+
+        Of a bound kernel on vectors. Where it has a kink, as |x_k - z_k| has at 0, a slope between those of both sides.
+
+        >>> from mercer.kernels import Gaussian
+        >>> import numpy as np
+        >>> Gaussian(gamma=0.5).sample_gradients([[1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], np.array([[1.0, 1.0]]))
+        array([[-0.60653066, -0.        ]])
+        """
+        raise no_gradients(self)
 
     def _check_bound(self, name: str, value: Any) -> None:
         if isinstance(value, str):
@@ -343,14 +357,40 @@ class SumKernel(Kernel):
         if not self.hyperparameters():
             return np.empty(0)
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        a, b = a.in_double, b.in_double
+        u, change = self._changes(a, b, weights)
+        return np.concatenate([self._derivative(name, a, b, u, change) for name in self.learnable])
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        """With k = ψ(u) and u a multiple of Σ term: ψ'(u) times the slope of each feature's term."""
+        a, b = self.prepare(X), self.prepare(Z)
+        a = a.stored_like(b)
+        term, _, params = self.plan(b)
+        _, change = self._changes(a, b, np.ascontiguousarray(weights, dtype=np.float64))
+        change *= self._sum_factor(b)
+        return self._before_preparation(X, a, term_gradients(codes.SQUARE if params[0] else term, a, b, change))
+
+    def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
+        """Derivatives with respect to prepared samples as those with respect to the samples themselves."""
+        weights = self.weights()
+        return gradients if weights is None else gradients * weights
+
+    def _sum_factor(self, b: VectorFeatures) -> float:
+        """u / Σ term, where the map takes a factor."""
+        return 1.0 if self.plan(b)[1] in (codes.IDENTITY, codes.SERIES) else self.width_factor(b)
+
+    def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix, Matrix]:
+        """u and weights ψ'(u), in float64."""
         from mercer._numerics.slopes import slopes
 
-        a, b = a.in_double, b.in_double
         term, code, params = self.plan(b)
         u = self._tiles(a, b, (term, codes.IDENTITY, [params[0], 0.0, 0.0, 0.0]))
+        if code == codes.SERIES:
+            return u, weights * polynomial.polyval(u, polynomial.polyder(params[4:]))
         change = np.empty_like(u)
-        slopes(code, self.width_factor(b), np.array(params), u.reshape(-1), weights.reshape(-1), change.reshape(-1))
-        return np.concatenate([self._derivative(name, a, b, u, change) for name in self.learnable])
+        factor = self._sum_factor(b)
+        slopes(code, factor, np.array(params), u.reshape(-1), weights.reshape(-1), change.reshape(-1))
+        return u, change
 
     def width_factor(self, b: VectorFeatures) -> float:
         """u / Σ term: what one width for all features contributes to the argument of ψ."""

@@ -17,7 +17,7 @@ import numpy as np
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.domains import noun_of
-from mercer.kernels.features import Features, JointFeatures, Matrix, ObjectFeatures, Vector
+from mercer.kernels.features import Features, JointFeatures, Matrix, ObjectFeatures, Vector, as_matrix
 from mercer.kernels.vectors import check_number, check_whole
 
 # how tightly Python's operators bind, for parentheses in the printed expression
@@ -153,6 +153,10 @@ def _gradient(kernel: Kernel, a: Features, b: Features, weights: Matrix) -> Vect
     return kernel.gradient_products(prepared_for(kernel, a), prepared_for(kernel, b), weights)
 
 
+def _values(kernel: Kernel, X: Any, Z: Any) -> Matrix:
+    return kernel.block(kernel.prepare(X), kernel.prepare(Z))
+
+
 @dataclass(frozen=True, repr=False)
 class Sum(Combination):
     """k(x, z) = left(x, z) + right(x, z): the features of both side by side."""
@@ -170,6 +174,9 @@ class Sum(Combination):
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         return np.concatenate([_gradient(kernel, a, b, weights) for kernel in (self.left, self.right)])
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        return self.left.sample_gradients(X, Z, weights) + self.right.sample_gradients(X, Z, weights)
 
     def __repr__(self) -> str:
         constants = isinstance(self.left, Constant), isinstance(self.right, Constant)
@@ -200,6 +207,12 @@ class Product(Combination):
             if kernel.hyperparameters():
                 parts.append(_gradient(kernel, a, b, weights * _block(other, a, b)))
         return np.concatenate(parts) if parts else np.empty(0)
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        left, right = self.left, self.right
+        return left.sample_gradients(X, Z, weights * _values(right, X, Z)) + right.sample_gradients(
+            X, Z, weights * _values(left, X, Z)
+        )
 
     def __repr__(self) -> str:
         return f"{_operand(self.left, _MULTIPLY)} * {_operand(self.right, _POWER)}"
@@ -232,6 +245,9 @@ class Scaled(Combination):
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         own = [self.factor * np.vdot(weights, _block(self.kernel, a, b))] if self.factor > 0 else []
         return np.concatenate([own, self.factor * _gradient(self.kernel, a, b, weights)])
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        return self.factor * self.kernel.sample_gradients(X, Z, weights)
 
     def __repr__(self) -> str:
         return f"{self.factor!r} * {_operand(self.kernel, _POWER)}"
@@ -268,6 +284,10 @@ class Power(Combination):
         change = self.exponent * _block(self.kernel, a, b) ** (self.exponent - 1)
         change *= weights
         return _gradient(self.kernel, a, b, change)
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        change = self.exponent * _values(self.kernel, X, Z) ** (self.exponent - 1)
+        return self.kernel.sample_gradients(X, Z, weights * change)
 
     def __repr__(self) -> str:
         return f"{_operand(self.kernel, _CALL)} ** {self.exponent}"
@@ -313,6 +333,9 @@ class Constant(Kernel):
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         return np.array([self.value * weights.sum()] if self.value > 0 else [])
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        return np.zeros(as_matrix(X).shape)
 
 
 def _operand(kernel: Kernel, weakest: int) -> str:

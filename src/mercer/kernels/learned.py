@@ -87,6 +87,9 @@ class LearnedKernel(Combination):
             total += weight * kernel.diagonal(prepared_for(kernel, a))
         return total
 
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        return self.expression().sample_gradients(X, Z, weights)
+
     def expression(self) -> Kernel:
         """The same kernel as a plain sum of multiples."""
         first, *others = (Scaled(weight, kernel) for kernel, weight in self.terms())

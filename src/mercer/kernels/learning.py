@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,9 @@ class Transparent(Combination):
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         return self.kernel.gradient_products(a, b, weights)
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        return self.kernel.sample_gradients(X, Z, weights)
 
 
 @dataclass(frozen=True, repr=False)

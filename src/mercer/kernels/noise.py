@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
-from mercer.kernels.features import Features, Matrix, Vector, count_samples
+from mercer.kernels.features import Features, Matrix, Vector, as_matrix, count_samples
 from mercer.kernels.vectors import check_number
 
 
@@ -90,3 +90,6 @@ class White(Kernel):
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         assert isinstance(a, SampleNumbers) and isinstance(b, SampleNumbers)
         return np.array([self.noise * weights[a.pairs(b)].sum()] if self.noise > 0 else [])
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        return np.zeros(as_matrix(X).shape)

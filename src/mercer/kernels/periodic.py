@@ -64,6 +64,12 @@ class Periodic(RadialKernel):
         gamma = min(0.5 / self.length_scale / self.length_scale, float(np.finfo(b.dtype).max))
         return codes.SQUARE, codes.EXPONENTIAL, [0.0, gamma, 0.0, 0.0]
 
+    def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
+        """A feature moves along its circle."""
+        d = gradients.shape[1] // 2
+        cos, sin = a.X[:, :d], a.X[:, d:]
+        return np.asarray(2.0 * np.pi / self.period * (gradients[:, d:] * cos - gradients[:, :d] * sin))
+
     def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
         if name != "period":
             return super()._derivative(name, a, b, u, change)

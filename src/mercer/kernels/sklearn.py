@@ -24,6 +24,7 @@ from mercer.kernels.learning import Fixed
 from mercer.kernels.noise import White
 from mercer.kernels.periodic import Periodic
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
+from mercer.kernels.sample_gradients import no_gradients
 from mercer.kernels.vectors import Linear
 
 
@@ -212,6 +213,11 @@ class SklearnKernel(Kernel):
         samples, rows, columns = a.union(b)
         _, gradient = self.kernel(samples, eval_gradient=True)
         return np.einsum("ij,ijk->k", weights, np.asarray(gradient)[np.ix_(rows, columns)])
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        if self.equal is None:
+            raise no_gradients(self)
+        return self.equal.kernel.sample_gradients(X, Z, weights)
 
 
 class Translation(NamedTuple):

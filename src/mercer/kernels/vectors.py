@@ -13,6 +13,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.base import Kernel, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
+from mercer.kernels.sample_gradients import lengths
 
 Width = float | Literal["scale", "auto"] | tuple[float, ...]
 K = TypeVar("K", bound=Kernel)
@@ -254,6 +255,13 @@ class Cosine(SumKernel):
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
         return (a.norms > 0).astype(np.float64)
+
+    def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
+        """What lies along x changes nothing; 0 for x = 0, where the kernel jumps."""
+        unit = a.X.toarray() if a.sparse else a.X
+        across = gradients - np.einsum("ik,ik->i", gradients, unit)[:, None] * unit
+        length = lengths(as_matrix(X))
+        return np.divide(across, length[:, None], out=np.zeros_like(across), where=length[:, None] > 0)
 
 
 def unit_rows(X: Any) -> Any:

@@ -14,9 +14,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import check_kernel_operand
 from mercer.kernels.features import Features, Matrix, Vector, as_matrix
-
-# derivatives of k(x, x) are read off blocks of this size
-DIAGONAL_BLOCK = 64
+from mercer.kernels.sample_gradients import DIAGONAL_BLOCK, diagonal_gradients, no_gradients
 
 Columns = int | str | tuple[int, ...] | tuple[str, ...]
 
@@ -108,6 +106,15 @@ class Normalized(Kernel):
             total -= _diagonal_gradient(self.kernel, features.inner, 0.5 * sums * features.scale**2)
         return total
 
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        """As for parameters, but that only s(x) changes."""
+        a, b = self.prepare(X), self.prepare(Z)
+        values = self.block(a, b)
+        values *= weights
+        total = self.kernel.sample_gradients(X, Z, weights * a.scale[:, None] * b.scale)
+        lost = 0.5 * values.sum(axis=1) * a.scale**2
+        return total - lost[:, None] * diagonal_gradients(self.kernel, X, len(a))
+
     def __repr__(self) -> str:
         return f"Normalized({self.kernel!r})"
 
@@ -168,6 +175,17 @@ class On(Kernel):
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         return self.kernel.gradient_products(a, b, weights)
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        """0 but for the chosen columns; a column that was chosen twice moves both."""
+        if self.kernel.domain not in ("vectors", "any") or not (hasattr(X, "columns") or not self.names):
+            raise no_gradients(self)
+        X = X if hasattr(X, "shape") else as_matrix(X)
+        chosen = self._known(list(self.columns) if isinstance(self.columns, tuple) else [self.columns], X)
+        places = [list(X.columns).index(name) for name in chosen] if hasattr(X, "columns") else chosen
+        out = np.zeros(X.shape)
+        np.add.at(out.T, places, self.kernel.sample_gradients(self.select(X), self.select(Z), weights).T)
+        return out
 
     def select(self, samples: Any) -> Any:
         """The columns of an array, sparse matrix, data frame (pandas, polars) or sequence of records."""

@@ -31,7 +31,10 @@ img { max-width: 100%; height: auto; }
 li { margin: 0.35rem 0; } .worry li { border-left: 3px solid var(--warn); padding-left: 0.6rem; list-style: none; }
 .worry { padding-left: 0; }
 pre { background: #f4f6f9; border-radius: 8px; padding: 0.8rem; overflow-x: auto; font-size: 0.9rem; }
-.bar { display: inline-block; height: 0.7em; background: var(--accent); border-radius: 2px; vertical-align: middle; }
+.bar { display: block; height: 0.7em; background: var(--accent); border-radius: 2px; min-width: 1px; }
+td small { display: block; color: var(--soft); line-height: 1.3; max-width: 22rem; overflow-wrap: anywhere; }
+td:first-child { overflow-wrap: anywhere; min-width: 6rem; }
+@media (max-width: 30rem) { th, td { padding: 0.25rem 0.4rem; } td small { max-width: 11rem; } }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; } figure, table, .fact { break-inside: avoid; }
                h2 { break-after: avoid; } .plots { grid-template-columns: 1fr 1fr; } }
 """
@@ -84,6 +87,11 @@ class Raw:
 
     def __init__(self, text: str) -> None:
         self.text = text
+
+
+def named(name: str, note: str = "") -> Raw:
+    """A name, and a note below it in small letters."""
+    return Raw(escape(name) + (f"<small>{escape(note)}</small>" if note else ""))
 
 
 def bar(share: float) -> Raw:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.inspection import permutation_importance
 
-from mercer.estimators.pairs import pair_coefficients
-from mercer.kernels import Gaussian, Kernel, Linear
-from mercer.kernels.features import Matrix, Vector
+from mercer.exceptions import InvalidInputError, MercerError
+from mercer.io.machines import plain_model
+from mercer.kernels.features import Matrix, Vector, as_matrix
 from mercer.workflow.training import Outcome
 
 # samples and repeats of the permutations
 SAMPLES, REPEATS = 500, 5
+# numbers of one problem's gradients at a time
+ENTRIES = 5_000_000
 
 
 def permuted(outcome: Outcome) -> list[tuple[str, float, float]]:
@@ -36,51 +39,71 @@ def permuted(outcome: Outcome) -> list[tuple[str, float, float]]:
     return [(names[j], float(found.importances_mean[j]), float(found.importances_std[j])) for j in order]
 
 
+def decision_gradients(model: Any, X: Any) -> Matrix:
+    """∂f/∂x, exact, at each sample, for each decision value of a fitted model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With any kernel on vectors, or linear; or a pipeline of StandardScaler, MinMaxScaler and MaxAbsScaler and one.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Where the slopes are taken.
+
+    Returns
+    -------
+    gradients : ndarray of shape (n_problems, n_samples, n_features)
+        One problem for two classes (of ``decision_function``), a regression or a novelty detector; one for each pair of
+        classes, or for each class, of others.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> from mercer.report import decision_gradients
+    >>> model = SVC(kernel="linear").fit([[0.0, 5.0], [2.0, 5.0]], [0, 1])
+    >>> decision_gradients(model, [[3.0, 4.0]])
+    array([[[1., 0.]]])
+    """
+    try:
+        plain = plain_model(model)
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"{type(model).__name__} has no gradients here: machines that compare vectors have, whose kernel is a "
+            "formula, alone or behind scalers."
+        ) from None
+    X = as_matrix(X)
+    if X.shape[1] != plain.n_features:
+        raise InvalidInputError(f"X has {X.shape[1]} features, but the model was fitted to {plain.n_features}.")
+    scale = np.ones(plain.n_features) if plain.scale is None else plain.scale
+    if plain.weights is not None:
+        slopes = plain.weights * scale
+        return np.repeat(slopes[:, None, :], X.shape[0], axis=1)
+    assert plain.kernel is not None and plain.coef is not None
+    if plain.scale is not None:
+        X = (X.toarray() if sp.issparse(X) else X) * scale + plain.shift
+    found = [
+        plain.kernel.sample_gradients(X, plain.vectors, np.broadcast_to(coef, (X.shape[0], len(coef))))
+        for coef in plain.coef
+    ]
+    return np.stack(found) * scale
+
+
 def steepness(outcome: Outcome) -> Vector | None:
     """The root mean square over samples of ∂f/∂x_j, exact, for each feature as the machine sees it; None if unknown.
 
     For several decision functions their root mean square, too.
     """
-    machine = outcome.machine
-    coef = getattr(machine, "coef_", None) if not hasattr(machine, "_kernel") else None
-    if coef is not None:
-        return np.asarray(np.sqrt(np.mean(np.square(np.atleast_2d(coef)), axis=0)))
-    kernel: Kernel | None = getattr(machine, "_kernel", None)
-    if not isinstance(kernel, Gaussian | Linear):
+    X = outcome.prepared
+    if not hasattr(X, "shape") or X.shape[1] == 0:
         return None
-    X = _dense(outcome.prepared)
-    if X is None:
+    n, d = X.shape
+    chosen = np.random.default_rng(0).permutation(n)[:SAMPLES]
+    step = max(1, ENTRIES // d)
+    squares, count = np.zeros(d), 0
+    try:
+        for start in range(0, len(chosen), step):
+            gradients = decision_gradients(outcome.machine, X[chosen[start : start + step]])
+            squares += np.square(gradients).sum(axis=(0, 1))
+            count += gradients.shape[0] * gradients.shape[1]
+    except MercerError:  # the machine is none of vectors
         return None
-    X = X[np.random.default_rng(0).permutation(len(X))[:SAMPLES]]
-    support, weights = _dense(machine.support_vectors_), _weights(machine)
-    if support is None:
-        return None
-    squares = np.zeros(X.shape[1])
-    for beta in weights:
-        squares += np.mean(np.square(_gradients(kernel, X, support, beta)), axis=0)
-    return np.asarray(np.sqrt(squares / len(weights)))
-
-
-def _gradients(kernel: Kernel, X: Matrix, support: Matrix, beta: Vector) -> Matrix:
-    """∂/∂x Σ βᵢ k(xᵢ, x) at each row of X."""
-    if isinstance(kernel, Linear):
-        return np.broadcast_to(beta @ support, X.shape)
-    assert isinstance(kernel, Gaussian)
-    gamma = np.asarray(kernel.gamma, dtype=np.float64)
-    K = kernel(X, support) * beta
-    return np.asarray(2.0 * gamma * (K @ support - K.sum(axis=1)[:, None] * X))
-
-
-def _dense(X: Any) -> Matrix | None:
-    if hasattr(X, "toarray"):
-        return np.asarray(X.toarray()) if X.shape[0] * X.shape[1] <= 5_000_000 else None
-    return np.asarray(X, dtype=np.float64)
-
-
-def _weights(machine: Any) -> Matrix:
-    """A row of coefficients of all support vectors for each decision function."""
-    coef = machine.dual_coef_
-    coef = np.asarray(coef.toarray() if hasattr(coef, "toarray") else coef)
-    if len(coef) == 1:  # one function, whatever the number of classes that its vectors come from
-        return coef
-    return pair_coefficients(coef, np.concatenate([[0], np.cumsum(machine.n_support_)]))
+    return np.asarray(np.sqrt(squares / count))

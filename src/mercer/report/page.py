@@ -15,6 +15,7 @@ from mercer.display.machines import ConvergenceDisplay, GramDisplay, MarginDispl
 from mercer.display.plane import DecisionDisplay, TubeDisplay
 from mercer.display.searches import SearchCurveDisplay, SearchMapDisplay
 from mercer.exceptions import InvalidInputError, MercerError
+from mercer.kernels import Kernel
 from mercer.report import html
 from mercer.report.importance import permuted, steepness
 from mercer.workflow.summary import support_count, symptoms
@@ -104,15 +105,17 @@ def _learnt(outcome: Outcome) -> Iterator[str]:
         f"{key} = {value:.4g}" if isinstance(value, float) else f"{key} = {value}"
         for key, value in search.best_params_.items()
     )
-    tried = len(search.cv_results_["params"])
+    if isinstance(getattr(search, "kernel", None), Kernel):
+        chosen += f" and the kernel {search.kernel!r}"
+    tried, name = len(search.cv_results_["params"]), type(outcome.machine).__name__
     yield html.paragraph(
-        f"A {type(outcome.machine).__name__} with {chosen}, the best of {tried} candidates by {search.n_splits_}-fold "
-        "cross-validation, fitted to all rows."
+        f"{'A' if name.startswith('L') else 'An'} {name} with {chosen}, the best of {tried} candidates by "
+        f"{search.n_splits_}-fold cross-validation, fitted to all rows."
     )
     columns = outcome.samples.columns
     if columns:
-        rows = [(c.name, c.kind, c.missing or "", c.different, c.why) for c in columns[:SHOWN]]
-        yield html.table(("column", "kind", "missing", "different values", ""), rows)
+        rows = [(html.named(c.name, c.why), c.kind, c.missing or "", f"{c.different:,}") for c in columns[:SHOWN]]
+        yield html.table(("column", "kind", "missing", "values"), rows)
         if len(columns) > SHOWN:
             yield html.paragraph(f"… and {len(columns) - SHOWN} more columns.", True)
 

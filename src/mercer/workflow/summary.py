@@ -105,14 +105,17 @@ def _columns(outcome: Outcome) -> str:
             return f"strings of {min(lengths)} to {max(lengths)} characters"
         return f"{X.shape[1]:,} numbers"
     parts = []
-    for kind, word in (("number", "numbers"), ("category", "categories"), ("text", "texts"), ("left out", "left out")):
+    for kind, one, many in (
+        ("number", "number", "numbers"), ("category", "category", "categories"), ("text", "text", "texts"),
+        ("left out", "left out", "left out"),
+    ):  # fmt: skip
         names = [c.name + (f" [{c.why}]" if c.why else "") for c in columns if c.kind == kind]
         if names:
             more = f" and {len(names) - SHOWN_COLUMNS} more" if len(names) > SHOWN_COLUMNS else ""
-            parts.append(f"{len(names)} {word} ({', '.join(names[:SHOWN_COLUMNS])}{more})")
+            parts.append(f"{len(names)} {one if len(names) == 1 else many} ({', '.join(names[:SHOWN_COLUMNS])}{more})")
     missing = sum(c.missing for c in columns if c.kind != "left out")
     if missing:
-        parts.append(f"{missing:,} cells without a value were filled in")
+        parts.append(f"{missing:,} {'cell' if missing == 1 else 'cells'} without a value filled in")
     return ", ".join(parts)
 
 

@@ -133,6 +133,11 @@ def train(
     y = np.asarray(samples.y)
     if task == "regression":
         y = _numbers(y, samples.target)
+    elif len(np.unique(y)) == 1:
+        raise InvalidInputError(
+            f"The target {samples.target!r} is {str(y[0])!r} in all {len(y)} rows: there is nothing to learn. Choose "
+            "another column with --target."
+        )
     elif len(np.unique(y)) == len(y):
         raise InvalidInputError(
             f"The target {samples.target!r} has a different value in each of the {len(y)} rows: no class can be "

@@ -1,0 +1,108 @@
+"""LIBSVM's probabilities (-b 1): what its model files hold of them, and what its programs make of that.
+
+    c_svc, nu_svc            probA, probB       a sigmoid for each pair of classes; pairs are coupled
+    epsilon_svr, nu_svr      probA              σ of Laplace's law of the residuals
+    one_class                prob_density_marks ten values of f between which the share of normal samples rises
+
+Wu, Lin & Weng, JMLR 5 (2004), algorithm 2, stopped where LIBSVM stops it; Lin & Weng, "Simple probabilistic predictions
+for support vector regression" (2004); Que & Lin, "One-class SVM probabilistic outputs" (2022).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_predict
+
+from mercer.estimators.pairs import class_pairs
+from mercer.estimators.probability import COUPLED, FOLDS, SMALLEST
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Matrix, Vector
+
+# LIBSVM's end of the coupling, for each class, and its steps at most
+ENOUGH, STEPS = 0.005, 100
+# residuals of more than so many standard deviations do not count
+OUTLIERS = 5.0
+# marks of one-class machines, and the probabilities beyond them
+N_MARKS, SURE = 10, 0.999
+
+
+def has_probabilities(model: Any) -> bool:
+    """Whether a machine of LIBSVM's kinds has what -b 1 needs."""
+    return any(np.size(getattr(model, name, ())) > 0 for name in ("_probA", "_prob_density_marks"))
+
+
+def residual_scale(model: Any, X: Any, y: Vector, random_state: int = 0) -> float:
+    """σ of the residuals of held-out samples, without those that are far off."""
+    if len(y) < FOLDS:
+        raise InvalidInputError(
+            f"Probabilities need at least {FOLDS} samples, one for each fold, but there are {len(y)}."
+        )
+    folds = KFold(FOLDS, shuffle=True, random_state=random_state)
+    error = np.abs(y - cross_val_predict(clone(model), X, y, cv=folds))
+    usual = error <= OUTLIERS * np.sqrt(2.0) * error.mean()
+    return float(error[usual].mean())
+
+
+def density_marks(values: Vector) -> Vector | None:
+    """The marks of decision values of the training samples; None if there are too few on one side of 0."""
+    values, half = np.sort(values), N_MARKS // 2
+    n_outside = int(np.searchsorted(values, 0.0))
+    n_inside = len(values) - n_outside
+    if min(n_outside, n_inside) < half:
+        return None
+    steps = np.arange(half)
+    below = values[steps * n_outside // half]
+    above = values[n_outside - 1 + (steps + 1) * n_inside // half]
+    ends = np.concatenate([below, [0.0], above])
+    return np.asarray((ends[:-1] + ends[1:]) / 2.0)
+
+
+def normal_probability(values: Vector, marks: Vector) -> Vector:
+    """How sure it is that samples with these decision values are normal."""
+    place = np.searchsorted(marks, values, side="right")
+    found = np.where(place < N_MARKS, place / N_MARKS, 0.0)
+    found[values < marks[0]] = 1.0 - SURE
+    found[values > marks[-1]] = SURE
+    return found
+
+
+def class_probabilities(model: Any, X: Any) -> Matrix:
+    """Probabilities of the classes of an SVC or NuSVC, to the digits that LIBSVM prints."""
+    r = expit(-(model._probA * model._values(X) + model._probB))
+    r, k = np.clip(r, SMALLEST, 1.0 - SMALLEST), len(model.classes_)
+    if k == 2:
+        return np.column_stack([r[:, 0], 1.0 - r[:, 0]])
+    size = max(1, COUPLED // k**2)
+    return np.concatenate([_coupled(r[start : start + size], k) for start in range(0, max(1, len(r)), size)])
+
+
+def _coupled(r: Matrix, k: int) -> Matrix:
+    """The minimiser of p'Qp on the simplex, one class after the other, to LIBSVM's precision."""
+    R = np.zeros((len(r), k, k))
+    for column, (i, j) in enumerate(class_pairs(k)):
+        R[:, i, j], R[:, j, i] = r[:, column], 1.0 - r[:, column]
+    Q = -R * R.transpose(0, 2, 1)
+    Q[:, np.arange(k), np.arange(k)] = (R**2).sum(axis=1)
+    p = np.full((len(r), k), 1.0 / k)
+    left = np.arange(len(r))
+    for _ in range(max(STEPS, k)):
+        Qp = np.einsum("nij,nj->ni", Q[left], p[left])
+        total = np.einsum("ni,ni->n", p[left], Qp)
+        going_on = np.abs(Qp - total[:, None]).max(axis=1) >= ENOUGH / k
+        left, Qp, total = left[going_on], Qp[going_on], total[going_on]
+        if len(left) == 0:
+            break
+        part, matrix = p[left], Q[left]
+        for t in range(k):
+            own = matrix[:, t, t]
+            step = (total - Qp[:, t]) / own
+            part[:, t] += step
+            total = (total + step * (step * own + 2.0 * Qp[:, t])) / (1.0 + step) ** 2
+            Qp = (Qp + step[:, None] * matrix[:, t]) / (1.0 + step)[:, None]
+            part /= (1.0 + step)[:, None]
+        p[left] = part
+    return p

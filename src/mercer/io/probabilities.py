@@ -1,0 +1,132 @@
+"""How a fitted classifier makes probabilities of decision values, reduced to two kinds of functions.
+
+Every map of `mercer.selection.calibration`, and LIBSVM's sigmoids, are logistic functions or functions of straight
+pieces. The writers of ONNX, Python and C know these two alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from mercer.estimators.probability import SMALLEST
+from mercer.estimators.svc import BaseSVC
+from mercer.kernels.features import Matrix, Vector
+from mercer.selection.calibration import ADVANTAGE, Beta, Calibration, Isotonic, Scheme, Sigmoid
+from mercer.selection.calibration import SMALLEST as SMALLEST_POWER
+from mercer.selection.venn_abers import VennAbers
+
+__all__ = ["ADVANTAGE", "SMALLEST", "SMALLEST_POWER", "Logistic", "Pieces", "PlainProbabilities", "plain_probabilities"]
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """P = σ(a log s − b log(1 − s) + c) with s = σ(slope f + offset); s itself for a = b = 1 and c = 0."""
+
+    slope: float
+    offset: float
+    a: float = 1.0
+    b: float = 1.0
+    c: float = 0.0
+
+    def __call__(self, f: Vector) -> Vector:
+        z = self.slope * f + self.offset
+        return np.asarray(expit(self.b * np.logaddexp(0.0, z) - self.a * np.logaddexp(0.0, -z) + self.c))
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """P = base[i] + slope[i] (f − anchor[i]), where i counts the thresholds below f and those not above it.
+
+    Even i are between two thresholds, odd ones at a threshold.
+    """
+
+    thresholds: Vector
+    base: Vector
+    slope: Vector
+    anchor: Vector
+
+    def __call__(self, f: Vector) -> Vector:
+        i = np.searchsorted(self.thresholds, f, side="left") + np.searchsorted(self.thresholds, f, side="right")
+        return np.asarray(self.base[i] + self.slope[i] * (f - self.anchor[i]))
+
+
+@dataclass(frozen=True, eq=False)
+class PlainProbabilities:
+    """From the values of all problems to the probabilities of the classes.
+
+    Attributes
+    ----------
+    maps : of each problem, the probability of its positive class: the second of two; of pairs (i, j) the class i; of
+        machines against the rest their own.
+    pairs : whether more than two classes are coupled, and not divided by their sum.
+    power : that probabilities are raised to and divided by their sum, for more than two classes.
+    agree : whether they are moved so that the predicted class has the largest.
+    clipped : whether those of a problem are kept from 0 and 1 by ``SMALLEST``.
+    """
+
+    maps: tuple[Logistic | Pieces, ...]
+    pairs: bool
+    power: float = 1.0
+    agree: bool = True
+    clipped: bool = False
+
+
+def plain_probabilities(model: Any) -> PlainProbabilities | None:
+    """How a fitted classifier, or a search for one, makes probabilities; None if it makes none."""
+    calibration = getattr(model, "_calibration", None)
+    if isinstance(calibration, Calibration):
+        pairs = calibration.scheme is Scheme.PAIRS and calibration.n_classes > 2
+        maps = tuple(_plain(one) for one in calibration.maps)
+        power = calibration.power if calibration.n_classes > 2 else 1.0
+        return PlainProbabilities(maps, pairs, power, clipped=pairs)
+    if not isinstance(model, BaseSVC) or np.size(getattr(model, "_probA", ())) == 0:
+        return None
+    # of two classes LIBSVM's positive one is the first
+    sign = 1.0 if len(model.classes_) == 2 else -1.0
+    known = zip(model._probA.tolist(), model._probB.tolist(), strict=True)
+    maps = tuple(Logistic(-A, sign * B) for A, B in known)
+    return PlainProbabilities(maps, len(model.classes_) > 2, agree=False, clipped=True)
+
+
+def _plain(one: Any) -> Logistic | Pieces:
+    if isinstance(one, Sigmoid):
+        return Logistic(one.slope, one.offset)
+    if isinstance(one, Beta):
+        return Logistic(one.sigmoid.slope, one.sigmoid.offset, one.a, one.b, one.c)
+    if isinstance(one, Isotonic):
+        x, p = one.knots, one.probabilities
+        slope = np.diff(p) / np.diff(x)
+        zero, between = np.zeros(1), slope
+        return _without_repeats(
+            x,
+            _interleave(np.concatenate([p[:1], p]), p),
+            _interleave(np.concatenate([zero, between, zero]), np.zeros(len(x))),
+            _interleave(np.concatenate([x[:1], x]), x),
+        )
+    assert isinstance(one, VennAbers)
+    x = one.scores
+    middle = np.concatenate([x[:1] - 1.0, x[:-1] + 0.5 * np.diff(x), x[-1:] + 1.0])
+    base = _interleave(one(middle), one(x))
+    return _without_repeats(x, base, np.zeros(len(base)), np.zeros(len(base)))
+
+
+def _interleave(even: Vector, odd: Vector) -> Vector:
+    found = np.empty(len(even) + len(odd))
+    found[::2], found[1::2] = even, odd
+    return found
+
+
+def _without_repeats(x: Vector, base: Vector, slope: Vector, anchor: Vector) -> Pieces:
+    """Thresholds at which nothing changes are left out."""
+    flat: Matrix = np.column_stack(
+        [slope[:-2:2] == 0, slope[2::2] == 0, base[:-2:2] == base[1::2], base[2::2] == base[1::2]]
+    )
+    kept = ~flat.all(axis=1)
+    rows = np.concatenate(
+        [[0], np.ravel(np.column_stack([2 * np.flatnonzero(kept) + 1, 2 * np.flatnonzero(kept) + 2]))]
+    )
+    return Pieces(x[kept], base[rows], slope[rows], anchor[rows])
