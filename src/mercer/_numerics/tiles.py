@@ -184,19 +184,20 @@ def add_rows_product(store, slots, weights, start, stop, out):
     step = 2048
     for first in range(start, stop, step):
         last = min(first + step, stop)
+        target = out[first:last]
         t = 0
         # four rows at a time: out is read and written once for the four
         while t + 4 <= slots.shape[0]:
             a, b = store[slots[t], first:last], store[slots[t + 1], first:last]
             c, d = store[slots[t + 2], first:last], store[slots[t + 3], first:last]
             wa, wb, wc, wd = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
-            for j in range(last - first):
-                out[first + j] += wa * a[j] + wb * b[j] + (wc * c[j] + wd * d[j])
+            for j in range(target.shape[0]):
+                target[j] += wa * a[j] + wb * b[j] + (wc * c[j] + wd * d[j])
             t += 4
         while t < slots.shape[0]:
             a, wa = store[slots[t], first:last], weights[t]
-            for j in range(last - first):
-                out[first + j] += wa * a[j]
+            for j in range(target.shape[0]):
+                target[j] += wa * a[j]
             t += 1
 
 
