@@ -7,7 +7,7 @@ import numpy as np
 from mercer.kernels import Gaussian
 from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, Pinball, SquaredEpsilonInsensitive
 from mercer.problems.dual import DualProblem
-from mercer.solvers import decomposition, exact
+from mercer.solvers import decomposition, exact, primal
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
 from mercer.testing.solvers import Task
@@ -17,8 +17,9 @@ WAYS = {"double": (1 << 40, 1 << 40), "single": (0, 1 << 40), "rows": (0, 0)}
 
 
 def force(monkeypatch, way):
-    """Solve on the float64 matrix, on the float32 matrix, or by decomposition on float32 rows."""
+    """Solve on the float64 matrix, on the float32 matrix, or by decomposition on float32 rows; not over features."""
     double, whole = WAYS[way]
+    monkeypatch.setattr(primal, "SAMPLES_FROM", 1 << 40)
     monkeypatch.setattr(exact, "DOUBLE_UP_TO", double)
     monkeypatch.setattr(exact, "WHOLE_UP_TO", whole)
 
