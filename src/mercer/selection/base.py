@@ -55,7 +55,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
     }
 
     # a module of compiled loops and the functions of it of which every fit needs one
-    _compiled: ClassVar[tuple[str, ...]] = ("chains", "advance")
+    _compiled: ClassVar[tuple[str, ...]] = ("chains", "follow")
 
     best_estimator_: Any
     refit: bool

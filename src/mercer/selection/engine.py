@@ -18,11 +18,15 @@ from mercer._numerics.pool import run_tasks
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix
-from mercer.selection.chains import OutOfTimeError, Setting, run_chain
+from mercer.selection.chains import Chain, OutOfTimeError, Setting
 from mercer.selection.folds import ClassifierFolds, SingleFolds
 from mercer.selection.matrices import Matrices
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
+
+
+# bytes of programs that are kept from kernel to kernel
+KEPT_CHAINS = 1 << 27
 
 
 class HeldOut(NamedTuple):
@@ -52,6 +56,7 @@ class Engine:
         self.samples, self.family, self.options, self.clock = samples, family, options, clock
         self.n_folds = len(family.folds.pairs)
         self.evaluations = 0
+        self._chains: dict[int, list[Chain | float]] = {}
 
     def run(self, kernels: Sequence[Kernel], settings: Sequence[Setting], report: Report) -> None:
         """All settings with all kernels in all folds, until the clock is over.
@@ -62,6 +67,7 @@ class Engine:
         dtype = np.float64 if options.precision == "float64" else np.float32
         matrices = Matrices(kernels, self.samples, n, self.n_folds, dtype, options.budget, options.n_threads)
         matrices.share()
+        self._chains = {}
         failed: list[BaseException] = []
 
         def one(k: int, f: int) -> None:
@@ -103,12 +109,21 @@ class Engine:
         options = replace(self.options, n_threads=1, budget=max(1, self.options.budget // self.options.n_threads))
         data = Data(kernel, self.samples, family.folds.n)
         values = np.empty((len(settings), n_test, family.columns))
-        for column, problem in enumerate(family.problems(f)):
-            if isinstance(problem, float):
-                values[:, :, column] = problem
-            else:
-                values[:, :, column] = run_chain(problem, settings, K, data, options, self.clock)
+        for column, chain in enumerate(self._chains_of(f, settings)):
+            values[:, :, column] = chain if isinstance(chain, float) else chain.run(K, data, options, self.clock)
         return HeldOut(k, f, values, (time.perf_counter() - started) / max(1, len(settings)))
+
+
+    def _chains_of(self, f: int, settings: Sequence[Setting]) -> list[Chain | float]:
+        """The chains of a fold, which are kept for the next kernel if they are small."""
+        if f in self._chains:
+            return self._chains[f]
+        problems = self.family.problems(f)
+        chains = [problem if isinstance(problem, float) else Chain.of(problem, settings) for problem in problems]
+        size = sum(chain.size for chain in chains if isinstance(chain, Chain))
+        if self.n_folds * size <= KEPT_CHAINS:
+            self._chains[f] = chains
+        return chains
 
 
 def check_folds(pairs: Sequence[tuple[Any, Any]], n: int) -> list[tuple[Any, Any]]:
