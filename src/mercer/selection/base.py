@@ -246,26 +246,41 @@ class GridTask:
         }
         order = middle_first(len(kernels))
         progress = Progress(bool(self.verbose), len(kernels) * len(self.folds))
-        waiting: dict[int, dict[int, HeldOut]] = {k: {} for k in range(len(kernels))}
+        # of each kernel and setting the values in each fold
+        kept: dict[tuple[int, int], dict[int, Matrix]] = {key: {} for key in place}
 
         def report(found: HeldOut) -> None:
             k = order[found.kernel]
             started = time.perf_counter()
             scores = self.score(found.values, found.fold)
-            seconds = (time.perf_counter() - started) / max(1, len(settings))
-            for s in range(len(settings)):
-                candidate = place[k, s]
-                candidate.scores[found.fold] = scores[s]
-                candidate.score_seconds[found.fold] = seconds
-                candidate.fit_seconds[found.fold] = found.seconds
+            seconds = (time.perf_counter() - started) / max(1, len(found.settings))
             with self.table.lock:
-                waiting[k][found.fold] = found
-                if len(waiting[k]) == len(self.folds):
-                    parts = waiting.pop(k)
-                    for s in range(len(settings)):
-                        values = [parts[f].values[s] for f in range(len(self.folds))]
-                        self.table.consider(place[k, s], values)
+                for i, s in enumerate(found.settings):
+                    candidate, parts = place[k, s], kept[k, s]
+                    candidate.scores[found.fold] = scores[i]
+                    candidate.score_seconds[found.fold] = seconds
+                    candidate.fit_seconds[found.fold] = found.seconds
+                    parts[found.fold] = found.values[i]
+                    if len(parts) == len(self.folds):
+                        self.table.consider(candidate, [parts[f] for f in range(len(self.folds))])
+                        parts.clear()
             progress.step(self.table.best)
 
-        self.engine.run([kernels[k].kernel for k in order], [s.setting for s in settings], report)
+        best: list[Candidate | None] = [None]
+
+        def survivors(number: int) -> list[int]:
+            """The settings of a kernel that may still become best: of the candidates before this batch of kernels."""
+            k, prune = order[number], self.table.prune
+            mine = [place[k, s] for s in range(len(settings))]
+            if all(np.all(candidate.fit_seconds < 0) for candidate in mine):
+                best[0] = self.table.best
+            if best[0] is not None and prune is not None:
+                for candidate in mine:
+                    candidate.given_up = candidate.given_up or prune.is_hopeless(candidate, best[0])
+            return [s for s, candidate in enumerate(mine) if not candidate.given_up]
+
+        self.engine.run(
+            [kernels[k].kernel for k in order], [s.setting for s in settings], report,
+            None if self.table.prune is None else survivors,
+        )  # fmt: skip
         return list(place.values())
