@@ -140,7 +140,7 @@ def _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, p
         here, v = block[fresh[k]], members[fresh[k]]
         row = K[0 if v == null else sample[v]]
         for u in range(m):
-            here[u] = row[position[u]]
+            here[u] = row[np.uint64(position[u])]  # spares the test for a negative index
     if null >= 0 and slot[null] >= 0:
         here, t = block[slot[null]], slot[null]
         for u in range(m):
@@ -156,29 +156,30 @@ def _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, p
 
 @compiled()
 def follow(
-    K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, ranges, memory, tol, max_rounds, state,
-    test, values, groups, totals,
+    K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, ranges, size, memory, reals, counts, tol,
+    max_rounds, state, test, values, groups, totals,
 ):  # fmt: skip
     """Solve one program after the other, each from the solution of the one before, from a feasible beta of the first.
 
     Program s has the vectors linear[s], l1[s], ... ``sample`` are the rows of K of the variables. F = K beta is kept at
     the columns in ``ranges``, (start, stop) each, which must hold all samples; it has one entry more, for the null
-    sample (``null`` is its variable, the last one, or -1). ``memory`` is for the square of a working set, which holds
-    the worst violators and, if there is room, the free variables and the last members.
+    sample (``null`` is its variable, the last one, or -1). A working set of at most ``size`` variables holds the worst
+    violators and, if there is room, the free variables and the last members. ``memory`` (of size (size + 1)),
+    ``reals`` and ``counts`` (lines of at least twice the variables, or twice size, and four) are for its matrix and what
+    belongs to it: allocating them here would take long to compile.
 
     A program is solved when its violation is at most tol: then values[s] is F at ``test``, and groups[s] and totals[s]
     are what `survey` finds. The call ends after so many rounds, or where no more can be gained; ``state`` is where:
     the program, whether its start was made, rounds spent on it, whether it is stuck. Edits beta, F, state.
     """
-    n = beta.shape[0]
-    up, low, extremes, at_samples = np.empty(n), np.empty(n), np.empty((2, 2)), np.empty(n)
-    previous, slot, wanted = np.empty(2 * n, np.int64), np.full(n, -1), np.zeros(n, np.int8)
-    size = int(np.sqrt(memory.shape[0]))
-    members, fresh, position = np.empty(size, np.int64), np.empty(2 * size, np.int64), np.empty(size, np.uint64)
-    rows, change = np.empty(size + 3, np.int64), np.empty(size + 3)
-    room_for = np.empty((6, size))
-    score = np.empty(size, K.dtype)
-    m, stride = 0, 0
+    n, extremes = beta.shape[0], np.empty((2, 2))
+    up, low, at_samples, change, score = reals[0, :n], reals[1, :n], reals[2, :n], reals[3], memory[size * size :]
+    slot, wanted, members, rows = counts[0, :n], counts[1, :n], counts[2, :size], counts[3]
+    position, previous, fresh = counts[4], counts[5], counts[6]
+    for v in range(n):
+        slot[v], wanted[v] = -1, 0
+    # literals would compile what they are passed to twice
+    m, stride = np.int64(0), np.int64(0)
     left = max_rounds
     while state[PROGRAM] < linear.shape[0]:
         s = state[PROGRAM]
@@ -231,8 +232,8 @@ def follow(
                 stride = wider
             block = memory[: stride * stride].reshape((stride, stride))
             m = _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, position)
-            b, begin, part = room_for[0, :m], room_for[1, :m], score[:m]
-            m_l1, m_ridge, m_lower, m_upper = room_for[2, :m], room_for[3, :m], room_for[4, :m], room_for[5, :m]
+            b, begin, part = reals[4, :m], reals[5, :m], score[:m]
+            m_l1, m_ridge, m_lower, m_upper = reals[6, :m], reals[7, :m], reals[8, :m], reals[9, :m]
             n_first = np.int64(0)  # a literal 0 would compile the block's solver twice
             for t in range(m):
                 v = members[t]

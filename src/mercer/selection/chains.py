@@ -159,9 +159,9 @@ class _Run:
         self.problem, self.K, self.data = problem, K, data
         self.options, self.clock = options, clock
         n = len(problem.train)
-        size = min(n + 1, LARGEST_SET)
+        self._size = min(n + 1, LARGEST_SET)
         # chains are short: new memory for each would cost as much as what is done in it
-        self._loan = Loan(size**2, np.dtype(np.float32 if K is None else K.dtype))
+        self._loan = Loan(self._size * (self._size + 1), np.dtype(np.float32 if K is None else K.dtype))
         self.qp: BoxQP | None = None
         self.beta = np.empty(0)
         self.F = np.zeros(data.n + 1)  # the last one for the null sample
@@ -187,14 +187,18 @@ class _Run:
 
     def _recompute(self) -> None:
         """F from β, at all samples that are asked for."""
-        from mercer._numerics.tiles import add_rows_product
+        from mercer._numerics.chains import add_rows
 
         assert self.K is not None
         self.F[:] = 0.0
         support = np.flatnonzero(self.beta)
-        rows, weights = self.problem.train[support], self.beta[support]
+        if len(support) == 0:
+            return
+        # a multiple of four rows
+        rows, weights = np.zeros((len(support) + 3) // 4 * 4, np.int64), np.zeros((len(support) + 3) // 4 * 4)
+        rows[: len(support)], weights[: len(support)] = self.problem.train[support], self.beta[support]
         for start, stop in self.problem.ranges:
-            add_rows_product(self.K, rows, weights, start, stop, self.F)
+            add_rows(self.K, rows, weights, start, stop, self.F)
 
     def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
         """F of the test samples and a survey of each program, as near to the optimum as the matrix allows."""
@@ -205,12 +209,14 @@ class _Run:
         n_groups, n_programs = max(1, programs[0].n_groups), len(programs)
         values = np.empty((n_programs, len(test)))
         groups, totals = np.empty((n_programs, n_groups, 5)), np.empty((n_programs, 7))
-        state = np.zeros(4, np.int64)
+        state, width = np.zeros(4, np.int64), 2 * (n + self._size) + 4
+        reals, counts = np.empty((10, width)), np.empty((7, width), np.int64)
         surveys: list[Survey] = []
         while len(surveys) < n_programs:
             chains.follow(
                 self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null, self.problem.ranges,
-                self._loan.array, self.options.tol, ROUNDS_PER_LOOK, state, test, values, groups, totals,
+                self._size, self._loan.array, reals, counts, self.options.tol, ROUNDS_PER_LOOK, state, test, values,
+                groups, totals,
             )  # fmt: skip
             s = int(state[chains.PROGRAM])
             surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]

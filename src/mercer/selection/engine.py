@@ -23,6 +23,7 @@ from mercer.selection.folds import ClassifierFolds, SingleFolds
 from mercer.selection.matrices import Matrices
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
+from mercer.solvers.exact import DOUBLE_UP_TO
 
 
 # with candidates to be given up: kernels that are tried together, and folds that are tried one by one before the rest
@@ -77,7 +78,9 @@ class Engine:
         settings are left; what it answers does not depend on the number of threads.
         """
         options, n = self.options, self.family.folds.n
-        dtype = np.float64 if options.precision == "float64" else np.float32
+        # the refit of so few samples is in float64 as well: nothing is compiled for float32 alone
+        double = options.precision == "float64" or (options.precision == "auto" and n <= DOUBLE_UP_TO)
+        dtype = np.float64 if double else np.float32
         matrices = Matrices(kernels, self.samples, n, self.n_folds, dtype, options.budget, options.n_threads)
         matrices.share()
         self._chains = {}
