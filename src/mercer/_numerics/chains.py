@@ -10,12 +10,12 @@ from mercer._numerics.smo import solve_block
 from mercer._numerics.working_set import choose, group_extremes, score_all
 
 # a block is solved to this share of the violation, and at last of tol
-BLOCK_TOL, LAST_TOL = 0.03, 0.8
+BLOCK_TOL, LAST_TOL = 0.06, 0.8
 STEPS_PER_MEMBER = 200
 # new members of a working set: a share of the variables, at least so many
-VARIABLES_PER_NEW, FEWEST_NEW = 16, 32
+VARIABLES_PER_NEW, FEWEST_NEW = 32, 32
 # and of the free ones
-FREE_PER_NEW = 4
+FREE_PER_NEW = 8
 # the share of bounded variables from which a larger box is taken to scale the whole solution
 MOSTLY_BOUNDED = 0.5
 # what is kept between two calls: the program, whether its start was made, rounds spent on it, no way to go on
@@ -216,7 +216,7 @@ def follow(
             for t in range(m):
                 previous[n_free + t] = members[t]
             chosen = choose(
-                up, low, group, n_groups, extremes, previous[: n_free + m], n_new, min(size, n_free + 3 * n_new // 2), null
+                up, low, group, n_groups, extremes, previous[: n_free + m], n_new, min(size, n_free + n_new), null
             )
             count = chosen.shape[0]
             if n_groups > 1:
