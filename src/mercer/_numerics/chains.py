@@ -80,7 +80,7 @@ def add_rows(K, rows, weights, start, stop, out):
 
 @compiled()
 def _set_apart(memory, m, before, after):
-    """Move the first m lines, which are ``before`` long, to where they are if lines are ``after`` long. Edits memory."""
+    """Move the first m lines, which are ``before`` long, to where they are if lines are ``after`` long."""
     for k in range(m):
         t = m - 1 - k if after > before else k
         for u in range(m):
@@ -90,7 +90,7 @@ def _set_apart(memory, m, before, after):
 
 @compiled()
 def _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, position):
-    """Make ``chosen`` the members of the block, which keeps what it has; how many there are. Edits all but the first four.
+    """Make ``chosen`` the members of the block, which keeps what it has; how many there are. Edits what follows it.
 
     block[a, b] = K of members a and b, the null sample has zeros; slot[v] is the place of variable v, -1 for none, and
     ``wanted`` is zero. Newcomers take the places of those that leave.
@@ -156,8 +156,8 @@ def _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, p
 
 @compiled()
 def follow(
-    K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, ranges, size, memory, reals, counts, tol,
-    max_rounds, state, test, values, groups, totals,
+    K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, ranges, size, memory, reals, counts,
+    tol, max_rounds, state, test, values, groups, totals,
 ):  # fmt: skip
     """Solve one program after the other, each from the solution of the one before, from a feasible beta of the first.
 
@@ -165,8 +165,8 @@ def follow(
     the columns in ``ranges``, (start, stop) each, which must hold all samples; it has one entry more, for the null
     sample (``null`` is its variable, the last one, or -1). A working set of at most ``size`` variables holds the worst
     violators and, if there is room, the free variables and the last members. ``memory`` (of size (size + 1)),
-    ``reals`` and ``counts`` (lines of at least twice the variables, or twice size, and four) are for its matrix and what
-    belongs to it: allocating them here would take long to compile.
+    ``reals`` and ``counts`` (lines of twice the variables and twice size at least, and four more) are for its matrix
+    and what belongs to it: allocating them here would take long to compile.
 
     A program is solved when its violation is at most tol: then values[s] is F at ``test``, and groups[s] and totals[s]
     are what `survey` finds. The call ends after so many rounds, or where no more can be gained; ``state`` is where:
@@ -196,6 +196,7 @@ def follow(
             if n_groups > 1:
                 violation = max(violation, extremes[1, 0] - extremes[1, 1])
             if not violation > tol:
+                state[STUCK] = violation != violation
                 break
             idle = 0 if violation < 0.95 * best else idle + 1
             best = min(best, violation)

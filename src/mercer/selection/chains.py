@@ -78,7 +78,7 @@ class Programs:
     ----------
     rows : the numbers of the settings.
     settings, programs : these, and what they ask of the problem.
-    sample, group, null : of all of them: the sample and the group of each variable, and the variable of the null sample, or −1.
+    sample, group, null : the sample and the group of each variable, and the variable of the null sample, or −1.
     columns : the vectors of the programs, stacked.
     """
 

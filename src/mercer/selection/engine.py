@@ -25,7 +25,6 @@ from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
 from mercer.solvers.exact import DOUBLE_UP_TO
 
-
 # with candidates to be given up: kernels that are tried together, and folds that are tried one by one before the rest
 KERNELS_AT_ONCE, RUNGS = 2, 3
 # bytes of programs that are kept from kernel to kernel
@@ -144,7 +143,6 @@ class Engine:
         for column, chain in enumerate(self._chains_of(f, settings, some)):
             values[:, :, column] = chain if isinstance(chain, float) else chain.run(K, data, options, self.clock)
         return HeldOut(k, f, some, values, (time.perf_counter() - started) / max(1, len(some)))
-
 
     def _chains_of(self, f: int, settings: Sequence[Setting], some: Sequence[int]) -> list[Chain | float]:
         """The chains of a fold, which are kept for the next kernel if they are of all settings, and small."""

@@ -153,8 +153,8 @@ class KernelSearchCV(KernelParameters, SearchCV):
         top = highest_score(self.scoring)
         if rule == "bound" and not np.isfinite(top):
             raise InvalidInputError(
-                f"prune='bound' needs a score whose highest value is known, which scoring={self.scoring!r} has not. Use "
-                "prune='race', or None."
+                f"prune='bound' needs a score whose highest value is known, which scoring={self.scoring!r} has not. "
+                "Use prune='race', or None."
             )
         return Table(n_folds, prune=Prune(rule, top))
 
