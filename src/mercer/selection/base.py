@@ -275,8 +275,11 @@ class GridTask:
             if all(np.all(candidate.fit_seconds < 0) for candidate in mine):
                 best[0] = self.table.best
             if best[0] is not None and prune is not None:
-                for candidate in mine:
-                    candidate.given_up = candidate.given_up or prune.is_hopeless(candidate, best[0])
+                hopeless = [one.given_up or prune.is_hopeless(one, best[0]) for one in mine]
+                # machines start from the one before: the values of the others stay the same if the last ones are left out
+                last = max((s for s, gone in enumerate(hopeless) if not gone), default=-1)
+                for s, candidate in enumerate(mine):
+                    candidate.given_up = hopeless[s] and (s > last or prune.rule != "bound")
             return [s for s, candidate in enumerate(mine) if not candidate.given_up]
 
         self.engine.run(

@@ -84,7 +84,8 @@ class Prune:
 
     Attributes
     ----------
-    rule : "bound": even with the highest score in all folds to come it would stay behind the best one so far;
+    rule : "bound": even with the highest score in all folds to come it would stay behind the best one so far, and so
+        would all that start from its solution;
         "race": in the folds so far it is behind that one by more than chance, by a t-test of the paired differences.
     top : the highest score there is.
     """
