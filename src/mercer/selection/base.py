@@ -276,7 +276,7 @@ class GridTask:
                 best[0] = self.table.best
             if best[0] is not None and prune is not None:
                 hopeless = [one.given_up or prune.is_hopeless(one, best[0]) for one in mine]
-                # machines start from the one before: the values of the others stay the same if the last ones are left out
+                # machines start from the one before: leaving out the last ones does not change the others
                 last = max((s for s, gone in enumerate(hopeless) if not gone), default=-1)
                 for s, candidate in enumerate(mine):
                     candidate.given_up = hopeless[s] and (s > last or prune.rule != "bound")

@@ -127,7 +127,8 @@ class SVCCV(BaseSVCCV):
         Whether candidates are given up before they were tried in all folds. "bound": those that would stay behind the
         best one even with the highest score in every fold to come, with all larger C of the same kernel; the choice
         and all scores are the same. "race": those that are behind it by more than chance in the folds so far (paired
-        t-test, 95 %); the choice may be another one of nearly the same score. In ``cv_results_`` they have no mean, the last rank and the ``status`` "given up".
+        t-test, 95 %); the choice may be another one of nearly the same score. In ``cv_results_`` they have no mean, the
+        last rank and the ``status`` "given up".
     refit : bool, default=True
         Whether the best machine is fitted to all samples; without it there is no ``predict``.
     calibration : {"sigmoid", "isotonic", "beta"}, default="sigmoid"
