@@ -27,7 +27,7 @@ Index = NDArray[np.intp]
 # the largest working set
 LARGEST_SET = 1536
 # rounds between two looks at the clock, and in all before the exact solver takes over
-ROUNDS_PER_LOOK, MOST_ROUNDS = 60, 900
+ROUNDS_PER_LOOK, MOST_ROUNDS = 30, 900
 # what a solution may exceed tol by because F is tracked in float32 rows
 SLACK = 1.5
 # F has one entry more than there are samples
@@ -161,7 +161,7 @@ class _Run:
         n = len(problem.train)
         self._size = min(n + 1, LARGEST_SET)
         # chains are short: new memory for each would cost as much as what is done in it
-        self._loan = Loan(self._size * (self._size + 1), np.dtype(np.float32 if K is None else K.dtype))
+        self._loan = None if K is None else Loan(self._size * (self._size + 1), K.dtype)
         self.qp: BoxQP | None = None
         self.beta = np.empty(0)
         self.F = np.zeros(data.n + 1)  # the last one for the null sample
@@ -204,6 +204,7 @@ class _Run:
         """F of the test samples and a survey of each program, as near to the optimum as the matrix allows."""
         from mercer._numerics import chains
 
+        assert self._loan is not None
         test, n, programs = self.problem.test, len(self.problem.train), part.programs
         beta = self.beta if part.null < 0 else np.append(self.beta, -self.beta.sum())
         n_groups, n_programs = max(1, programs[0].n_groups), len(programs)
