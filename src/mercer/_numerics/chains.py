@@ -4,109 +4,276 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.maps import apply_map
-from mercer._numerics.rounds import by_group, gather
+from mercer._numerics.optimality import survey
+from mercer._numerics.rounds import by_group
 from mercer._numerics.smo import solve_block
-from mercer._numerics.tiles import add_rows_product
 from mercer._numerics.working_set import choose, group_extremes, score_all
 
 # a block is solved to this share of the violation, and at last of tol
-BLOCK_TOL, LAST_TOL = 0.1, 0.8
+BLOCK_TOL, LAST_TOL = 0.06, 0.8
 STEPS_PER_MEMBER = 200
 # new members of a working set: a share of the variables, at least so many
-VARIABLES_PER_NEW, FEWEST_NEW = 16, 32
+VARIABLES_PER_NEW, FEWEST_NEW = 32, 32
+# and of the free ones
+FREE_PER_NEW = 8
+# the share of bounded variables from which a larger box is taken to scale the whole solution
+MOSTLY_BOUNDED = 0.5
+# what is kept between two calls: the program, whether its start was made, rounds spent on it, no way to go on
+PROGRAM, STARTED, ROUNDS, STUCK = range(4)
+# columns whose sums stay in cache while rows are added
+STRIP = 2048
 # rounds without an improvement of the violation after which the run has come as far as float32 allows
 PATIENCE = 40
 
 
 @compiled()
-def advance(
-    K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, ranges, memory, tol, max_rounds
-):  # fmt: skip
-    """Descend until the violation is at most tol, from a feasible beta. Edits beta and F; (steps, violation, rounds).
+def _rescale(beta, F, lower_before, upper_before, lower, upper):
+    """Turn the solution of one box into a feasible start for another, without a sum to keep but zero. Edits beta, F.
 
-    ``sample`` are the rows of K of the variables. F = K beta is kept at the columns in ``ranges``, (start, stop) each,
-    which must hold all samples; it has one entry more, for the null sample (``null`` is its variable or -1). ``memory``
-    is for two blocks, each the square of a working set, which holds the worst violators and, if there is room,
-    the free variables and the last members.
+    Bounded variables grow with the box and stay bounded where most are, and all others are multiplied with them; else
+    all are left as they are, or made smaller until they are in the box.
     """
-    n = beta.shape[0]
-    up, low, extremes = np.empty(n), np.empty(n), np.empty((2, 2))
-    size = int(np.sqrt(memory.shape[1]))
-    which, place = 0, np.full(n, -1, np.int32)
-    last = np.empty(0, np.int64)
-    steps, violation, best, idle = 0, np.inf, np.inf, 0
-    rounds = 0
-    while rounds < max_rounds:
-        score_all(beta, F, sample, linear, l1, ridge, lower, upper, up, low)
-        group_extremes(up, low, group, extremes)
-        violation = extremes[0, 0] - extremes[0, 1]
-        if n_groups > 1:
-            violation = max(violation, extremes[1, 0] - extremes[1, 1])
-        if not violation > tol:
-            break
-        idle = 0 if violation < 0.95 * best else idle + 1
-        best = min(best, violation)
-        if idle > PATIENCE or violation == np.inf:
-            break
-        rounds += 1
-        # the free variables stay in, then the last members: what was of use will be again
-        previous, n_free = np.empty(n, np.int64), 0
-        for v in range(n):
-            if lower[v] < beta[v] < upper[v] and (beta[v] != 0.0 or l1[v] == 0.0):
-                previous[n_free] = v
-                n_free += 1
-        n_new = max(FEWEST_NEW, min(n // VARIABLES_PER_NEW, size // 2))
-        room = min(size, n_free + 2 * n_new)
-        rest = min(n - n_free, last.shape[0])
-        for t in range(rest):
-            previous[n_free + t] = last[t]
-        members = by_group(
-            choose(up, low, group, n_groups, extremes, previous[: n_free + rest], n_new, room, null), group
-        )
-        m = members.shape[0]
-        for t in range(last.shape[0]):
-            place[last[t]] = t
-        known, slots, positions = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
-        b, begin, score = np.empty(m), np.empty(m), np.empty(m, K.dtype)
-        m_l1, m_ridge, m_lower, m_upper = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        n_first = np.int64(0)  # a literal 0 would compile the block's solver twice
-        for t in range(m):
-            v = members[t]
-            known[t] = place[v]
-            slots[t] = -1 if v == null else sample[v]
-            positions[t] = max(0, slots[t])
-            b[t], m_l1[t], m_ridge[t], m_lower[t], m_upper[t] = beta[v], l1[v], ridge[v], lower[v], upper[v]
-            begin[t] = beta[v]
-            score[t] = linear[v] - F[sample[v]] - ridge[v] * beta[v]
-            n_first += group[v] == 0
-        for t in range(last.shape[0]):
-            place[last[t]] = -1
-        old = memory[which, : last.shape[0] ** 2].reshape((last.shape[0], last.shape[0]))
-        which = 1 - which
-        block = memory[which, : m * m].reshape((m, m))
-        gather(K, slots, positions, known, old, block)
-        last = members
-        taken, _, unbounded = solve_block(
-            block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first,
-            max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
+    longest, bounded, support = np.inf, 0, 0
+    for v in range(beta.shape[0]):
+        b = beta[v]
+        if b != 0.0:
+            longest = min(longest, (upper[v] if b > 0.0 else lower[v]) / b)
+            bounded += b == lower_before[v] or b == upper_before[v]
+            support += 1
+    mostly = support > 0 and bounded >= MOSTLY_BOUNDED * support and longest < np.inf
+    factor = longest if mostly else min(1.0, longest)
+    for v in range(beta.shape[0]):
+        b = beta[v]
+        if b != 0.0:
+            at_bound = b == lower_before[v] or b == upper_before[v]
+            b *= factor
+            if at_bound and factor == longest:  # rounding must not leave bounded ones beside their bound
+                b = upper[v] if b > 0.0 else lower[v]
+            beta[v] = min(max(b, lower[v]), upper[v])
+    if factor != 1.0:
+        for j in range(F.shape[0]):
+            F[j] *= factor
+
+
+@compiled(fast=True)
+def _add_four(out, first, second, third, fourth, weights):
+    a, b, c, d = weights[0], weights[1], weights[2], weights[3]
+    for j in range(out.shape[0]):
+        out[j] += (a * first[j] + b * second[j]) + (c * third[j] + d * fourth[j])
+
+
+@compiled()
+def add_rows(K, rows, weights, start, stop, out):
+    """out[start:stop] += sum_t weights[t] K[rows[t], start:stop], in float64. Rows and weights are filled up by zeros.
+
+    A loop over slices is vectorised, one over positions in the whole vector is not.
+    """
+    for first in range(start, stop, STRIP):
+        last = min(first + STRIP, stop)
+        part = out[first:last]
+        for t in range(0, rows.shape[0], 4):
+            _add_four(
+                part, K[rows[t], first:last], K[rows[t + 1], first:last], K[rows[t + 2], first:last],
+                K[rows[t + 3], first:last], weights[t : t + 4],
+            )  # fmt: skip
+
+
+@compiled()
+def _set_apart(memory, m, before, after):
+    """Move the first m lines, which are ``before`` long, to where they are if lines are ``after`` long."""
+    for k in range(m):
+        t = m - 1 - k if after > before else k
+        for u in range(m):
+            c = m - 1 - u if after > before else u
+            memory[t * after + c] = memory[t * before + c]
+
+
+@compiled()
+def _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, position):
+    """Make ``chosen`` the members of the block, which keeps what it has; how many there are. Edits what follows it.
+
+    block[a, b] = K of members a and b, the null sample has zeros; slot[v] is the place of variable v, -1 for none, and
+    ``wanted`` is zero. Newcomers take the places of those that leave.
+    """
+    count, newcomers = chosen.shape[0], 0
+    for t in range(count):
+        wanted[chosen[t]] = 1
+    taken, t = 0, 0
+    # the newcomers wait at the end of ``fresh``, the places that they are given are written from its beginning
+    for k in range(count):
+        if slot[chosen[k]] < 0:
+            newcomers += 1
+            fresh[fresh.shape[0] - newcomers] = chosen[k]
+    while t < m:
+        v = members[t]
+        if wanted[v] == 1:
+            t += 1
+            continue
+        slot[v] = -1
+        if taken < newcomers:
+            taken += 1
+            v = fresh[fresh.shape[0] - taken]
+            members[t], slot[v], fresh[taken - 1] = v, t, t
+            t += 1
+            continue
+        m -= 1
+        if t < m:  # the last one moves here
+            v = members[m]
+            members[t], slot[v] = v, t
+            here, there = block[t], block[m]
+            for u in range(m):
+                here[u] = there[u]
+            for u in range(m):
+                block[u, t] = block[u, m]
+            here[t] = there[m]
+    while taken < newcomers:
+        taken += 1
+        v = fresh[fresh.shape[0] - taken]
+        members[m], slot[v], fresh[taken - 1] = v, m, m
+        m += 1
+    for t in range(count):
+        wanted[chosen[t]] = 0
+    for u in range(m):
+        v = members[u]
+        position[u] = 0 if v == null else sample[v]
+    for k in range(newcomers):
+        here, v = block[fresh[k]], members[fresh[k]]
+        row = K[0 if v == null else sample[v]]
+        for u in range(m):
+            here[u] = row[np.uint64(position[u])]  # spares the test for a negative index
+    if null >= 0 and slot[null] >= 0:
+        here, t = block[slot[null]], slot[null]
+        for u in range(m):
+            here[u] = 0.0
+        for u in range(m):
+            block[u, t] = 0.0
+    for u in range(m):
+        here = block[u]
+        for k in range(newcomers):
+            here[fresh[k]] = block[fresh[k], u]
+    return m
+
+
+@compiled()
+def follow(
+    K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, ranges, size, memory, reals, counts,
+    tol, max_rounds, state, test, values, groups, totals,
+):  # fmt: skip
+    """Solve one program after the other, each from the solution of the one before, from a feasible beta of the first.
+
+    Program s has the vectors linear[s], l1[s], ... ``sample`` are the rows of K of the variables. F = K beta is kept at
+    the columns in ``ranges``, (start, stop) each, which must hold all samples; it has one entry more, for the null
+    sample (``null`` is its variable, the last one, or -1). A working set of at most ``size`` variables holds the worst
+    violators and, if there is room, the free variables and the last members. ``memory`` (of size (size + 1)),
+    ``reals`` and ``counts`` (lines of twice the variables and twice size at least, and four more) are for its matrix
+    and what belongs to it: allocating them here would take long to compile.
+
+    A program is solved when its violation is at most tol: then values[s] is F at ``test``, and groups[s] and totals[s]
+    are what `survey` finds. The call ends after so many rounds, or where no more can be gained; ``state`` is where:
+    the program, whether its start was made, rounds spent on it, whether it is stuck. Edits beta, F, state.
+    """
+    n, extremes = beta.shape[0], np.empty((2, 2))
+    up, low, at_samples, change, score = reals[0, :n], reals[1, :n], reals[2, :n], reals[3], memory[size * size :]
+    slot, wanted, members, rows = counts[0, :n], counts[1, :n], counts[2, :size], counts[3]
+    position, previous, fresh = counts[4], counts[5], counts[6]
+    for v in range(n):
+        slot[v], wanted[v] = -1, 0
+    # literals would compile what they are passed to twice
+    m, stride = np.int64(0), np.int64(0)
+    left = max_rounds
+    while state[PROGRAM] < linear.shape[0]:
+        s = state[PROGRAM]
+        c, c_l1, c_ridge, c_lower, c_upper = linear[s], l1[s], ridge[s], lower[s], upper[s]
+        if state[STARTED] == 0:
+            if s > 0:
+                _rescale(beta, F, lower[s - 1], upper[s - 1], c_lower, c_upper)
+            state[STARTED], state[ROUNDS], state[STUCK] = 1, 0, 0
+        best, idle = np.inf, 0
+        while True:
+            score_all(beta, F, sample, c, c_l1, c_ridge, c_lower, c_upper, up, low)
+            group_extremes(up, low, group, extremes)
+            violation = extremes[0, 0] - extremes[0, 1]
+            if n_groups > 1:
+                violation = max(violation, extremes[1, 0] - extremes[1, 1])
+            if not violation > tol:
+                state[STUCK] = violation != violation
+                break
+            idle = 0 if violation < 0.95 * best else idle + 1
+            best = min(best, violation)
+            if idle > PATIENCE or violation == np.inf:
+                state[STUCK] = 1
+                break
+            if left == 0:
+                return
+            left -= 1
+            state[ROUNDS] += 1
+            # the free variables stay in, then the last members: what was of use will be again
+            n_free = 0
+            for v in range(n):
+                if c_lower[v] < beta[v] < c_upper[v] and (beta[v] != 0.0 or c_l1[v] == 0.0):
+                    previous[n_free] = v
+                    n_free += 1
+            n_new = max(FEWEST_NEW, min(max(n // VARIABLES_PER_NEW, n_free // FREE_PER_NEW), size // 2))
+            for t in range(m):
+                previous[n_free + t] = members[t]
+            chosen = choose(
+                up, low, group, n_groups, extremes, previous[: n_free + m], n_new, min(size, n_free + n_new), null
+            )
+            count = chosen.shape[0]
+            if n_groups > 1:
+                chosen = by_group(chosen, group)
+            if n_groups > 1:  # in the order of the groups: all anew
+                for t in range(m):
+                    slot[members[t]] = -1
+                m = 0
+            # lines are a little longer than the set, which may grow or shrink a little before they are moved
+            if max(count, m) > stride or stride > 32 + 3 * max(count, m) // 2:
+                wider = min(size, max(count, m) + max(count, m) // 4 + 8)
+                _set_apart(memory, m, stride, wider)
+                stride = wider
+            block = memory[: stride * stride].reshape((stride, stride))
+            m = _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, position)
+            b, begin, part = reals[4, :m], reals[5, :m], score[:m]
+            m_l1, m_ridge, m_lower, m_upper = reals[6, :m], reals[7, :m], reals[8, :m], reals[9, :m]
+            n_first = np.int64(0)  # a literal 0 would compile the block's solver twice
+            for t in range(m):
+                v = members[t]
+                b[t], m_l1[t], m_ridge[t], m_lower[t], m_upper[t] = beta[v], c_l1[v], c_ridge[v], c_lower[v], c_upper[v]
+                begin[t] = beta[v]
+                part[t] = c[v] - F[sample[v]] - c_ridge[v] * beta[v]
+                n_first += group[v] == 0
+            _, _, unbounded = solve_block(
+                block, b, part, m_lower, m_upper, m_l1, m_ridge, n_first,
+                max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
+            )  # fmt: skip
+            if unbounded:
+                state[STUCK] = 1
+                break
+            count = 0
+            for t in range(m):
+                v = members[t]
+                beta[v] = b[t]
+                if b[t] != begin[t] and v != null:
+                    rows[count], change[count] = sample[v], b[t] - begin[t]
+                    count += 1
+            for t in range(count, count + 3):
+                rows[t], change[t] = 0, 0.0
+            count = (count + 3) // 4 * 4
+            for r in range(ranges.shape[0]):
+                add_rows(K, rows[:count], change[:count], ranges[r, 0], ranges[r, 1], F)
+        n_real = n if null < 0 else n - 1
+        for v in range(n_real):
+            at_samples[v] = F[sample[v]]
+        survey(
+            beta[:n_real], at_samples[:n_real], c[:n_real], c_l1[:n_real], c_ridge[:n_real], c_lower[:n_real],
+            c_upper[:n_real], group[:n_real], groups[s], totals[s],
         )  # fmt: skip
-        steps += taken
-        if unbounded:
-            return steps, np.inf, rounds
-        moved = np.empty(m, np.int64)
-        count = 0
-        for t in range(m):
-            beta[members[t]] = b[t]
-            if b[t] != begin[t] and slots[t] >= 0:
-                moved[count] = t
-                count += 1
-        rows, change = np.empty(count, np.int64), np.empty(count)
-        for t in range(count):
-            rows[t] = slots[moved[t]]
-            change[t] = b[moved[t]] - begin[moved[t]]
-        for r in range(ranges.shape[0]):
-            add_rows_product(K, rows, change, ranges[r, 0], ranges[r, 1], F)
-    return steps, violation, rounds
+        for t in range(test.shape[0]):
+            values[s, t] = F[test[t]]
+        if state[STUCK] == 1:
+            return
+        state[PROGRAM] += 1
+        state[STARTED] = 0
 
 
 @compiled()

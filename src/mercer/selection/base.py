@@ -55,7 +55,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
     }
 
     # a module of compiled loops and the functions of it of which every fit needs one
-    _compiled: ClassVar[tuple[str, ...]] = ("chains", "advance")
+    _compiled: ClassVar[tuple[str, ...]] = ("chains", "follow")
 
     best_estimator_: Any
     refit: bool
@@ -246,26 +246,44 @@ class GridTask:
         }
         order = middle_first(len(kernels))
         progress = Progress(bool(self.verbose), len(kernels) * len(self.folds))
-        waiting: dict[int, dict[int, HeldOut]] = {k: {} for k in range(len(kernels))}
+        # of each kernel and setting the values in each fold
+        kept: dict[tuple[int, int], dict[int, Matrix]] = {key: {} for key in place}
 
         def report(found: HeldOut) -> None:
             k = order[found.kernel]
             started = time.perf_counter()
             scores = self.score(found.values, found.fold)
-            seconds = (time.perf_counter() - started) / max(1, len(settings))
-            for s in range(len(settings)):
-                candidate = place[k, s]
-                candidate.scores[found.fold] = scores[s]
-                candidate.score_seconds[found.fold] = seconds
-                candidate.fit_seconds[found.fold] = found.seconds
+            seconds = (time.perf_counter() - started) / max(1, len(found.settings))
             with self.table.lock:
-                waiting[k][found.fold] = found
-                if len(waiting[k]) == len(self.folds):
-                    parts = waiting.pop(k)
-                    for s in range(len(settings)):
-                        values = [parts[f].values[s] for f in range(len(self.folds))]
-                        self.table.consider(place[k, s], values)
+                for i, s in enumerate(found.settings):
+                    candidate, parts = place[k, s], kept[k, s]
+                    candidate.scores[found.fold] = scores[i]
+                    candidate.score_seconds[found.fold] = seconds
+                    candidate.fit_seconds[found.fold] = found.seconds
+                    parts[found.fold] = found.values[i]
+                    if len(parts) == len(self.folds):
+                        self.table.consider(candidate, [parts[f] for f in range(len(self.folds))])
+                        parts.clear()
             progress.step(self.table.best)
 
-        self.engine.run([kernels[k].kernel for k in order], [s.setting for s in settings], report)
+        best: list[Candidate | None] = [None]
+
+        def survivors(number: int) -> list[int]:
+            """The settings of a kernel that may still become best: of the candidates before this batch of kernels."""
+            k, prune = order[number], self.table.prune
+            mine = [place[k, s] for s in range(len(settings))]
+            if all(np.all(candidate.fit_seconds < 0) for candidate in mine):
+                best[0] = self.table.best
+            if best[0] is not None and prune is not None:
+                hopeless = [one.given_up or prune.is_hopeless(one, best[0]) for one in mine]
+                # machines start from the one before: leaving out the last ones does not change the others
+                last = max((s for s, gone in enumerate(hopeless) if not gone), default=-1)
+                for s, candidate in enumerate(mine):
+                    candidate.given_up = hopeless[s] and (s > last or prune.rule != "bound")
+            return [s for s, candidate in enumerate(mine) if not candidate.given_up]
+
+        self.engine.run(
+            [kernels[k].kernel for k in order], [s.setting for s in settings], report,
+            None if self.table.prune is None else survivors,
+        )  # fmt: skip
         return list(place.values())

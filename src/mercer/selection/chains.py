@@ -6,8 +6,8 @@ F = Kβ is kept at the test samples, too, so that held-out decision values are t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +17,23 @@ from mercer.gram.operator import product
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Loss
-from mercer.problems.dual import DualProblem, Survey, feasible_start, survey
+from mercer.problems.dual import DualProblem, Survey, feasible_start, survey, survey_of
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
 from mercer.solvers.exact import solve as solve_exactly
 
 Index = NDArray[np.intp]
 
-# the largest working set; problems of so many samples are one block
-LARGEST_SET, ONE_BLOCK = 512, 1024
+# the largest working set
+LARGEST_SET = 1536
 # rounds between two looks at the clock, and in all before the exact solver takes over
-ROUNDS_PER_LOOK, MOST_ROUNDS = 60, 900
+ROUNDS_PER_LOOK, MOST_ROUNDS = 30, 900
 # what a solution may exceed tol by because F is tracked in float32 rows
 SLACK = 1.5
-# the share of bounded support vectors from which a larger C is taken to scale the whole solution
-MOSTLY_BOUNDED = 0.5
+# F has one entry more than there are samples
+NULL_SAMPLE = -1
+# the vectors of a program, and what they are for a free variable with a zero row
+COLUMNS = {"linear": 0.0, "l1": 0.0, "ridge": 0.0, "lower": -np.inf, "upper": np.inf}
 
 
 class OutOfTimeError(Exception):
@@ -68,23 +70,80 @@ class Setting:
     C: float
 
 
-def run_chain(
-    problem: Problem, settings: Sequence[Setting], K: Matrix | None, data: Data, options: Options, clock: Clock
-) -> Matrix:
-    """Decision values of the test samples, a row for each setting, which are best ordered by C; NaN where infeasible.
+@dataclass(frozen=True, eq=False)
+class Programs:
+    """The quadratic programs of some settings, one after the other: of several, none has sums but zero.
 
-    Without a matrix K every machine is left to the exact solver, which asks ``data`` for the rows that it needs.
+    Attributes
+    ----------
+    rows : the numbers of the settings.
+    settings, programs : these, and what they ask of the problem.
+    sample, group, null : the sample and the group of each variable, and the variable of the null sample, or −1.
+    columns : the vectors of the programs, stacked.
     """
-    values = np.full((len(settings), len(problem.test)), np.nan)
-    run = _Run(problem, K, data, options, clock)
-    for row, setting in enumerate(settings):
-        _check(clock)
-        try:
-            values[row] = run.solve(setting)
-        except InfeasibleNuError:
-            continue
-    _check(clock)  # the last machine may have been cut short
-    return values
+
+    rows: list[int]
+    settings: list[Setting]
+    programs: list[BoxQP]
+    sample: Index
+    group: NDArray[np.int8]
+    null: int
+    columns: tuple[Matrix, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, some: Sequence[tuple[int, Setting, BoxQP]]) -> Programs:
+        """Of (number, setting, program) each."""
+        programs = [qp for _, _, qp in some]
+        first, n = programs[0], len(problem.train)
+        sample, group, null = problem.train, first.group, -1
+        if first.n_groups == 0:
+            # a free variable with a zero row takes up any sum
+            null, sample, group = n, np.append(sample, NULL_SAMPLE), np.append(group, group[:1])
+        columns = tuple(
+            _stack([getattr(qp, name) for qp in programs], extra, len(group)) for name, extra in COLUMNS.items()
+        )
+        return cls([row for row, _, _ in some], [one for _, one, _ in some], programs, sample, group, null, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The machines of a problem, one for each setting, best ordered by C. Whatever the kernel, they are the same."""
+
+    problem: Problem
+    n_settings: int
+    parts: list[Programs]
+
+    @classmethod
+    def of(cls, problem: Problem, settings: Sequence[Setting]) -> Chain:
+        """All that are feasible."""
+        feasible: list[tuple[int, Setting, BoxQP]] = []
+        for row, setting in enumerate(settings):
+            with suppress(InfeasibleNuError):
+                qp = setting.loss.box_qp(problem.y, setting.C * problem.weight, problem.intercept)
+                feasible.append((row, setting, qp))
+        # all in one go, but for programs whose sums change: their starts are made one by one
+        alone = any(qp.sample is not None or qp.sums.any() for _, _, qp in feasible)
+        several = [[one] for one in feasible] if alone else [feasible] if feasible else []
+        return cls(problem, len(settings), [Programs.of(problem, some) for some in several])
+
+    @property
+    def size(self) -> int:
+        """Bytes of the programs."""
+        return sum(column.nbytes for part in self.parts for column in part.columns) * 2
+
+    def run(self, K: Matrix | None, data: Data, options: Options, clock: Clock) -> Matrix:
+        """Decision values of the test samples, a row for each setting; NaN where it is infeasible.
+
+        Without a matrix K every machine is left to the exact solver, which asks ``data`` for the rows that it needs.
+        """
+        values = np.full((self.n_settings, len(self.problem.test)), np.nan)
+        run = _Run(self.problem, K, data, options, clock)
+        for part in self.parts:
+            _check(clock)
+            with suppress(InfeasibleNuError):
+                values[part.rows] = run.solve(part)
+        _check(clock)  # the last machine may have been cut short
+        return values
 
 
 def _check(clock: Clock) -> None:
@@ -100,100 +159,94 @@ class _Run:
         self.problem, self.K, self.data = problem, K, data
         self.options, self.clock = options, clock
         n = len(problem.train)
-        size = n + 1 if n <= ONE_BLOCK else LARGEST_SET
+        self._size = min(n + 1, LARGEST_SET)
         # chains are short: new memory for each would cost as much as what is done in it
-        self._loan = Loan(2 * size**2, np.dtype(np.float32 if K is None else K.dtype))
-        self._memory = self._loan.array.reshape(2, -1)
+        self._loan = None if K is None else Loan(self._size * (self._size + 1), K.dtype)
         self.qp: BoxQP | None = None
         self.beta = np.empty(0)
         self.F = np.zeros(data.n + 1)  # the last one for the null sample
 
-    def solve(self, setting: Setting) -> Vector:
-        """Decision values of the test samples."""
-        problem = self.problem
-        qp = setting.loss.box_qp(problem.y, setting.C * problem.weight, problem.intercept)
-        if self.K is None or qp.sample is not None:
-            return self._by_rows(setting, qp)
-        self._start(qp)
-        self.qp = qp
-        seen = self._descend(qp)
-        if not seen.violation <= SLACK * self.options.tol:
-            self._rescue(setting, qp)
-            seen = survey(qp, self.beta, self.F[problem.train])
-        published = setting.loss.publish(self.beta, seen.thresholds)
-        return self.F[problem.test] / published.scale + published.intercept
+    def solve(self, part: Programs) -> Matrix:
+        """Decision values of the test samples, a row for each program."""
+        if self.K is None or part.programs[0].sample is not None:
+            return np.array([self._by_rows(one, qp) for one, qp in zip(part.settings, part.programs, strict=True)])
+        self._start(part.programs[0])
+        self.qp = part.programs[-1]
+        values, surveys = self._descend(part)
+        for row, (setting, seen) in enumerate(zip(part.settings, surveys, strict=True)):
+            published = setting.loss.publish(self.beta, seen.thresholds)
+            values[row] /= published.scale
+            values[row] += published.intercept
+        return values
 
     def _start(self, qp: BoxQP) -> None:
         """A feasible β near the last solution."""
-        before = self.qp
-        if before is None or before.sums.any() or qp.sums.any():
-            near = None if before is None else self.beta * _ratio(before.sums, qp.sums)
-            self.beta = feasible_start(qp, near)
-            self._recompute()
-            return
-        beta = self.beta
-        longest = _largest_factor(qp, beta)
-        bounded = (beta == before.lower) | (beta == before.upper)
-        bounded &= beta != 0
-        # bounded coefficients grow with C and stay bounded; free ones are best left alone
-        mostly = np.count_nonzero(bounded) >= MOSTLY_BOUNDED * np.count_nonzero(beta)
-        factor = longest if mostly and longest < np.inf else min(1.0, longest)
-        if factor != 1.0:
-            beta *= factor
-            self.F *= factor
-            if factor == longest:  # rounding must not leave bounded ones beside their bound
-                beta[bounded] = np.where(beta > 0, qp.upper, qp.lower)[bounded]
-        np.clip(beta, qp.lower, qp.upper, out=beta)
+        near = None if self.qp is None else self.beta * _ratio(self.qp.sums, qp.sums)
+        self.beta = feasible_start(qp, near)
+        self._recompute()
 
     def _recompute(self) -> None:
         """F from β, at all samples that are asked for."""
-        from mercer._numerics.tiles import add_rows_product
+        from mercer._numerics.chains import add_rows
 
         assert self.K is not None
         self.F[:] = 0.0
         support = np.flatnonzero(self.beta)
-        rows, weights = self.problem.train[support], self.beta[support]
+        if len(support) == 0:
+            return
+        # a multiple of four rows
+        rows, weights = np.zeros((len(support) + 3) // 4 * 4, np.int64), np.zeros((len(support) + 3) // 4 * 4)
+        rows[: len(support)], weights[: len(support)] = self.problem.train[support], self.beta[support]
         for start, stop in self.problem.ranges:
-            add_rows_product(self.K, rows, weights, start, stop, self.F)
+            add_rows(self.K, rows, weights, start, stop, self.F)
 
-    def _descend(self, qp: BoxQP) -> Survey:
-        """As near to the optimum as the matrix allows."""
-        from mercer._numerics.chains import advance
+    def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
+        """F of the test samples and a survey of each program, as near to the optimum as the matrix allows."""
+        from mercer._numerics import chains
 
-        train, n = self.problem.train, len(self.problem.train)
-        null = -1
-        sample: Index = train
-        columns: tuple[NDArray[Any], ...] = (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group)
-        beta = self.beta
-        if qp.n_groups == 0:
-            # a free variable with a zero row takes up any sum
-            null, extra = n, (0.0, 0.0, 0.0, -np.inf, np.inf, 0)
-            sample = np.append(train, self.data.n)
-            columns = tuple(np.append(c, e).astype(c.dtype) for c, e in zip(columns, extra, strict=True))
-            beta = np.append(beta, -beta.sum())
-        rounds = 0
-        while rounds < MOST_ROUNDS:
-            _, _, used = advance(
-                self.K, sample, beta, self.F, *columns, max(1, qp.n_groups), null, self.problem.ranges,
-                self._memory, self.options.tol, ROUNDS_PER_LOOK,
+        assert self._loan is not None
+        test, n, programs = self.problem.test, len(self.problem.train), part.programs
+        beta = self.beta if part.null < 0 else np.append(self.beta, -self.beta.sum())
+        n_groups, n_programs = max(1, programs[0].n_groups), len(programs)
+        values = np.empty((n_programs, len(test)))
+        groups, totals = np.empty((n_programs, n_groups, 5)), np.empty((n_programs, 7))
+        state, width = np.zeros(4, np.int64), 2 * (n + self._size) + 4
+        reals, counts = np.empty((10, width)), np.empty((7, width), np.int64)
+        surveys: list[Survey] = []
+        while len(surveys) < n_programs:
+            chains.follow(
+                self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null, self.problem.ranges,
+                self._size, self._loan.array, reals, counts, self.options.tol, ROUNDS_PER_LOOK, state, test, values,
+                groups, totals,
             )  # fmt: skip
-            rounds += used
-            if used < ROUNDS_PER_LOOK or self.clock.over() is not None:
-                break
+            s = int(state[chains.PROGRAM])
+            surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]
+            _check(self.clock)
+            if s < n_programs and (state[chains.STUCK] or state[chains.ROUNDS] >= MOST_ROUNDS):
+                seen = survey_of(groups[s], totals[s], programs[s].sums)
+                if not (state[chains.STUCK] and seen.violation <= SLACK * self.options.tol):
+                    beta[:n] = self._rescue(part.settings[s], beta[:n])
+                    beta[n:] = -beta[:n].sum()
+                    values[s] = self.F[test]
+                    seen = survey(programs[s], beta[:n], self.F[self.problem.train])
+                surveys.append(seen)
+                state[:] = s + 1, 0, 0, 0
         self.beta = beta[:n]
-        return survey(qp, self.beta, self.F[train])
+        return values, surveys
 
-    def _rescue(self, setting: Setting, qp: BoxQP) -> None:
-        """Leave a machine that does not settle on the matrix to the exact solver. Edits β and F."""
+    def _rescue(self, setting: Setting, beta: Vector) -> Vector:
+        """The β of the exact solver, for a machine that does not settle on the matrix. Edits F."""
         problem = self.problem
         part = DualProblem(None, setting.loss, problem.y, setting.C * problem.weight, problem.intercept)
         options = replace(self.options, n_threads=1)
-        solution = solve_exactly(self.data.take(problem.train), part, options, self.clock, self.beta)
+        solution = solve_exactly(self.data.take(problem.train), part, options, self.clock, beta.copy())
         self.beta = solution.beta
         self._recompute()
+        return self.beta
 
     def _by_rows(self, setting: Setting, qp: BoxQP) -> Vector:
         """The same without the whole matrix."""
+        _check(self.clock)
         problem, data = self.problem, self.data
         start = None
         if self.qp is not None and len(self.beta) == qp.n_vars and not qp.sums.any():
@@ -207,6 +260,13 @@ class _Run:
         new = data.exact(problem.test)
         known = data.exact(problem.train[support])
         return product(data.kernel, new, known, published.beta[support]) + published.intercept
+
+
+def _stack(columns: Sequence[Vector], extra: float, n: int) -> Matrix:
+    """One row for each program, filled up to n variables."""
+    stacked = np.full((len(columns), n), extra)
+    stacked[:, : len(columns[0])] = columns
+    return stacked
 
 
 def _largest_factor(qp: BoxQP, beta: Vector) -> float:

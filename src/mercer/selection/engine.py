@@ -18,23 +18,32 @@ from mercer._numerics.pool import run_tasks
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix
-from mercer.selection.chains import OutOfTimeError, Setting, run_chain
+from mercer.selection.chains import Chain, OutOfTimeError, Setting
 from mercer.selection.folds import ClassifierFolds, SingleFolds
 from mercer.selection.matrices import Matrices
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
+from mercer.solvers.exact import DOUBLE_UP_TO
+
+# with candidates to be given up: kernels that are tried together, and folds that are tried one by one before the rest
+KERNELS_AT_ONCE, RUNGS = 2, 3
+# bytes of programs that are kept from kernel to kernel
+KEPT_CHAINS = 1 << 27
 
 
 class HeldOut(NamedTuple):
-    """What one kernel and fold have given: values[s] are those of setting s, a row per test sample."""
+    """What one kernel and fold have given: values[i] are those of setting settings[i], a row per test sample."""
 
     kernel: int
     fold: int
+    settings: Sequence[int]
     values: Matrix
     seconds: float  # for each setting, on average
 
 
 Report = Callable[[HeldOut], None]
+# the settings that a kernel is still to be tried with
+Survivors = Callable[[int], Sequence[int]]
 
 
 class Engine:
@@ -52,24 +61,38 @@ class Engine:
         self.samples, self.family, self.options, self.clock = samples, family, options, clock
         self.n_folds = len(family.folds.pairs)
         self.evaluations = 0
+        self._chains: dict[int, list[Chain | float]] = {}
 
-    def run(self, kernels: Sequence[Kernel], settings: Sequence[Setting], report: Report) -> None:
+    def run(
+        self,
+        kernels: Sequence[Kernel],
+        settings: Sequence[Setting],
+        report: Report,
+        survivors: Survivors | None = None,
+    ) -> None:
         """All settings with all kernels in all folds, until the clock is over.
 
         ``report`` is called for each kernel and fold, by any thread. Settings that differ in C only should be in order.
+        With ``survivors`` a few kernels are tried at a time, one fold after the other, and before each it says which
+        settings are left; what it answers does not depend on the number of threads.
         """
         options, n = self.options, self.family.folds.n
-        dtype = np.float64 if options.precision == "float64" else np.float32
+        # the refit of so few samples is in float64 as well: nothing is compiled for float32 alone
+        double = options.precision == "float64" or (options.precision == "auto" and n <= DOUBLE_UP_TO)
+        dtype = np.float64 if double else np.float32
         matrices = Matrices(kernels, self.samples, n, self.n_folds, dtype, options.budget, options.n_threads)
         matrices.share()
+        self._chains = {}
+        every = range(len(settings))
         failed: list[BaseException] = []
 
-        def one(k: int, f: int) -> None:
+        def one(k: int, f: int, some: Sequence[int]) -> None:
             if failed or self.clock.over() is not None:
                 return
             try:
-                K = matrices.acquire(k) if matrices.fitting else None
-                report(self._fold(kernels[k], k, f, settings, K))
+                if len(some):
+                    K = matrices.acquire(k) if matrices.fitting else None
+                    report(self._fold(kernels[k], k, f, settings, some, K))
             except OutOfTimeError:
                 return
             except BaseException as error:  # of another thread: the others must end, too
@@ -78,16 +101,28 @@ class Engine:
             if matrices.fitting:
                 matrices.release(k)
 
+        def all_of(tasks: Sequence[tuple[int, int]], left: dict[int, Sequence[int]]) -> None:
+            run_tasks(
+                lambda task: one(*tasks[task], left.get(tasks[task][0], every)), len(tasks), options.n_threads
+            )  # fmt: skip
+
+        folds, numbers = range(self.n_folds), range(len(kernels))
         try:
-            if matrices.fitting == 1 < options.n_threads:
+            if survivors is not None:
+                several = KERNELS_AT_ONCE if matrices.room_for(KERNELS_AT_ONCE) else 1
+                for first in range(0, len(kernels), several):
+                    batch = numbers[first : first + several]
+                    for rung in (*([f] for f in folds[:RUNGS]), folds[RUNGS:]):
+                        left = {k: survivors(k) for k in batch}
+                        all_of([(k, f) for k in batch for f in rung], left)
+            elif matrices.fitting == 1 < options.n_threads:
                 # one matrix at a time, computed by all threads
-                for k in range(len(kernels)):
+                for k in numbers:
                     if self.clock.over() is None:
                         matrices.acquire(k, options.n_threads)
-                        run_tasks(lambda f, k=k: one(k, f), self.n_folds, options.n_threads)  # type: ignore[misc]
+                        all_of([(k, f) for f in folds], {})
             else:
-                tasks = [(k, f) for k in range(len(kernels)) for f in range(self.n_folds)]
-                run_tasks(lambda task: one(*tasks[task]), len(tasks), options.n_threads)
+                all_of([(k, f) for k in numbers for f in folds], {})
         except BaseException:
             self.clock.interrupted = True  # the other threads must not go on alone
             raise
@@ -95,20 +130,31 @@ class Engine:
         if failed:
             raise failed[0]
 
-    def _fold(self, kernel: Kernel, k: int, f: int, settings: Sequence[Setting], K: Matrix | None) -> HeldOut:
+    def _fold(
+        self, kernel: Kernel, k: int, f: int, settings: Sequence[Setting], some: Sequence[int], K: Matrix | None
+    ) -> HeldOut:
         started = time.perf_counter()
         family = self.family
         n_test = len(family.folds.pairs[f][1])
         # what does not fit into memory as a matrix is computed by rows, each thread within its share
         options = replace(self.options, n_threads=1, budget=max(1, self.options.budget // self.options.n_threads))
         data = Data(kernel, self.samples, family.folds.n)
-        values = np.empty((len(settings), n_test, family.columns))
-        for column, problem in enumerate(family.problems(f)):
-            if isinstance(problem, float):
-                values[:, :, column] = problem
-            else:
-                values[:, :, column] = run_chain(problem, settings, K, data, options, self.clock)
-        return HeldOut(k, f, values, (time.perf_counter() - started) / max(1, len(settings)))
+        values = np.empty((len(some), n_test, family.columns))
+        for column, chain in enumerate(self._chains_of(f, settings, some)):
+            values[:, :, column] = chain if isinstance(chain, float) else chain.run(K, data, options, self.clock)
+        return HeldOut(k, f, some, values, (time.perf_counter() - started) / max(1, len(some)))
+
+    def _chains_of(self, f: int, settings: Sequence[Setting], some: Sequence[int]) -> list[Chain | float]:
+        """The chains of a fold, which are kept for the next kernel if they are of all settings, and small."""
+        whole = len(some) == len(settings)
+        if whole and f in self._chains:
+            return self._chains[f]
+        problems, chosen = self.family.problems(f), [settings[s] for s in some]
+        chains = [problem if isinstance(problem, float) else Chain.of(problem, chosen) for problem in problems]
+        size = sum(chain.size for chain in chains if isinstance(chain, Chain))
+        if whole and self.n_folds * size <= KEPT_CHAINS:
+            self._chains[f] = chains
+        return chains
 
 
 def check_folds(pairs: Sequence[tuple[Any, Any]], n: int) -> list[tuple[Any, Any]]:

@@ -20,7 +20,8 @@ from mercer.selection.base import GridTask, SearchCV
 from mercer.selection.engine import Engine
 from mercer.selection.folds import ClassifierFolds, Folds, SingleFolds
 from mercer.selection.grids import gamma_range, product_range, values_of
-from mercer.selection.search import Candidate, KernelChoice, SettingChoice, Table
+from mercer.selection.scoring import highest_score
+from mercer.selection.search import Candidate, KernelChoice, Prune, SettingChoice, Table
 from mercer.solvers.base import Clock
 from mercer.validation import (
     call_kernel,
@@ -146,7 +147,16 @@ class KernelSearchCV(KernelParameters, SearchCV):
         """What turns the values of a fold, a matrix for each setting, into scores."""
 
     def _table(self, n_folds: int) -> Table:
-        return Table(n_folds)
+        rule = getattr(self, "prune", None)
+        if rule is None:
+            return Table(n_folds)
+        top = highest_score(self.scoring)
+        if rule == "bound" and not np.isfinite(top):
+            raise InvalidInputError(
+                f"prune='bound' needs a score whose highest value is known, which scoring={self.scoring!r} has not. "
+                "Use prune='race', or None."
+            )
+        return Table(n_folds, prune=Prune(rule, top))
 
     # ---- the search ------------------------------------------------------------------------------------------
 

@@ -69,7 +69,8 @@ class Matrices:
         self._sums: dict[Hashable, tuple[Loan, Matrix]] = {}
         one = n * n * self.dtype.itemsize
         # how many matrices fit: none, one, or one for each thread
-        self.fitting = int(min(n_threads, budget // max(1, one)))
+        self._at_once = budget // max(1, one)
+        self.fitting = int(min(n_threads, self._at_once))
         self._shared: dict[int, Hashable] = {}
         if self.fitting and budget >= (self.fitting + 1) * one and len(self.kernels) > 1:
             groups = [self._group(kernel) for kernel in self.kernels]
@@ -78,6 +79,10 @@ class Matrices:
             best = max(many, key=lambda group: many[group], default=None)
             if best is not None and many[best] > 1:
                 self._shared = {k: best for k, group in enumerate(groups) if group == best}
+
+    def room_for(self, several: int) -> bool:
+        """Whether so many matrices fit, besides the sums that they share."""
+        return self._at_once > several
 
     def _group(self, kernel: Kernel) -> Hashable | None:
         """What kernels with the same sums have in common; None for kernels of another form."""
@@ -111,6 +116,8 @@ class Matrices:
     def release(self, k: int) -> None:
         """One use of the matrix of kernel k is over."""
         with self._lock:
+            if k not in self._kept:
+                return
             self._left[k] -= 1
             if self._left[k] == 0:
                 del self._kept[k]

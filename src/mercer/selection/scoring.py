@@ -15,6 +15,9 @@ from mercer.estimators.pairs import votes
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 
+# scorers of scikit-learn's without a highest score
+UNBOUNDED = ("mutual_info_score", "neg_negative_likelihood_ratio", "positive_likelihood_ratio")
+
 
 class Witness(BaseEstimator):  # type: ignore[misc]
     """A fitted estimator that knows the answer for one set of samples only."""
@@ -130,6 +133,15 @@ def determination(predicted: Vector, y: Vector, weight: Vector) -> float:
     if total == 0:
         return 1.0 if left == 0 else 0.0
     return 1.0 - left / total
+
+
+def highest_score(scoring: Any) -> float:
+    """The score of perfect predictions; inf where nothing is known of it."""
+    if scoring is None:
+        return 1.0  # accuracy or R²
+    if not isinstance(scoring, str) or scoring in UNBOUNDED:
+        return np.inf
+    return 0.0 if scoring.startswith("neg_") else 1.0
 
 
 def scorer_of(witness: Witness, scoring: Any) -> Callable[..., float]:

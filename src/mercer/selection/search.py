@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.ma import MaskedArray
 from scipy.stats import rankdata
+from scipy.stats import t as student
 
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
@@ -21,6 +22,10 @@ logger = logging.getLogger("mercer")
 
 # seconds between two lines about the progress
 EVERY = 1.0
+# of a race: how sure one must be that a candidate is behind
+CONFIDENCE = 0.95
+# of means of scores
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -48,11 +53,19 @@ class Candidate:
     scores: Vector
     fit_seconds: Vector
     score_seconds: Vector
+    given_up: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether it was tried in all folds; a score may still be NaN."""
         return bool(np.all(self.fit_seconds >= 0))
+
+    @property
+    def status(self) -> str:
+        """Whether it was tried in all folds, in some, or in none."""
+        if self.given_up:
+            return "given up"
+        return "tried" if self.complete else "not tried"
 
     @property
     def mean(self) -> float:
@@ -65,12 +78,45 @@ def better_mean(a: Candidate, b: Candidate) -> bool:
     return a.mean > b.mean or (a.mean == b.mean and a.number < b.number)
 
 
+@dataclass(frozen=True)
+class Prune:
+    """When a candidate is given up that was not yet tried in all folds.
+
+    Attributes
+    ----------
+    rule : "bound": even with the highest score in all folds to come it would stay behind the best one so far, and so
+        would all that start from its solution;
+        "race": in the folds so far it is behind that one by more than chance, by a t-test of the paired differences.
+    top : the highest score there is.
+    """
+
+    rule: str
+    top: float = np.inf
+
+    def is_hopeless(self, candidate: Candidate, best: Candidate) -> bool:
+        """Whether the candidate is to be given up; best was tried in all folds."""
+        done = candidate.fit_seconds >= 0
+        n, n_folds = int(done.sum()), len(done)
+        scores, others = candidate.scores[done], best.scores[done]
+        if n == n_folds or not np.all(np.isfinite(scores)):
+            return False
+        if self.rule == "bound":
+            highest = float(scores.sum()) + (n_folds - n) * self.top
+            return highest < n_folds * best.mean - ROUNDING * (1.0 + abs(highest))
+        if n < 2:
+            return False
+        behind = others - scores
+        error = behind.std(ddof=1) / np.sqrt(n)
+        return bool(behind.mean() > max(0.0, student.ppf(CONFIDENCE, n - 1) * error))
+
+
 @dataclass
 class Table:
     """All candidates so far, and the held-out values of the best of them."""
 
     n_folds: int
     better: Callable[[Candidate, Candidate], bool] = better_mean
+    prune: Prune | None = None
     candidates: list[Candidate] = field(default_factory=list)
     best: Candidate | None = None
     best_values: list[Matrix] = field(default_factory=list)
@@ -119,6 +165,8 @@ class Table:
             found[f"split{f}_test_score"] = scores[:, f]
         mean = scores.mean(axis=1)
         found["mean_test_score"], found["std_test_score"] = mean, scores.std(axis=1)
+        if self.prune is not None:
+            found["status"] = np.array([c.status for c in candidates])
         worst = np.where(np.isnan(mean), np.inf, -mean)
         found["rank_test_score"] = rankdata(worst, method="min").astype(np.int32)
         return found

@@ -36,6 +36,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
         "calibration": [StrOptions(set(METHODS))],
+        "prune": [StrOptions({"bound", "race"}), None],
     }
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
@@ -122,6 +123,12 @@ class SVCCV(BaseSVCCV):
         A scorer of labels or decision values; None for accuracy. Sample weights are used in scores, too.
     search : {"grid", "local"}, default="grid"
         All combinations, or a coarse grid that is refined three times around its best candidate.
+    prune : {None, "bound", "race"}, default=None
+        Whether candidates are given up before they were tried in all folds. "bound": those that would stay behind the
+        best one even with the highest score in every fold to come, with all larger C of the same kernel; the choice
+        and all scores are the same. "race": those that are behind it by more than chance in the folds so far (paired
+        t-test, 95 %); the choice may be another one of nearly the same score. In ``cv_results_`` they have no mean, the
+        last rank and the ``status`` "given up".
     refit : bool, default=True
         Whether the best machine is fitted to all samples; without it there is no ``predict``.
     calibration : {"sigmoid", "isotonic", "beta"}, default="sigmoid"
@@ -193,6 +200,7 @@ class SVCCV(BaseSVCCV):
         cv: Any = 5,
         scoring: Any = None,
         search: str = "grid",
+        prune: str | None = None,
         refit: bool = True,
         calibration: str = "sigmoid",
         tol: float = 1e-3,
@@ -216,6 +224,7 @@ class SVCCV(BaseSVCCV):
         self.cv = cv
         self.scoring = scoring
         self.search = search
+        self.prune = prune
         self.refit = refit
         self.calibration = calibration
         self.tol = tol
@@ -255,8 +264,8 @@ class NuSVCCV(BaseSVCCV):
     nus : int or array-like, default=8
         Values of nu, or how many: then up to the largest that the classes allow. Those that a fold does not allow have
         no score.
-    kernel, gammas, kernel_grid, degree, coef0, class_weight, cv, scoring, search, refit, calibration, tol, cache_size,
-    decision_function_shape, break_ties, n_jobs, time_limit, verbose, precision : as in ``SVCCV``.
+    kernel, gammas, kernel_grid, degree, coef0, class_weight, cv, scoring, search, prune, refit, calibration, tol,
+    cache_size, decision_function_shape, break_ties, n_jobs, time_limit, verbose, precision : as in ``SVCCV``.
 
     Attributes
     ----------
@@ -294,6 +303,7 @@ class NuSVCCV(BaseSVCCV):
         cv: Any = 5,
         scoring: Any = None,
         search: str = "grid",
+        prune: str | None = None,
         refit: bool = True,
         calibration: str = "sigmoid",
         tol: float = 1e-3,
@@ -315,6 +325,7 @@ class NuSVCCV(BaseSVCCV):
         self.cv = cv
         self.scoring = scoring
         self.search = search
+        self.prune = prune
         self.refit = refit
         self.calibration = calibration
         self.tol = tol

@@ -56,7 +56,7 @@ class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc
 
     Parameters
     ----------
-    kernel, gammas, kernel_grid, degree, coef0, cv, search, refit, tol, cache_size, n_jobs, time_limit, verbose,
+    kernel, gammas, kernel_grid, degree, coef0, cv, search, prune, refit, tol, cache_size, n_jobs, time_limit, verbose,
     precision, fit_intercept : as in ``SVCCV``.
     Cs : int or array-like, default=8
         Values of C, or how many: then from 0.01 to 1000 times the spread of y, over the mean of k(x, x).
@@ -97,6 +97,7 @@ class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc
         "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"})],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         "fit_intercept": ["boolean"],
+        "prune": [StrOptions({"bound", "race"}), None],
     }
 
     def __init__(
@@ -114,6 +115,7 @@ class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc
         cv: Any = 5,
         scoring: Any = None,
         search: str = "grid",
+        prune: str | None = None,
         refit: bool = True,
         tol: float = 1e-3,
         cache_size: Any = "auto",
@@ -135,6 +137,7 @@ class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc
         self.cv = cv
         self.scoring = scoring
         self.search = search
+        self.prune = prune
         self.refit = refit
         self.tol = tol
         self.cache_size = cache_size

@@ -1,0 +1,52 @@
+"""Machines that are solved one after the other are those that are solved alone."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+from sklearn.model_selection import KFold, StratifiedKFold
+from tests.naming import named
+
+from mercer import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVCCV
+from mercer.selection import chains
+
+TOL = 1e-6
+CLASSES = make_classification(90, 4, flip_y=0.2, random_state=0)
+TARGETS = make_regression(80, 3, noise=10.0, random_state=0)
+
+
+@pytest.mark.parametrize("largest", [1536, 12], ids=["one set", "sets of 12"])
+@pytest.mark.parametrize(
+    ("search", "machine", "data"),
+    [
+        (SVCCV(Cs=[0.01, 0.5, 1.0, 300.0]), SVC(), CLASSES),
+        (SVCCV(Cs=[0.1, 5.0], fit_intercept=False), SVC(fit_intercept=False), CLASSES),
+        (SVCCV(Cs=[0.1, 5.0], loss="squared_hinge"), SVC(loss="squared_hinge"), CLASSES),
+        (SVCCV(Cs=[0.1, 5.0], class_weight={0: 1.0, 1: 7.0}), SVC(class_weight={0: 1.0, 1: 7.0}), CLASSES),
+        (NuSVCCV(nus=[0.2, 0.4]), NuSVC(), CLASSES),
+        (SVRCV(Cs=[1.0, 50.0], epsilons=[0.1, 5.0]), SVR(), TARGETS),
+    ],
+    ids=named,
+)
+def test_a_chain_ends_where_single_fits_end(monkeypatch, search, machine, data, largest):
+    """Held-out values of the best machine are those of single fits, for every loss and size of the working set."""
+    monkeypatch.setattr(chains, "LARGEST_SET", largest)
+    X, y = data
+    splitter = KFold(3) if isinstance(search, SVRCV) else StratifiedKFold(3)
+    search.set_params(gammas=[0.3], cv=splitter, tol=TOL, precision="float64", refit=False).fit(X, y)
+    machine.set_params(tol=TOL, **search.best_params_)
+    for train, test in splitter.split(X, y):
+        machine.fit(X[train], y[train])
+        expected = machine.predict(X[test]) if isinstance(search, SVRCV) else machine.decision_function(X[test])
+        scale = max(1.0, float(np.abs(expected).max()))
+        np.testing.assert_allclose(search.cv_decision_function_[test, 0], expected, atol=1e-3 * scale)
+
+
+def test_every_setting_of_a_chain_is_solved():
+    """Scores along C are those of chains of one C each: starts from the solution before change nothing."""
+    X, y = make_classification(120, 5, flip_y=0.1, random_state=3)
+    Cs = np.logspace(-3, 4, 9)
+    together = SVCCV(Cs=Cs, gammas=[0.1], tol=TOL, precision="float64", refit=False).fit(X, y)
+    alone = [SVCCV(Cs=[C], gammas=[0.1], tol=TOL, precision="float64", refit=False).fit(X, y) for C in Cs]
+    np.testing.assert_allclose(
+        together.cv_results_["mean_test_score"], [one.best_score_ for one in alone], atol=1.01 / len(y)
+    )
