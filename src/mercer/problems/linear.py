@@ -28,7 +28,10 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.problems.certificate import FEASIBILITY, NOT_FEASIBLE, ROUNDING, Certificate
-from mercer.problems.dual import infeasibility, violation
+from mercer.problems.dual import survey
+
+# stored numbers for each thread of a product
+DENSE_PER_THREAD, SPARSE_PER_THREAD = 1 << 20, 1 << 18
 
 
 class Penalty(NamedTuple):
@@ -108,7 +111,7 @@ class Rows:
             else:
                 dense_dot(X[start:stop], w, out[start:stop])
 
-        run_shares(part, self.n, n_threads)
+        run_shares(part, self.n, self._threads(n_threads))
         if self.bias:
             out += self.bias * w[-1]
         return out
@@ -129,12 +132,17 @@ class Rows:
                 dense_tdot(X[start:stop], beta[start:stop], out)
             parts[start] = out
 
-        run_shares(part, self.n, n_threads)
+        run_shares(part, self.n, self._threads(n_threads))
         # in the order of the rows: the same bits for the same number of threads
         total = sum((parts[start] for start in sorted(parts)), np.zeros(self.d))
         if self.bias:
             total[-1] = self.bias * beta.sum()
         return total
+
+    def _threads(self, most: int) -> int:
+        """As many threads as a product with the rows is worth: they take longer to meet than to read a little."""
+        X = self.X
+        return max(1, min(most, X.data.size // SPARSE_PER_THREAD if isinstance(X, Csr) else X.size // DENSE_PER_THREAD))
 
     def take(self, rows: Index) -> Rows:
         """Some of the rows, copied."""
@@ -260,7 +268,8 @@ def linear_certificate(
     w, beta = np.asarray(w, dtype=np.float64), np.asarray(beta, dtype=np.float64)
     f = problem.rows.dot(w) if f is None else f
     v = problem.rows.tdot(beta) if v is None else v
-    infeasible = infeasibility(qp, beta)
+    found = survey(qp, beta, f)
+    infeasible = found.infeasibility
     feasible = infeasible <= FEASIBILITY * float(np.abs(beta).max(initial=0.0))
     primal = problem.primal(w, intercept, f)
     dual = problem.dual(beta, v)
@@ -276,7 +285,7 @@ def linear_certificate(
         dual=dual,
         gap=gap,
         relative_gap=gap if gap == 0 or not np.isfinite(gap) else gap / size,
-        kkt_violation=violation(qp, beta, f),
+        kkt_violation=found.violation,
         infeasibility=infeasible,
         valid=valid,
         of=loss.name if of is None else of,
