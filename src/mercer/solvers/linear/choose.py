@@ -22,8 +22,10 @@ many the proximal Newton method is faster (news20, 3,000 rows, squared hinge: 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -73,25 +75,34 @@ def solve_linear(
     found: list[LinearSolution] = []
     stored = problem
     for solver, passes in ranked(problem):
-        problem = _mostly_zero(stored, options.budget) if solver == "coordinate" else stored
-        looks = LOOKS if solver == "coordinate" and passes > 0 else ((1.0, 0.0),)
-        for share, enough in looks:
-            done = sum(solution.n_iter for solution in found)
-            planned = int(np.ceil(share * passes)) - done if passes > 0 else -1
-            left = options.max_iter - done if options.max_iter >= 0 else -1
-            limit = planned if left < 0 or 0 <= planned < left else left
-            tol = max(options.tol, ROUGH) if solver == "proximal" and not _is_squared(problem) else options.tol
-            found.append(_solve(solver, problem, replace(options, max_iter=limit, tol=tol), clock, start))
-            status, gap = found[-1].status, found[-1].certificate.relative_gap
-            if status is Status.CONVERGED and gap > options.tol:
-                start = found[-1]
-                break
-            if (status is Status.MAX_ITER and limit == left) or status not in (Status.MAX_ITER, Status.STALLED):
-                return _joined(found)
-            start = found[-1]
-            if status is Status.STALLED or not gap <= enough or ALMOST < gap <= NEAR:
-                break
+        problem, more = stored, {}
+        if solver == "coordinate":
+            problem = _mostly_zero(stored, options.budget)
+            more = {"worth": _worth(passes)} if passes > 0 else {}
+            passes = -1
+        done = sum(solution.n_iter for solution in found)
+        left = options.max_iter - done if options.max_iter >= 0 else -1
+        limit = passes if left < 0 or 0 <= passes < left else left
+        tol = max(options.tol, ROUGH) if solver == "proximal" and not _is_squared(problem) else options.tol
+        found.append(_solve(solver, problem, replace(options, max_iter=limit, tol=tol), clock, start, **more))
+        status, gap = found[-1].status, found[-1].certificate.relative_gap
+        start = found[-1]
+        if status is Status.CONVERGED and gap > options.tol:
+            continue
+        if (status is Status.MAX_ITER and limit == left) or status not in (Status.MAX_ITER, Status.STALLED):
+            break
     return _joined(found)
+
+
+def _worth(passes: int) -> Callable[[int, float], bool]:
+    """Whether a trial of coordinate descent goes on after so many passes at this relative gap."""
+    looks = {int(np.ceil(share * passes)): enough for share, enough in LOOKS}
+
+    def worth(done: int, gap: float) -> bool:
+        enough = looks.get(done)
+        return enough is None or (gap <= enough and not ALMOST < gap <= NEAR)
+
+    return worth
 
 
 def _joined(found: list[LinearSolution]) -> LinearSolution:
@@ -168,8 +179,9 @@ def _passes(rows: Rows) -> int:
 
 
 def _solve(
-    name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None
+    name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None, **more: Any
 ) -> LinearSolution:
     """A solver by its name, imported when it is first used."""
-    solution: LinearSolution = import_module(f"mercer.solvers.linear.{name}").solve(problem, options, clock, start)
+    solver = import_module(f"mercer.solvers.linear.{name}")
+    solution: LinearSolution = solver.solve(problem, options, clock, start, **more)
     return solution
