@@ -59,6 +59,8 @@ MANY_COLUMNS, MOSTLY_ZERO, LOOKED_AT = 100, 0.35, 200
 FEWEST_PASSES = 20
 # a trial goes on after these shares of its passes if its relative gap is at most this
 LOOKS = ((0.25, 0.5), (0.5, 0.5), (1.0, 1e-3), (2.0, 0.0))
+# by name it gives up if so many passes have left this relative gap
+HOPE, NOWHERE = 100, 0.9
 # a gap between these is what the interior-point method starts best from; a trial that is below is almost done
 ALMOST, NEAR = 1e-3, 1e-2
 
@@ -68,17 +70,19 @@ def solve_linear(
 ) -> LinearSolution:
     """Solve with the solver of this name; "auto" takes what is fastest on problems of this kind.
 
-    What ends before its tolerance without a limit of the user's is handed on to the next solver.
+    What ends before its tolerance without a limit of the user's is handed on to the next solver, by "auto" and where
+    coordinate descent gets nowhere, as on columns of very different scales.
     """
-    if name != "auto":
+    if name not in ("auto", "coordinate"):
         return _solve(name, problem, options, clock, start)
     found: list[LinearSolution] = []
     stored = problem
-    for solver, passes in ranked(problem):
+    for solver, passes in ranked(problem) if name == "auto" else _after_coordinate(problem):
         problem, more = stored, {}
         if solver == "coordinate":
-            problem = _mostly_zero(stored, options.budget)
-            more = {"worth": _worth(passes)} if passes > 0 else {}
+            problem = _mostly_zero(stored, options.budget) if name == "auto" else stored
+            worth = _worth(passes) if name == "auto" else _hopeful(passes)
+            more = {"worth": worth} if passes > 0 else {}
             passes = -1
         done = sum(solution.n_iter for solution in found)
         left = options.max_iter - done if options.max_iter >= 0 else -1
@@ -103,6 +107,22 @@ def _worth(passes: int) -> Callable[[int, float], bool]:
         return enough is None or (gap <= enough and not ALMOST < gap <= NEAR)
 
     return worth
+
+
+def _hopeful(passes: int) -> Callable[[int, float], bool]:
+    """Whether coordinate descent by name goes on: not if these passes have gained next to nothing."""
+    return lambda done, gap: done != passes or gap <= NOWHERE
+
+
+def _after_coordinate(problem: LinearProblem) -> list[tuple[str, int]]:
+    """Coordinate descent, and what goes on where it gets nowhere, if something can."""
+    if problem.qp.has_open_box or problem.penalty.l1 > 0:
+        return [("coordinate", -1)]
+    if _is_squared(problem):
+        return [("coordinate", HOPE), ("newton", -1)]
+    if min(problem.rows.n, problem.rows.d) <= FACTORED_UP_TO:
+        return [("coordinate", HOPE), ("interior", -1)]
+    return [("coordinate", -1)]
 
 
 def _joined(found: list[LinearSolution]) -> LinearSolution:
