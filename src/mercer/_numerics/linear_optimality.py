@@ -1,4 +1,4 @@
-"""How far each sample of a linear machine is from what its decision value asks of its variable (see `problems.linear`)."""
+"""How far the variable of each sample is from what its decision value asks for (see `mercer.problems.linear`)."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from mercer._numerics.compile import compiled
 
 @compiled()
 def examine(beta, f, linear, l1, ridge, lower, upper, largest):
-    """(largest violation, largest distance from the box, sum of beta); NaN stays NaN. ``largest`` is the largest |beta|.
+    """(largest violation, largest distance from the box, sum of beta); NaN stays NaN. ``largest`` is that of |beta|.
 
     With t = linear - f the sample pays conj(t), the largest value of  t b - l1 |b| - ridge b^2 / 2  over the box. Where
     beta could still gain at a certain rate, its violation is that rate if it has the longer side of its box before it,

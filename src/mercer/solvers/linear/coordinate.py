@@ -45,6 +45,8 @@ RULES = ("round-robin", "random", "greedy")
 GREEDY_SHARE = 8
 # a face has settled when at most this share of its variables has met or left a bound in a pass
 SETTLED = 0.02
+# Newton's steps begin at this relative gap, or after so many passes: earlier ones meet too many bounds
+NEAR, LATE = 3e-3, 40
 # steps of the conjugate gradients: doubled after a step that few bounds cut short, halved after others
 FEWEST_STEPS = 16
 MOST_STEPS = 512
@@ -214,7 +216,7 @@ class _Run:
                     rescues = RESCUES
                 rescued = self.gap
                 check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
-            elif out[3] <= SETTLED * self.active and self.passes >= 4:
+            elif out[3] <= SETTLED * self.active and (relative <= NEAR or self.passes >= LATE):
                 # what passes alone would still cost
                 left = np.log(estimate / (tol * scale)) / -np.log(rate) if rate < 1 else np.inf
                 self._face(left * float(out[4]))

@@ -96,13 +96,15 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercept
     if -NEGATIVE_GAP * terms <= gap < 0:
         gap = 0.0
     valid = gap >= 0 and infeasible <= FEASIBILITY * float(np.abs(alpha).max(initial=0.0))
-    may_grow = np.where(alpha < bound, margin_terms, np.inf).min(axis=1)
-    violation = np.where(np.isfinite(may_grow), margin_terms.max(axis=1) - may_grow, 0.0)
     if np.isinf(problem.weight).any():
-        # what the constraints that carry weight are away from their equality
+        # by how much a constraint fails, or one that carries weight is away from equality
         share = np.abs(alpha) / max(float(np.abs(alpha).max(initial=0.0)), np.finfo(np.float64).tiny)
         share[every, problem.labels] = 0.0
-        violation = np.maximum((share * np.abs(own[:, None] - margin_terms)).max(axis=1), np.maximum(0.0, losses))
+        violation = np.maximum((share * np.abs(own[:, None] - margin_terms)).max(axis=1), losses)
+    else:
+        # as for the other linear machines, the sample's part of the gap for each unit of its weight
+        part = problem.weight * losses - alpha[every, problem.labels] + (alpha * F).sum(axis=1)
+        violation = np.divide(part, problem.weight, out=np.zeros(n), where=problem.weight > 0)
     size = max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
     return Certificate(
         primal=primal,

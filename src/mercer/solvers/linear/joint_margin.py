@@ -2,10 +2,10 @@
 
     min over W   ½ Σ_k |w_k|²     s.t.  f_{yᵢ}(xᵢ) − f_k(xᵢ) ≥ 1  for all i and all k ≠ yᵢ
 
-A sample and a class it does not belong to are one row, with xᵢ in the columns of class yᵢ and −xᵢ in those of class k: so
-written it is the hard margin of a single class through the origin (Kesler's construction). Only the pairs that some
-model has violated are rows; those that the model of these violates most come in until there are none. A part of the
-rows that cannot be separated proves that all cannot.
+A sample and a class it does not belong to are one row, with xᵢ in the columns of class yᵢ and −xᵢ in those of class k:
+so written it is the hard margin of a single class through the origin (Kesler's construction). It begins with a random
+part of these pairs; those that its model violates most come in until there are none. A part of the rows that cannot be
+separated proves that all cannot.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Csr
 from mercer.losses import HardMargin
 from mercer.problems.linear import LinearProblem, Rows
 from mercer.solvers.base import Clock, Status, TracePoint
@@ -42,7 +43,7 @@ def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: C
             "multi_class='ovr'."
         )
     rows, K = problem.rows, problem.n_classes
-    X = sp.csr_array(rows.dense()) if not rows.sparse else _with_constant(rows)
+    X = _with_constant(rows)
     samples = np.flatnonzero(problem.weight > 0)
     others = np.arange(K) != problem.labels[samples, None]
     at, of_class = np.nonzero(others)
@@ -56,11 +57,9 @@ def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: C
         pairs = np.flatnonzero(chosen)
         of, against = every[0][pairs], every[1][pairs]
         part = _pairs(X, problem.labels, of, against, K)
-        weight = np.full(len(pairs), np.inf)
+        inner = LinearProblem(Rows.of(part), HardMargin(), np.ones(len(pairs)), np.full(len(pairs), np.inf))
         left = -1 if options.max_iter < 0 else max(0, options.max_iter - n_iter)
-        found = solve(
-            LinearProblem(Rows.of(part), HardMargin(), np.ones(len(pairs)), weight), replace(options, max_iter=left), clock
-        )
+        found = solve(inner, replace(options, max_iter=left), clock)
         n_iter, trace = n_iter + found.n_iter, [*trace, *found.trace]
         alpha = np.zeros((rows.n, K))
         np.add.at(alpha, (of, problem.labels[of]), found.beta)
@@ -73,23 +72,26 @@ def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: C
             W = W / least
         proof = joint_certificate(problem, W, alpha)
         done = proof.valid and proof.relative_gap <= options.tol
-        status = Status.CONVERGED if done else found.status
-        solution = JointSolution(W, np.zeros(K), alpha, status, n_iter, clock.seconds, proof, trace)
+        solution = JointSolution(W, np.zeros(K), alpha, found.status, n_iter, clock.seconds, proof, trace)
+        if found.status is Status.UNBOUNDED:
+            return solution
         if best is None or done or proof.relative_gap <= best.certificate.relative_gap:
             best = solution
-        if status is Status.UNBOUNDED:
-            return solution
         violated = np.flatnonzero((margins < 1.0) & ~chosen)
         if done or len(violated) == 0 or found.status is not Status.CONVERGED:
             break
         chosen[violated[np.argsort(margins[violated], kind="stable")[:size]]] = True
-    if best.status is Status.CONVERGED and not (best.certificate.relative_gap <= options.tol):
-        best = replace(best, status=Status.STALLED)
-    return replace(best, n_iter=n_iter, seconds=clock.seconds, trace=trace)
+    assert best is not None
+    # a part was solved, but the rest does not follow
+    otherwise = Status.STALLED if found.status is Status.CONVERGED else found.status
+    status = Status.CONVERGED if done else otherwise
+    return replace(best, status=status, n_iter=n_iter, seconds=clock.seconds, trace=trace)
 
 
 def _with_constant(rows: Rows) -> Any:
-    """The stored rows with their constant feature, as a scipy matrix."""
+    """The rows with their constant feature, as a scipy matrix."""
+    if not isinstance(rows.X, Csr):
+        return sp.csr_array(rows.dense())
     X = sp.csr_array((rows.X.data, rows.X.indices, rows.X.indptr), shape=rows.X.shape)
     return sp.csr_array(sp.hstack([X, np.full((rows.n, 1), rows.bias)])) if rows.bias else X
 
