@@ -207,8 +207,21 @@ class TestViolation:
         assert self.shown(loss, 3.0, -2.0) == 0.0
 
     def test_not_a_number(self):
-        """It is never small."""
+        """It is never small, wherever it is."""
         assert self.shown(Hinge(), np.nan, 1.0) == np.inf
+        assert self.shown(SquaredHinge(), np.nan, 1.0) == np.inf
+        for place in (0, 1):
+            rows, f = Rows.of(np.ones((2, 1))), np.zeros(2)
+            f[place] = np.nan
+            problem = LinearProblem(rows, Hinge(), np.ones(2), np.ones(2))
+            for beta in (0.0, 0.5, 1.0):
+                assert linear_certificate(problem, np.zeros(1), 0.0, np.full(2, beta), f=f).kkt_violation == np.inf
+
+    def test_without_weight(self):
+        """A sample of weight 0 asks for nothing."""
+        for loss in (Hinge(), SquaredHinge()):
+            problem = LinearProblem(Rows.of(np.ones((1, 1))), loss, np.ones(1), np.zeros(1))
+            assert linear_certificate(problem, np.array([-5.0]), 0.0, np.zeros(1)).kkt_violation == 0.0
 
 
 def test_losses_with_thresholds_of_their_own_are_refused():

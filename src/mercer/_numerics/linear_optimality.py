@@ -23,16 +23,16 @@ def examine(beta, f, linear, l1, ridge, lower, upper, largest):
         # down to the kink at 0, where the rate changes
         if l1[i] > 0.0 and rate < 2.0 * l1[i] and ((grow >= shrink and b < 0.0) or (grow < shrink and b > 0.0)):
             room = min(room, abs(b))
-        if not rate <= 0.0:
+        if (rate > 0.0 and room > 0.0) or rate != rate:
             width = max(upper[i], -lower[i])
             if ridge[i] > 0.0:
-                rate = min(rate, ridge[i] * max(room, 0.0))
+                rate = rate if not rate > ridge[i] * room else ridge[i] * room
             else:
-                rate *= min(1.0, max(room, 0.0) / (width if width < np.inf else max(largest, 1e-300)))
-            if not rate <= worst:
+                rate *= min(1.0, room / (width if width < np.inf else max(largest, 1e-300)))
+            if not rate <= worst and worst == worst:
                 worst = rate
         distance = max(lower[i] - b, b - upper[i])
-        if not distance <= outside:
+        if not distance <= outside and outside == outside:
             outside = distance
         total += b
     return worst, outside, total
