@@ -158,9 +158,13 @@ class NotSeparableError(MercerError, ValueError):
     Without an intercept the hyperplane must pass through the origin. It is then the origin that is a combination of the
     samples of one class and the mirror images of the others; the absolute weights sum to 2.
 
+    Several classes that are to be separated at once (Crammer and Singer) have a weight for each sample and class:
+    positive for the class of the sample, where they sum to 1 over all samples, negative for others, and 0 in sum for
+    each sample. The combination of the samples that belongs to each class vanishes.
+
     Attributes
     ----------
-    common_point_weights : β, one weight per sample.
+    common_point_weights : β, one weight per sample; one per sample and class for several classes at once.
     distance : √(β'Kβ), the distance in feature space between the two combinations.
     intercept : whether the hyperplane could be anywhere.
     """
@@ -172,6 +176,14 @@ class NotSeparableError(MercerError, ValueError):
         self.intercept = intercept
 
     def __str__(self) -> str:
+        if self.common_point_weights.ndim == 2:
+            n, k = self.common_point_weights.shape
+            n_used = int(self.common_point_weights.any(axis=1).sum())
+            return (
+                f"The {k} classes are not separable by linear functions, one for each: {n_used} of the {n} samples "
+                f"have weights whose combinations vanish for all classes (to within {self.distance:.1e}; see "
+                "common_point_weights). Use a finite C, or features in which the classes are apart."
+            )
         n_used = int((self.common_point_weights != 0).sum())
         if not self.intercept:
             return (

@@ -164,6 +164,66 @@ def test_beta_outside_its_box_proves_nothing():
     assert not linear_certificate(problem, np.ones(1), 0.0, np.array([0.5, 0.0])).valid
 
 
+class TestViolation:
+    """One sample x = 1 of class 1 and weight 2, so that f = w, and β may be in [0, 2]."""
+
+    @staticmethod
+    def shown(loss, w, beta, y=1.0):
+        problem = LinearProblem(Rows.of(np.ones((1, 1))), loss, np.array([y]), np.array([2.0]))
+        return linear_certificate(problem, np.array([w]), 0.0, np.array([beta])).kkt_violation
+
+    def test_straight_pieces(self):
+        """The distance from the kink, times the share of the box that β is away from where it should be."""
+        # f = −2 misses the margin by 3: β = 2 is right
+        for beta, violation in ((2.0, 0.0), (0.0, 3.0), (1.0, 1.5), (2.0 - 2e-9, 3e-9)):
+            assert self.shown(Hinge(), -2.0, beta) == pytest.approx(violation, rel=1e-6)
+        # f = 5 is beyond it by 4: β = 0 is right
+        for beta, violation in ((0.0, 0.0), (2.0, 4.0), (2e-9, 4e-9)):
+            assert self.shown(Hinge(), 5.0, beta) == pytest.approx(violation, rel=1e-6)
+
+    def test_it_is_the_samples_part_of_the_gap(self):
+        """For each unit of weight: ℓ + ℓ*(β) − βf, whatever f and β are."""
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            w, beta = 3 * rng.normal(), 2 * rng.random()
+            part = 2.0 * max(0.0, 1.0 - w) - beta * (1.0 - w)
+            assert self.shown(Hinge(), w, beta) == pytest.approx(part / 2.0, abs=1e-12)
+
+    def test_curved_pieces(self):
+        """β of a squared hinge is 2C(1 − f): what is missing, in units of f, and no more than the room allows."""
+        assert self.shown(SquaredHinge(), 0.5, 2.0) == pytest.approx(0.0, abs=1e-15)
+        assert self.shown(SquaredHinge(), 0.5, 1.0) == pytest.approx(0.25)
+        assert self.shown(SquaredHinge(), 9.0, 4e-9) == pytest.approx(1e-9)
+
+    def test_tubes(self):
+        """Inside the tube β = 0 is right, from both sides; across 0 it goes on where the rate is large."""
+        loss = EpsilonInsensitive(0.5)
+        assert self.shown(loss, 0.9, 0.0) == 0.0
+        # t = 0.1: β = 2 should come down to 0 at the rate 0.5 − 0.1
+        assert self.shown(loss, 0.9, 2.0) == pytest.approx(0.4)
+        assert self.shown(loss, 0.9, -1.0) == pytest.approx(0.5 * 0.6)
+        # t = −2 asks for β = −2
+        assert self.shown(loss, 3.0, 2.0) == pytest.approx(2.5)
+        assert self.shown(loss, 3.0, -2.0) == 0.0
+
+    def test_not_a_number(self):
+        """It is never small, wherever it is."""
+        assert self.shown(Hinge(), np.nan, 1.0) == np.inf
+        assert self.shown(SquaredHinge(), np.nan, 1.0) == np.inf
+        for place in (0, 1):
+            rows, f = Rows.of(np.ones((2, 1))), np.zeros(2)
+            f[place] = np.nan
+            problem = LinearProblem(rows, Hinge(), np.ones(2), np.ones(2))
+            for beta in (0.0, 0.5, 1.0):
+                assert linear_certificate(problem, np.zeros(1), 0.0, np.full(2, beta), f=f).kkt_violation == np.inf
+
+    def test_without_weight(self):
+        """A sample of weight 0 asks for nothing."""
+        for loss in (Hinge(), SquaredHinge()):
+            problem = LinearProblem(Rows.of(np.ones((1, 1))), loss, np.ones(1), np.zeros(1))
+            assert linear_certificate(problem, np.array([-5.0]), 0.0, np.zeros(1)).kkt_violation == 0.0
+
+
 def test_losses_with_thresholds_of_their_own_are_refused():
     """ν-machines are not linear problems of this form."""
     problem = LinearProblem(Rows.of(np.eye(4)), NuHinge(0.5), np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4), True)

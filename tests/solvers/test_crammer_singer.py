@@ -157,9 +157,10 @@ def test_warm_start_and_limits():
 
 
 def test_bad_input():
-    """Infinite weights and a single class are refused."""
+    """Weights of which only some are infinite, and a single class, are refused."""
     problem = make(1.0)
+    weight = np.where(np.arange(30) < 5, np.inf, 1.0)
     with pytest.raises(InvalidInputError, match="C \\* sample_weight of inf was found"):
-        run(JointProblem(problem.rows, problem.labels, 3, np.full(30, np.inf)))
+        run(JointProblem(problem.rows, problem.labels, 3, weight))
     with pytest.raises(InvalidInputError, match="1 class was found"):
         run(JointProblem(problem.rows, 0 * problem.labels, 1, problem.weight))

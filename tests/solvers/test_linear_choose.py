@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 
 from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
 from mercer.problems.linear import LinearProblem, Penalty, Rows
@@ -104,3 +105,28 @@ class TestHandingOn:
         monkeypatch.setattr(choose, "_solve", stalling)
         solution = choose.solve_linear("auto", task, LinearOptions(), Clock())
         assert asked == ["newton", "interior"] and solution.status is Status.CONVERGED
+
+    @pytest.mark.parametrize("intercept", [False, True])
+    @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), EpsilonInsensitive(0.1)], ids=named)
+    def test_columns_of_very_different_scales(self, loss, intercept):
+        """Coordinate descent by name gets nowhere there, and another solver goes on: the optimum is that of "auto"."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 5))
+        y = np.where(X[:, 0] + X[:, 1] + rng.normal(size=200) > 0, 1.0, -1.0)
+        rows = Rows.of(X * [1e8, 1e-8, 1.0, 1.0, 1.0], 0.0 if intercept else 1.0)
+        task = LinearProblem(rows, loss, y, np.ones(200), intercept)
+        options = LinearOptions(max_iter=1000)
+        by_name = choose.solve_linear("coordinate", task, options, Clock())
+        assert by_name.status is Status.CONVERGED and by_name.certificate.relative_gap <= options.tol
+        assert choose.HOPE < by_name.n_iter < choose.HOPE + 50
+        best = choose.solve_linear("auto", task, options, Clock())
+        assert by_name.certificate.primal == pytest.approx(best.certificate.primal, rel=2e-4)
+
+    def test_by_name_the_users_limit_holds(self):
+        """Below the passes after which coordinate descent is judged, and above."""
+        task = problem(200, 5)
+        task = replace(task, rows=Rows.of(task.rows.X * [1e8, 1e-8, 1.0, 1.0, 1.0], 1.0))
+        for max_iter in (0, 50, choose.HOPE, choose.HOPE + 1):
+            found = choose.solve_linear("coordinate", task, LinearOptions(max_iter=max_iter), Clock())
+            assert found.status is Status.MAX_ITER and found.n_iter == max_iter
+            assert found.certificate.valid

@@ -15,6 +15,9 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.extrema import larger
 
+# rows of a block of `dense_gram`
+GATHERED = 128
+
 
 @compiled()
 def _between(t, room, mu):
@@ -209,6 +212,8 @@ def paid(t, l1, ridge, lower, upper, beta):
 def sparse_gram(indptr, indices, data, D, H, h):
     """Add each product of X'DX to one of its two places in H, once for the diagonal, and X'D1 to h."""
     for i in range(D.shape[0]):
+        if D[i] == 0.0:
+            continue
         begin, end = indptr[i], indptr[i + 1]
         for s in range(begin, end):
             scaled = D[i] * np.float64(data[s])
@@ -219,34 +224,47 @@ def sparse_gram(indptr, indices, data, D, H, h):
 
 
 @compiled(fast=True)
-def _sum_of_products(a, b):
-    total = 0.0
-    for i in range(a.shape[0]):
-        total += a[i] * b[i]
-    return total
+def _four_products(a0, a1, b0, b1):
+    """a0.b0, a0.b1, a1.b0 and a1.b1: each number that is read takes part in two products."""
+    s00, s01, s10, s11 = 0.0, 0.0, 0.0, 0.0
+    for i in range(a0.shape[0]):
+        s00 += a0[i] * b0[i]
+        s01 += a0[i] * b1[i]
+        s10 += a1[i] * b0[i]
+        s11 += a1[i] * b1[i]
+    return s00, s01, s10, s11
 
 
 @compiled(fast=True)
 def dense_gram(X, D, bias, H):
-    """H = X'DX for few columns, the constant one of value ``bias`` last unless it is 0: block by block, transposed."""
+    """H = X'DX for few columns, the constant one of value ``bias`` last unless it is 0; D >= 0.
+
+    Rows with D > 0 are gathered in blocks that stay in the first cache, transposed and times the root of D.
+    """
     n, stored = X.shape
     d = H.shape[0]
-    block = 256
-    plain, scaled = np.empty((d, block)), np.empty((d, block))
-    H[:] = 0.0
-    for first in range(0, n, block):
-        count = min(block, n - first)
-        for i in range(count):
-            weight, row = D[first + i], X[first + i]
-            for j in range(stored):
-                plain[j, i] = np.float64(row[j])
-                scaled[j, i] = weight * np.float64(row[j])
-            if bias != 0.0:
-                plain[stored, i] = bias
-                scaled[stored, i] = weight * bias
-        for j in range(d):
-            for k in range(j + 1):
-                H[j, k] += _sum_of_products(scaled[j, :count], plain[k, :count])
+    even = d + d % 2
+    A, S = np.zeros((even, GATHERED)), np.zeros((even, even))
+    i = 0
+    while i < n:
+        count = 0
+        while i < n and count < GATHERED:
+            if D[i] != 0.0:
+                root, row = np.sqrt(D[i]), X[i]
+                for j in range(stored):
+                    A[j, count] = root * np.float64(row[j])
+                if bias != 0.0:
+                    A[stored, count] = root * bias
+                count += 1
+            i += 1
+        for j in range(0, even, 2):
+            a0, a1 = A[j, :count], A[j + 1, :count]
+            for k in range(0, j + 2, 2):
+                s00, s01, s10, s11 = _four_products(a0, a1, A[k, :count], A[k + 1, :count])
+                S[j, k] += s00
+                S[j, k + 1] += s01
+                S[j + 1, k] += s10
+                S[j + 1, k + 1] += s11
     for j in range(d):
-        for k in range(j):
-            H[k, j] = H[j, k]
+        for k in range(j + 1):
+            H[j, k] = H[k, j] = S[j, k]

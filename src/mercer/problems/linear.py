@@ -28,7 +28,9 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.problems.certificate import FEASIBILITY, NOT_FEASIBLE, ROUNDING, Certificate
-from mercer.problems.dual import infeasibility, violation
+
+# stored numbers for each thread of a product
+DENSE_PER_THREAD, SPARSE_PER_THREAD = 1 << 20, 1 << 18
 
 
 class Penalty(NamedTuple):
@@ -108,7 +110,7 @@ class Rows:
             else:
                 dense_dot(X[start:stop], w, out[start:stop])
 
-        run_shares(part, self.n, n_threads)
+        run_shares(part, self.n, self._threads(n_threads))
         if self.bias:
             out += self.bias * w[-1]
         return out
@@ -129,12 +131,17 @@ class Rows:
                 dense_tdot(X[start:stop], beta[start:stop], out)
             parts[start] = out
 
-        run_shares(part, self.n, n_threads)
+        run_shares(part, self.n, self._threads(n_threads))
         # in the order of the rows: the same bits for the same number of threads
         total = sum((parts[start] for start in sorted(parts)), np.zeros(self.d))
         if self.bias:
             total[-1] = self.bias * beta.sum()
         return total
+
+    def _threads(self, most: int) -> int:
+        """As many threads as a product with the rows is worth: they take longer to meet than to read a little."""
+        X = self.X
+        return max(1, min(most, X.data.size // SPARSE_PER_THREAD if isinstance(X, Csr) else X.size // DENSE_PER_THREAD))
 
     def take(self, rows: Index) -> Rows:
         """Some of the rows, copied."""
@@ -254,14 +261,23 @@ def linear_certificate(
     """How far the model (w, b) is from the optimum, as the feasible β proves.
 
     w need not be the maximiser of P* at X'β: weak duality holds for every pair. ``f`` = Xw and ``v`` = X'β are
-    computed in float64 unless they are given. The KKT violation is that of β at the decision values of the model.
+    computed in float64 unless they are given. The KKT violation is in units of the decision function: that of a sample
+    whose β is at the wrong end of its box is the distance of its decision value from the kink, and that of one that is
+    almost at the right end almost nothing. For losses of straight pieces it is the sample's part of the gap for each
+    unit of its weight.
     """
+    from mercer._numerics.linear_optimality import examine
+
     qp, loss = problem.qp, problem.loss
     w, beta = np.asarray(w, dtype=np.float64), np.asarray(beta, dtype=np.float64)
     f = problem.rows.dot(w) if f is None else f
     v = problem.rows.tdot(beta) if v is None else v
-    infeasible = infeasibility(qp, beta)
-    feasible = infeasible <= FEASIBILITY * float(np.abs(beta).max(initial=0.0))
+    largest = float(np.abs(beta).max(initial=0.0))
+    vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
+    violation, outside, total = examine(np.ascontiguousarray(beta), f + intercept, *vectors, largest)
+    infeasible = max(outside, abs(total)) if problem.intercept else outside
+    infeasible = np.inf if np.isnan(total) else infeasible
+    feasible = infeasible <= FEASIBILITY * largest
     primal = problem.primal(w, intercept, f)
     dual = problem.dual(beta, v)
     gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
@@ -276,7 +292,7 @@ def linear_certificate(
         dual=dual,
         gap=gap,
         relative_gap=gap if gap == 0 or not np.isfinite(gap) else gap / size,
-        kkt_violation=violation(qp, beta, f),
+        kkt_violation=np.inf if np.isnan(violation) else violation,
         infeasibility=infeasible,
         valid=valid,
         of=loss.name if of is None else of,

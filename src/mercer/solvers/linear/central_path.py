@@ -82,12 +82,16 @@ class Samples:
         """D and Dg for the products that are wanted."""
         from mercer._numerics.linear_interior import weights
 
+        if not len(self.t):
+            return
         weights(self.t, self.l1, self.ridge, self.beta, *self.parts, *self.wanted, self.D, self.Dg)
 
     def step(self, a: Vector) -> Vector:
         """The step for the change a of f; [rate, products, slope, bend], see the compiled function."""
         from mercer._numerics.linear_interior import step
 
+        if not len(self.t):
+            return np.zeros(4)
         args = (self.t, self.l1, self.ridge, self.beta, *self.parts, *self.finite, *self.wanted)
         return np.array(step(*args, a, self.D, self.Dg, self.dbeta, *self.change))
 
@@ -95,6 +99,8 @@ class Samples:
         """Ask for equal products, corrected by the second-order terms of the step at hand; all 0 for target 0."""
         from mercer._numerics.linear_interior import corrections
 
+        if not len(self.t):
+            return
         if target == 0:
             for wanted in self.wanted:
                 wanted[:] = 0.0
@@ -105,12 +111,16 @@ class Samples:
         """Go along the step."""
         from mercer._numerics.linear_interior import move
 
+        if not len(self.t):
+            return
         move(length, a, self.dbeta, *self.change, *self.finite, self.t, self.beta, *self.parts)
 
     def paid(self) -> tuple[float, float]:
         """What these samples pay and their part of the duality gap."""
         from mercer._numerics.linear_interior import paid
 
+        if not len(self.t):
+            return 0.0, 0.0
         value, gap = paid(self.t, self.l1, self.ridge, self.lower, self.upper, self.beta)
         return value, gap
 

@@ -22,8 +22,10 @@ many the proximal Newton method is faster (news20, 3,000 rows, squared hinge: 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -57,6 +59,8 @@ MANY_COLUMNS, MOSTLY_ZERO, LOOKED_AT = 100, 0.35, 200
 FEWEST_PASSES = 20
 # a trial goes on after these shares of its passes if its relative gap is at most this
 LOOKS = ((0.25, 0.5), (0.5, 0.5), (1.0, 1e-3), (2.0, 0.0))
+# by name it gives up if so many passes have left this relative gap
+HOPE, NOWHERE = 100, 0.9
 # a gap between these is what the interior-point method starts best from; a trial that is below is almost done
 ALMOST, NEAR = 1e-3, 1e-2
 
@@ -66,32 +70,59 @@ def solve_linear(
 ) -> LinearSolution:
     """Solve with the solver of this name; "auto" takes what is fastest on problems of this kind.
 
-    What ends before its tolerance without a limit of the user's is handed on to the next solver.
+    What ends before its tolerance without a limit of the user's is handed on to the next solver, by "auto" and where
+    coordinate descent gets nowhere, as on columns of very different scales.
     """
-    if name != "auto":
+    if name not in ("auto", "coordinate"):
         return _solve(name, problem, options, clock, start)
     found: list[LinearSolution] = []
     stored = problem
-    for solver, passes in ranked(problem):
-        problem = _mostly_zero(stored, options.budget) if solver == "coordinate" else stored
-        looks = LOOKS if solver == "coordinate" and passes > 0 else ((1.0, 0.0),)
-        for share, enough in looks:
-            done = sum(solution.n_iter for solution in found)
-            planned = int(np.ceil(share * passes)) - done if passes > 0 else -1
-            left = options.max_iter - done if options.max_iter >= 0 else -1
-            limit = planned if left < 0 or 0 <= planned < left else left
-            tol = max(options.tol, ROUGH) if solver == "proximal" and not _is_squared(problem) else options.tol
-            found.append(_solve(solver, problem, replace(options, max_iter=limit, tol=tol), clock, start))
-            status, gap = found[-1].status, found[-1].certificate.relative_gap
-            if status is Status.CONVERGED and gap > options.tol:
-                start = found[-1]
-                break
-            if (status is Status.MAX_ITER and limit == left) or status not in (Status.MAX_ITER, Status.STALLED):
-                return _joined(found)
-            start = found[-1]
-            if status is Status.STALLED or not gap <= enough or ALMOST < gap <= NEAR:
-                break
+    for solver, passes in ranked(problem) if name == "auto" else _after_coordinate(problem):
+        problem, more = stored, {}
+        if solver == "coordinate":
+            problem = _mostly_zero(stored, options.budget) if name == "auto" else stored
+            worth = _worth(passes) if name == "auto" else _hopeful(passes)
+            more = {"worth": worth} if passes > 0 else {}
+            passes = -1
+        done = sum(solution.n_iter for solution in found)
+        left = options.max_iter - done if options.max_iter >= 0 else -1
+        limit = passes if left < 0 or 0 <= passes < left else left
+        tol = max(options.tol, ROUGH) if solver == "proximal" and not _is_squared(problem) else options.tol
+        found.append(_solve(solver, problem, replace(options, max_iter=limit, tol=tol), clock, start, **more))
+        status, gap = found[-1].status, found[-1].certificate.relative_gap
+        start = found[-1]
+        if status is Status.CONVERGED and gap > options.tol:
+            continue
+        if (status is Status.MAX_ITER and limit == left) or status not in (Status.MAX_ITER, Status.STALLED):
+            break
     return _joined(found)
+
+
+def _worth(passes: int) -> Callable[[int, float], bool]:
+    """Whether a trial of coordinate descent goes on after so many passes at this relative gap."""
+    looks = {int(np.ceil(share * passes)): enough for share, enough in LOOKS}
+
+    def worth(done: int, gap: float) -> bool:
+        enough = looks.get(done)
+        return enough is None or (gap <= enough and not ALMOST < gap <= NEAR)
+
+    return worth
+
+
+def _hopeful(passes: int) -> Callable[[int, float], bool]:
+    """Whether coordinate descent by name goes on: not if these passes have gained next to nothing."""
+    return lambda done, gap: done != passes or gap <= NOWHERE
+
+
+def _after_coordinate(problem: LinearProblem) -> list[tuple[str, int]]:
+    """Coordinate descent, and what goes on where it gets nowhere, if something can."""
+    if problem.qp.has_open_box or problem.penalty.l1 > 0:
+        return [("coordinate", -1)]
+    if _is_squared(problem):
+        return [("coordinate", HOPE), ("newton", -1)]
+    if min(problem.rows.n, problem.rows.d) <= FACTORED_UP_TO:
+        return [("coordinate", HOPE), ("interior", -1)]
+    return [("coordinate", -1)]
 
 
 def _joined(found: list[LinearSolution]) -> LinearSolution:
@@ -168,8 +199,9 @@ def _passes(rows: Rows) -> int:
 
 
 def _solve(
-    name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None
+    name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None, **more: Any
 ) -> LinearSolution:
     """A solver by its name, imported when it is first used."""
-    solution: LinearSolution = import_module(f"mercer.solvers.linear.{name}").solve(problem, options, clock, start)
+    solver = import_module(f"mercer.solvers.linear.{name}")
+    solution: LinearSolution = solver.solve(problem, options, clock, start, **more)
     return solution

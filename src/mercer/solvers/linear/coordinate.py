@@ -23,6 +23,7 @@ most first, an eighth of the variables in a pass.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +45,8 @@ RULES = ("round-robin", "random", "greedy")
 GREEDY_SHARE = 8
 # a face has settled when at most this share of its variables has met or left a bound in a pass
 SETTLED = 0.02
+# Newton's steps begin at this relative gap, or after so many passes: earlier ones meet too many bounds
+NEAR, LATE = 3e-3, 40
 # steps of the conjugate gradients: doubled after a step that few bounds cut short, halved after others
 FEWEST_STEPS = 16
 MOST_STEPS = 512
@@ -86,9 +89,17 @@ class Storage:
 
 
 def solve(
-    problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
+    problem: LinearProblem,
+    options: LinearOptions,
+    clock: Clock,
+    start: LinearSolution | None = None,
+    worth: Callable[[int, float], bool] | None = None,
 ) -> LinearSolution:
-    """The optimum of the problem, from the β of another solution if one is given."""
+    """The optimum of the problem, from the β of another solution if one is given.
+
+    ``worth`` is asked after each pass, with their number and the relative gap, whether the run is worth going on; one
+    that is not has stalled.
+    """
     if problem.penalty.l1 > 0 or problem.penalty.l2 <= 0:
         raise InvalidInputError(
             "Coordinate descent solves problems with the penalty l2 alone, but l1 has the weight "
@@ -103,7 +114,7 @@ def solve(
         raise InvalidInputError(f"rule={options.rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
     with one_blas_thread():
         run = _Run(problem, options, clock, None if start is None else start.beta)
-        status = run.run()
+        status = run.run(worth)
     assert run.best is not None  # every end publishes
     w, b, beta, proof = run.best
     return LinearSolution(w, b, beta, status, run.passes, clock.seconds, proof, run.trace)
@@ -158,8 +169,8 @@ class _Run:
         """β of the divided problem, a view of the table."""
         return self.table[:, self.loops.BETA]
 
-    def run(self) -> Status:
-        """Descend until the gap is small enough or nothing more can be done."""
+    def run(self, worth: Callable[[int, float], bool] | None = None) -> Status:
+        """Descend until the gap is small enough, nothing more can be done, or it is not worth while."""
         out, tol = np.zeros(5), self.options.tol
         limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
         check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
@@ -175,7 +186,10 @@ class _Run:
             estimate, decrease = float(out[1]), float(out[2])
             self.value += decrease
             scale = abs(self.value) + estimate
-            self._report(estimate / scale if scale > 0 else 0.0)
+            relative = estimate / scale if scale > 0 else 0.0
+            self._report(relative)
+            if worth is not None and not worth(self.passes, relative):
+                return Status.CONVERGED if self._look(publish=True) else Status.STALLED
             lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
             since_gain = 0 if progress else since_gain + 1
             # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
@@ -202,7 +216,7 @@ class _Run:
                     rescues = RESCUES
                 rescued = self.gap
                 check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
-            elif out[3] <= SETTLED * self.active and self.passes >= 4:
+            elif out[3] <= SETTLED * self.active and (relative <= NEAR or self.passes >= LATE):
                 # what passes alone would still cost
                 left = np.log(estimate / (tol * scale)) / -np.log(rate) if rate < 1 else np.inf
                 self._face(left * float(out[4]))

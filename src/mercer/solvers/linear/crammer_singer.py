@@ -36,6 +36,8 @@ Labels = NDArray[np.intp]
 # as in coordinate descent; a face of several classes for each sample settles later and is solved further
 SETTLED, FEWEST_STEPS, FACE_GAP = 0.05, 8, 0.1
 
+# a hard margin may be missed by this
+HARD_ROUNDING = 1e-9
 # sums of α above this, relative to its largest entry, are still to vanish
 UNBALANCED = 1e-9
 # bounds and sums that α misses by more than this, relative to its largest entry, leave no bound
@@ -80,7 +82,9 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercept
     margin_terms[every, problem.labels] -= 1.0
     own = F[every, problem.labels]
     losses = np.where(problem.weight > 0, margin_terms.max(axis=1) - own, 0.0)
-    primal = float(0.5 * np.sum(W * W) + problem.weight @ losses)
+    # an infinite weight asks nothing of a sample without loss, and all of one that has it, but for rounding
+    paid = losses > HARD_ROUNDING * np.isinf(problem.weight)
+    primal = float(0.5 * np.sum(W * W) + problem.weight[paid] @ losses[paid])
     dual = float(alpha[every, problem.labels].sum() - 0.5 * np.sum(V * V))
     bound = np.zeros_like(alpha)
     bound[every, problem.labels] = problem.weight
@@ -92,8 +96,15 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercept
     if -NEGATIVE_GAP * terms <= gap < 0:
         gap = 0.0
     valid = gap >= 0 and infeasible <= FEASIBILITY * float(np.abs(alpha).max(initial=0.0))
-    may_grow = np.where(alpha < bound, margin_terms, np.inf).min(axis=1)
-    violation = np.where(np.isfinite(may_grow), margin_terms.max(axis=1) - may_grow, 0.0)
+    if np.isinf(problem.weight).any():
+        # by how much a constraint fails, or one that carries weight is away from equality
+        share = np.abs(alpha) / max(float(np.abs(alpha).max(initial=0.0)), np.finfo(np.float64).tiny)
+        share[every, problem.labels] = 0.0
+        violation = np.maximum((share * np.abs(own[:, None] - margin_terms)).max(axis=1), losses)
+    else:
+        # as for the other linear machines, the sample's part of the gap for each unit of its weight
+        part = problem.weight * losses - alpha[every, problem.labels] + (alpha * F).sum(axis=1)
+        violation = np.divide(part, problem.weight, out=np.zeros(n), where=problem.weight > 0)
     size = max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
     return Certificate(
         primal=primal,
@@ -114,6 +125,12 @@ def solve_jointly(
     """The optimum of the problem, from the α of another solution if one is given."""
     if problem.n_classes < 2:
         raise InvalidInputError(f"{problem.n_classes} class was found: at least two are needed.")
+    used = problem.weight != 0
+    if used.any() and np.isposinf(problem.weight[used]).all():
+        from mercer.solvers.linear.joint_margin import largest_joint_margin
+
+        with one_blas_thread():
+            return largest_joint_margin(problem, options, clock)
     if not (np.isfinite(problem.weight) & (problem.weight >= 0)).all():
         found = problem.weight[~(np.isfinite(problem.weight) & (problem.weight >= 0))][0]
         raise InvalidInputError(

@@ -143,18 +143,20 @@ class _Run:
 
     def _direction(self, gradient: Vector, relative: float) -> Vector:
         """Solve for the Newton step."""
-        active = np.flatnonzero(self.D)
-        part = self.rows if len(active) == self.rows.n else self.rows.take(active)
-        D = self.D[active]
-        if len(active) == 0 and not self.problem.intercept:
+        threads, count = self.options.n_threads, int(np.count_nonzero(self.D))
+        if count == 0 and not self.problem.intercept:
             return -gradient / self.penalty
-        system: Tall | Wide | None = None
-        if self.rows.d <= FACTORED_UP_TO or len(active) == 0:
-            system = Tall(part, self.options.n_threads)
-        elif len(active) <= FACTORED_UP_TO:
-            system = Wide(part, self.options.n_threads)
-        if system is not None and system.factor(D, self.penalty):
-            return system.solve(-gradient)
+        if self.rows.d <= FACTORED_UP_TO or count == 0:
+            tall = Tall(self.rows, threads)
+            if tall.factor(self.D, self.penalty):
+                return tall.solve(-gradient)
+        active = np.flatnonzero(self.D)
+        part = self.rows if count == self.rows.n else self.rows.take(active)
+        D = self.D[active]
+        if count <= FACTORED_UP_TO < self.rows.d:
+            wide = Wide(part, threads)
+            if wide.factor(D, self.penalty):
+                return wide.solve(-gradient)
         return self._conjugate_gradients(part, D, gradient, min(0.1, np.sqrt(np.sqrt(relative))))
 
     def _conjugate_gradients(self, part: Rows, D: Vector, gradient: Vector, reduction: float) -> Vector:

@@ -22,13 +22,18 @@ REGULARISATION = 1e-15
 FACTORISATIONS = 6
 # rows that are scaled and multiplied at a time
 BLOCK = 1024
-# up to this many features the calls of BLAS cost more than the products
-FEW = 32
+# up to this many features our own loop is faster than BLAS
+FEW = 64
+# products for each thread, below which threads take longer to meet than to compute
+PER_THREAD = 1 << 22
 
 
 def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
-    """A'DA in float64, the constant feature included; no more than a block of rows is copied."""
-    shares = min(n_threads, rows.n // BLOCK)
+    """A'DA in float64, the constant feature included; no more than a block of rows is copied.
+
+    Rows with D = 0 are not read.
+    """
+    shares = min(n_threads, rows.n // BLOCK, _products(rows) // PER_THREAD)
     if shares <= 1:
         return _gram(rows, D, 0, rows.n)
     edges = np.linspace(0, rows.n, shares + 1).astype(np.intp)
@@ -42,6 +47,12 @@ def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
     for other in parts[1:]:
         H += other
     return H
+
+
+def _products(rows: Rows) -> int:
+    """About how many products A'DA takes."""
+    of_row = len(rows.X.data) // max(1, rows.n) if isinstance(rows.X, Csr) else rows.d
+    return int(rows.n * of_row * of_row // 2)
 
 
 def column_squares(rows: Rows, D: Vector) -> Vector:
@@ -79,15 +90,18 @@ def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
 
         dense_gram(X[start:stop], D[start:stop], rows.bias, H)
         return H
-    root = np.sqrt(D[start:stop])
-    scaled = np.empty((min(BLOCK, stop - start), d))
+    D, X = D[start:stop], X[start:stop]
+    needed = np.flatnonzero(D)
+    every = len(needed) == len(D)
+    root = np.sqrt(D if every else D[needed])
+    scaled = np.empty((min(BLOCK, len(root)), d))
     product = np.empty((d, d))
     stored = X.shape[1]
-    for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        weight = root[first - start : last - start]
-        block = scaled[: last - first]
-        np.multiply(X[first:last], weight[:, None], out=block[:, :stored])
+    for first in range(0, len(root), BLOCK):
+        weight = root[first : first + BLOCK]
+        block = scaled[: len(weight)]
+        chosen = slice(first, first + BLOCK) if every else needed[first : first + BLOCK]
+        np.multiply(X[chosen], weight[:, None], out=block[:, :stored])
         if rows.bias:
             np.multiply(weight, rows.bias, out=block[:, -1])
         H += np.matmul(block.T, block, out=product)
