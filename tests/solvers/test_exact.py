@@ -23,7 +23,7 @@ from mercer.losses import (
 )
 from mercer.problems.dual import DualProblem, feasible_start
 from mercer.solvers import decomposition, exact
-from mercer.solvers.base import Clock, Options, Status
+from mercer.solvers.base import Clock, Options, Status, WorkClock
 from mercer.solvers.data import Data
 from mercer.testing.solvers import Task, check_solution
 
@@ -163,7 +163,7 @@ class TestStages:
         force(monkeypatch, "rows")
         stage(monkeypatch, 300, 150)
         job = task(Hinge(), n=700, C=1e-4, kernel=Linear(), scale=scale)
-        solution = run(job, Clock(2.0))
+        solution = run(job, WorkClock(2.0))
         assert solution.status is Status.CONVERGED
         check_solution(job, solution, 1e-3)
 

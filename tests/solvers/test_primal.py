@@ -43,7 +43,7 @@ def test_every_loss(loss, intercept, C, no_pair_steps, monkeypatch):
     monkeypatch.setattr(primal, "SAMPLES_FROM", 50)
     job = task(loss, intercept, n=120, C=C, kernel=Linear())
     data = Data(job.kernel, job.X, len(job.X))
-    solution = exact.solve(data, job.problem, exact.Options(), exact.Clock(10.0))
+    solution = exact.solve(data, job.problem, exact.Options(), exact.Clock(60.0))
     assert solution.status is Status.CONVERGED and data.evaluations.count == 0
     check_solution(job, solution, 1e-3)
     optimum = job.objective(solve_qp(job.K, job.problem.qp))

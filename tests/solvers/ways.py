@@ -8,7 +8,7 @@ from mercer.kernels import Gaussian
 from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, Pinball, SquaredEpsilonInsensitive
 from mercer.problems.dual import DualProblem
 from mercer.solvers import decomposition, exact, primal
-from mercer.solvers.base import Clock, Options
+from mercer.solvers.base import Options, WorkClock
 from mercer.solvers.data import Data
 from mercer.testing.solvers import Task
 
@@ -50,4 +50,4 @@ def task(loss, intercept=True, n=120, C=2.0, kernel=None, seed=0, scale=1.0):
 def run(job, clock=None, start=None, **options):
     """The exact solver on a task, for ten seconds at most."""
     data = Data(job.kernel, job.X, len(job.X))
-    return exact.solve(data, job.problem, Options(**options), clock or Clock(10.0), start)
+    return exact.solve(data, job.problem, Options(**options), clock or WorkClock(10.0), start)
