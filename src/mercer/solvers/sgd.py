@@ -14,6 +14,7 @@ drawn more often than its share; what exceeds the box is cut off. So each run ha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -104,11 +105,18 @@ class Run(ABC):
         self.v = np.zeros((len(y), width))
         self.A = np.zeros((len(y), width))
         self.state = np.tile(np.array(STATE), (len(y), 1))
+        self._made: Model | None = None
+
+    def frozen(self) -> Run:
+        """The run as it is now, which no further step changes."""
+        run = copy(self)
+        run.v, run.A, run.state = self.v.copy(), self.A.copy(), self.state.copy()
+        return run
 
     def memory(self, carries: Vector | None = None) -> Memory:
-        """To go on from; of a kernel run, with the samples at these positions only."""
+        """To go on from when this run is over; of a kernel run, with the samples at these positions only."""
         v, A = (self.v, self.A) if carries is None else (self.v[:, carries], self.A[:, carries])
-        return Memory(self.t, v.copy(), A.copy(), self.state.copy())
+        return Memory(self.t, v, A, self.state)
 
     def go_on_from(self, memory: Memory) -> None:
         """Begin where another run has ended; of a kernel run, the samples that it remembers come first."""
@@ -134,6 +142,7 @@ class Run(ABC):
 
     def advance(self, order: Vector, n_threads: int = 1) -> None:
         """Take the steps that these samples make, ``rule.batch`` of them a step."""
+        self._made = None
         self._advance(order, n_threads)
         self.drawn += np.bincount(order, minlength=len(self.drawn))
 
@@ -161,9 +170,17 @@ class Run(ABC):
     def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
         """|w|² of each problem, the constant feature included; ``f`` are the model's values if they are known."""
 
-    @abstractmethod
     def model(self, last: bool = False) -> Model:
-        """What the rule makes of the iterates: their mean, or the last one."""
+        """What the rule makes of the iterates so far: their mean, or the last one."""
+        if last:
+            return self._make(last=True)
+        if self._made is None:
+            self._made = self._make(last=False)
+        return self._made
+
+    @abstractmethod
+    def _make(self, last: bool) -> Model:
+        """The mean of the iterates, or the last one."""
 
     @abstractmethod
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
@@ -238,17 +255,23 @@ class LinearRun(Run):
         run_tasks(one, len(self.y), n_threads)
         self.t += -(-len(order) // rule.batch)
 
-    def model(self, last: bool = False) -> Model:
+    def _make(self, last: bool) -> Model:
         # those of the mean are not kept: w is all that is needed of it
         beta = self._mix(self.beta, self.beta, last) if last else np.empty((len(self.y), 0))
         return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
 
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        return np.ascontiguousarray((self.X @ model.w.T + model.intercept).T, dtype=np.float64)
+        return self._products(self.X, model.w) + model.intercept[:, None]
 
     def from_coefficients(self, beta: Matrix) -> Model:
-        w = np.asarray((self.X.T @ beta.T).T, dtype=np.float64)
-        return Model(w, beta, self.rule.bias * beta.sum(axis=1))
+        return Model(self._products(self.X.T, beta), beta, self.rule.bias * beta.sum(axis=1))
+
+    @staticmethod
+    def _products(X: Any, rows: Matrix) -> Matrix:
+        """X v for each row v. One by one if X is sparse: its entries jump about in a single v, which stays in cache."""
+        if sp.issparse(X):
+            return np.array([X @ row for row in rows], dtype=np.float64)
+        return np.ascontiguousarray((X @ rows.T).T, dtype=np.float64)
 
 
 class KernelRun(Run):
@@ -313,7 +336,7 @@ class KernelRun(Run):
         self.v[:, members], self.A[:, members] = v, A
         self.t += -(-len(drawn) // rule.batch)
 
-    def model(self, last: bool = False) -> Model:
+    def _make(self, last: bool) -> Model:
         return self.from_coefficients(self._mix(self.v, self.A, last))
 
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
