@@ -4,7 +4,6 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 
-
 # steps of the recurrence taken together, so that what they share is read once
 STEPS = 4
 
