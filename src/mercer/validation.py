@@ -240,7 +240,8 @@ def _canonical(X: Any) -> Any:
 
 def find_classes(y: Any) -> tuple[Vector, Vector]:
     """The classes in order, perhaps only one, and the number of each sample's class."""
-    labels = column_or_1d(y, warn=True)
+    plain = type(y) is np.ndarray and y.ndim == 1  # which column_or_1d would return as it is, after a long look
+    labels = y if plain else column_or_1d(y, warn=True)
     if labels.dtype.kind in "biuf" and len(labels):
         # two numbers are found without sorting
         low, high = labels.min(), labels.max()

@@ -9,12 +9,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
-from mercer.gram.memory import available_bytes
+from mercer.gram.memory import MEGABYTE, available_bytes
 from mercer.kernels import CallableKernel, Kernel, SklearnKernel, parse_kernel
 from mercer.kernels.features import Vector
 from mercer.kernels.sklearn import is_sklearn_kernel
 from mercer.problems.evidence import Evidence
 from mercer.solvers.ascent import Objective
+
+# bytes that are there: to ask takes a tenth of a small fit
+NO_QUESTION = 8 * MEGABYTE
 
 
 def resolve_covariance(kernel: Any) -> Kernel:
@@ -55,7 +58,10 @@ def public(kernel: Kernel, given: Any) -> Any:
 
 def check_memory(n: int) -> None:
     """Raise if the kernel matrix of so many samples does not fit in the memory that is left."""
-    needed, available = 8 * n * n, available_bytes()
+    needed = 8 * n * n
+    if needed <= NO_QUESTION:
+        return
+    available = available_bytes()
     if needed > available:
         most = int(np.sqrt(available / 8))
         raise InvalidInputError(

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -20,6 +20,7 @@ from mercer.estimators.covariance import (
     resolve_covariance,
     warn_at_bounds,
 )
+from mercer.estimators.machine import KnownParameters
 from mercer.estimators.nested import KernelParameters
 from mercer.estimators.posterior import Posterior, prior
 from mercer.estimators.progress import announce_compilation, warn_user
@@ -46,7 +47,7 @@ BLAS_THREADS_FROM = 2000
 RESIDUAL = 1e-2
 
 
-class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
     """Gaussian process regression, the Bayesian reading of kernel ridge regression ([M5]).
 
     The prior says that the values h(x) are jointly Gaussian with mean 0 and covariance k(x, z). Targets are
@@ -250,7 +251,8 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         self.n_iter_ = 1 if found is None else max(1, found.iterations)
         self.gradient_ = np.full(len(kernel.theta), np.nan) if found is None else found.gradient
         self.residual_ = evidence.residual(kernel, factor.alpha)
-        self._warn_unfinished(found, kernel.bounds)
+        if found is not None and found.status is not Status.CONVERGED:
+            self._warn_unfinished(found, kernel.bounds)
         largest = float(np.abs(self.y_train_).max())
         if not self.residual_ <= RESIDUAL * largest:
             warn_user(
@@ -271,10 +273,8 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         more = [random.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
         return [kernel.theta, *more]
 
-    def _warn_unfinished(self, found: Ascent | None, bounds: Matrix) -> None:
+    def _warn_unfinished(self, found: Ascent, bounds: Matrix) -> None:
         """Say in numbers how far from an optimum a search is that ended early."""
-        if found is None or found.status is Status.CONVERGED:
-            return
         reason = {
             Status.MAX_ITER: f"after max_iter={self.max_iter} iterations",
             Status.TIME_LIMIT: f"after time_limit={self.time_limit} s",
