@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from tests.qp_reference import solve_qp
 
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.solvers.sgd import KernelRun, LinearRun, Rule, certificates, judge, objective_point
+from mercer.solvers.iterates import certificates, judge, objective_point
+from mercer.solvers.sgd import KernelRun, LinearRun, Rule
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
