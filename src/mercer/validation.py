@@ -166,8 +166,8 @@ def validate_vectors(
     Sparse rows come with their entries in order and each stored once, unless ``canonical`` is false.
     """
     if _is_plain(estimator, X, y, reset, bool(targets.get("multi_output"))):
-        return X, y
-    if not reset:
+        pass
+    elif not reset:
         X = validate_data(estimator, X, reset=False, **_VECTORS)
     else:
         checked = validate_data(estimator, X, y, **_VECTORS, **targets)
@@ -180,13 +180,16 @@ def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool) -
 
     Its many checks take a third of a small fit. Whatever is unusual, and each error, is left to it.
     """
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _FLOATS or not X.flags.c_contiguous or X.size == 0:
+    numbers = X.data if type(X) in (sp.csr_array, sp.csr_matrix) else X
+    if type(numbers) is not np.ndarray or numbers.dtype not in _FLOATS or not numbers.flags.c_contiguous:
+        return False
+    if X.ndim != 2 or 0 in X.shape or (numbers is not X and {X.indices.dtype, X.indptr.dtype} != {np.dtype(np.int32)}):
         return False
     has_targets = reset and y is not None
     if has_targets:
         if type(y) is not np.ndarray or y.dtype.kind not in "biuf" or not 1 <= y.ndim <= 1 + multi_output:
             return False
-        if len(y) != len(X):
+        if len(y) != X.shape[0]:
             return False
     elif reset:
         if estimator.__sklearn_tags__().target_tags.required:
@@ -194,7 +197,7 @@ def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool) -
     elif getattr(estimator, "n_features_in_", None) != X.shape[1] or hasattr(estimator, "feature_names_in_"):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
-        total = X.sum() + (y.sum() if has_targets else 0.0)
+        total = numbers.sum() + (y.sum() if has_targets else 0.0)
     if not np.isfinite(total):
         return False
     if reset:
