@@ -111,3 +111,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'mercer.kernels' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOME[name]), name)
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
