@@ -118,11 +118,13 @@ class Run(ABC):
         width = memory.v.shape[1]
         self.v[:, :width], self.A[:, :width] = memory.v, memory.A
         self.t, self.state = memory.t, memory.state.copy()
+        self._made = None
 
     def begin_with(self, memory: Memory) -> None:
         """Begin with the w at which another run over the same features has ended. For runs without lam."""
         self.v[:] = memory.v * memory.state[:, :1]
         self.state[:, 4] = memory.state[:, 4] * memory.state[:, 0]
+        self._made = None
 
     @cached_property
     def problems(self) -> list[DualProblem]:
