@@ -93,7 +93,7 @@ class GramOperator:
         return GramOperator(self.kernel, self.features.take(index), self.n_threads, self.evaluations)
 
     def dense(self, out: Matrix | None = None, mirrored: bool = True) -> Matrix:
-        """The whole matrix, written to out if given. The upper triangle is computed, the lower one its image if wanted."""
+        """The whole matrix, written to out if given: the upper triangle computed, the lower one its image if wanted."""
         from mercer._numerics.storage import mirror
 
         n = self.n
