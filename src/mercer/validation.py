@@ -165,9 +165,9 @@ def validate_vectors(
 
     Sparse rows come with their entries in order and each stored once, unless ``canonical`` is false.
     """
-    if _is_plain(estimator, X, y, reset, bool(targets.get("multi_output")), canonical):
-        return X, y
-    if not reset:
+    if _is_plain(estimator, X, y, reset, bool(targets.get("multi_output"))):
+        pass
+    elif not reset:
         X = validate_data(estimator, X, reset=False, **_VECTORS)
     else:
         checked = validate_data(estimator, X, y, **_VECTORS, **targets)
@@ -175,16 +175,15 @@ def validate_vectors(
     return (_canonical(X) if canonical else X), y
 
 
-def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool, canonical: bool) -> bool:
+def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool) -> bool:
     """Whether these are arrays that scikit-learn would return as they are. Notes the number of features then.
 
     Its many checks take a third of a small fit. Whatever is unusual, and each error, is left to it.
     """
-    if type(X) in (sp.csr_matrix, sp.csr_array):
-        # entries out of order, or stored twice, are put right by those who ask for it
-        if canonical or X.ndim != 2 or X.dtype not in _FLOATS or X.indices.dtype != np.int32 or 0 in X.shape:
-            return False
-    elif type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _FLOATS or not X.flags.c_contiguous or X.size == 0:
+    numbers = X.data if type(X) in (sp.csr_array, sp.csr_matrix) else X
+    if type(numbers) is not np.ndarray or numbers.dtype not in _FLOATS or not numbers.flags.c_contiguous:
+        return False
+    if X.ndim != 2 or 0 in X.shape or (numbers is not X and {X.indices.dtype, X.indptr.dtype} != {np.dtype(np.int32)}):
         return False
     has_targets = reset and y is not None
     if has_targets:
@@ -198,7 +197,7 @@ def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool, c
     elif getattr(estimator, "n_features_in_", None) != X.shape[1] or hasattr(estimator, "feature_names_in_"):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
-        total = (X if isinstance(X, np.ndarray) else X.data).sum() + (y.sum() if has_targets else 0.0)
+        total = numbers.sum() + (y.sum() if has_targets else 0.0)
     if not np.isfinite(total):
         return False
     if reset:
@@ -244,7 +243,8 @@ def _canonical(X: Any) -> Any:
 
 def find_classes(y: Any) -> tuple[Vector, Vector]:
     """The classes in order, perhaps only one, and the number of each sample's class."""
-    labels = y if type(y) is np.ndarray and y.ndim == 1 else column_or_1d(y, warn=True)
+    plain = type(y) is np.ndarray and y.ndim == 1  # which column_or_1d would return as it is, after a long look
+    labels = y if plain else column_or_1d(y, warn=True)
     if labels.dtype.kind in "biuf" and len(labels):
         # two numbers are found without sorting
         low, high = labels.min(), labels.max()

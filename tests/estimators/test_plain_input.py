@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from tests.naming import named
 
 from mercer import SVC, SVR, KernelRidge, LinearSVC, NuSVR, OneClassSVM
@@ -12,6 +13,20 @@ from mercer.validation import class_codes
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = np.where(X[:, 0] + X[:, 1] > 0, 3, -2)
 ESTIMATORS = [SVC(), SVR(), NuSVR(), OneClassSVM(), KernelRidge(kernel="rbf"), LinearSVC()]
+
+
+def _shuffled(X):
+    """CSR rows whose columns are out of order, one entry of each stored in two parts."""
+    columns = np.tile([2, 0, 1, 2], len(X)).astype(np.int32)
+    parts = X[:, [2, 0, 1, 2]] * [0.5, 1.0, 1.0, 0.5]
+    return sp.csr_array((parts.ravel(), columns, 4 * np.arange(len(X) + 1, dtype=np.int32)), shape=X.shape)
+
+
+def _long(X):
+    """CSR rows whose columns are numbered by 64 bits."""
+    rows = sp.csr_array(X)
+    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    return rows
 
 
 def values(model, Z=X):
@@ -29,6 +44,36 @@ def test_every_form_gives_the_same_model(estimator, form):
     plain = values(estimator.fit(X, Y))
     np.testing.assert_array_equal(values(estimator.fit(form(X), Y), form(X)), plain)
     assert estimator.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.coo_array, _shuffled], ids=["matrix", "coo", "shuffled"])
+def test_every_sparse_form_gives_the_same_model(estimator, form):
+    """Sparse rows that are taken as they are, and those that are sorted, summed up or converted first."""
+    plain = values(estimator.fit(sp.csr_array(X), Y), sp.csr_array(X))
+    np.testing.assert_allclose(values(estimator.fit(form(X), Y), form(X)), plain, rtol=1e-7)
+    assert estimator.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+def test_errors_of_sparse_rows(estimator):
+    """NaN, infinity, another number of features or targets, no samples."""
+    rows = sp.csr_array(X)
+    for value, word in ((np.nan, "NaN"), (np.inf, "infinity")):
+        spoilt = rows.copy()
+        spoilt.data[4] = value
+        with pytest.raises(ValueError, match=f"Input X contains {word}"):
+            estimator.fit(spoilt, Y)
+    estimator.fit(rows, Y)
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
+        estimator.predict(rows[:, :2])
+    if not isinstance(estimator, OneClassSVM):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            estimator.fit(rows, Y[:-1])
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        estimator.fit(rows[:0], Y[:0])
+    with pytest.raises(ValueError, match="Only sparse matrices with 32-bit integer indices are accepted"):
+        estimator.fit(_long(X), Y)
 
 
 def test_names_of_features():

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tests.naming import named
 
 from mercer import GaussianProcessRegressor
-from mercer.estimators import process
+from mercer.estimators import covariance, posterior
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import (
     Bounded,
@@ -79,7 +79,7 @@ class TestClosedForm:
         """New samples are taken a few at a time."""
         model = GaussianProcessRegressor(NOISY).fit(X, Y)
         expected = model.predict(NEW, return_std=True)[1]
-        monkeypatch.setattr(process, "ROWS_BYTES", 8 * len(X) * 4)
+        monkeypatch.setattr(posterior, "ROWS_BYTES", 8 * len(X) * 4)
         np.testing.assert_allclose(model.predict(NEW, return_std=True)[1], expected, rtol=1e-12)
 
     def test_likelihood(self):
@@ -369,7 +369,8 @@ class TestBadInput:
 
     def test_more_samples_than_memory_holds(self, monkeypatch):
         """The message has the numbers, and comes before the memory is asked for."""
-        monkeypatch.setattr(process, "available_bytes", lambda: 20_000)
+        monkeypatch.setattr(covariance, "NO_QUESTION", 0)
+        monkeypatch.setattr(covariance, "available_bytes", lambda: 20_000)
         with pytest.raises(InvalidInputError) as error:
             GaussianProcessRegressor().fit(X, Y)
         assert str(error.value) == (

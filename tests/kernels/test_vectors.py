@@ -1,5 +1,8 @@
 """Every kernel on vectors equals its formula, in every storage and precision."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -298,10 +301,25 @@ def test_frames_and_lists_are_matrices_too():
             np.testing.assert_allclose(kernel(S), K, rtol=1e-12)
 
 
+def test_kernels_on_objects_are_imported_when_asked_for():
+    """A machine on vectors loads none of them; every name is there, also for a text or a star."""
+    code = """
+import sys
+from mercer import SVC
+import mercer.kernels as kernels
+
+objects = {f"mercer.kernels.{name}" for name in ("strings", "sets", "graphs", "series", "sequences")}
+assert not objects & sys.modules.keys()
+names = {}
+exec("from mercer.kernels import *", names)
+assert set(kernels.__all__) <= names.keys() & set(dir(kernels))
+assert kernels.parse_kernel("jaccard") == kernels.Jaccard()
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
 def test_importing_kernels_does_not_import_numba():
     """Naming a kernel costs no compiler."""
-    import subprocess
-    import sys
-
     code = "import sys, mercer.kernels; sys.exit('numba' in sys.modules or 'sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

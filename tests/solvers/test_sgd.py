@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from tests.qp_reference import solve_qp
 
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.solvers.sgd import KernelRun, LinearRun, Rule, certificates, judge, objective_point
+from mercer.solvers.iterates import certificates, judge, objective_point
+from mercer.solvers.sgd import KernelRun, LinearRun, Rule
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -152,6 +153,34 @@ class TestSteps:
             model = run.model()
             w = model.w if model.w.size else model.beta @ X
             np.testing.assert_allclose(w, total[None] / 300, rtol=1e-8, atol=1e-8)
+
+    @pytest.mark.parametrize(
+        "make", [linear_run, lambda *given: kernel_run(Gaussian(0.5), *given)], ids=["w", "kernel"]
+    )
+    def test_a_run_that_is_shown_goes_on(self, make):
+        """What was frozen stays as it was, and the run goes on as if nobody had looked."""
+        X, y, rng = samples()
+        order = rng.integers(0, len(y), 400)
+        run, whole = make(X, y, Rule(0.1, bias=1.0), order[:150]), make(X, y, Rule(0.1, bias=1.0), order)
+        shown = run.frozen()
+        before = [a.copy() for a in (*shown.model(), *shown.memory()[1:])]
+        run.advance(order[150:])
+        for now, then in zip((*shown.model(), *shown.memory()[1:]), before, strict=True):
+            np.testing.assert_array_equal(now, then)
+        for one, other in zip(run.model(), whole.model(), strict=True):
+            np.testing.assert_allclose(one, other, **EXACT)
+        assert np.abs(run.model().intercept - shown.model().intercept).max() > 0
+
+    @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+    def test_one_sample_is_a_batch_of_one(self, storage):
+        """Steps of one sample have a loop of their own: the one of batches and projections takes the same steps."""
+        X, y, rng = samples()
+        order = rng.integers(0, len(y), 300)
+        # each sample twice in its batch, so that half of each step is the sample's
+        one = linear_run(storage(X), y, Rule(0.1, bias=1.0, start=50), order)
+        two = linear_run(storage(X), y, Rule(0.1, bias=1.0, start=50, batch=2), np.repeat(order, 2))
+        for mine, theirs in zip(one.model(), two.model(), strict=True):
+            np.testing.assert_allclose(mine, theirs, **EXACT)
 
     def test_budget(self):
         """Never more samples than the budget carry weight; a budget that is not reached changes nothing."""

@@ -108,6 +108,31 @@ def _foresee(order, first, batch, indptr, indices, data, push, beta):
             prefetch(indices, start)
 
 
+@compiled(fast=True)
+def _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, beta, state):
+    """`linear_steps` of one sample each, without projection: the scalars stay in registers."""
+    scale, level, b, b_sum, updates = state[SCALE], state[SUM], state[BIAS], state[BIAS_SUM], 0
+    for s in range(order.shape[0]):
+        _foresee(order, s, 1, indptr, indices, data, push, beta)
+        i = order[s]
+        t += 1
+        factor = scale / (lam * t) if lam > 0.0 else 1.0
+        if t > start:
+            level += factor
+        columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+        f = _dot(columns, values, v) + bias * b
+        margin = f if push[i] > 0.0 else -f
+        if margin * factor < 1.0 if lam > 0.0 else margin <= 0.0:
+            u = push[i] / scale
+            _add(columns, values, u, v, level, A)
+            b += u * bias
+            b_sum += level * u * bias
+            beta[i] += u
+            updates += 1
+    state[SUM], state[BIAS], state[BIAS_SUM] = level, b, b_sum
+    state[UPDATES] += updates
+
+
 @compiled()
 def linear_steps(indptr, indices, data, norms, push, order, batch, bias, lam, project, t, start, v, A, beta, state):
     """Take the steps that ``order`` asks for, ``batch`` samples each, from step t on. Edits v, A, beta and the state.
@@ -115,6 +140,9 @@ def linear_steps(indptr, indices, data, norms, push, order, batch, bias, lam, pr
     push[i] is y_i times the factor of its steps; beta[i] is the coefficient of sample i in v. Iterates after step
     ``start`` are summed.
     """
+    if batch == 1 and not project:
+        _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, beta, state)
+        return
     hit = np.zeros(batch, np.bool_)
     for first in range(0, order.shape[0], batch):
         chosen = order[first : first + batch]

@@ -4,40 +4,54 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 
+# steps of the recurrence taken together, so that what they share is read once
+STEPS = 4
+
 
 @compiled()
-def factor(diagonal, below, shifts, ratios, pivots):
-    """T + λ = L diag(pivots) L' for each λ: L has ones on its diagonal and ratios[:, k] left of it in row k."""
+def factor(diagonal, below, shifts, ratios, weights):
+    """T + λ = L diag(1 / weights) L' for each λ: L has ones on its diagonal and ratios[:, k] left of it in row k."""
     for s in range(shifts.shape[0]):
         ratios[s, 0] = 0.0
-        pivots[s, 0] = diagonal[0] + shifts[s]
+        weights[s, 0] = 1.0 / (diagonal[0] + shifts[s])
         for k in range(1, diagonal.shape[0]):
-            ratios[s, k] = below[k - 1] / pivots[s, k - 1]
-            pivots[s, k] = diagonal[k] + shifts[s] - ratios[s, k] * below[k - 1]
+            ratios[s, k] = below[k - 1] * weights[s, k - 1]
+            weights[s, k] = 1.0 / (diagonal[k] + shifts[s] - ratios[s, k] * below[k - 1])
 
 
 @compiled(fast=True)
-def _advance(g, row, ratio, pivot, total):
-    """One step of the recurrence for some samples; edits g and total."""
-    for i in range(g.shape[0]):
-        g[i] = row[i] - ratio * g[i]
-        total[i] += g[i] * g[i] * pivot
+def _advance(g, rows, ratios, weights, total):
+    """Four steps of the recurrence for some samples and all λ; edits g and total."""
+    p0, p1, p2, p3 = rows[0], rows[1], rows[2], rows[3]
+    for s in range(g.shape[0]):
+        r0, r1, r2, r3 = ratios[s, 0], ratios[s, 1], ratios[s, 2], ratios[s, 3]
+        w0, w1, w2, w3 = weights[s, 0], weights[s, 1], weights[s, 2], weights[s, 3]
+        for i in range(g.shape[1]):
+            a = p0[i] - r0 * g[s, i]
+            b = p1[i] - r1 * a
+            c = p2[i] - r2 * b
+            d = p3[i] - r3 * c
+            g[s, i] = d
+            total[s, i] += (a * a * w0 + b * b * w1) + (c * c * w2 + d * d * w3)
 
 
 @compiled()
-def inverse_diagonals(P, ratios, pivots, start, stop, out):
+def inverse_diagonals(P, ratios, weights, start, stop, out):
     """out[s, i] = p_i' (T + λ_s)⁻¹ p_i for the columns p_i of P, start <= i < stop.
 
-    With L g = p the value is Σ g_k² / pivots_k. Some columns at a time for all λ, so that their g stay in cache.
+    With L g = p the value is Σ g_k² weights_k. Some columns at a time for all λ, so that their g stay in cache. Ratios
+    and weights end with zeros, up to a multiple of STEPS.
     """
     step = 128
-    n_shifts = ratios.shape[0]
-    g = np.zeros((n_shifts, step))
+    n_shifts, rank = ratios.shape[0], P.shape[0]
+    g, total, rows = np.zeros((n_shifts, step)), np.zeros((n_shifts, step)), np.zeros((STEPS, step))
     for first in range(start, stop, step):
-        last = min(first + step, stop)
+        count = min(step, stop - first)
         g[:] = 0.0
-        out[:, first:last] = 0.0
-        for k in range(P.shape[0]):
-            row = P[k, first:last]
-            for s in range(n_shifts):
-                _advance(g[s, : last - first], row, ratios[s, k], 1.0 / pivots[s, k], out[s, first:last])
+        total[:] = 0.0
+        for k in range(0, rank, STEPS):
+            there = min(STEPS, rank - k)
+            rows[there:] = 0.0
+            rows[:there, :count] = P[k : k + there, first : first + count]
+            _advance(g, rows, ratios[:, k : k + STEPS], weights[:, k : k + STEPS], total)
+        out[:, first : first + count] = total[:, :count]

@@ -1,26 +1,22 @@
-"""scikit-learn's contract for all kernel machines, and what they add to it."""
+"""Kernel machines whose model is a few support vectors: scikit-learn's contract, and what they add to it."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.estimators.decision import SupportVectors
-from mercer.estimators.machine import Machine
-from mercer.estimators.nested import KernelParameters
-from mercer.estimators.progress import warn_user
-from mercer.estimators.psd import find_indefinite
-from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError, NotPositiveSemidefiniteWarning
+from mercer.estimators.kernel_estimator import KernelEstimator
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.memory import budget_bytes
-from mercer.kernels import Kernel, Linear, check_mercer
+from mercer.kernels import Kernel, check_mercer
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import BoxQP, Loss
 from mercer.problems.dual import DualProblem, feasible_start, infeasibility
@@ -29,55 +25,28 @@ from mercer.solvers.choose import choose_solver
 from mercer.solvers.data import Data
 from mercer.validation import (
     call_kernel,
-    check_pairwise_kernel,
-    domain_of,
     is_pairwise,
     resolve_kernel,
-    set_input_tags,
-    square_matrix,
     thread_count,
     validate_samples,
     validate_weights,
 )
 
 
-class KernelMachine(KernelParameters, Machine):
+class KernelMachine(KernelEstimator):
     """Everything that SVC, NuSVC, SVR, NuSVR and OneClassSVM share.
 
     ``fit`` goes in one direction: validate, bind the kernel, state the problem, solve, publish.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel": [str, callable, Kernel],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), tuple, list, np.ndarray],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        **KernelEstimator._parameter_constraints,
         "shrinking": ["boolean"],
-        "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "n_jobs": [Integral, None],
-        "time_limit": [Interval(Real, 0, None, closed="left"), None],
         "warm_start": ["boolean"],
-        "precision": [StrOptions({"auto", "float32", "float64"})],
         "solver": [StrOptions({"auto", "decomposition", "qp"})],
     }
 
-    kernel: Any
     _warm: Any
-
-    # ---- parameters ------------------------------------------------------------------------------------------
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        set_input_tags(tags.input_tags, self._domain())
-        return tags
-
-    def _domain(self) -> str:
-        """What the samples are, as in ``Kernel.domain``."""
-        return domain_of(self.kernel)
 
     def _options(self) -> Options:
         return Options(
@@ -112,17 +81,6 @@ class KernelMachine(KernelParameters, Machine):
         is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
         self._function_samples = X if is_function else None
         return self._bind_kernel(kernel, call_kernel(self.kernel, X, X) if is_function else X, X, n)
-
-    def _bind_kernel(self, kernel: Kernel, samples: Any, X: Any, n: int) -> Data:
-        """The samples that the kernel compares, which may be its matrix for the samples X."""
-        if is_pairwise(kernel):
-            square_matrix(samples)
-            check_pairwise_kernel(kernel)
-        self._kernel = kernel.bind(samples)
-        self._gamma = getattr(self._kernel, "gamma", 0.0)
-        self._sparse = sp.issparse(samples)
-        self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
-        return Data(self._kernel, samples, n, psd=self._seems_psd(samples, n))
 
     @abstractmethod
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
@@ -207,21 +165,6 @@ class KernelMachine(KernelParameters, Machine):
     def _as_coef(self, coef: Matrix) -> Any:
         return sp.csr_array(coef) if self._sparse else coef
 
-    # ---- warnings --------------------------------------------------------------------------------------------
-
-    def _seems_psd(self, samples: Any, n: int) -> bool:
-        """Look at a part of a matrix whose positive semidefiniteness nobody vouches for; warn if it is not."""
-        found = find_indefinite(self._kernel, samples, n) if self._kernel.psd_is_assumed else None
-        if found is not None:
-            warn_user(
-                f"The kernel matrix is not positive semidefinite: the smallest eigenvalue of {found.n_examined} of its "
-                f"{n} rows is {found.smallest:.4g}, the largest {found.largest:.4g}. The fit ends at a stationary "
-                f"point and its certificate is no bound. Use another kernel, or add {-found.smallest:.4g} to the "
-                "diagonal.",
-                NotPositiveSemidefiniteWarning,
-            )
-        return found is None
-
     # ---- prediction ------------------------------------------------------------------------------------------
 
     def _validate_for_predict(self, X: Any) -> Any:
@@ -245,15 +188,6 @@ class KernelMachine(KernelParameters, Machine):
         return self._support.decision(X, coef, self._intercept_, thread_count(self.n_jobs), labels_only)
 
     # ---- attributes ------------------------------------------------------------------------------------------
-
-    @property
-    def coef_(self) -> Any:
-        """Weights of the features, for a linear kernel."""
-        if not isinstance(self._kernel, Linear):
-            raise AttributeError("coef_ is only available when using a linear kernel")
-        coef = self._get_coef()
-        (coef.data if sp.issparse(coef) else coef).flags.writeable = False
-        return coef
 
     def _get_coef(self) -> Any:
         product = self._dual_coef_ @ self.support_vectors_

@@ -22,15 +22,11 @@ _PLAIN = (str, int, float, bool, type(None))
 MOST_KNOWN = 10_000
 
 
-class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """The base of all estimators that solve a problem to a tolerance and certify what they have found."""
+class KnownParameters(BaseEstimator):  # type: ignore[misc]
+    """scikit-learn's base of all estimators, which remembers what it has found out about parameters."""
 
     _param_names: list[str]
     _known_params: ClassVar[set[tuple[Any, ...]]] = set()
-    # what the tolerance bounds, as the log of a run calls it
-    _measure: ClassVar[str] = "violation"
-    # a module of compiled loops and the functions of it of which every fit needs one
-    _compiled: ClassVar[tuple[str, ...]] = ("smo", "solve_block")
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -51,6 +47,15 @@ class Machine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if key:
             type(self)._known_params = known if len(known) < MOST_KNOWN else set()
             type(self)._known_params.add(key)
+
+
+class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
+    """The base of all estimators that solve a problem to a tolerance and certify what they have found."""
+
+    # what the tolerance bounds, as the log of a run calls it
+    _measure: ClassVar[str] = "violation"
+    # a module of compiled loops and the functions of it of which every fit needs one
+    _compiled: ClassVar[tuple[str, ...]] = ("smo", "solve_block")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Machine:

@@ -27,6 +27,7 @@ from mercer.gram.operator import product
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import Matrix, Vector, stack_samples, take_samples
 from mercer.solvers.base import Clock
+from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
 from mercer.solvers.judge import check_finite
 from mercer.solvers.sgd import KernelRun, LinearRun, Memory, Rule, Run
@@ -187,8 +188,10 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return np.searchsorted(self.classes_, labels)
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        clock.shown = lambda run: self._as_if(lambda machine: machine._publish_run(run, data.samples))
-        self._publish_run(self._train(data, y.astype(np.intp), weight, clock), data.samples)
+        clock.shown = lambda run: self._as_if(lambda machine: machine._publish_run(run.frozen(), data.samples))
+        # sums over samples are all that BLAS computes here: its threads take longer to meet
+        with one_blas_thread():
+            self._publish_run(self._train(data, y.astype(np.intp), weight, clock), data.samples)
 
     def _publish_run(self, run: Run, samples: Any) -> None:
         """The model and its norm."""

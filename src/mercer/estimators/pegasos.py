@@ -16,7 +16,8 @@ from mercer.kernels.features import Vector
 from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.data import Data
-from mercer.solvers.sgd import Model, ObjectivePoint, Rule, Run, certificates, judge_all, objective_point
+from mercer.solvers.iterates import certificates, judge_all, objective_point
+from mercer.solvers.sgd import Model, ObjectivePoint, Rule, Run
 from mercer.validation import thread_count
 
 

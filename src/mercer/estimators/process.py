@@ -6,23 +6,29 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import lapack
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_array
 
+from mercer.estimators.covariance import (
+    check_memory,
+    likelihood,
+    not_definite,
+    public,
+    resolve_covariance,
+    warn_at_bounds,
+)
+from mercer.estimators.machine import KnownParameters
 from mercer.estimators.nested import KernelParameters
+from mercer.estimators.posterior import Posterior, prior
 from mercer.estimators.progress import announce_compilation, warn_user
 from mercer.exceptions import InvalidInputError
-from mercer.gram.memory import MEGABYTE, available_bytes
-from mercer.gram.operator import GramOperator, product
-from mercer.kernels import CallableKernel, Kernel, SklearnKernel, parse_kernel
-from mercer.kernels.features import Features, Matrix, Vector
-from mercer.kernels.sklearn import is_sklearn_kernel
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector
 from mercer.problems.evidence import Evidence, Factor
-from mercer.solvers.ascent import Ascent, Objective, maximise
+from mercer.solvers.ascent import Ascent, maximise
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.blas import blas_threads
 from mercer.validation import (
@@ -37,13 +43,11 @@ from mercer.validation import (
 
 # the threads of BLAS take longer to meet than to compute for fewer samples
 BLAS_THREADS_FROM = 2000
-# bytes of kernel values between new and training samples held at a time
-ROWS_BYTES = 64 * MEGABYTE
 # the equations (K + Λ) α = y may be missed by this share of the largest target
 RESIDUAL = 1e-2
 
 
-class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
     """Gaussian process regression, the Bayesian reading of kernel ridge regression ([M5]).
 
     The prior says that the values h(x) are jointly Gaussian with mean 0 and covariance k(x, z). Targets are
@@ -247,7 +251,8 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         self.n_iter_ = 1 if found is None else max(1, found.iterations)
         self.gradient_ = np.full(len(kernel.theta), np.nan) if found is None else found.gradient
         self.residual_ = evidence.residual(kernel, factor.alpha)
-        self._warn_unfinished(found, kernel.bounds)
+        if found is not None and found.status is not Status.CONVERGED:
+            self._warn_unfinished(found, kernel.bounds)
         largest = float(np.abs(self.y_train_).max())
         if not self.residual_ <= RESIDUAL * largest:
             warn_user(
@@ -268,10 +273,8 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         more = [random.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
         return [kernel.theta, *more]
 
-    def _warn_unfinished(self, found: Ascent | None, bounds: Matrix) -> None:
+    def _warn_unfinished(self, found: Ascent, bounds: Matrix) -> None:
         """Say in numbers how far from an optimum a search is that ended early."""
-        if found is None or found.status is Status.CONVERGED:
-            return
         reason = {
             Status.MAX_ITER: f"after max_iter={self.max_iter} iterations",
             Status.TIME_LIMIT: f"after time_limit={self.time_limit} s",
@@ -321,50 +324,9 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
             )
         with self._blas_threads(_num_samples(X)):
             if not hasattr(self, "X_train_"):
-                return self._prior(X, return_std, return_cov)
-            return self._posterior(X, return_std, return_cov)
-
-    def _prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
-        kernel = resolve_covariance(self.kernel).bind(X)
-        features = kernel.prepare(X)
-        n_targets = 1 if self.n_targets is None else self.n_targets
-        mean = np.zeros((len(features), n_targets) if n_targets > 1 else len(features))
-        if not (return_std or return_cov):
-            return mean
-        spread = kernel.block(features, features) if return_cov else np.sqrt(kernel.diagonal(features))
-        return mean, np.repeat(spread[..., None], n_targets, axis=-1) if n_targets > 1 else spread
-
-    def _posterior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
-        kernel, threads = self._kernel, thread_count(self.n_jobs)
-        a, b = kernel.prepare(X), kernel.prepare(self.X_train_)
-        mean = product(kernel, a, b, self.alpha_, threads) * self._y_train_std + self._y_train_mean
-        mean = mean[:, 0] if mean.ndim > 1 and mean.shape[1] == 1 else mean
-        if not (return_std or return_cov):
-            return mean
-        gram = GramOperator(kernel, b, threads)
-        if return_cov:
-            V = self._solved(gram, a)
-            return mean, self._scaled(GramOperator(kernel, a, threads).dense() - V.T @ V)
-        variance = kernel.diagonal(a)
-        step = max(1, ROWS_BYTES // (8 * len(b)))
-        for start in range(0, len(a), step):
-            part = np.arange(start, min(start + step, len(a)))
-            V = self._solved(gram, a if len(part) == len(a) else a.take(part))
-            variance[part] -= np.einsum("ij,ij->j", V, V)
-        if np.any(variance < 0):
-            warn_user("Predicted variances smaller than 0. Setting those variances to 0.", UserWarning)
-            variance[variance < 0] = 0.0
-        return mean, np.sqrt(self._scaled(variance))
-
-    def _solved(self, gram: GramOperator, a: Features) -> Matrix:
-        """L⁻¹ k* for each new sample, a column each."""
-        V, _ = lapack.dtrtrs(self.L_, gram.rows(a).T, lower=1, overwrite_b=1)
-        return V
-
-    def _scaled(self, spread: Matrix) -> Matrix:
-        """Variances or covariances of the targets as they were given, for each target if there are several."""
-        squares = np.square(self._y_train_std)
-        return spread * float(squares.item()) if np.size(squares) == 1 else np.multiply.outer(spread, squares)
+                return prior(resolve_covariance(self.kernel).bind(X), X, self.n_targets or 1, return_std, return_cov)
+            known = (self.X_train_, self.L_, self.alpha_, self._y_train_mean, self._y_train_std)
+            return Posterior(self._kernel, *known, thread_count(self.n_jobs)).at(X, return_std, return_cov)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Matrix:
         """Draw functions from the process, posterior or prior, and evaluate them at samples.
@@ -431,94 +393,3 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
                 return evidence.value_and_gradient(kernel)
             found = evidence.factor(kernel)
         return found.value if isinstance(found, Factor) else -np.inf
-
-
-def resolve_covariance(kernel: Any) -> Kernel:
-    """The kernel that the parameter describes."""
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, type):
-        raise InvalidInputError(f"kernel={kernel.__name__} is a class, not a kernel: write {kernel.__name__}().")
-    if kernel is None:
-        from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-
-        return SklearnKernel(ConstantKernel() * RBF())
-    if is_sklearn_kernel(kernel):
-        return SklearnKernel(kernel)
-    return parse_kernel(kernel) if isinstance(kernel, str) else CallableKernel(kernel)
-
-
-def likelihood(kernel: Kernel, evidence: Evidence) -> Objective:
-    """log p(y) and its derivatives as a function of the kernel's theta."""
-    equal = kernel.equal if isinstance(kernel, SklearnKernel) else None
-    if equal is None:
-        return lambda theta: evidence.value_and_gradient(kernel.with_theta(theta))
-    # scikit-learn's objects take longer to build than a small matrix to factor: their equal here goes the same way
-    own, start, powers = equal.kernel, kernel.theta, equal.powers
-    origin = own.theta
-
-    def of_equal(theta: Vector) -> tuple[float, Vector]:
-        value, gradient = evidence.value_and_gradient(own.with_theta(origin + powers * (theta - start)))
-        return value, powers * gradient
-
-    return of_equal
-
-
-def public(kernel: Kernel, given: Any) -> Any:
-    """The kernel as the user knows it: scikit-learn's if that is what was given."""
-    return kernel.kernel if isinstance(kernel, SklearnKernel) and not isinstance(given, Kernel) else kernel
-
-
-def check_memory(n: int) -> None:
-    """Raise if the kernel matrix of so many samples does not fit in the memory that is left."""
-    needed, available = 8 * n * n, available_bytes()
-    if needed > available:
-        most = int(np.sqrt(available / 8))
-        raise InvalidInputError(
-            f"A Gaussian process needs the whole kernel matrix: {n:,} samples take {needed / 1e9:,.1f} GB, but "
-            f"{available / 1e9:,.1f} GB are available, enough for {most:,} samples. Fit it on a random part of the "
-            "samples, or use SVR, which does not hold the matrix."
-        )
-
-
-def warn_at_bounds(kernel: Kernel) -> None:
-    """Tell which parameters would go on if their bounds allowed it; scikit-learn's words."""
-    close = np.isclose(kernel.bounds, kernel.theta[:, None])
-    for parameter, (low, high) in zip(kernel.hyperparameters(), close.tolist(), strict=True):
-        if not (low or high) or parameter.lower == parameter.upper:
-            continue
-        name, _, position = parameter.name.partition("[")
-        side, bound, change = (
-            ("lower", parameter.lower, "Decreasing") if low else ("upper", parameter.upper, "Increasing")
-        )
-        warn_user(
-            f"The optimal value found for dimension {position.rstrip(']') or 0} of parameter {name} is close to the "
-            f"specified {side} bound {bound}. {change} the bound and calling fit again may find a better value.",
-            ConvergenceWarning,
-        )
-
-
-def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> str:
-    """Why K + alpha has no Cholesky factor: scikit-learn's words, then what was found and what to do."""
-    features = kernel.prepare(evidence.samples)
-    last = features.take(np.array([order - 1]))
-    row = kernel.block(last, features.take(np.arange(order)))[0].astype(np.float64)
-    diagonal = kernel.diagonal(features)
-    message = (
-        f"The kernel, {name}, is not returning a positive definite matrix. Try gradually increasing the 'alpha' "
-        "parameter of your GaussianProcessRegressor estimator."
-    )
-    if not (np.all(np.isfinite(row)) and np.all(np.isfinite(diagonal))):
-        return f"{message} It has values that are NaN or infinite: scale the samples, or bound the kernel's parameters."
-    if row[-1] <= 0:
-        return f"{message} Here k(x, x) is {row[-1]:g} for sample {order - 1}: a covariance has k(x, x) > 0."
-    least = len(diagonal) * np.finfo(np.float64).eps * float(np.abs(diagonal).max())
-    twin = int(np.argmin(np.abs(row[:-1] - row[-1]) + np.abs(diagonal[: order - 1] - row[-1]))) if order > 1 else 0
-    if order > 1 and abs(row[twin] - row[-1]) + abs(diagonal[twin] - row[-1]) <= 1e-12 * abs(row[-1]):
-        what = f"samples {twin} and {order - 1} are equal to the kernel"
-    else:
-        what = f"sample {order - 1} is a combination of those before it, to within rounding"
-    return (
-        f"{message} Here {what}, and alpha is {float(np.max(evidence.variances)):g}: make it at least {least:.1g}, or "
-        "add White(noise) to the kernel, whose noise is learnt."
-    )

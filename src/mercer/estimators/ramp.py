@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.pairs import OneVsOne
 from mercer.estimators.progress import warn_user
-from mercer.estimators.svc import BaseSVC
 from mercer.gram.operator import product
 from mercer.kernels.features import Vector
 from mercer.losses import GivenUpHinge, Hinge, Loss, ramp

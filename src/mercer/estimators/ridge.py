@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from mercer.estimators.base import KernelMachine
+from mercer.estimators.kernel_estimator import KernelEstimator
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
@@ -68,17 +69,13 @@ class TrainingSamples:
         return self._features
 
 
-class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignore[misc]
+class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
     """What ridge regressions share: scikit-learn's names of kernels, and prediction from all training samples."""
 
     _compiled = ("optimality", "survey")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            key: value
-            for key, value in KernelMachine._parameter_constraints.items()
-            if key not in ("shrinking", "warm_start", "degree", "gamma", "solver")
-        },
-        "gamma": [*KernelMachine._parameter_constraints["gamma"], None],
+        **KernelEstimator._parameter_constraints,
+        "gamma": [*KernelEstimator._parameter_constraints["gamma"], None],
         "degree": [Interval(Real, 0, None, closed="left")],
         "kernel_params": [dict, None],
         "solver": [StrOptions({"auto", "cholesky", "cg"})],
@@ -126,15 +123,9 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignor
         self._training = TrainingSamples(self._kernel, X)
         self._warn_unfinished()
 
+    @abstractmethod
     def _fit_targets(self, X: Any, Y: Matrix, weight: Vector, clock: Clock) -> None:
         """Choose what there is to choose, solve and publish."""
-        raise NotImplementedError
-
-    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
-        return target_matrix(y)
-
-    def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        raise NotImplementedError  # ``_fit`` goes its own way
 
     def _solve_system(self, data: Data, Y: Matrix, weight: Vector, alpha: Vector, clock: Clock) -> list[Solution]:
         """The solutions of all targets over the samples that have weight."""

@@ -92,8 +92,8 @@ class GramOperator:
         """The operator of a subset of the samples."""
         return GramOperator(self.kernel, self.features.take(index), self.n_threads, self.evaluations)
 
-    def dense(self, out: Matrix | None = None) -> Matrix:
-        """The whole matrix, written to out if given: one triangle computed, the other its mirror image."""
+    def dense(self, out: Matrix | None = None, mirrored: bool = True) -> Matrix:
+        """The whole matrix, written to out if given: the upper triangle computed, the lower one its image if wanted."""
         from mercer._numerics.storage import mirror
 
         n = self.n
@@ -115,7 +115,8 @@ class GramOperator:
 
         run_tasks(one, len(starts), self.n_threads if n > MIRROR else 1)
         self.evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
-        mirror(K, MIRROR)
+        if mirrored:
+            mirror(K, MIRROR)
         return K
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.estimators.decision import SupportVectors
+from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.pairs import pair_coefficients
-from mercer.estimators.svc import BaseSVC
 from mercer.gram.operator import product
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator
 
 from mercer.estimators.decision import Expansion, SupportVectors
 from mercer.estimators.linear import LinearMachine
+from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.online import OnlineClassifier
 from mercer.estimators.process import GaussianProcessRegressor
 from mercer.estimators.ridge import BaseRidge, TrainingSamples
-from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import ModelFileError
 from mercer.kernels import Kernel
 from mercer.kernels.features import count_samples

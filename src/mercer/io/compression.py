@@ -25,9 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.decision import Expansion, SupportVectors
+from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.pairs import class_layout, pair_coefficients
 from mercer.estimators.ridge import BaseRidge, TrainingSamples
-from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
 from mercer.io.assemble import leave_unknown

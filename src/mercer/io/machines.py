@@ -16,11 +16,11 @@ from mercer.estimators import OneClassSVM
 from mercer.estimators.centroid import KernelCentroid
 from mercer.estimators.linear import LinearMachine
 from mercer.estimators.lms import KernelLMS
+from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.online import OnlineClassifier
 from mercer.estimators.pairs import pair_coefficients
 from mercer.estimators.process import GaussianProcessRegressor
 from mercer.estimators.ridge import BaseRidge
-from mercer.estimators.svc import BaseSVC
 from mercer.estimators.svr import BaseSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formulas import Formula, formula_of

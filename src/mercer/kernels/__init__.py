@@ -1,28 +1,36 @@
-"""What similarity is: kernels as values, and their algebra."""
+"""What similarity is: kernels as values, and their algebra.
+
+Kernels on objects and those of special use are imported when they are first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import Constant, Power, Product, Scaled, Sum
-from mercer.kernels.diffusion import GraphDiffusion
-from mercer.kernels.distributions import Hellinger, InformationDiffusion
 from mercer.kernels.functions import CallableKernel, Precomputed, PrecomputedLayer
-from mercer.kernels.graph_kernels import RandomWalk, ShortestPath, WeisfeilerLehman
-from mercer.kernels.graphs import Graph
 from mercer.kernels.hyperparameters import Hyperparameter
-from mercer.kernels.learned import LearnedKernel
-from mercer.kernels.learning import Bounded, Fixed
 from mercer.kernels.mercer_check import MercerReport, check_mercer
-from mercer.kernels.mercer_repair import MercerRepair, repair_mercer
-from mercer.kernels.noise import White
 from mercer.kernels.parse import parse_kernel
-from mercer.kernels.periodic import Periodic
 from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
-from mercer.kernels.sequences import Subsequence, WeightedDegree, Window
-from mercer.kernels.series import GlobalAlignment
-from mercer.kernels.sets import Intersection, Jaccard, SetOf
-from mercer.kernels.sklearn import SklearnKernel
-from mercer.kernels.strings import CommonSubstrings, Mismatch, Spectrum
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, Sigmoid
 from mercer.kernels.wrappers import Normalized, On
+
+if TYPE_CHECKING:
+    from mercer.kernels.diffusion import GraphDiffusion
+    from mercer.kernels.distributions import Hellinger, InformationDiffusion
+    from mercer.kernels.graph_kernels import RandomWalk, ShortestPath, WeisfeilerLehman
+    from mercer.kernels.graphs import Graph
+    from mercer.kernels.learned import LearnedKernel
+    from mercer.kernels.learning import Bounded, Fixed
+    from mercer.kernels.mercer_repair import MercerRepair, repair_mercer
+    from mercer.kernels.noise import White
+    from mercer.kernels.periodic import Periodic
+    from mercer.kernels.sequences import Subsequence, WeightedDegree, Window
+    from mercer.kernels.series import GlobalAlignment
+    from mercer.kernels.sets import Intersection, Jaccard, SetOf
+    from mercer.kernels.sklearn import SklearnKernel
+    from mercer.kernels.strings import CommonSubstrings, Mismatch, Spectrum
 
 __all__ = [
     "AdditiveChi2",
@@ -78,3 +86,32 @@ __all__ = [
     "parse_kernel",
     "repair_mercer",
 ]
+
+_MODULES = {
+    "diffusion": ("GraphDiffusion",),
+    "distributions": ("Hellinger", "InformationDiffusion"),
+    "graph_kernels": ("RandomWalk", "ShortestPath", "WeisfeilerLehman"),
+    "graphs": ("Graph",),
+    "learned": ("LearnedKernel",),
+    "learning": ("Bounded", "Fixed"),
+    "mercer_repair": ("MercerRepair", "repair_mercer"),
+    "noise": ("White",),
+    "periodic": ("Periodic",),
+    "sequences": ("Subsequence", "WeightedDegree", "Window"),
+    "series": ("GlobalAlignment",),
+    "sets": ("Intersection", "Jaccard", "SetOf"),
+    "sklearn": ("SklearnKernel",),
+    "strings": ("CommonSubstrings", "Mismatch", "Spectrum"),
+}
+_HOME = {name: f"mercer.kernels.{module}" for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'mercer.kernels' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

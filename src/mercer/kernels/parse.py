@@ -10,75 +10,34 @@ from __future__ import annotations
 import ast
 from dataclasses import fields
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, NoReturn
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import (
-    combinators,
-    distributions,
-    functions,
-    graph_kernels,
-    learned,
-    learning,
-    noise,
-    periodic,
-    radial,
-    sequences,
-    series,
-    sets,
-    strings,
-    vectors,
-    wrappers,
-)
 from mercer.kernels.base import Kernel
 
 # longer texts are no kernels, and could exhaust the parser's stack
 LONGEST = 10_000
 
-_CLASSES: tuple[type[Kernel], ...] = (
-    radial.AdditiveChi2,
-    learning.Bounded,
-    radial.Chi2,
-    combinators.Constant,
-    vectors.Cosine,
-    learning.Fixed,
-    radial.Gaussian,
-    radial.Laplacian,
-    learned.LearnedKernel,
-    vectors.Linear,
-    radial.Matern,
-    vectors.Min,
-    wrappers.Normalized,
-    wrappers.On,
-    periodic.Periodic,
-    vectors.Polynomial,
-    combinators.Power,
-    vectors.PowerSeries,
-    functions.Precomputed,
-    functions.PrecomputedLayer,
-    combinators.Product,
-    radial.RationalQuadratic,
-    combinators.Scaled,
-    vectors.Sigmoid,
-    strings.CommonSubstrings,
-    strings.Mismatch,
-    strings.Spectrum,
-    sequences.Subsequence,
-    sequences.WeightedDegree,
-    sequences.Window,
-    series.GlobalAlignment,
-    distributions.Hellinger,
-    distributions.InformationDiffusion,
-    sets.Intersection,
-    sets.Jaccard,
-    graph_kernels.RandomWalk,
-    sets.SetOf,
-    graph_kernels.ShortestPath,
-    graph_kernels.WeisfeilerLehman,
-    combinators.Sum,
-    noise.White,
-)
-KERNELS: dict[str, type[Kernel]] = {kernel.__name__.lower(): kernel for kernel in _CLASSES}
+# the kernels that texts may name, in the modules where they are defined
+_MODULES = {
+    "combinators": ("Constant", "Power", "Product", "Scaled", "Sum"),
+    "distributions": ("Hellinger", "InformationDiffusion"),
+    "functions": ("Precomputed", "PrecomputedLayer"),
+    "graph_kernels": ("RandomWalk", "ShortestPath", "WeisfeilerLehman"),
+    "learned": ("LearnedKernel",),
+    "learning": ("Bounded", "Fixed"),
+    "noise": ("White",),
+    "periodic": ("Periodic",),
+    "radial": ("AdditiveChi2", "Chi2", "Gaussian", "Laplacian", "Matern", "RationalQuadratic"),
+    "sequences": ("Subsequence", "WeightedDegree", "Window"),
+    "series": ("GlobalAlignment",),
+    "sets": ("Intersection", "Jaccard", "SetOf"),
+    "strings": ("CommonSubstrings", "Mismatch", "Spectrum"),
+    "vectors": ("Cosine", "Linear", "Min", "Polynomial", "PowerSeries", "Sigmoid"),
+    "wrappers": ("Normalized", "On"),
+}
+KERNELS = {name.lower(): (module, name) for module, names in _MODULES.items() for name in names}
 ALIASES = {
     "additive_chi2": "additivechi2",
     "common_substrings": "commonsubstrings",
@@ -98,6 +57,13 @@ ALIASES = {
     "weighted_degree": "weighteddegree",
     "weisfeiler_lehman": "weisfeilerlehman",
 }
+
+
+def kernel_class(name: str) -> type[Kernel]:
+    """The class of this name in small letters, imported when it is first asked for."""
+    module, title = KERNELS[name]
+    found: type[Kernel] = getattr(import_module(f"mercer.kernels.{module}"), title)
+    return found
 
 
 def parse_kernel(text: str) -> Kernel:
@@ -193,7 +159,7 @@ class _Reader:
             close = get_close_matches(key, [*KERNELS, *ALIASES], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             self.fail(node, f"there is no kernel {name!r}.{hint} {_known()}")
-        kernel = KERNELS[key]
+        kernel = kernel_class(key)
         parameters = [field.name for field in fields(kernel)]
         unknown = [parameter for parameter in named if parameter not in parameters]
         allowed = f"Its parameters are: {', '.join(parameters)}." if parameters else "It has no parameters."

@@ -74,14 +74,16 @@ def feasible_start(qp: BoxQP, near: Vector | None = None) -> Vector:
 
     Sums that the box does not allow are approached as far as it does.
     """
-    beta: Vector = np.clip(0.0 if near is None else near, qp.lower, qp.upper)
+    # np.clip and np.append would take several times as long for few variables
+    beta: Vector = np.minimum(np.maximum(0.0 if near is None else near, qp.lower), qp.upper)
     for g in np.flatnonzero(qp.group_sums(beta) != qp.sums):
         members = np.flatnonzero(qp.group == g)
         missing = qp.sums[g] - beta[members].sum()
         sign = 1.0 if missing > 0 else -1.0
         room = qp.upper[members] - beta[members] if missing > 0 else beta[members] - qp.lower[members]
-        used_before = np.append(0.0, np.cumsum(room)[:-1])
-        beta[members] += sign * np.clip(abs(missing) - used_before, 0.0, room)
+        used_before = np.zeros(len(room))
+        np.cumsum(room[:-1], out=used_before[1:])
+        beta[members] += sign * np.minimum(np.maximum(abs(missing) - used_before, 0.0), room)
     return beta
 
 

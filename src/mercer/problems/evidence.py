@@ -78,9 +78,9 @@ class Evidence:
     def _factor(self, kernel: Kernel, features: Features) -> Factor | int:
         if self._memory is None:
             self._memory = np.empty((self.n, self.n))
-        K = GramOperator(kernel, features, self.n_threads).dense(self._memory)
+        # LAPACK reads columns: their lower triangle is the upper one of rows, and the other one is not looked at
+        K = GramOperator(kernel, features, self.n_threads).dense(self._memory, mirrored=False)
         np.einsum("ii->i", K)[...] += self.variances
-        # the transpose of a symmetric matrix in rows is the same matrix in columns, as LAPACK wants it
         L, order = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)
         diagonal = np.diagonal(L)
         if order or not np.all(np.isfinite(diagonal)):

@@ -36,7 +36,8 @@ class Sums(SumKernel):
         return term, codes.IDENTITY, [params[0], 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
-        raise NotImplementedError  # nobody asks for it
+        one_by_one = (a.take(np.array([i])) for i in range(len(a)))
+        return np.array([self.block(one, one)[0, 0] for one in one_by_one], a.dtype)
 
 
 class Matrices:

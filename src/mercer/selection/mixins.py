@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.estimators.kinds import codes_of
-from mercer.estimators.svc import BaseSVC
+from mercer.estimators.one_vs_one import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.selection.base import _is_refitted

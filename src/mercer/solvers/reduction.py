@@ -105,13 +105,13 @@ class Reduction:
 
     def residuals(self, Y: Matrix, alphas: Vector, intercept: bool, n_threads: int) -> Residuals:
         """What every λ gives, with the diagonal of the inverse of its system."""
-        from mercer._numerics.tridiagonal import factor, inverse_diagonals
+        from mercer._numerics.tridiagonal import STEPS, factor, inverse_diagonals
 
         n, L = len(self.root), len(alphas)
-        ratios, pivots = np.empty((2, L, self.rank))
-        factor(self.diagonal, self.below, alphas, ratios, pivots)
+        ratios, weights = np.zeros((2, L, -(-self.rank // STEPS) * STEPS))
+        factor(self.diagonal, self.below, alphas, ratios, weights)
         inverse = np.empty((L, n))
-        run_shares(lambda a, b: inverse_diagonals(self.P, ratios, pivots, a, b, inverse), n, n_threads, align=128)
+        run_shares(lambda a, b: inverse_diagonals(self.P, ratios, weights, a, b, inverse), n, n_threads, align=128)
         if self.rank < n:
             outside = np.clip(1.0 - np.einsum("ki,ki->i", self.P, self.P), 0.0, 1.0)
             inverse += outside / alphas[:, None]
@@ -126,13 +126,14 @@ class Reduction:
         return self._solutions(Y, alphas, intercept)[:2]
 
     def _solutions(self, Y: Matrix, alphas: Vector, intercept: bool) -> tuple[Matrix, Matrix, Matrix]:
-        """β, b and the solution for a right side of ones."""
+        """β, b and, where there is an intercept, the solution for a right side of ones; else zeros."""
         m = Y.shape[1]
-        right = np.column_stack([Y, np.ones(len(Y))]) * self.root[:, None]
+        right = (np.column_stack([Y, np.ones(len(Y))]) if intercept else Y) * self.root[:, None]
         with one_blas_thread():
             solved = self.solve(right, alphas) * self.root[:, None]
-        beta, b, ones = solved[:, :, :m], np.zeros((len(alphas), m)), solved[:, :, m]
+        beta, b, ones = solved[:, :, :m], np.zeros((len(alphas), m)), np.zeros(solved.shape[:2])
         if intercept:
+            ones = solved[:, :, m]
             b = beta.sum(axis=1) / ones.sum(axis=1, keepdims=True)
             beta = beta - b[:, None, :] * ones[:, :, None]
         return beta, b, ones

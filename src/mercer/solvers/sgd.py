@@ -6,14 +6,13 @@
 the same order both give the same iterates (Lemma 16.3). With lam = 0 they are the perceptron of [SSBD] Remark 15.1 and
 Exercise 16.2. The steps themselves are in `_numerics.sgd`.
 
-In the convention of the certificates the problem above, divided by lam, has the weights C_i = weight_i / (lam W). The
-coefficients of the last iterate, theta / (lam T), then lie in the box 0 <= y_i beta_i <= C_i as long as no sample was
-drawn more often than its share; what exceeds the box is cut off. So each run has a feasible dual point, and a gap.
+How good a run's iterates are is said by `solvers.iterates`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,14 +25,11 @@ from mercer.gram.operator import Evaluations, GramOperator, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.losses import Hinge
-from mercer.problems.certificate import NOT_PSD, Certificate, combine
-from mercer.problems.dual import DualProblem, violation
+from mercer.problems.dual import DualProblem
 
 # kernel values of one block of steps, and steps in it
 BLOCK_VALUES = 1 << 20
 BLOCK_STEPS = (16, 256)
-# values of models at samples that are held together
-JUDGED_VALUES = 1 << 22
 STATE = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -104,22 +100,31 @@ class Run(ABC):
         self.v = np.zeros((len(y), width))
         self.A = np.zeros((len(y), width))
         self.state = np.tile(np.array(STATE), (len(y), 1))
+        self._made: Model | None = None
+
+    def frozen(self) -> Run:
+        """The run as it is now, which no further step changes."""
+        run = copy(self)
+        run.v, run.A, run.state = self.v.copy(), self.A.copy(), self.state.copy()
+        return run
 
     def memory(self, carries: Vector | None = None) -> Memory:
-        """To go on from; of a kernel run, with the samples at these positions only."""
+        """To go on from when this run is over; of a kernel run, with the samples at these positions only."""
         v, A = (self.v, self.A) if carries is None else (self.v[:, carries], self.A[:, carries])
-        return Memory(self.t, v.copy(), A.copy(), self.state.copy())
+        return Memory(self.t, v, A, self.state)
 
     def go_on_from(self, memory: Memory) -> None:
         """Begin where another run has ended; of a kernel run, the samples that it remembers come first."""
         width = memory.v.shape[1]
         self.v[:, :width], self.A[:, :width] = memory.v, memory.A
         self.t, self.state = memory.t, memory.state.copy()
+        self._made = None
 
     def begin_with(self, memory: Memory) -> None:
         """Begin with the w at which another run over the same features has ended. For runs without lam."""
         self.v[:] = memory.v * memory.state[:, :1]
         self.state[:, 4] = memory.state[:, 4] * memory.state[:, 0]
+        self._made = None
 
     @cached_property
     def problems(self) -> list[DualProblem]:
@@ -134,6 +139,7 @@ class Run(ABC):
 
     def advance(self, order: Vector, n_threads: int = 1) -> None:
         """Take the steps that these samples make, ``rule.batch`` of them a step."""
+        self._made = None
         self._advance(order, n_threads)
         self.drawn += np.bincount(order, minlength=len(self.drawn))
 
@@ -161,9 +167,17 @@ class Run(ABC):
     def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
         """|w|² of each problem, the constant feature included; ``f`` are the model's values if they are known."""
 
-    @abstractmethod
     def model(self, last: bool = False) -> Model:
-        """What the rule makes of the iterates: their mean, or the last one."""
+        """What the rule makes of the iterates so far: their mean, or the last one."""
+        if last:
+            return self._make(last=True)
+        if self._made is None:
+            self._made = self._make(last=False)
+        return self._made
+
+    @abstractmethod
+    def _make(self, last: bool) -> Model:
+        """The mean of the iterates, or the last one."""
 
     @abstractmethod
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
@@ -238,17 +252,23 @@ class LinearRun(Run):
         run_tasks(one, len(self.y), n_threads)
         self.t += -(-len(order) // rule.batch)
 
-    def model(self, last: bool = False) -> Model:
+    def _make(self, last: bool) -> Model:
         # those of the mean are not kept: w is all that is needed of it
         beta = self._mix(self.beta, self.beta, last) if last else np.empty((len(self.y), 0))
         return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
 
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        return np.ascontiguousarray((self.X @ model.w.T + model.intercept).T, dtype=np.float64)
+        return self._products(self.X, model.w) + model.intercept[:, None]
 
     def from_coefficients(self, beta: Matrix) -> Model:
-        w = np.asarray((self.X.T @ beta.T).T, dtype=np.float64)
-        return Model(w, beta, self.rule.bias * beta.sum(axis=1))
+        return Model(self._products(self.X.T, beta), beta, self.rule.bias * beta.sum(axis=1))
+
+    @staticmethod
+    def _products(X: Any, rows: Matrix) -> Matrix:
+        """X v for each row v. One by one if X is sparse: its entries jump about in a single v, which stays in cache."""
+        if sp.issparse(X):
+            return np.array([X @ row for row in rows], dtype=np.float64)
+        return np.ascontiguousarray((X @ rows.T).T, dtype=np.float64)
 
 
 class KernelRun(Run):
@@ -313,7 +333,7 @@ class KernelRun(Run):
         self.v[:, members], self.A[:, members] = v, A
         self.t += -(-len(drawn) // rule.batch)
 
-    def model(self, last: bool = False) -> Model:
+    def _make(self, last: bool) -> Model:
         return self.from_coefficients(self._mix(self.v, self.A, last))
 
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
@@ -328,97 +348,3 @@ class KernelRun(Run):
 
     def from_coefficients(self, beta: Matrix) -> Model:
         return Model(np.empty((len(beta), 0)), beta, self.rule.bias * beta.sum(axis=1))
-
-
-# ---- how good an iterate is ------------------------------------------------------------------------------------------
-
-
-class Judgement(NamedTuple):
-    """The model of a run after t steps with its values f, and ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f) of each problem."""
-
-    t: int
-    model: Model
-    f: Matrix
-    primal: Vector
-
-
-def judge(run: Run, n_threads: int = 1) -> Judgement:
-    """The run's model and its objective, in the convention of the certificates."""
-    return judge_all(run, [(run.t, run.model())], n_threads)[0]
-
-
-def judge_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> list[Judgement]:
-    """The objectives of models that the run has had after so many steps: the samples are read once for many."""
-    found: list[Judgement] = []
-    stated, none = run.problems, np.empty(0)
-    m = len(stated)
-    together = max(1, JUDGED_VALUES // run.y.size)
-    for start in range(0, len(seen), together):
-        part = seen[start : start + together]
-        models = Model(*(np.concatenate(parts) for parts in zip(*(model for _, model in part), strict=True)))
-        values = run.values(models, n_threads)
-        squares = run.squared_norms(models, values)
-        for k, (t, model) in enumerate(part):
-            f, norms = values[k * m : (k + 1) * m], squares[k * m : (k + 1) * m]
-            with np.errstate(over="ignore", invalid="ignore"):
-                each = zip(stated, norms, f, strict=True)
-                primal = [p.loss.primal(float(q), p.y, g, p.weight, none, none) for p, q, g in each]
-            found.append(Judgement(t, model, f, np.array(primal)))
-    return found
-
-
-def objective_point(run: Run, judged: Judgement) -> ObjectivePoint:
-    """The objective, summed over the problems, and the bound that the number of steps gives.
-
-    With rho = max |φ(x)|, |w*| ≤ rho/lam and |v_t + lam w_t| ≤ 2 rho, following the leader of the losses
-    <v_t, w> + lam/2 |w|² has the regret that [SSBD] 14.5.3 states as 4 rho²/lam (1 + log T); the constants here are
-    those of w_t = theta_t/(lam t):
-
-        E[objective(mean of w_1, …, w_T)] - optimum ≤ rho²/(lam T) (1/2 + 2 log(T + 1))
-
-    The expectation is over samples drawn independently. For the last iterate and the tail it is not known: inf.
-    """
-    lam, t, bound = run.rule.lam, judged.t, np.inf
-    if run.rule.start == 0 and run.rule.budget < 0 and t > 0:
-        rho2 = float(run.squared_lengths.max(initial=0.0)) + run.rule.bias
-        bound = float(len(run.y) * rho2 / (lam * t) * (0.5 + 2.0 * np.log1p(t)))
-    return ObjectivePoint(t, lam * float(judged.primal.sum()), bound)
-
-
-def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int = 1) -> list[Certificate]:
-    """How far the run's model is from the optimum of each problem.
-
-    The dual point takes of each C_i the share of draws of i that were hits, which is in the box however often i was
-    drawn. Where all were drawn equally often these are the coefficients of the last iterate, hits/(lam T). The best
-    multiple is taken, at which the dual, slope·s − ½ curvature·s², is largest.
-    """
-    stated = run.problems
-    sides = np.array([p.qp.lower + p.qp.upper for p in stated])  # C_i with the sign of the label
-    inside = run.hit_shares() * sides
-    slope = np.abs(inside).sum(axis=1)
-    curvature = run.squared_norms(run.from_coefficients(inside), None, n_threads)
-    part = np.divide(slope, curvature, out=np.ones_like(slope), where=curvature > slope)
-    with np.errstate(over="ignore", invalid="ignore"):
-        best = part * slope - 0.5 * part**2 * curvature
-    at = part[:, None] * inside
-    found = []
-    finite = [_finite(primal, dual) for primal, dual in zip(judged.primal, best, strict=True)]
-    for problem, f, (primal, dual), beta in zip(stated, judged.f, finite, at, strict=True):
-        shown = Certificate(
-            primal=primal,
-            dual=dual,
-            gap=max(0.0, primal - dual),
-            relative_gap=np.inf,
-            kkt_violation=violation(problem.qp, beta, f),
-            infeasibility=0.0,
-            valid=psd,
-            of=problem.loss.name,
-            reason="" if psd else NOT_PSD,
-        )
-        found.append(combine([shown], of=problem.loss.name))
-    return found
-
-
-def _finite(primal: float, dual: float) -> tuple[float, float]:
-    """Values that have left the range of numbers bound nothing."""
-    return (float(primal) if np.isfinite(primal) else np.inf), (float(dual) if np.isfinite(dual) else -np.inf)

@@ -8,7 +8,8 @@ from mercer.theory.conversions import C_to_lambda, lambda_to_C
 from mercer.theory.diagnosis import Diagnosis, Finding, diagnose
 from mercer.theory.margins import MarginReport, Margins, margins
 from mercer.theory.optimality import KKTReport, Optimality, kkt_report
-from mercer.theory.separability import PairSeparability, SeparabilityReport, Separation, separability
+from mercer.theory.separability import PairSeparability, SeparabilityReport, separability
+from mercer.theory.separation import Separation
 
 __all__ = [
     "C_to_lambda",

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from mercer.estimators.centroid import KernelCentroid
 from mercer.estimators.decision import SupportVectors
+from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.pairs import class_pairs, pair_coefficients
-from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Matrix, Vector, count_samples
