@@ -148,3 +148,20 @@ def test_float32(loss):
     double = machine(loss=loss, tol=1e-8, **own).fit(X.astype(np.float64), y, weight)
     assert single.certificate_.relative_gap <= 1e-8
     np.testing.assert_allclose(single.certificate_.primal, double.certificate_.primal, rtol=2e-8)
+
+
+def test_zero_weights_of_an_l1_penalty():
+    """Samples of weight 0 change neither the optimal value nor a label, where the optimum is a whole line of models."""
+    X = np.repeat([[1.0, 3.0], [2.0, 1.0], [3.0, 3.0], [4.0, 1.0]], 4, axis=0)
+    y = np.repeat([1, 2, 1, 2], 4)
+    order = np.random.default_rng(0).permutation(32)
+    twice, other = np.vstack([X, X])[order], np.append(y, 3 - y)[order]
+    weight = np.repeat([1.0, 0.0], 16)[order]
+    machine = {"penalty": "l1", "loss": "squared_hinge", "tol": 1e-12}
+    plain = LinearSVC(**machine).fit(X, y)
+    weighted = LinearSVC(**machine).fit(twice, other, sample_weight=weight)
+    assert weighted.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-11)
+    np.testing.assert_array_equal(weighted.predict(X), plain.predict(X))
+    # where samples pay, all optimal models agree
+    pays = np.abs(plain.decision_function(X)) < 1.0
+    np.testing.assert_allclose(weighted.decision_function(X)[pays], plain.decision_function(X)[pays], rtol=1e-6)

@@ -33,11 +33,12 @@ class TestRanking:
         assert names(problem(30, 300, SquaredHinge()))[:2] == ["coordinate", "newton"]
 
     def test_kinks(self):
-        """The interior-point method for tall dense data; a trial of coordinate descent for sparse or wide data."""
+        """Interior points for tall dense data, a trial of coordinate descent for sparse or wide, pair steps for few."""
         for loss in (Hinge(), EpsilonInsensitive(0.1), Pinball(0.2)):
             assert names(problem(5000, 10, loss)) == ["interior"]
             assert names(problem(2000, 400, loss, density=0.01)) == ["coordinate", "interior"]
-            assert names(problem(50, 200, loss)) == ["coordinate", "interior"]
+            assert names(problem(250, 1000, loss)) == ["coordinate", "interior"]
+            assert names(problem(50, 200, loss)) == ["small", "interior"]
 
     def test_too_large_to_factorise(self):
         """Coordinate descent alone, without a limit."""

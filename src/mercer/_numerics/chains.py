@@ -7,6 +7,7 @@ from mercer._numerics.maps import apply_map
 from mercer._numerics.optimality import survey
 from mercer._numerics.rounds import by_group
 from mercer._numerics.smo import solve_block
+from mercer._numerics.tiles import add_rows_product
 from mercer._numerics.working_set import choose, group_extremes, score_all
 
 # a block is solved to this share of the violation, and at last of tol
@@ -20,8 +21,6 @@ FREE_PER_NEW = 8
 MOSTLY_BOUNDED = 0.5
 # what is kept between two calls: the program, whether its start was made, rounds spent on it, no way to go on
 PROGRAM, STARTED, ROUNDS, STUCK = range(4)
-# columns whose sums stay in cache while rows are added
-STRIP = 2048
 # rounds without an improvement of the violation after which the run has come as far as float32 allows
 PATIENCE = 40
 
@@ -53,29 +52,6 @@ def _rescale(beta, F, lower_before, upper_before, lower, upper):
     if factor != 1.0:
         for j in range(F.shape[0]):
             F[j] *= factor
-
-
-@compiled(fast=True)
-def _add_four(out, first, second, third, fourth, weights):
-    a, b, c, d = weights[0], weights[1], weights[2], weights[3]
-    for j in range(out.shape[0]):
-        out[j] += (a * first[j] + b * second[j]) + (c * third[j] + d * fourth[j])
-
-
-@compiled()
-def add_rows(K, rows, weights, start, stop, out):
-    """out[start:stop] += sum_t weights[t] K[rows[t], start:stop], in float64. Rows and weights are filled up by zeros.
-
-    A loop over slices is vectorised, one over positions in the whole vector is not.
-    """
-    for first in range(start, stop, STRIP):
-        last = min(first + STRIP, stop)
-        part = out[first:last]
-        for t in range(0, rows.shape[0], 4):
-            _add_four(
-                part, K[rows[t], first:last], K[rows[t + 1], first:last], K[rows[t + 2], first:last],
-                K[rows[t + 3], first:last], weights[t : t + 4],
-            )  # fmt: skip
 
 
 @compiled()
@@ -256,11 +232,8 @@ def follow(
                 if b[t] != begin[t] and v != null:
                     rows[count], change[count] = sample[v], b[t] - begin[t]
                     count += 1
-            for t in range(count, count + 3):
-                rows[t], change[t] = 0, 0.0
-            count = (count + 3) // 4 * 4
             for r in range(ranges.shape[0]):
-                add_rows(K, rows[:count], change[:count], ranges[r, 0], ranges[r, 1], F)
+                add_rows_product(K, rows[:count], change[:count], ranges[r, 0], ranges[r, 1], F)
         n_real = n if null < 0 else n - 1
         for v in range(n_real):
             at_samples[v] = F[sample[v]]

@@ -38,6 +38,8 @@ from mercer.validation import thread_count, validate_vectors, validate_weights
 
 # numbers of a block of rows that is converted to float64 for prediction
 BLOCK = 1 << 18
+# numbers of all problems from which solving them side by side is worth a second thread
+THREADS_FROM = 300_000
 
 
 class Prepared(NamedTuple):
@@ -147,8 +149,9 @@ class LinearMachine(Machine):
                 clock.interrupted = True  # the others must not go on alone
                 raise
 
+        rows = problems[0].rows
         with one_blas_thread():
-            run_tasks(one, k, n_threads)
+            run_tasks(one, k, n_threads if k * rows.n * rows.d >= THREADS_FROM else 1)
         return found
 
     def _starts(self, warm: Warm | None, problems: Sequence[LinearProblem]) -> list[LinearSolution | None]:

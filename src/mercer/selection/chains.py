@@ -187,18 +187,14 @@ class _Run:
 
     def _recompute(self) -> None:
         """F from β, at all samples that are asked for."""
-        from mercer._numerics.chains import add_rows
+        from mercer._numerics.tiles import add_rows_product
 
         assert self.K is not None
         self.F[:] = 0.0
         support = np.flatnonzero(self.beta)
-        if len(support) == 0:
-            return
-        # a multiple of four rows
-        rows, weights = np.zeros((len(support) + 3) // 4 * 4, np.int64), np.zeros((len(support) + 3) // 4 * 4)
-        rows[: len(support)], weights[: len(support)] = self.problem.train[support], self.beta[support]
+        rows, weights = self.problem.train[support], self.beta[support]
         for start, stop in self.problem.ranges:
-            add_rows(self.K, rows, weights, start, stop, self.F)
+            add_rows_product(self.K, rows, weights, start, stop, self.F)
 
     def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
         """F of the test samples and a survey of each program, as near to the optimum as the matrix allows."""

@@ -25,7 +25,14 @@ class WholeMatrix:
     """One run on a Gram matrix K of any precision, which can be continued: ``beta`` and ``F`` are its state."""
 
     def __init__(
-        self, K: Matrix, qp: BoxQP, beta: Vector, options: Options, clock: Clock, loan: Loan | None = None
+        self,
+        K: Matrix,
+        qp: BoxQP,
+        beta: Vector,
+        options: Options,
+        clock: Clock,
+        loan: Loan | None = None,
+        rescue: bool = True,
     ) -> None:
         self.K = K
         self._loan = loan  # of the memory that K is on, if it is borrowed
@@ -35,7 +42,7 @@ class WholeMatrix:
         self.clock = clock
         self.steps = 0
         self.trace: list[TracePoint] = []
-        self._tried_interior = False
+        self._tried_interior = not rescue  # where pair steps and Newton's get no further
         n = qp.n_vars
         self._null = qp.n_groups == 0
         self._order: Any = slice(None)

@@ -47,6 +47,8 @@ SPARSE_STEPS, DENSE_STEPS = 40, 15
 PASS, SPARSE_PRODUCT, DENSE_PRODUCT, FACTOR = 6.0, 1.2, 0.05, 0.02
 # and for each step and each pass, however small
 A_STEP, A_PASS = 2e5, 2e4
+# up to so many samples and numbers in all, pair steps on the kernel matrix take less time than the Python of a step
+FEW_SAMPLES, FEW_NUMBERS = 200, 20_000
 # an l1 penalty on more features than this goes to the proximal Newton method first, for losses of straight pieces up to
 # this relative gap, where the interior-point method goes on
 MANY_FEATURES, ROUGH = 300, 2e-2
@@ -90,7 +92,8 @@ def solve_linear(
         tol = max(options.tol, ROUGH) if solver == "proximal" and not _is_squared(problem) else options.tol
         found.append(_solve(solver, problem, replace(options, max_iter=limit, tol=tol), clock, start, **more))
         status, gap = found[-1].status, found[-1].certificate.relative_gap
-        start = found[-1]
+        if solver != "small":  # which ends where the next one had better begin anew
+            start = found[-1]
         if status is Status.CONVERGED and gap > options.tol:
             continue
         if (status is Status.MAX_ITER and limit == left) or status not in (Status.MAX_ITER, Status.STALLED):
@@ -155,6 +158,8 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
         return [newton, *last] if rows.n > rows.d or rows.d <= SMALL else [coordinate, newton, *last]
     if not last:
         return [("coordinate", -1)]
+    if rows.n <= FEW_SAMPLES and rows.n * rows.d <= FEW_NUMBERS:
+        return [("small", -1), *last]
     passes = _passes(rows)
     is_tall = not rows.sparse and rows.n >= 2 * rows.d and _filled(rows) > MOSTLY_ZERO
     return last if is_tall or passes < FEWEST_PASSES else [("coordinate", passes), *last]
