@@ -196,6 +196,7 @@ METHODS = ("sigmoid", "beta", "isotonic", "venn_abers")
 @pytest.mark.parametrize("method", METHODS)
 def test_plain_maps(method, n_classes):
     """Each map, reduced, has the values of the original, also at its knots."""
+    rng = np.random.default_rng([n_classes, METHODS.index(method)])
     y = np.digitize(Z[:, 0] + 0.4 * rng.normal(size=N), np.linspace(-1, 1, n_classes - 1))
     model = SVCCV(Cs=2, gammas=2, cv=3, calibration=method, search="grid").fit(Z, y)
     plain = plain_probabilities(model)
@@ -209,6 +210,7 @@ def test_plain_maps(method, n_classes):
 @pytest.mark.parametrize("kind", [SVCCV, LinearSVCCV])
 def test_probabilities(kind, method, n_classes):
     """Probabilities in the graph are those of the model, of every method and number of classes."""
+    rng = np.random.default_rng([n_classes, METHODS.index(method)])
     y = np.digitize(Z[:, 0] + 0.4 * rng.normal(size=N), np.linspace(-1, 1, n_classes - 1))
     more = {"gammas": 2, "search": "grid"} if kind is SVCCV else {}
     model = kind(Cs=2, cv=3, calibration=method, **more).fit(Z, y)
@@ -221,6 +223,17 @@ def test_probabilities(kind, method, n_classes):
         off = np.abs(found - p).max(axis=1) > tol
         # a step of the map lies between two numbers that float32 does not tell apart
         assert off.sum() <= (3 if dtype == np.float32 and method in ("isotonic", "venn_abers") else 0)
+
+
+def test_values_that_hardly_differ():
+    """A tiny C makes a steep map from values to probabilities: arithmetic is in float64 then."""
+    y = (Z[:, 0] + 0.4 * np.random.default_rng(20).normal(size=N) > -1.0).astype(int)
+    model = SVCCV(Cs=[0.01], gammas=[0.0017], cv=3, calibration="beta", search="grid").fit(Z, y)
+    steep = max(one.steepness for one in plain_probabilities(model).maps)
+    assert steep * np.finfo(np.float32).eps > 1e-5
+    new = Z.astype(np.float32)
+    found = session(to_onnx(model)).run(["probabilities"], {"X": new})[0]
+    np.testing.assert_allclose(found, model.predict_proba(new.astype(float)), atol=1e-5)
 
 
 @ignore_warnings

@@ -254,12 +254,19 @@ def _pairs(graph: _Graph, plain: PlainModel, values: str, n_classes: int) -> tup
 
 
 def _is_enough(plain: PlainModel) -> bool:
-    """Whether float32 keeps the digits of a sum over support vectors, by the size that its rounding has on average."""
-    if plain.kernel is None or plain.coef is None or plain.vectors is None:
-        return True
-    size = np.sqrt(np.abs(plain.kernel.diagonal(plain.kernel.prepare(plain.vectors))))
-    rounding = np.finfo(np.float32).eps * np.linalg.norm(plain.coef * size, axis=1) * size.max(initial=0.0)
-    return bool(np.all(rounding <= ROUNDING))
+    """Whether float32 keeps the digits of values, by the size that its rounding has on average, and of probabilities.
+
+    Values that hardly differ, as with a tiny C, have a steep way to probabilities, which magnifies rounding.
+    """
+    eps = float(np.finfo(np.float32).eps)
+    rounding = np.zeros(plain.n_problems)
+    if plain.kernel is not None and plain.coef is not None and plain.vectors is not None:
+        size = np.sqrt(np.abs(plain.kernel.diagonal(plain.kernel.prepare(plain.vectors))))
+        rounding = eps * np.linalg.norm(plain.coef * size, axis=1) * size.max(initial=0.0)
+    if not np.all(rounding <= ROUNDING):
+        return False
+    steep = max((one.steepness for one in plain.probabilities.maps), default=0.0) if plain.probabilities else 0.0
+    return bool(steep * (float(rounding.max(initial=0.0)) + eps * float(np.abs(plain.intercept).max())) <= ROUNDING)
 
 
 def label_array(classes: Vector | None) -> Vector:

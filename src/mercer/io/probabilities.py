@@ -32,6 +32,11 @@ class Logistic:
     b: float = 1.0
     c: float = 0.0
 
+    @property
+    def steepness(self) -> float:
+        """The largest slope that it may have."""
+        return 0.25 * abs(self.slope) * max(abs(self.a), abs(self.b))
+
     def __call__(self, f: Vector) -> Vector:
         z = self.slope * f + self.offset
         return np.asarray(expit(self.b * np.logaddexp(0.0, z) - self.a * np.logaddexp(0.0, -z) + self.c))
@@ -48,6 +53,11 @@ class Pieces:
     base: Vector
     slope: Vector
     anchor: Vector
+
+    @property
+    def steepness(self) -> float:
+        """The largest slope between two steps."""
+        return float(np.abs(self.slope).max(initial=0.0))
 
     def __call__(self, f: Vector) -> Vector:
         i = np.searchsorted(self.thresholds, f, side="left") + np.searchsorted(self.thresholds, f, side="right")
