@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from statistics import median
 from time import perf_counter
 
@@ -27,11 +28,11 @@ FIRST_FIT = (
 )
 
 
-def scaling(options: Options) -> str:
-    """Fit times at growing n, and the exponent of n in the time between two sizes."""
+def scaling(options: Options, bases: Sequence[str] = ()) -> str:
+    """Fit times at growing n, and the exponent of n in the time between two sizes; two sets unless some are named."""
     sizes = tuple(size // 80 for size in SIZES) if options.quick else SIZES
     rows = []
-    for base in ("skin_nonskin", f"generated_{sizes[-1]}x10"):
+    for base in bases or ("skin_nonskin", f"generated_{sizes[-1]}x10"):
         times: list[dict[str, float]] = []
         for n in sizes:
             try:

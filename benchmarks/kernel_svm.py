@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report.put("Inner step", text + extras.inner_step(options))
     if "scaling" in sections:
         text = "Seconds, medians. Time grows like n to the exponent: from the size before, or over all sizes.\n\n"
-        report.put("Growth with n", text + extras.scaling(options))
+        report.put("Growth with n", text + extras.scaling(options, names if given.sets else ()))
     if "memory" in sections:
         report.put("Memory", extras.memory(options))
     print(report)
