@@ -131,3 +131,11 @@ def test_limits_leave_a_certified_model():
         with pytest.warns(match="ended|stopped|Solver"):
             model = SVC(kernel="linear", C=10.0, **limits).fit(X, y)
         assert model.fit_status_ == 1 and model.certificate_.valid
+
+
+@pytest.mark.parametrize("size", [1e160, 1e200])
+def test_numbers_that_cannot_be_squared(size):
+    """They get the words that other kernels have for them."""
+    X, y = classes(500, 5)
+    with pytest.raises(ValueError, match="not finite"):
+        SVC(kernel="linear").fit(size * X, y)

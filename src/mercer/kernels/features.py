@@ -80,7 +80,9 @@ class VectorFeatures:
         elif sp.issparse(X):
             self.X = Csr.of(X, self.dtype)
         else:
-            self.X = np.ascontiguousarray(X, dtype=self.dtype)
+            # numbers beyond the dtype become infinite, and whoever needs them says so
+            with np.errstate(over="ignore"):
+                self.X = np.ascontiguousarray(X, dtype=self.dtype)
         self.sparse = isinstance(self.X, Csr)
         if norms is not None:
             self.__dict__["norms"] = norms

@@ -72,8 +72,10 @@ def _from_features(data: Data, problem: DualProblem, options: Options, clock: Cl
     other = _descend(data, problem, options, clock, start, found.n_iter)
     if other.status is Status.CONVERGED or not solution.certificate.valid:
         return other
-    better = solution.certificate.relative_gap <= other.certificate.relative_gap
-    return solution if better else other
+    if solution.certificate.relative_gap <= other.certificate.relative_gap:
+        return solution
+    # the limit of its steps was not the user's
+    return replace(other, status=Status.STALLED) if other.status is Status.MAX_ITER else other
 
 
 def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int) -> Solution:

@@ -67,13 +67,17 @@ def over_features(data: Data, problem: DualProblem, options: Options, clock: Clo
     rows = Rows.of(data.own_samples())
     linear = LinearProblem(rows, problem.loss, problem.y, problem.weight, problem.intercept)
     asked = LinearOptions(tol=GAP, n_threads=options.n_threads, budget=options.budget)
-    solution = solve_linear("auto", linear, asked, clock)
-    way = WayBack(linear, solution, AT_KINK * options.tol, options.n_threads)
-    for improve in (way.to_weights, way.to_kinks):
-        for _ in range(CORRECTIONS):
-            if way.violation <= options.tol:
-                break
-            improve()
+    # numbers too large to be squared are left to the kernel's own words
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = solve_linear("auto", linear, asked, clock)
+        if not (np.isfinite(solution.w).all() and np.isfinite(solution.beta).all()):
+            return None
+        way = WayBack(linear, solution, AT_KINK * options.tol, options.n_threads)
+        for improve in (way.to_weights, way.to_kinks):
+            for _ in range(CORRECTIONS):
+                if way.violation <= options.tol:
+                    break
+                improve()
     return Found(way.beta, way.F, solution.n_iter, way.violation)
 
 
@@ -128,7 +132,10 @@ class WayBack:
                 rest = np.append(rest, -self.beta.sum())
             size = np.sqrt(np.maximum(np.abs(np.diag(M)), np.abs(M).max(axis=1) ** 2))
             size[size == 0] = 1.0
-            step = np.linalg.lstsq(M / size / size[:, None], rest / size, rcond=1e-15)[0] / size
+            try:
+                step = np.linalg.lstsq(M / size / size[:, None], rest / size, rcond=1e-15)[0] / size
+            except np.linalg.LinAlgError:
+                return
         self._move(room * step[:m])
 
     def _room(self) -> Vector:
