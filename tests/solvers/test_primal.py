@@ -93,7 +93,8 @@ def test_several_classes():
     X, y = np.tile(X[keep] / 16.0, (2, 1)), np.tile(y[keep], 2)
     X = X[:, :40] + 0.3 * np.random.default_rng(0).normal(size=(len(X), 40))
     model = SVC(kernel="linear", C=1.0).fit(X, y)
-    assert primal.suits(Data(Linear(), X, len(X)), 2 * np.bincount(y).min())
+    pair = Hinge().box_qp(np.array([1.0, -1.0]), np.ones(2), True)
+    assert primal.suits(Data(Linear(), X, len(X)), 2 * np.bincount(y).min(), pair, exact.Options())
     assert model.fit_status_ == 0 and model.certificate_.kkt_violation <= 1e-3
     assert model.score(X, y) > 0.9
 
@@ -113,14 +114,16 @@ def test_a_poor_start_is_improved(monkeypatch):
 )
 def test_where_it_does_not_suit(kernel, n, d):
     """Other kernels, few samples, many features."""
-    assert not primal.suits(Data(kernel, np.zeros((n, d)), n), n)
+    qp = Hinge().box_qp(np.repeat([1.0, -1.0], n // 2), np.ones(n), True)
+    assert not primal.suits(Data(kernel, np.zeros((n, d)), n), n, qp, exact.Options())
 
 
 def test_several_thresholds():
     """The losses with two thresholds are left to pair steps."""
     job = task(NuHinge(0.4), n=500, kernel=Linear())
     data = Data(job.kernel, job.X, 500)
-    assert primal.over_features(data, job.problem, exact.Options(), exact.Clock()) is None
+    assert not primal.suits(data, 500, job.problem.qp, exact.Options())
+    assert primal.suits(data, 500, task(Hinge(), n=500, kernel=Linear()).problem.qp, exact.Options())
     assert NuSVC(kernel="linear", nu=0.4).fit(*classes(500, 5)).fit_status_ == 0
 
 

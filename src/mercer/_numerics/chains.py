@@ -196,9 +196,8 @@ def follow(
                 up, low, group, n_groups, extremes, previous[: n_free + m], n_new, min(size, n_free + n_new), null
             )
             count = chosen.shape[0]
-            if n_groups > 1:
-                chosen = by_group(chosen, group)
             if n_groups > 1:  # in the order of the groups: all anew
+                chosen = by_group(chosen, group)
                 for t in range(m):
                     slot[members[t]] = -1
                 m = 0

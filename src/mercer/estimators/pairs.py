@@ -18,6 +18,7 @@ from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import shared_blocks
 from mercer.solvers.many import can_solve, solve_many
+from mercer.solvers.primal import suits
 
 # of the proof that two classes cannot be separated: its tolerance, relative to kernel values, and its time
 PROOF_TOL = 1e-13
@@ -66,9 +67,10 @@ class OneVsOne:
         if self._all_at_once(starts):
             many = solve_many(self.data, self.members, self.pairs, self.loss, self.factor, self.options, self.clock)
             return [s or self._solve_pair(None, pair, None) for s, pair in zip(many, self.pairs, strict=True)]
-        blocks = shared_blocks(self.data, self.members, self.options) if len(self.pairs) > 1 else None
-        one = partial(self._solve_pair, blocks)
         largest = sum(sorted(len(index) for index in self.members)[-2:])
+        sharing = len(self.pairs) > 1 and not self._over_features(largest, starts)
+        blocks = shared_blocks(self.data, self.members, self.options) if sharing else None
+        one = partial(self._solve_pair, blocks)
         if n_threads == 1 or len(self.pairs) < 2 * n_threads or largest < SIDE_BY_SIDE_FROM:
             return [one(pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
         each = replace(self, options=replace(self.options, n_threads=1, budget=self.options.budget // n_threads))
@@ -77,6 +79,13 @@ class OneVsOne:
         except BaseException:
             self.clock.interrupted = True  # the other pairs must not go on alone
             raise
+
+    def _over_features(self, largest: int, starts: Sequence[Vector | None]) -> bool:
+        """Whether the pairs, the largest of so many samples, need no kernel matrix."""
+        if self.machine.solver == "qp" or any(start is not None for start in starts):
+            return False
+        qp = self.loss.box_qp(np.array([1.0, -1.0]), np.ones(2), self.machine.fit_intercept)
+        return suits(self.data, largest, qp, self.options)
 
     def _all_at_once(self, starts: Sequence[Vector | None]) -> bool:
         """Whether all pairs are solved together: small classes, a plain loss, no start and nothing else asked for."""

@@ -6,6 +6,7 @@ Wu, Lin & Weng, "Probability estimates for multi-class classification by pairwis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -123,29 +124,37 @@ def pairwise_probabilities(values: Matrix, A: Vector, B: Vector, n_classes: int)
     return couple(expit(-(A * values + B)), n_classes)
 
 
-def couple(r: Matrix, n_classes: int) -> Matrix:
+def minimum(Q: Matrix) -> Matrix:
+    """The p on the simplex with the least p'Qp, for each Q: the solution of  Qp = λe, e'p = 1, is not negative."""
+    n, k = Q.shape[:2]
+    system = np.zeros((n, k + 1, k + 1))
+    system[:, :k, :k] = Q
+    system[:, :k, k] = system[:, k, :k] = 1.0
+    right = np.zeros((n, k + 1, 1))
+    right[:, k] = 1.0
+    p = np.maximum(np.linalg.solve(system, right)[:, :k, 0], 0.0)
+    result: Matrix = p / p.sum(axis=1, keepdims=True)
+    return result
+
+
+def couple(r: Matrix, n_classes: int, minimise: Callable[[Matrix], Matrix] = minimum) -> Matrix:
     """Class probabilities p from r, a column for each pair (i, j) with P(i | i or j).
 
-    They minimise  Σᵢ Σⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² = p'Qp  on the simplex: the solution of  Qp = λe, e'p = 1, is not negative.
+    They minimise  Σᵢ Σⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² = p'Qp  on the simplex.
     """
     r = np.clip(r, SMALLEST, 1.0 - SMALLEST)
     if n_classes == 2:
         return np.column_stack([r[:, 0], 1.0 - r[:, 0]])
     size = max(1, COUPLED // n_classes**2)
-    return np.concatenate([_couple(r[start : start + size], n_classes) for start in range(0, max(1, len(r)), size)])
+    starts = range(0, max(1, len(r)), size)
+    return np.concatenate([minimise(_quadratic(r[start : start + size], n_classes)) for start in starts])
 
 
-def _couple(r: Matrix, k: int) -> Matrix:
+def _quadratic(r: Matrix, k: int) -> Matrix:
+    """Q for each row of r."""
     R = np.zeros((len(r), k, k))
     for column, (i, j) in enumerate(class_pairs(k)):
         R[:, i, j], R[:, j, i] = r[:, column], 1.0 - r[:, column]
-    diagonal = np.arange(k)
-    system = np.zeros((len(r), k + 1, k + 1))
-    system[:, :k, :k] = -R * R.transpose(0, 2, 1)
-    system[:, diagonal, diagonal] = (R**2).sum(axis=1)
-    system[:, :k, k] = system[:, k, :k] = 1.0
-    right = np.zeros((len(r), k + 1, 1))
-    right[:, k] = 1.0
-    p = np.maximum(np.linalg.solve(system, right)[:, :k, 0], 0.0)
-    result: Matrix = p / p.sum(axis=1, keepdims=True)
-    return result
+    Q = -R * R.transpose(0, 2, 1)
+    Q[:, np.arange(k), np.arange(k)] = (R**2).sum(axis=1)
+    return Q

@@ -17,8 +17,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict
 
-from mercer.estimators.pairs import class_pairs
-from mercer.estimators.probability import COUPLED, FOLDS, SMALLEST
+from mercer.estimators.probability import FOLDS, couple
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 
@@ -73,22 +72,14 @@ def normal_probability(values: Vector, marks: Vector) -> Vector:
 def class_probabilities(model: Any, X: Any) -> Matrix:
     """Probabilities of the classes of an SVC or NuSVC, to the digits that LIBSVM prints."""
     r = expit(-(model._probA * model._values(X) + model._probB))
-    r, k = np.clip(r, SMALLEST, 1.0 - SMALLEST), len(model.classes_)
-    if k == 2:
-        return np.column_stack([r[:, 0], 1.0 - r[:, 0]])
-    size = max(1, COUPLED // k**2)
-    return np.concatenate([_coupled(r[start : start + size], k) for start in range(0, max(1, len(r)), size)])
+    return couple(r, len(model.classes_), _as_libsvm)
 
 
-def _coupled(r: Matrix, k: int) -> Matrix:
+def _as_libsvm(Q: Matrix) -> Matrix:
     """The minimiser of p'Qp on the simplex, one class after the other, to LIBSVM's precision."""
-    R = np.zeros((len(r), k, k))
-    for column, (i, j) in enumerate(class_pairs(k)):
-        R[:, i, j], R[:, j, i] = r[:, column], 1.0 - r[:, column]
-    Q = -R * R.transpose(0, 2, 1)
-    Q[:, np.arange(k), np.arange(k)] = (R**2).sum(axis=1)
-    p = np.full((len(r), k), 1.0 / k)
-    left = np.arange(len(r))
+    n, k = Q.shape[:2]
+    p = np.full((n, k), 1.0 / k)
+    left = np.arange(n)
     for _ in range(max(STEPS, k)):
         Qp = np.einsum("nij,nj->ni", Q[left], p[left])
         total = np.einsum("ni,ni->n", p[left], Qp)

@@ -345,7 +345,7 @@ class SumKernel(Kernel):
         """K[i, j] = k(a_i, b_j), tile by tile."""
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
         if not (b.sparse and b.dtype != np.float64 and self.needs_double(b)):
-            return self._tiles(a, b, self.plan(b), out)
+            return self._compare(a, b, self.plan(b), out)
         values = self._tiles(a.in_double, b.in_double, self.plan(b.in_double))
         if out is None:
             return values.astype(b.dtype)
@@ -409,6 +409,12 @@ class SumKernel(Kernel):
         moments = np.zeros(len(value))
         add_moments(codes.SQUARE if params[0] else term, A, np.ascontiguousarray(B.T), change, moments)
         return power * self.width_factor(b) * moments[np.asarray(value) > 0]
+
+    def _compare(
+        self, a: VectorFeatures, b: VectorFeatures, plan: tuple[int, int, list[float]], out: Matrix | None
+    ) -> Matrix:
+        """The kernel values of a plan; here all of them in the same way."""
+        return self._tiles(a, b, plan, out)
 
     def _tiles(
         self,

@@ -82,18 +82,20 @@ class Gaussian(RadialKernel):
         term, distances = squared_distance_term(b, gamma)
         return term, codes.EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
 
-    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
-        """K[i, j] = k(a_i, b_j), tile by tile.
+    def _compare(
+        self, a: VectorFeatures, b: VectorFeatures, plan: tuple[int, int, list[float]], out: Matrix | None
+    ) -> Matrix:
+        """The kernel values of a plan.
 
         If few of the columns are outliers, rows near the origin are compared by inner products all the same: where
         these lose digits, with columns far out, k is as good as zero, since |x - z| ≥ |z| - |x|.
         """
-        assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        term, code, params = plan
+        if term != codes.SQUARE or b.d <= FEW_FEATURES or not np.isfinite(b.largest_norm):
+            return self._tiles(a, b, plan, out)
         gamma = gamma_number(self, self.gamma)
-        term, code, params = plan = self.plan(b)
-        few_outliers = term == codes.SQUARE and b.d > FEW_FEATURES and np.isfinite(b.largest_norm)
-        if not (few_outliers and _rounding(b, gamma * b.common_norm) <= NEAR * CANCELLATION):
-            return super().block(a, b, out)
+        if not _rounding(b, gamma * b.common_norm) <= NEAR * CANCELLATION:
+            return self._tiles(a, b, plan, out)
         a = a.stored_like(b)
         far = np.flatnonzero(~(_rounding(b, gamma * a.norms) <= NEAR * CANCELLATION))
         out = self._tiles(a, b, (codes.DOT, code, [1.0, *params[1:]]), out)

@@ -22,7 +22,7 @@ from mercer.kernels.features import Vector
 from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP
 from mercer.problems.certificate import certificate
-from mercer.problems.dual import DualProblem, Survey, feasible_start
+from mercer.problems.dual import DualProblem, feasible_start
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.decomposition import Decomposition
@@ -51,7 +51,7 @@ NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
 
 def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
     """The optimum of the problem over the data, from a feasible start if given."""
-    if start is None and options.max_iter < 0 and suits(data, data.n):
+    if start is None and suits(data, data.n, problem.qp, options):
         found = over_features(data, problem, options, clock)
         if found is not None:
             return _from_features(data, problem, options, clock, found)
@@ -61,15 +61,14 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
 def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
     """What was found over features, or what pair steps make of it."""
     status = Status.CONVERGED if found.violation <= options.tol else clock.over() or Status.STALLED
-    seen = survey_at(problem.qp, found.beta, found.F, None)
-    point = TracePoint(clock.seconds, found.n_iter, seen.violation, seen.dual, data.n)
-    solution = _published(data, problem, options, clock, found, None, seen, status, [point])
+    point = TracePoint(clock.seconds, found.steps, found.seen.violation, found.seen.dual, data.n)
+    solution = _published(data, problem, options, clock, found, None, status, [point])
     if status is not Status.STALLED:
         return solution
     if solution.certificate.valid and solution.certificate.relative_gap <= NEXT_TO_OPTIMAL:
-        options = replace(options, max_iter=found.n_iter + STEPS_PER_SAMPLE * data.n)
+        options = replace(options, max_iter=found.steps + STEPS_PER_SAMPLE * data.n)
     start = feasible_start(problem.qp, found.beta)
-    other = _descend(data, problem, options, clock, start, found.n_iter)
+    other = _descend(data, problem, options, clock, start, found.steps)
     if other.status is Status.CONVERGED or not solution.certificate.valid:
         return other
     if solution.certificate.relative_gap <= other.certificate.relative_gap:
@@ -116,8 +115,8 @@ def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, b
     if status in (Status.STALLED, Status.UNBOUNDED) and _over_features(data, problem, run, options):
         rows, seen = None, survey_at(qp, run.beta, run.F, None)
         status = Status.CONVERGED if seen.violation <= options.tol else Status.STALLED
-    state = Found(run.beta, run.F, run.steps, found)
-    return _published(data, problem, options, clock, state, rows, seen, status, trace)
+    state = Found(run.beta, run.F, run.steps, seen)
+    return _published(data, problem, options, clock, state, rows, status, trace)
 
 
 def _published(
@@ -127,12 +126,11 @@ def _published(
     clock: Clock,
     state: Found,
     rows: Vector | None,
-    seen: Survey,
     status: Status,
     trace: list[TracePoint],
 ) -> Solution:
     """The solution with its thresholds and its certificate; F is exact at ``rows``, or everywhere."""
-    beta, F, steps, _ = state
+    beta, F, steps, seen = state
     if status is Status.CONVERGED:
         b = seen.thresholds
     else:
@@ -215,8 +213,6 @@ def shared_blocks(data: Data, members: Sequence[Vector], options: Options) -> Cl
     """
     sizes = sorted((len(index) for index in members), reverse=True)
     largest = sizes[0] + sizes[1]
-    if suits(data, largest):
-        return None
     single = options.precision != "float64" and options.tol >= SINGLE_FROM and largest > DOUBLE_UP_TO
     dtype = np.dtype(np.float32 if single or options.precision == "float32" else np.float64)
     kept = sum(size**2 for size in sizes) * dtype.itemsize

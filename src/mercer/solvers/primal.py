@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer.kernels import Linear
-from mercer.losses.base import Index, Vector
+from mercer.losses.base import BoxQP, Index, Vector
 from mercer.problems.certificate import FEASIBILITY
-from mercer.problems.dual import DualProblem, survey
+from mercer.problems.dual import DualProblem, Survey, survey
 from mercer.problems.linear import LinearProblem, Rows
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.blas import one_blas_thread
@@ -43,31 +43,38 @@ FACE_UP_TO, BALANCED_BY = 1500, 3
 
 
 class Found(NamedTuple):
-    """β, F = Kβ, the iterations that they took and the violation: inf where β is not feasible."""
+    """β, F = Kβ, the steps that they took, and what is to be seen of them."""
 
     beta: Vector
     F: Vector
-    n_iter: int
-    violation: float
+    steps: int
+    seen: Survey
+
+    @property
+    def violation(self) -> float:
+        """The largest KKT violation; inf where β is not feasible."""
+        feasible = self.seen.infeasibility <= FEASIBILITY * float(np.abs(self.beta).max(initial=0.0))
+        return self.seen.violation if feasible else np.inf
 
 
-def suits(data: Data, n: int) -> bool:
-    """Whether n of these samples are compared by inner products, and are many more than their features."""
-    if not isinstance(data.kernel, Linear):
+def suits(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
+    """Whether n of these samples are compared by inner products, and are many more than their features.
+
+    The program has one threshold at most, and ends to its boxes; ``max_iter`` counts pair steps, and asks for them.
+    """
+    if not isinstance(data.kernel, Linear) or options.max_iter >= 0:
+        return False
+    if qp.sample is not None or qp.sums.any() or qp.n_groups > 1 or qp.has_open_box:
         return False
     d = data.samples.shape[1]
     return n > SAMPLES_FROM and d <= FEATURES_UP_TO and n >= SAMPLES_PER_FEATURE * d
 
 
 def over_features(data: Data, problem: DualProblem, options: Options, clock: Clock) -> Found | None:
-    """β next to the optimum; None where the problem has other thresholds than one, or no ends to its boxes."""
-    qp = problem.qp
-    if qp.sample is not None or qp.sums.any() or qp.n_groups > 1 or qp.has_open_box:
-        return None
+    """β next to the optimum of a problem that suits; None where its numbers are too large to be squared."""
     rows = Rows.of(data.own_samples())
     linear = LinearProblem(rows, problem.loss, problem.y, problem.weight, problem.intercept)
     asked = LinearOptions(tol=GAP, n_threads=options.n_threads, budget=options.budget)
-    # numbers too large to be squared are left to the kernel's own words
     with np.errstate(over="ignore", invalid="ignore"):
         solution = solve_linear("auto", linear, asked, clock)
         if not (np.isfinite(solution.w).all() and np.isfinite(solution.beta).all()):
@@ -75,16 +82,16 @@ def over_features(data: Data, problem: DualProblem, options: Options, clock: Clo
         way = WayBack(linear, solution, AT_KINK * options.tol, options.n_threads)
         for improve in (way.to_weights, way.to_kinks):
             for _ in range(CORRECTIONS):
-                if way.violation <= options.tol:
+                if way.found.violation <= options.tol:
                     break
                 improve()
-    return Found(way.beta, way.F, solution.n_iter, way.violation)
+    return way.found._replace(steps=solution.n_iter)
 
 
 class WayBack:
     """From w to β: at the ends of its box but for samples within ``width`` of a kink.
 
-    The best β so far is kept, with F = Kβ and its violation.
+    ``found`` is the best one so far.
     """
 
     def __init__(self, problem: LinearProblem, solution: LinearSolution, width: float, n_threads: int) -> None:
@@ -98,19 +105,18 @@ class WayBack:
         # those that may move: inside the box and off the kink at 0
         self.free: Index = np.flatnonzero(inside & (beta > qp.lower) & (beta < qp.upper) & (beta != 0))
         self.part = self.rows.take(self.free)
-        self.beta, self.F, self.violation = self._judged(beta)
+        self.found = self._judged(beta)
 
     def to_weights(self) -> None:
         """Correct β so that X'β = w and Σβ = 0, as far as the free ones allow: many of them, if samples are alike."""
         part = Rows(self.part.X, 1.0) if self.intercept else self.part
-        missing = self.w - self.rows.tdot(self.beta, self.n_threads)
+        missing = self.w - self.rows.tdot(self.found.beta, self.n_threads)
         if self.intercept:
-            missing = np.append(missing, -self.beta.sum())
+            missing = np.append(missing, -self.found.beta.sum())
         room = self._room()
         with one_blas_thread():
             G = weighted_gram(part, room**2, self.n_threads)
-            size = np.sqrt(np.where(np.diag(G) > 0, np.diag(G), 1.0))
-            x = least(G / size / size[:, None], missing / size) / size
+            x = least(G, missing)
         self._move(room**2 * part.dot(x, self.n_threads))
 
     def to_kinks(self) -> None:
@@ -118,8 +124,8 @@ class WayBack:
         m = len(self.free)
         if not 0 < m <= FACE_UP_TO:
             return
-        qp, free, beta = self.qp, self.free, self.beta[self.free]
-        t = qp.linear[free] - self.F[free] - qp.ridge[free] * beta - qp.l1[free] * np.sign(beta)
+        qp, free, beta = self.qp, self.free, self.found.beta[self.free]
+        t = qp.linear[free] - self.found.F[free] - qp.ridge[free] * beta - qp.l1[free] * np.sign(beta)
         room = self._room()
         X = self.part.dense() * room[:, None]
         M = np.zeros((m + self.intercept, m + self.intercept))
@@ -129,7 +135,7 @@ class WayBack:
             rest = room * t
             if self.intercept:
                 M[:m, m] = M[m, :m] = room
-                rest = np.append(rest, -self.beta.sum())
+                rest = np.append(rest, -self.found.beta.sum())
             size = np.sqrt(np.maximum(np.abs(np.diag(M)), np.abs(M).max(axis=1) ** 2))
             size[size == 0] = 1.0
             try:
@@ -141,26 +147,24 @@ class WayBack:
     def _room(self) -> Vector:
         """How far each free β may move without leaving its box or the side of its kink."""
         qp, free = self.qp, self.free
-        b = self.beta[free]
+        b = self.found.beta[free]
         ends = np.minimum(b - qp.lower[free], qp.upper[free] - b)
         return np.where((qp.l1[free] > 0) | ~np.isfinite(ends), np.minimum(ends, np.abs(b)), ends)
 
     def _move(self, change: Vector) -> None:
         """Take this step, cut to the boxes, if the violation is smaller after it."""
-        beta, qp, free = self.beta.copy(), self.qp, self.free
+        beta, qp, free = self.found.beta.copy(), self.qp, self.free
         beta[free] = np.clip(beta[free] + change, qp.lower[free], qp.upper[free])
         judged = self._judged(beta)
-        if judged[2] < self.violation:
-            self.beta, self.F, self.violation = judged
+        if judged.violation < self.found.violation:
+            self.found = judged
 
-    def _judged(self, beta: Vector) -> tuple[Vector, Vector, float]:
-        """β with the sum that it must have, F, and the violation, inf where the sum cannot be had. Edits beta."""
+    def _judged(self, beta: Vector) -> Found:
+        """β with the sum that it must have, as far as it can be had. Edits beta."""
         if self.intercept and len(self.free):
             # what rounding has left of the sum goes where there is the most room
             room = np.minimum(beta - self.qp.lower, self.qp.upper - beta)[self.free]
             for v in self.free[np.argsort(-np.minimum(room, np.abs(beta[self.free])))[:BALANCED_BY]]:
                 beta[v] = np.clip(beta[v] - beta.sum(), self.qp.lower[v], self.qp.upper[v])
         F = self.rows.dot(self.rows.tdot(beta, self.n_threads), self.n_threads)
-        found = survey(self.qp, beta, F)
-        feasible = found.infeasibility <= FEASIBILITY * float(np.abs(beta).max(initial=0.0))
-        return beta, F, found.violation if feasible else np.inf
+        return Found(beta, F, 0, survey(self.qp, beta, F))

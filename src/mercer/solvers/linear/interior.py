@@ -348,9 +348,8 @@ def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
             G = np.array([[float(room @ room)]])
         else:
             G = weighted_gram(rows, room**2, n_threads)[np.ix_(held, held)]
-        size = np.sqrt(np.where(np.diag(G) > 0, np.diag(G), 1.0))
         x = np.zeros(rows.d)
-        x[held] = least(G / size / size[:, None], -excess[held] / size) / size
+        x[held] = least(G, -excess[held])
         beta = np.clip(beta + room**2 * rows.dot(x, n_threads), qp.lower, qp.upper)
     if form.problem.intercept and abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum()):
         beta = feasible_start(qp, near=beta)
@@ -358,7 +357,13 @@ def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
 
 
 def least(G: Vector, r: Vector) -> Vector:
-    """x with Gx = r for a positive semidefinite G of unit diagonal, the shortest one if that is needed."""
+    """x with Gx = r for a positive semidefinite G, the shortest one in units of its diagonal if that is needed."""
+    size = np.sqrt(np.where(np.diag(G) > 0, np.diag(G), 1.0))
+    return _least(G / size / size[:, None], r / size) / size
+
+
+def _least(G: Vector, r: Vector) -> Vector:
+    """The same for a G of unit diagonal."""
     shifted = G.copy()
     shifted[np.diag_indices_from(G)] += SHIFT
     factor, x, failed = dposv(shifted, r)
