@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.gram.operator import Evaluations, GramOperator
-from mercer.gram.rows import JoinedRows, RowStore, WholeRows, add_product
+from mercer.gram.operator import GramOperator
+from mercer.gram.rows import RowStore, WholeRows, add_product
 from mercer.kernels import Gaussian
 
 N = 120
@@ -125,28 +125,3 @@ def test_products_of_stored_rows(dtype):
         add_product(wide, np.arange(40), weights, out, n_threads)
         np.testing.assert_array_equal(out, outs[0])
     np.testing.assert_allclose(outs[0], weights @ wide.astype(np.float64), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("border", [1, 50, 119])
-def test_rows_of_two_classes(dtype, border):
-    """Rows of both classes, in any order, are those of the joint matrix; each value between them is computed once."""
-    K, gram = DENSE[dtype], GRAMS[dtype]
-    first, second = np.arange(border), np.arange(border, N)
-    counted = Evaluations()
-    store = JoinedRows(
-        KERNEL,
-        (np.ascontiguousarray(K[:border, :border]), np.ascontiguousarray(K[border:, border:])),
-        (gram.features.take(first), gram.features.take(second)),
-        np.full(N * N, np.nan, dtype),
-        counted,
-    )
-    np.testing.assert_array_equal(store.diagonal, np.diagonal(K))
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        check_rows(store, rng.permutation(N)[: rng.integers(0, 12)], K)
-    check_rows(store, np.arange(N), K)
-    assert counted.count == 2 * border * (N - border)
-    out = np.ones(N)
-    store.add_product(store.ensure(np.array([3, 77])), np.array([2.0, -1.0]), out)
-    np.testing.assert_allclose(out, 1 + 2 * K[3] - K[77], rtol=1e-6)

@@ -1,10 +1,11 @@
-"""Many small problems, one for each pair of classes, solved one after the other without leaving compiled code."""
+"""Problems of pairs of classes, each solved without leaving compiled code."""
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.optimality import survey
 from mercer._numerics.smo import solve_block
+from mercer._numerics.storage import join
 from mercer._numerics.tiles import add_rows_product
 
 
@@ -55,3 +56,24 @@ def solve_pairs(
         survey(
             b, f, columns[0], columns[1], columns[2], columns[3], columns[4], group[:n], groups[k : k + 1], totals[k]
         )
+
+
+@compiled()
+def solve_joined(
+    first, second, between, K, linear, l1, ridge, lower, upper, tol, max_steps, beta, F, groups, totals
+):  # fmt: skip
+    """Solve the problem of two classes from beta = 0; the steps taken, -1 for a problem without a bound.
+
+    ``first`` and ``second`` are the matrices of the classes, ``between`` what lies between them: K becomes the matrix
+    of both. Fills beta, F = K beta, and what `survey` finds in groups and totals.
+    """
+    n = beta.shape[0]
+    join(first, second, between, K)
+    score, group = np.empty(n, K.dtype), np.zeros(n, np.int8)
+    for v in range(n):
+        beta[v], F[v], score[v] = 0.0, 0.0, linear[v]
+    steps, _, unbounded = solve_block(K, beta, score, lower, upper, l1, ridge, n, tol, max_steps)
+    support = np.nonzero(beta)[0]
+    add_rows_product(K, support, beta[support], 0, n, F)
+    survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
+    return np.int64(-1) if unbounded else steps

@@ -116,7 +116,7 @@ def sparse_block(
     width = SPARSE_ROWS_BYTES // a_data.itemsize
     square = VECTOR_BYTES // a_data.itemsize
     m = a_rows.shape[0]
-    step = 128
+    step = 2048 // a_data.itemsize
     spread = np.zeros((d, width), a_data.dtype)
     sums = np.zeros((step, width), a_data.dtype)
     lines = np.empty((width, step), a_data.dtype)

@@ -21,6 +21,20 @@ def score_all(beta, F, sample, linear, l1, ridge, lower, upper, up, low):
         low[v] = np.inf if b <= lower[v] else (s + l1[v] if b <= 0.0 else s - l1[v])
 
 
+@compiled()
+def slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
+    """slack[v] = how far the rates of a variable without weight are from making it move; -inf for one with weight."""
+    for v in range(beta.shape[0]):
+        s = linear[v] - F[v] - ridge[v] * beta[v]
+        slack[v] = np.inf
+        if beta[v] != 0.0:
+            slack[v] = -np.inf
+        if beta[v] < upper[v]:
+            slack[v] = min(slack[v], level[group[v]] - (s - l1[v]))
+        if beta[v] > lower[v]:
+            slack[v] = min(slack[v], s + l1[v] - level[group[v]])
+
+
 @compiled(fast=True)
 def group_extremes(up, low, group, extremes):
     """extremes[g] = (largest up, smallest low) of group g, for two groups."""

@@ -17,7 +17,7 @@ from mercer.losses import Loss, NuHinge
 from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import shared_blocks
-from mercer.solvers.many import can_solve, solve_many
+from mercer.solvers.many import Pairs, are_plain, are_small, can_join, in_lots, solve_joined, solve_small
 from mercer.solvers.primal import suits
 
 # of the proof that two classes cannot be separated: its tolerance, relative to kernel values, and its time
@@ -63,13 +63,15 @@ class OneVsOne:
 
     def solve_all(self, starts: Sequence[Vector | None]) -> list[Solution | None]:
         """Every pair, side by side if they are many, each with all threads if they are few; None for an empty class."""
-        n_threads = self.options.n_threads
-        if self._all_at_once(starts):
-            many = solve_many(self.data, self.members, self.pairs, self.loss, self.factor, self.options, self.clock)
-            return [s or self._solve_pair(None, pair, None) for s, pair in zip(many, self.pairs, strict=True)]
+        n_threads, plain = self.options.n_threads, self._are_plain(starts)
+        if plain and are_small(self.members, self.options):
+            batch = Pairs(self.members, self.pairs, self.loss, self.factor)
+            return self._completed(self.pairs, solve_small(self.data, batch, self.options, self.clock), None)
         largest = sum(sorted(len(index) for index in self.members)[-2:])
         sharing = len(self.pairs) > 1 and not self._over_features(largest, starts)
         blocks = shared_blocks(self.data, self.members, self.options) if sharing else None
+        if plain and blocks is not None and can_join(blocks, self.options):
+            return [solution for lot in in_lots(self.members, self.pairs) for solution in self._joined(blocks, lot)]
         one = partial(self._solve_pair, blocks)
         if n_threads == 1 or len(self.pairs) < 2 * n_threads or largest < SIDE_BY_SIDE_FROM:
             return [one(pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
@@ -87,12 +89,23 @@ class OneVsOne:
         qp = self.loss.box_qp(np.array([1.0, -1.0]), np.ones(2), self.machine.fit_intercept)
         return suits(self.data, largest, qp, self.options)
 
-    def _all_at_once(self, starts: Sequence[Vector | None]) -> bool:
-        """Whether all pairs are solved together: small classes, a plain loss, no start and nothing else asked for."""
+    def _are_plain(self, starts: Sequence[Vector | None]) -> bool:
+        """Whether pairs can be solved without leaving compiled code: a plain loss, no start, nothing else asked for."""
         machine = self.machine
         plain = machine._plain_pairs and machine.solver == "auto" and machine.fit_intercept
         no_start = all(start is None for start in starts)
-        return plain and no_start and can_solve(self.data, self.members, self.loss, self.options)
+        return plain and no_start and are_plain(self.members, self.loss, self.options)
+
+    def _joined(self, blocks: ClassBlocks, lot: Sequence[tuple[int, int]]) -> list[Solution | None]:
+        """Some pairs, each on a matrix that is put together from these parts."""
+        batch = Pairs(self.members, lot, self.loss, self.factor)
+        return self._completed(lot, solve_joined(self.data, blocks, batch, self.options, self.clock), blocks)
+
+    def _completed(
+        self, pairs: Sequence[tuple[int, int]], found: list[Solution | None], blocks: ClassBlocks | None
+    ) -> list[Solution | None]:
+        """What was found, and the exact solver's solutions of the other pairs."""
+        return [s or self._solve_pair(blocks, pair, None) for s, pair in zip(found, pairs, strict=True)]
 
     def solve(
         self,

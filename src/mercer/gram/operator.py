@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._numerics.pool import run_shares, run_tasks
 from mercer.kernels.base import Kernel
-from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, span
 from mercer.kernels.vectors import Linear
 
 TILE_BYTES = 1 << 20
@@ -70,18 +70,17 @@ class GramOperator:
             out = np.empty((len(features), len(b)), b.dtype)
         n = len(features)
         self.evaluations.add(n * len(b))
-        prepare_columns(b)
+        together = prepare_columns(b)
+        step = _rows_of(16 * TILE_BYTES, b, together)
 
         def part(start: int, stop: int) -> None:
-            step = max(1, TILE_BYTES * 16 // max(1, len(b) * b.dtype.itemsize))
             for first in range(start, stop, step):
                 last = min(first + step, stop)
-                index = np.arange(first, last)
                 whole = first == 0 and last == n
-                self.kernel.block(features if whole else features.take(index), b, out[first:last])
+                self.kernel.block(features if whole else span(features, first, last), b, out[first:last])
 
         threads = self.n_threads if n * len(b) >= THREADS_FROM else 1
-        run_shares(part, n, threads, align=6)
+        run_shares(part, n, threads, align=together)
         return out
 
     def block(self, rows: Vector, columns: Vector) -> Matrix:
@@ -107,11 +106,11 @@ class GramOperator:
         def one(task: int) -> None:
             start = starts[task]
             stop = min(start + MIRROR, n)
+            rows = span(self.features, start, stop)
             if start == 0:
-                self.kernel.block(self.features.take(np.arange(stop)), self.features, K[:stop])
+                self.kernel.block(rows, self.features, K[:stop])
             else:
-                columns = self.features.take(np.arange(start, n))
-                K[start:stop, start:] = self.kernel.block(self.features.take(np.arange(start, stop)), columns)
+                K[start:stop, start:] = self.kernel.block(rows, span(self.features, start, n))
 
         run_tasks(one, len(starts), self.n_threads if n > MIRROR else 1)
         self.evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
@@ -120,13 +119,21 @@ class GramOperator:
         return K
 
 
-def prepare_columns(b: Features) -> None:
-    """Build what the tiles need of the columns once, before threads ask for it."""
+def prepare_columns(b: Features) -> int:
+    """Build what the tiles need of the columns once, before threads ask for it; how many rows a tile takes at once."""
+    together = 1
     for part in getattr(b, "parts", (b,)):
         if isinstance(part, VectorFeatures):
             _ = part.norms, part.norm_range
             if not part.sparse:
                 _ = part.panels
+            together = max(together, part.rows_of_tile)
+    return together
+
+
+def _rows_of(size: int, b: Features, together: int) -> int:
+    """Rows of about so many bytes with the columns b, a multiple of those that a tile takes at once."""
+    return max(1, size // max(1, len(b) * b.dtype.itemsize) // together) * together
 
 
 def product(
@@ -149,16 +156,16 @@ def product(
         return out
     if evaluations is not None:
         evaluations.add(len(a) * len(b))
-    prepare_columns(b)
+    together = prepare_columns(b)
     several = None if weights.ndim == 1 else VectorFeatures(weights.T, b.dtype)
     single = np.ascontiguousarray(weights, dtype=b.dtype)
-    step = max(8, TILE_BYTES // (len(b) * b.dtype.itemsize))
+    step = _rows_of(TILE_BYTES, b, together)
 
     def part(start: int, stop: int) -> None:
         tile = np.empty((min(step, stop - start), len(b)), b.dtype)
         for first in range(start, stop, step):
             last = min(first + step, stop)
-            block = kernel.block(a.take(np.arange(first, last)), b, tile[: last - first])
+            block = kernel.block(span(a, first, last), b, tile[: last - first])
             if several is None:
                 add_block_product(block, single, out[first:last])
             else:
@@ -167,7 +174,7 @@ def product(
     if several is not None:
         prepare_columns(several)
     threads = n_threads if len(a) * len(b) >= THREADS_FROM else 1
-    run_shares(part, len(a), threads, align=6)
+    run_shares(part, len(a), threads, align=together)
     return out
 
 
@@ -189,9 +196,7 @@ def symmetric_product(
         # every so-manyth of the rows, so that all tasks have as much to do
         for start in starts[task :: len(parts)]:
             stop = min(start + MIRROR, n)
-            rows = a.take(np.arange(start, stop))
-            columns = a if start == 0 else a.take(np.arange(start, n))
-            block = kernel.block(rows, columns)
+            block = kernel.block(span(a, start, stop), a if start == 0 else span(a, start, n))
             add_block_product(block, weights[start:].astype(block.dtype, copy=False), parts[task, start:stop])
             beyond = parts[task, start:]
             add_rows_product(block, np.arange(stop - start), weights[start:stop], stop - start, n - start, beyond)

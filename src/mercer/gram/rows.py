@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._numerics.pool import run_shares
-from mercer.gram.operator import Evaluations, GramOperator
+from mercer.gram.operator import GramOperator
 from mercer.gram.workspace import Loan
-from mercer.kernels.base import Kernel
-from mercer.kernels.features import Features, Matrix, Vector
+from mercer.kernels.features import Matrix, Vector
 
 # entries of stored rows from which a second thread is worth waking
 THREADS_FROM = 1_000_000
@@ -42,57 +41,6 @@ class WholeRows:
     def add_product(self, slots: Vector, weights: Vector, out: Vector) -> None:
         """out += sum_t weights[t] K[slots[t], :], in float64."""
         add_product(self.values, slots, weights, out, self.n_threads)
-
-
-class JoinedRows:
-    """Rows of the samples of two classes, whose Gram matrices exist: what lies between them is computed on demand.
-
-    Parameters
-    ----------
-    own : the matrix of each class.
-    features : the samples of each class.
-    memory : room for the square of the number of samples, in the dtype of the rows.
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        own: tuple[Matrix, Matrix],
-        features: tuple[Features, Features],
-        memory: Vector,
-        evaluations: Evaluations,
-    ) -> None:
-        self.kernel, self.own, self.features, self.evaluations = kernel, own, features, evaluations
-        self.n = len(own[0]) + len(own[1])
-        self.diagonal: Vector = np.concatenate([np.diagonal(K) for K in own])
-        self.values = memory[: self.n**2].reshape(self.n, self.n)
-        self._slot_of = np.full(self.n, -1, np.intp)
-        self._used = 0
-
-    def ensure(self, samples: Vector) -> Vector:
-        """The slots of these samples' rows, computing the missing ones."""
-        missing = np.unique(samples[self._slot_of[samples] < 0])
-        border = len(self.own[0])
-        cut = int(np.searchsorted(missing, border))
-        self._add(0, missing[:cut], slice(border, None), slice(0, border))
-        self._add(1, missing[cut:] - border, slice(0, border), slice(border, None))
-        return self._slot_of[samples]
-
-    def _add(self, side: int, members: Vector, other: slice, mine: slice) -> None:
-        """Rows of some samples of one class."""
-        if len(members) == 0:
-            return
-        between = self.kernel.block(self.features[side].take(members), self.features[1 - side])
-        self.evaluations.add(between.size)
-        rows = self.values[self._used : self._used + len(members)]
-        rows[:, other] = between
-        rows[:, mine] = self.own[side][members]
-        self._slot_of[members + (mine.start or 0)] = np.arange(self._used, self._used + len(members))
-        self._used += len(members)
-
-    def add_product(self, slots: Vector, weights: Vector, out: Vector) -> None:
-        """out += sum_t weights[t] K[sample of slots[t], :], in float64."""
-        add_product(self.values, slots, weights, out, 1)
 
 
 class RowStore:

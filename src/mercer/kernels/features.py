@@ -148,6 +148,13 @@ class VectorFeatures:
         """The largest sum of absolute values."""
         return float(self.totals.max()) if len(self) else 0.0
 
+    @property
+    def rows_of_tile(self) -> int:
+        """How many rows a tile compares with these columns at once: fewer take as long."""
+        from mercer._numerics.micro import ROWS, SPARSE_ROWS_BYTES
+
+        return SPARSE_ROWS_BYTES // self.dtype.itemsize if self.sparse else ROWS
+
     @cached_property
     def panels(self) -> Matrix:
         """The dense samples transposed in groups, as the register tiles read them."""
@@ -168,6 +175,17 @@ class VectorFeatures:
         """The samples at these positions."""
         rows = self.X.take(index) if self.sparse else self.X[index]
         return VectorFeatures(rows, self.dtype, self.norms[index], self.norm_range)
+
+    def span(self, start: int, stop: int) -> VectorFeatures:
+        """The samples from start to stop, without a copy if they are dense."""
+        if self.sparse:
+            return self.take(np.arange(start, stop))
+        part = VectorFeatures(self.X[start:stop], self.dtype, self.norms[start:stop], self.norm_range)
+        panels = self.__dict__.get("panels")
+        if panels is not None and start % panels.shape[2] == 0:
+            # the last panel may have more samples: none of them is read
+            part.__dict__["panels"] = panels[start // panels.shape[2] : -(-stop // panels.shape[2])]
+        return part
 
     def stored_like(self, other: VectorFeatures) -> VectorFeatures:
         """These samples in the storage (dense or CSR) and the dtype of the other."""
@@ -215,6 +233,13 @@ class JointFeatures:
     def take(self, index: Vector) -> JointFeatures:
         """The samples at these positions."""
         return JointFeatures({way: part.take(index) for way, part in self._prepared.items()})
+
+
+def span(features: Features, start: int, stop: int) -> Features:
+    """The samples from start to stop."""
+    if isinstance(features, VectorFeatures):
+        return features.span(start, stop)
+    return features.take(np.arange(start, stop))
 
 
 def count_samples(samples: Any) -> int:

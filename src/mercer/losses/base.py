@@ -101,7 +101,7 @@ class BoxQP:
         variables = np.flatnonzero(at >= 0)
         return self.take(variables, at[variables]), variables
 
-    def take(self, variables: Index, sample: Index | None) -> BoxQP:
+    def take(self, variables: Index | slice, sample: Index | None) -> BoxQP:
         """The program's data of some variables, with new sample numbers. The sums stay those of the whole."""
         return replace(
             self,

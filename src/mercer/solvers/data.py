@@ -10,7 +10,6 @@ import numpy as np
 
 from mercer._numerics.pool import run_tasks
 from mercer.gram.operator import Evaluations, GramOperator, prepare_columns
-from mercer.gram.rows import JoinedRows
 from mercer.gram.workspace import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
@@ -31,6 +30,7 @@ class Data:
         self._index: Vector | None = None
         self._features: dict[np.dtype[Any], Features] = {}
         self._pair: tuple[ClassBlocks, int, int] | None = None
+        self._whole: Data | None = None
         self.matrix_dtype: np.dtype[Any] | None = None
 
     def features(self, dtype: Any) -> Features:
@@ -56,6 +56,8 @@ class Data:
         if double is not None:
             return double.take(index)
         index = index if self._index is None else self._index[index]
+        if self._whole is not None:
+            return self._whole.exact(index)
         return self.kernel.prepare(take_samples(self.samples, index), np.float64)
 
     def matrix(self, dtype: Any, n_threads: int, out: Matrix | None = None) -> Matrix:
@@ -64,12 +66,6 @@ class Data:
             blocks, i, j = self._pair
             return blocks.matrix(i, j)
         return GramOperator(self.kernel, self.features(dtype), n_threads, self.evaluations).dense(out)
-
-    def rows(self) -> JoinedRows:
-        """Rows put together from parts that exist."""
-        assert self._pair is not None
-        blocks, i, j = self._pair
-        return blocks.rows(i, j)
 
     def take(self, index: Vector, pair: tuple[ClassBlocks, int, int] | None = None) -> Data:
         """A part of the samples, with what is prepared of them; ``pair`` has its Gram matrix in parts."""
@@ -81,7 +77,7 @@ class Data:
         if pair is None:
             part._features = {dtype: features.take(index) for dtype, features in self._features.items()}
         else:
-            part._pair, part.matrix_dtype = pair, pair[0].dtype
+            part._pair, part.matrix_dtype, part._whole = pair, pair[0].dtype, self
         return part
 
 
@@ -116,22 +112,19 @@ class ClassBlocks:
         """The matrix of the samples of class i followed by those of class j."""
         from mercer._numerics.storage import join
 
-        n = len(self.own[i]) + len(self.own[j])
-        K = self._memory()[: n * n].reshape(n, n)
-        between = self.kernel.block(self.features[i], self.features[j])
-        self.evaluations.add(between.size)
-        join(self.own[i], self.own[j], between, K)
+        K = self.memory(len(self.own[i]) + len(self.own[j]))
+        join(self.own[i], self.own[j], self.between(i, j), K)
         return K
 
-    def rows(self, i: int, j: int) -> JoinedRows:
-        """The same matrix by rows, as they are asked for."""
-        own, features = (self.own[i], self.own[j]), (self.features[i], self.features[j])
-        return JoinedRows(self.kernel, own, features, self._memory(), self.evaluations)
+    def between(self, i: int, j: int) -> Matrix:
+        """What lies between two classes."""
+        values = self.kernel.block(self.features[i], self.features[j])
+        self.evaluations.add(values.size)
+        return values
 
-    def _memory(self) -> Vector:
-        """Of this thread, which its next pair overwrites: touching new memory takes longer than the arithmetic."""
+    def memory(self, n: int) -> Matrix:
+        """For n by n values of this thread, whose next pair overwrites them: to touch new memory takes long."""
         if not hasattr(self._scratch, "loan"):
             two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])
             self._scratch.loan = Loan(two_largest**2, self.dtype)
-        memory: Vector = self._scratch.loan.array
-        return memory
+        return self._scratch.loan.array[: n * n].reshape(n, n)

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from mercer.gram.operator import GramOperator, product
-from mercer.gram.rows import JoinedRows, RowStore, WholeRows
+from mercer.gram.rows import RowStore, WholeRows
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
@@ -64,7 +64,7 @@ class Decomposition:
 
     def __init__(
         self,
-        gram: GramOperator | WholeRows | JoinedRows,
+        gram: GramOperator | WholeRows,
         qp: BoxQP,
         beta: Vector,
         F: Vector,
@@ -82,7 +82,7 @@ class Decomposition:
         self.open_box = qp.has_open_box
         self.size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
         self.size = min(max(FEWEST_MEMBERS, self.size), qp.n_vars + (qp.n_groups == 0))
-        self.store: RowStore | WholeRows | JoinedRows
+        self.store: RowStore | WholeRows
         if isinstance(gram, GramOperator):
             # the rows of one working set must fit in the budget
             row_bytes = max(1, self.n * gram.dtype.itemsize)

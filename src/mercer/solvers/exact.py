@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer.gram.operator import GramOperator, product
-from mercer.gram.rows import JoinedRows, WholeRows
+from mercer.gram.rows import WholeRows
 from mercer.gram.workspace import Loan
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
@@ -36,8 +36,6 @@ DOUBLE_UP_TO = 400
 WHOLE_UP_TO = 1536
 # up to this many samples of two classes their matrix is put together from shared parts
 PAIR_UP_TO = 2560
-# from this many on only those rows of it that are needed
-JOINED_FROM = 1536
 # up to this many variables a run that stalls is given the float64 matrix
 RESCUED_UP_TO = 2048
 # below this tolerance rounding of float32 rows costs more rounds than it saves
@@ -154,13 +152,6 @@ def _start(
     """A run from beta in one precision."""
     # a dtype compares equal to None where it is the default
     known = data.matrix_dtype is not None and data.matrix_dtype == dtype
-    if known and qp.n_vars > JOINED_FROM:
-        rows: JoinedRows | WholeRows = data.rows()
-        check_finite(rows.diagonal)
-        weights = qp.at_samples(beta, data.n)
-        support, F = np.flatnonzero(weights), np.zeros(data.n)
-        rows.add_product(rows.ensure(support), weights[support], F)
-        return Decomposition(rows, qp, beta, F, options, clock)
     if known or (data.n <= whole_up_to and data.n**2 * dtype.itemsize <= options.budget):
         loan = None if known else Loan(data.n**2, dtype)
         K = data.matrix(dtype, options.n_threads, None if loan is None else loan.array.reshape(data.n, data.n))

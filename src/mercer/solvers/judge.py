@@ -11,7 +11,7 @@ import numpy as np
 from mercer.gram.operator import product, symmetric_product
 from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
-from mercer.problems.dual import Survey, slopes, survey, thresholds
+from mercer.problems.dual import Survey, survey, thresholds
 from mercer.solvers.base import Options
 from mercer.solvers.data import Data
 
@@ -67,13 +67,14 @@ def exact_product(data: Data, qp: BoxQP, beta: Vector, options: Options) -> Vect
 
 def _slack(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
     """For each sample without weight, how far its score is from making it move; -inf for samples with weight."""
+    from mercer._numerics.working_set import slack_of
+
     b = thresholds(qp, beta, F)
-    level = b[qp.group] if len(b) else np.zeros(qp.n_vars)
-    s = slopes(qp, beta, F)
-    slack = np.minimum(
-        np.where(beta < qp.upper, level - (s - qp.l1), np.inf), np.where(beta > qp.lower, s + qp.l1 - level, np.inf)
-    )
-    slack[beta != 0] = -np.inf
+    slack = np.empty(qp.n_vars)
+    slack_of(
+        beta, qp.at_variables(F), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+        b if len(b) else np.zeros(1), slack,
+    )  # fmt: skip
     if qp.sample is None:
         return slack
     out = np.full(len(F), np.inf)

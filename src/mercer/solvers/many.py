@@ -1,111 +1,199 @@
-"""Many small problems at once: the pairs of many classes, whose solution takes less time than a call from Python.
+"""Many pairs of classes at once, each solved without leaving compiled code.
 
-A pair that does not end within tol here, for whatever reason, is left to the exact solver.
+A call from Python takes longer than the solution of a small pair, and threads that solve larger ones side by side
+would wait for the interpreter most of their time. A pair that does not end within tol here, for whatever reason, is
+left to the exact solver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._numerics.pool import run_tasks
 from mercer.gram.workspace import Loan
-from mercer.kernels.features import Vector
-from mercer.losses.base import Loss
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses.base import BoxQP, Loss
 from mercer.problems.certificate import conclude
 from mercer.problems.dual import survey_of
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
-from mercer.solvers.data import Data
+from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import DOUBLE_UP_TO
-from mercer.solvers.judge import check_finite
-from mercer.solvers.whole import STEPS_PER_VARIABLE
+from mercer.solvers.judge import check_finite, exact_rows
+from mercer.solvers.whole import STEPS_AT_LEAST, STEPS_PER_VARIABLE
 
 # samples whose float64 matrix is computed for all pairs together
 MANY_UP_TO = 2048
 # pairs between two looks at the clock
 PAIRS_PER_TASK = 8
+# above this tolerance scores in float32 are near enough; what is left of tol for their rounding
+SINGLE_ABOVE, SHARE_OF_TOL = 1e-4, 0.9
+# variables of the pairs whose programs are built together
+VARIABLES_AT_ONCE = 1 << 20
 
 
-def can_solve(data: Data, members: Sequence[Vector], loss: Loss, options: Options) -> bool:
-    """Whether these classes are so small, and the problems so plain, that all pairs can be solved together."""
+def are_plain(members: Sequence[Vector], loss: Loss, options: Options) -> bool:
+    """Whether the problems of these classes can be solved here at all."""
+    return len(members) > 2 and all(map(len, members)) and loss.one_by_one and options.max_iter < 0
+
+
+def are_small(members: Sequence[Vector], options: Options) -> bool:
+    """Whether the classes are so small that one float64 matrix serves all pairs."""
     sizes = sorted(len(index) for index in members)
     n = sum(sizes)
-    return (
-        len(sizes) > 2
-        and sizes[0] > 0
-        and sizes[-1] + sizes[-2] <= DOUBLE_UP_TO
-        and n <= MANY_UP_TO
-        and 8 * n**2 <= options.budget
-        and loss.one_by_one
-        and options.max_iter < 0
-        and options.precision != "float32"
-    )
+    within = n <= MANY_UP_TO and 8 * n**2 <= options.budget
+    return within and sizes[-1] + sizes[-2] <= DOUBLE_UP_TO and options.precision != "float32"
 
 
-def solve_many(
-    data: Data,
-    members: Sequence[Vector],
-    pairs: Sequence[tuple[int, int]],
-    loss: Loss,
-    factor: Vector,
-    options: Options,
-    clock: Clock,
-) -> list[Solution | None]:
-    """The solution of each pair, the first class positive; None for those that are left to the exact solver.
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The programs of some pairs, one after the other, and what is found of each.
 
-    ``members`` are the samples of each class, ``factor`` is C of each sample.
+    Attributes
+    ----------
+    members : the samples of each class.
+    pairs : the classes of each pair, the first one positive.
+    loss : of every problem.
+    factor : C of each sample.
     """
+
+    members: Sequence[Vector]
+    pairs: Sequence[tuple[int, int]]
+    loss: Loss
+    factor: Vector
+    offsets: Vector = field(init=False)
+    index: Vector = field(init=False)
+    y: Vector = field(init=False)
+    qp: BoxQP = field(init=False)
+    beta: Vector = field(init=False)
+    F: Vector = field(init=False)
+    steps: NDArray[np.int64] = field(init=False)
+    groups: Matrix = field(init=False)
+    totals: Matrix = field(init=False)
+
+    def __post_init__(self) -> None:
+        sizes = np.array([[len(self.members[i]), len(self.members[j])] for i, j in self.pairs])
+        index = np.concatenate([self.members[c] for pair in self.pairs for c in pair])
+        y = np.repeat(np.tile([1.0, -1.0], len(self.pairs)), sizes.ravel())
+        n_pairs, n = len(self.pairs), len(y)
+        found = {
+            "offsets": np.concatenate([[0], np.cumsum(sizes.sum(axis=1))]),
+            "index": index,
+            "y": y,
+            "qp": self.loss.box_qp(y, self.factor[index], True),
+            "beta": np.zeros(n),
+            "F": np.zeros(n),
+            "steps": np.full(n_pairs, -1),
+            "groups": np.full((n_pairs, 5), np.nan),
+            "totals": np.full((n_pairs, 7), np.nan),
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    def solutions(self, data: Data, options: Options, clock: Clock) -> list[Solution | None]:
+        """Those of the pairs that were solved to tol."""
+        offsets, beta, F, qp, steps = self.offsets, self.beta, self.F, self.qp, self.steps
+        found = [survey_of(self.groups[k : k + 1], self.totals[k], qp.sums) for k in range(len(self.pairs))]
+        done = np.array([seen.violation <= options.tol for seen in found]) & (steps >= 0)
+        thresholds = [seen.thresholds if good else np.zeros(1) for seen, good in zip(found, done, strict=True)]
+        paid = self.factor[self.index] * self.loss.value(
+            self.y, F + np.repeat(np.concatenate(thresholds), np.diff(offsets))
+        )
+        primal = 0.5 * np.array([seen.squared_norm for seen in found]) + np.add.reduceat(paid, offsets[:-1])
+        largest = np.maximum.reduceat(np.abs(beta), offsets[:-1])
+        solutions: list[Solution | None] = []
+        for k, seen in enumerate(found):
+            if not done[k]:
+                solutions.append(None)
+                continue
+            mine, b, taken = slice(offsets[k], offsets[k + 1]), thresholds[k], int(steps[k])
+            proof = conclude(seen, float(primal[k]), b, qp.sums, float(largest[k]), data.psd, self.loss.name)
+            point = TracePoint(clock.seconds, taken, seen.violation, seen.dual, mine.stop - mine.start)
+            seconds = clock.seconds
+            solution = Solution(beta[mine], F[mine], b, Status.CONVERGED, taken, seconds, proof, [point])
+            clock.report(point, partial(_given, solution))
+            solutions.append(solution)
+        return solutions
+
+
+def solve_small(data: Data, batch: Pairs, options: Options, clock: Clock) -> list[Solution | None]:
+    """The solution of each pair, all on one float64 matrix; None for those that are left to the exact solver."""
     from mercer._numerics.pairs import solve_pairs
 
-    starts = np.concatenate([[0], np.cumsum([len(index) for index in members])])
-    part = data.take(np.concatenate(members))
+    starts = np.concatenate([[0], np.cumsum([len(index) for index in batch.members])])
+    part = data.take(np.concatenate(batch.members))
     loan = Loan(part.n**2, np.dtype(np.float64))
     gram = part.matrix(np.float64, options.n_threads, loan.array.reshape(part.n, part.n))
     check_finite(np.diagonal(gram))
-
-    sizes = np.array([[len(members[i]), len(members[j])] for i, j in pairs])
-    offsets = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
-    index = np.concatenate([members[c] for pair in pairs for c in pair])
-    y = np.repeat(np.tile([1.0, -1.0], len(pairs)), sizes.ravel())
-    weight = factor[index]
-    qp = loss.box_qp(y, weight, True)
-    beta, F, which = np.zeros(qp.n_vars), np.zeros(qp.n_vars), np.array(pairs)
-    steps, groups, totals = np.full(len(pairs), -1), np.full((len(pairs), 5), np.nan), np.full((len(pairs), 7), np.nan)
-    firsts = range(0, len(pairs), PAIRS_PER_TASK)
+    which, qp = np.array(batch.pairs), batch.qp
+    firsts = range(0, len(which), PAIRS_PER_TASK)
 
     def one(task: int) -> None:
         if clock.over() is None:
             some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
             solve_pairs(
-                gram, starts, which[some], offsets[some.start : some.stop + 1], qp.linear, qp.l1, qp.ridge, qp.lower,
-                qp.upper, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO, beta, F, steps[some], groups[some],
-                totals[some],
+                gram, starts, which[some], batch.offsets[some.start : some.stop + 1], qp.linear, qp.l1, qp.ridge,
+                qp.lower, qp.upper, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO, batch.beta, batch.F,
+                batch.steps[some], batch.groups[some], batch.totals[some],
             )  # fmt: skip
 
     run_tasks(one, len(firsts), options.n_threads)
+    return batch.solutions(data, options, clock)
 
-    found = [survey_of(groups[k : k + 1], totals[k], qp.sums) for k in range(len(pairs))]
-    done = np.array([seen.violation <= options.tol for seen in found]) & (steps >= 0)
-    thresholds = [seen.thresholds if good else np.zeros(1) for seen, good in zip(found, done, strict=True)]
-    paid = weight * loss.value(y, F + np.repeat(np.concatenate(thresholds), sizes.sum(axis=1)))
-    primal = 0.5 * np.array([seen.squared_norm for seen in found]) + np.add.reduceat(paid, offsets[:-1])
-    largest = np.maximum.reduceat(np.abs(beta), offsets[:-1])
-    solutions: list[Solution | None] = []
-    for k in np.arange(len(pairs)):
-        if not done[k]:
-            solutions.append(None)
-            continue
-        mine = slice(offsets[k], offsets[k + 1])
-        proof = conclude(found[k], float(primal[k]), thresholds[k], qp.sums, float(largest[k]), data.psd, loss.name)
-        point = TracePoint(clock.seconds, int(steps[k]), found[k].violation, found[k].dual, len(beta[mine]))
-        solution = Solution(
-            beta[mine], F[mine], thresholds[k], Status.CONVERGED, int(steps[k]), clock.seconds, proof, [point]
-        )
-        clock.report(point, partial(_given, solution))
-        solutions.append(solution)
-    return solutions
+
+def can_join(blocks: ClassBlocks, options: Options) -> bool:
+    """Whether float32 matrices of two classes, put together from these parts, serve each pair."""
+    return blocks.dtype == np.float32 and options.tol > SINGLE_ABOVE
+
+
+def solve_joined(
+    data: Data, blocks: ClassBlocks, batch: Pairs, options: Options, clock: Clock
+) -> list[Solution | None]:
+    """The solution of each pair, on a float32 matrix of its own; None for those that are left to the exact solver."""
+    from mercer._numerics import pairs
+    from mercer._numerics.optimality import survey
+
+    qp, alone = batch.qp, replace(options, n_threads=1)
+    for own in blocks.own:
+        check_finite(np.diagonal(own))
+    if getattr(data.samples, "dtype", None) == np.float64:
+        data.features(np.float64)  # no copy, and prepared once for all pairs
+
+    def one(k: int) -> None:
+        if clock.over() is not None:
+            return
+        (i, j), mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
+        program = qp.take(mine, None)
+        columns = program.linear, program.l1, program.ridge, program.lower, program.upper
+        beta, F, found = batch.beta[mine], batch.F[mine], (batch.groups[k : k + 1], batch.totals[k])
+        batch.steps[k] = pairs.solve_joined(
+            blocks.own[i], blocks.own[j], blocks.between(i, j), blocks.memory(len(beta)), *columns,
+            SHARE_OF_TOL * options.tol, STEPS_PER_VARIABLE * len(beta) + STEPS_AT_LEAST, beta, F, *found,
+        )  # fmt: skip
+        if batch.steps[k] >= 0 and survey_of(*found, qp.sums).violation <= options.tol:
+            rows, exact = exact_rows(data.take(batch.index[mine], (blocks, i, j)), program, beta, F, alone)
+            F[rows] = exact
+            survey(beta, F, *columns, program.group, *found)
+
+    try:
+        run_tasks(one, len(batch.pairs), options.n_threads)
+    except BaseException:
+        clock.interrupted = True  # the other threads must not go on alone
+        raise
+    return batch.solutions(data, options, clock)
+
+
+def in_lots(members: Sequence[Vector], pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """The pairs, so many together that their programs need little memory."""
+    sizes = np.cumsum([len(members[i]) + len(members[j]) for i, j in pairs])
+    lots: dict[int, list[tuple[int, int]]] = {}
+    for size, pair in zip(sizes, pairs, strict=True):
+        lots.setdefault(int(size // VARIABLES_AT_ONCE), []).append(pair)
+    return list(lots.values())
 
 
 def _given(solution: Solution) -> Solution:

@@ -16,7 +16,7 @@ from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.interior import interior_point
 
 # pair steps between two looks at the clock; Newton's step helps where so many were not enough
-STEPS_PER_VARIABLE = 100
+STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
 # looks without an improvement of the violation
 PATIENCE = 3
 
@@ -79,7 +79,7 @@ class WholeMatrix:
         while True:
             F = qp.at_variables(self.F)
             score = self._linear - self._column(F, 0.0) - self._ridge * b
-            limit = STEPS_PER_VARIABLE * n + 1000
+            limit = STEPS_PER_VARIABLE * n + STEPS_AT_LEAST
             if options.max_iter >= 0:
                 limit = max(0, min(limit, options.max_iter - self.steps))
             taken, _, unbounded = solve_block(
