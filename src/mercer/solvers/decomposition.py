@@ -217,7 +217,9 @@ class Decomposition:
         moved = (change != 0) & real
         if moved.any():
             self.store.add_product(slots[moved], change[moved], active.F)
-        self._adapt(chosen[~np.isin(chosen, previous)])
+        known = np.zeros(len(active.beta), np.bool_)
+        known[previous] = True
+        self._adapt(chosen[~known[chosen]])
         self.dual += gained
         return chosen, gained
 
