@@ -77,8 +77,9 @@ def _place(source, target, top, left):
 def join(first, second, between, K):
     """K = [[first, between], [between', second]], the transpose in register tiles, strips of them in cache."""
     n_i, n_j = between.shape
-    _place(first, K, 0, 0)
-    _place(between, K, 0, n_i)
+    zero = np.int64(0)  # a literal would compile it twice
+    _place(first, K, zero, zero)
+    _place(between, K, zero, n_i)
     _place(second, K, n_i, n_i)
     square = VECTOR_BYTES // between.itemsize
     bottom, right = n_i // square * square, n_j // square * square

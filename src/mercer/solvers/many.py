@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +95,11 @@ class Pairs:
         for name, value in found.items():
             object.__setattr__(self, name, value)
 
+    def room(self, dtype: Any) -> tuple[Vector, Vector, Vector]:
+        """What a compiled run needs beside its program: scores, the samples with weight, and their weights."""
+        largest = int(np.diff(self.offsets).max())
+        return np.empty(largest, dtype), np.empty(largest, np.int64), np.empty(largest)
+
     def solutions(self, data: Data, options: Options, clock: Clock) -> list[Solution | None]:
         """Those of the pairs that were solved to tol."""
         offsets, beta, F, qp, steps = self.offsets, self.beta, self.F, self.qp, self.steps
@@ -135,10 +141,12 @@ def solve_small(data: Data, batch: Pairs, options: Options, clock: Clock) -> lis
     def one(task: int) -> None:
         if clock.over() is None:
             some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
+            room = batch.room(np.float64)
             solve_pairs(
-                gram, starts, which[some], batch.offsets[some.start : some.stop + 1], qp.linear, qp.l1, qp.ridge,
-                qp.lower, qp.upper, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO, batch.beta, batch.F,
-                batch.steps[some], batch.groups[some], batch.totals[some],
+                gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(len(room[0]) ** 2),
+                qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol,
+                STEPS_PER_VARIABLE * DOUBLE_UP_TO, batch.beta, batch.F, *room, batch.steps[some], batch.groups[some],
+                batch.totals[some],
             )  # fmt: skip
 
     run_tasks(one, len(firsts), options.n_threads)
@@ -171,8 +179,9 @@ def solve_joined(
         columns = program.linear, program.l1, program.ridge, program.lower, program.upper
         beta, F, found = batch.beta[mine], batch.F[mine], (batch.groups[k : k + 1], batch.totals[k])
         batch.steps[k] = pairs.solve_joined(
-            blocks.own[i], blocks.own[j], blocks.between(i, j), blocks.memory(len(beta)), *columns,
-            SHARE_OF_TOL * options.tol, STEPS_PER_VARIABLE * len(beta) + STEPS_AT_LEAST, beta, F, *found,
+            blocks.own[i], blocks.own[j], blocks.between(i, j), blocks.memory(len(beta)), *columns, program.group,
+            SHARE_OF_TOL * options.tol, STEPS_PER_VARIABLE * len(beta) + STEPS_AT_LEAST, beta, F,
+            *batch.room(np.float32), *found,
         )  # fmt: skip
         if batch.steps[k] >= 0 and survey_of(*found, qp.sums).violation <= options.tol:
             rows, exact = exact_rows(data.take(batch.index[mine], (blocks, i, j)), program, beta, F, alone)
