@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mercer.gram.operator import GramOperator, product
+from mercer.gram.operator import GramOperator
 from mercer.gram.rows import RowStore, WholeRows
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
@@ -25,6 +25,7 @@ from mercer.losses.base import BoxQP
 from mercer.problems.dual import diverges, dual_objective, survey
 from mercer.solvers.active import Active, Look
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint, unfinished
+from mercer.solvers.left_out import LeftOut
 
 # members of a working set: a share of the variables, since too large a set computes rows that are never needed
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 8
@@ -47,8 +48,6 @@ FIRST_STAGE_TOL = 0.1
 STAGE_TOL = 0.1
 # growth of the active set below which it is taken for right
 SETTLED = 1.05
-# changes of beta that are too small to be seen in F of samples that are left out: in all this share of tol
-NEGLECTED = 0.5
 # rounds without an improvement of the violation or, relative to it, the objective
 PATIENCE, SMALLEST_GAIN = 30, 1e-14
 # rounds between two looks at the duality gap, the share by which it must have shrunk, and the failures allowed
@@ -107,8 +106,8 @@ class Decomposition:
         self._most_new = max(2, int(NEW_SHARE * self.size))
         self._n_new = self._most_new
         self._room = self.size if beta.any() else min(self.size, FIRST_MEMBERS)
-        # samples left out, with the beta (over samples) for which their F is right
-        self._left_out: list[tuple[Vector, Vector]] = []
+        if isinstance(gram, GramOperator):
+            self._left_out = LeftOut(gram, qp, options, self.largest)
         self._stage_tol = 0.0
         self._gaps: list[float] = []
         self.restart()
@@ -117,6 +116,11 @@ class Decomposition:
 
     def restart(self) -> None:
         """Take up beta and F again, at all samples, after they were changed from outside."""
+        if isinstance(self.store, RowStore):
+            self._left_out.bring_up(self._beta_of_samples(), self.F, anew=True)
+        self._take_up_all()
+
+    def _take_up_all(self) -> None:
         self._last = NOBODY
         self.active = Active.of(self.qp, np.arange(self.n), self.beta, self.F)
 
@@ -249,7 +253,7 @@ class Decomposition:
         size = max(FIRST_STAGE, self.n // FIRST_STAGE_SHARE)
         samples = np.sort(np.random.default_rng(0).permutation(self.n)[:size])
         inactive = np.setdiff1d(np.arange(self.n), samples, assume_unique=True)
-        self._left_out.append((inactive, np.zeros(self.n)))
+        self._left_out.add(inactive, np.zeros(self.n))
         self._stage_tol = FIRST_STAGE_TOL
         self._rows.restrict(samples, self.gram.take(samples))
         self.active = Active.of(self.qp, samples, self.beta, self.F)
@@ -274,7 +278,7 @@ class Decomposition:
             return None
         active.write_back(self.beta, self.F)
         # F of those that go is right for the present beta
-        self._left_out.append((active.samples[~wanted], self._beta_of_samples()))
+        self._left_out.add(active.samples[~wanted], self._beta_of_samples())
         self._rows.restrict(index, self._rows.gram.take(index))
         self._last = NOBODY
         self.active = Active.of(self.qp, active.samples[index], self.beta, self.F)
@@ -283,8 +287,9 @@ class Decomposition:
     def _look_at_all(self, tol: float, level: Vector, previous: Vector) -> Vector:
         """Look at all samples again: those that violate the level at which the active ones settled come in."""
         old = self.active
-        self._update_left_out()
-        self.restart()
+        old.write_back(self.beta, self.F)
+        self._left_out.bring_up_near(self._beta_of_samples(), self.beta, self.F, level)
+        self._take_up_all()
         look = self.active.look()
         if look.violation <= tol:
             self._rows.extend(old.samples, self.gram, np.zeros(len(old.samples), np.bool_))
@@ -296,8 +301,7 @@ class Decomposition:
         # once few come in the active set is right, and the next look may wait until it is solved
         settled = len(samples) <= SETTLED * len(old.samples)
         self._stage_tol = 0.0 if settled else STAGE_TOL * look.violation
-        if len(samples) < self.n:
-            self._left_out.append((np.flatnonzero(~wanted), self._beta_of_samples()))
+        self._left_out.add_at_look(samples, self._beta_of_samples(), self.F)
         gram = self.gram if len(samples) == self.n else self.gram.take(samples)
         # rows of free variables will be asked for again
         self._rows.extend(np.searchsorted(samples, old.samples), gram, old.free_samples())
@@ -307,38 +311,12 @@ class Decomposition:
     def _beta_of_samples(self) -> Vector:
         return self.qp.at_samples(self.beta, self.n).copy()
 
-    def _update_left_out(self) -> None:
-        """Bring beta of the whole up to date, and F of the samples left out."""
-        self.active.write_back(self.beta, self.F)
-        gram, now = self.gram, self._beta_of_samples()
-        for rows, then in self._left_out:
-            change = now - then
-            # from the change since F was right there, or anew if fewer samples carry weight
-            anew = np.count_nonzero(now) < np.count_nonzero(change)
-            weights = now if anew else change
-            columns = _noticeable(weights, NEGLECTED * self.options.tol / max(self.largest, 1e-300))
-            start = 0.0 if anew else self.F[rows]
-            self.F[rows] = start + product(
-                gram.kernel, gram.features.take(rows), gram.features.take(columns), weights[columns], gram.n_threads,
-                gram.evaluations,
-            )  # fmt: skip
-        self._left_out.clear()
-
     def _finish(self, status: Status) -> Status:
-        """Leave beta and F of the whole consistent."""
+        """Leave beta and F of the whole consistent, but for F of samples that cannot violate."""
         samples = self.active.samples
+        self.active.write_back(self.beta, self.F)
         if len(samples) < self.n:
-            self._update_left_out()
+            self._left_out.bring_up(self._beta_of_samples(), self.F)
             self._rows.extend(samples, self.gram, np.zeros(len(samples), np.bool_))
-            self.restart()
-        else:
-            self.active.write_back(self.beta, self.F)
+            self._take_up_all()
         return status
-
-
-def _noticeable(weights: Vector, total: float) -> Vector:
-    """Where weights are not zero, but for the smallest, which together are at most this total."""
-    columns = np.flatnonzero(weights)
-    size = np.abs(weights[columns])
-    order = np.argsort(size, kind="stable")
-    return np.sort(columns[order[np.cumsum(size[order]) > total]])

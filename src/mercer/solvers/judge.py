@@ -31,8 +31,8 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     if len(columns) == 0:
         return np.arange(data.n), np.zeros(data.n)
     b_columns = data.exact(columns)
-    margin = max(10 * options.tol, 1e-4)
-    gap = _slack(qp, beta, F)
+    margin = nearness(options)
+    gap = slack(qp, beta, F, thresholds(qp, beta, F))
     exact = np.zeros(data.n)
     exact[columns] = symmetric_product(data.kernel, b_columns, weights[columns], options.n_threads, data.evaluations)
     done = np.zeros(data.n, np.bool_)
@@ -65,21 +65,28 @@ def exact_product(data: Data, qp: BoxQP, beta: Vector, options: Options) -> Vect
     )
 
 
-def _slack(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
-    """For each sample without weight, how far its score is from making it move; -inf for samples with weight."""
+def nearness(options: Options) -> float:
+    """How near to a kink of the loss F of a sample must be known in float64, at least."""
+    return max(10 * options.tol, 1e-4)
+
+
+def slack(qp: BoxQP, beta: Vector, F: Vector, level: Vector) -> Vector:
+    """For each sample without weight, how far its score is from making it move; -inf for samples with weight.
+
+    ``level`` are the thresholds of the groups.
+    """
     from mercer._numerics.working_set import slack_of
 
-    b = thresholds(qp, beta, F)
-    slack = np.empty(qp.n_vars)
+    out = np.empty(qp.n_vars)
     slack_of(
         beta, qp.at_variables(F), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
-        b if len(b) else np.zeros(1), slack,
+        level if qp.n_groups else np.zeros(1), out,
     )  # fmt: skip
     if qp.sample is None:
-        return slack
-    out = np.full(len(F), np.inf)
-    np.minimum.at(out, qp.sample, slack)
-    return out
+        return out
+    least = np.full(len(F), np.inf)
+    np.minimum.at(least, qp.sample, out)
+    return least
 
 
 def _at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[BoxQP, Vector, Vector]:
