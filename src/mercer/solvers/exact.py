@@ -77,7 +77,12 @@ def _from_features(data: Data, problem: DualProblem, options: Options, clock: Cl
 
 def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int) -> Solution:
     """Pair steps from a feasible start."""
-    qp = problem.qp
+    qp, over = problem.qp, clock.over()
+    if over is not None:  # nothing is begun that could not be ended
+        F = exact_product(data, qp, beta, options) if beta.any() else np.zeros(data.n)
+        seen = survey_at(qp, beta, F, None)
+        point = TracePoint(clock.seconds, steps, seen.violation, seen.dual, data.n)
+        return _published(data, problem, options, clock, Found(beta, F, steps, seen), None, over, [point])
     dtype = np.dtype(_precision(data, qp, options))
     run = _start(data, qp, beta, options, clock, dtype, WHOLE_UP_TO)
     run.steps = steps

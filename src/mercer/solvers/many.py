@@ -34,7 +34,7 @@ PAIRS_PER_TASK = 8
 # above this tolerance scores in float32 are near enough; what is left of tol for their rounding
 SINGLE_ABOVE, SHARE_OF_TOL = 1e-4, 0.9
 # variables of the pairs whose programs are built together
-VARIABLES_AT_ONCE = 1 << 20
+VARIABLES_AT_ONCE = 1 << 18
 
 
 def are_plain(members: Sequence[Vector], loss: Loss, options: Options) -> bool:
