@@ -29,6 +29,8 @@ from mercer.solvers.left_out import LeftOut
 
 # members of a working set: a share of the variables, since too large a set computes rows that are never needed
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 8
+# columns of a block whose lines are so long, or a multiple of it, compete for the same places of the cache
+CONFLICT = 128
 # two pairs, one for each group
 FEWEST_MEMBERS = 4
 # at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
@@ -80,6 +82,8 @@ class Decomposition:
         self.dual = dual_objective(qp, beta, F)
         self.open_box = qp.has_open_box
         self.size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
+        if not options.working_set and self.size % CONFLICT == 0:
+            self.size -= CONFLICT // 16
         self.size = min(max(FEWEST_MEMBERS, self.size), qp.n_vars + (qp.n_groups == 0))
         self.store: RowStore | WholeRows
         if isinstance(gram, GramOperator):
