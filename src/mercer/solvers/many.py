@@ -8,16 +8,15 @@ left to the exact solver.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer._numerics.pool import run_tasks
 from mercer.gram.workspace import Loan
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.certificate import conclude
 from mercer.problems.dual import survey_of
@@ -50,50 +49,25 @@ def are_small(members: Sequence[Vector], options: Options) -> bool:
     return within and sizes[-1] + sizes[-2] <= DOUBLE_UP_TO and options.precision != "float32"
 
 
-@dataclass(frozen=True, eq=False)
 class Pairs:
     """The programs of some pairs, one after the other, and what is found of each.
 
-    Attributes
-    ----------
-    members : the samples of each class.
-    pairs : the classes of each pair, the first one positive.
-    loss : of every problem.
-    factor : C of each sample.
+    ``members`` are the samples of each class, ``pairs`` the classes of each pair, the first one positive; ``factor`` is C
+    of each sample. The variables of pair k are those from offsets[k] to offsets[k + 1].
     """
 
-    members: Sequence[Vector]
-    pairs: Sequence[tuple[int, int]]
-    loss: Loss
-    factor: Vector
-    offsets: Vector = field(init=False)
-    index: Vector = field(init=False)
-    y: Vector = field(init=False)
-    qp: BoxQP = field(init=False)
-    beta: Vector = field(init=False)
-    F: Vector = field(init=False)
-    steps: NDArray[np.int64] = field(init=False)
-    groups: Matrix = field(init=False)
-    totals: Matrix = field(init=False)
-
-    def __post_init__(self) -> None:
-        sizes = np.array([[len(self.members[i]), len(self.members[j])] for i, j in self.pairs])
-        index = np.concatenate([self.members[c] for pair in self.pairs for c in pair])
-        y = np.repeat(np.tile([1.0, -1.0], len(self.pairs)), sizes.ravel())
-        n_pairs, n = len(self.pairs), len(y)
-        found = {
-            "offsets": np.concatenate([[0], np.cumsum(sizes.sum(axis=1))]),
-            "index": index,
-            "y": y,
-            "qp": self.loss.box_qp(y, self.factor[index], True),
-            "beta": np.zeros(n),
-            "F": np.zeros(n),
-            "steps": np.full(n_pairs, -1),
-            "groups": np.full((n_pairs, 5), np.nan),
-            "totals": np.full((n_pairs, 7), np.nan),
-        }
-        for name, value in found.items():
-            object.__setattr__(self, name, value)
+    def __init__(self, members: Sequence[Vector], pairs: Sequence[tuple[int, int]], loss: Loss, factor: Vector) -> None:
+        self.members, self.pairs, self.loss = members, pairs, loss
+        sizes = np.array([[len(members[i]), len(members[j])] for i, j in pairs])
+        self.offsets = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+        self.index = np.concatenate([members[c] for pair in pairs for c in pair])
+        self.y = np.repeat(np.tile([1.0, -1.0], len(pairs)), sizes.ravel())
+        self.weight = factor[self.index]
+        self.qp: BoxQP = loss.box_qp(self.y, self.weight, True)
+        self.beta, self.F = np.zeros(len(self.y)), np.zeros(len(self.y))
+        self.steps = np.full(len(pairs), -1)
+        # what `survey` finds
+        self.groups, self.totals = np.full((len(pairs), 5), np.nan), np.full((len(pairs), 7), np.nan)
 
     def room(self, dtype: Any) -> tuple[Vector, Vector, Vector]:
         """What a compiled run needs beside its program: scores, the samples with weight, and their weights."""
@@ -106,9 +80,8 @@ class Pairs:
         found = [survey_of(self.groups[k : k + 1], self.totals[k], qp.sums) for k in range(len(self.pairs))]
         done = np.array([seen.violation <= options.tol for seen in found]) & (steps >= 0)
         thresholds = [seen.thresholds if good else np.zeros(1) for seen, good in zip(found, done, strict=True)]
-        paid = self.factor[self.index] * self.loss.value(
-            self.y, F + np.repeat(np.concatenate(thresholds), np.diff(offsets))
-        )
+        f = F + np.repeat(np.concatenate(thresholds), np.diff(offsets))
+        paid = self.weight * self.loss.value(self.y, f)
         primal = 0.5 * np.array([seen.squared_norm for seen in found]) + np.add.reduceat(paid, offsets[:-1])
         largest = np.maximum.reduceat(np.abs(beta), offsets[:-1])
         solutions: list[Solution | None] = []
