@@ -52,8 +52,8 @@ def are_small(members: Sequence[Vector], options: Options) -> bool:
 class Pairs:
     """The programs of some pairs, one after the other, and what is found of each.
 
-    ``members`` are the samples of each class, ``pairs`` the classes of each pair, the first one positive; ``factor`` is C
-    of each sample. The variables of pair k are those from offsets[k] to offsets[k + 1].
+    ``members`` are the samples of each class, ``pairs`` the classes of each pair, the first one positive; ``factor``
+    is C of each sample. The variables of pair k are those from offsets[k] to offsets[k + 1].
     """
 
     def __init__(self, members: Sequence[Vector], pairs: Sequence[tuple[int, int]], loss: Loss, factor: Vector) -> None:
