@@ -274,8 +274,8 @@ def class_weights(class_weight: Any, classes: Vector, codes: Vector, weight: Vec
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise InvalidInputError(
-            f"class_weight gives the class {classes[wrong[0]]} the weight {weights[wrong[0]]:g}: weights of classes are "
-            "finite numbers of at least 0."
+            f"class_weight gives the class {classes[wrong[0]]} the weight {weights[wrong[0]]:g}: weights of classes "
+            "are finite numbers of at least 0."
         )
     return weights
 
