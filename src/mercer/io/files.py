@@ -19,8 +19,6 @@ from mercer.io.checks import check_object
 from mercer.io.values import Decoder, Encoder
 from mercer.kernels import Kernel
 
-SUFFIX = ".mercer"
-
 
 def save(model: Any, path: Any) -> None:
     """Write a model to a file that holds no code.
