@@ -271,6 +271,8 @@ def class_weights(class_weight: Any, classes: Vector, codes: Vector, weight: Vec
     if class_weight is None:
         return np.ones(len(classes))
     weights: Vector = compute_class_weight(class_weight, classes=classes, y=classes[codes], sample_weight=weight)
+    if weight is not None:
+        weights[np.bincount(codes, weight, len(classes)) == 0] = 1.0  # "balanced" would divide by what is not there
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise InvalidInputError(

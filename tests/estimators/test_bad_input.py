@@ -423,6 +423,16 @@ class TestParameters:
             "numbers of at least 0."
         )
 
+    def test_balanced_classes_of_which_one_has_no_weight(self):
+        """The other classes are balanced as if it were not there."""
+        X, _ = sample()
+        y, weight = np.arange(60) % 3, np.arange(60.0)
+        weight[y == 0] = 0.0
+        model = LinearSVC(class_weight="balanced").fit(X, y, sample_weight=weight)
+        total = np.bincount(y, weight)
+        assert model.class_weight_[1] * total[1] == pytest.approx(model.class_weight_[2] * total[2])
+        assert np.isfinite(model.class_weight_).all() and not np.any(model.predict(X) == 0)
+
     def test_labels_of_bytes(self):
         """Refused in scikit-learn's words, whose metrics do not know them either."""
         X, y = sample()
