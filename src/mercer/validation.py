@@ -270,9 +270,10 @@ def class_weights(class_weight: Any, classes: Vector, codes: Vector, weight: Vec
     """The factor of each class that scikit-learn's class_weight asks for; ``weight``: what samples count to balance."""
     if class_weight is None:
         return np.ones(len(classes))
-    weights: Vector = compute_class_weight(class_weight, classes=classes, y=classes[codes], sample_weight=weight)
+    with np.errstate(divide="ignore"):  # a class without weight is not balanced
+        weights: Vector = compute_class_weight(class_weight, classes=classes, y=classes[codes], sample_weight=weight)
     if weight is not None:
-        weights[np.bincount(codes, weight, len(classes)) == 0] = 1.0  # "balanced" would divide by what is not there
+        weights[np.bincount(codes, weight, len(classes)) == 0] = 1.0
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise InvalidInputError(
