@@ -43,7 +43,8 @@ _NAMES = {
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),
     "mercer.display.plane": ("BandDisplay", "DecisionDisplay", "TubeDisplay"),
     "mercer.display.machines": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
-    "mercer.display.searches": ("PathDisplay", "SearchCurveDisplay", "SearchMapDisplay"),
+    "mercer.display.paths": ("PathDisplay",),
+    "mercer.display.searches": ("SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
         "NearDiagonalWarning",
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",

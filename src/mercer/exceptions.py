@@ -82,6 +82,11 @@ class InfeasibleNuError(InvalidInputError):
                 f"specified nu is infeasible: nu={self.nu:g}, but for these samples it must be at most "
                 f"{self.nu_max:g}. Lower nu."
             )
+        if self.nu_max == 0.0:
+            return (
+                f"specified nu is infeasible: with {self.n_positive:g} positive and {self.n_negative:g} negative "
+                "samples of positive weight no nu is feasible. Leave out the class without weight, or use SVC."
+            )
         return (
             f"specified nu is infeasible: nu={self.nu:g}, but with {self.n_positive:g} positive and "
             f"{self.n_negative:g} negative samples "

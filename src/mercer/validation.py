@@ -252,7 +252,7 @@ def find_classes(y: Any) -> tuple[Vector, Vector]:
         if float(low).is_integer() and float(high).is_integer() and (is_high | (labels == low)).all():
             classes = np.array([low, high] if low < high else [low], dtype=labels.dtype)
             return classes, (is_high if low < high else np.zeros(len(labels), bool)).astype(np.intp)
-    if labels.dtype.kind not in "biuSU":  # whole numbers and strings are classes, whatever they are
+    if labels.dtype.kind not in "biuU":  # whole numbers and strings are classes, whatever they are
         check_classification_targets(y)
     classes, codes = np.unique(labels, return_inverse=True)
     return classes, codes
@@ -266,11 +266,21 @@ def class_codes(y: Any) -> tuple[Vector, Vector]:
     return classes, codes
 
 
-def class_weights(class_weight: Any, classes: Vector, codes: Vector) -> Vector:
-    """The factor of each class that scikit-learn's class_weight asks for."""
+def class_weights(class_weight: Any, classes: Vector, codes: Vector, weight: Vector | None = None) -> Vector:
+    """The factor of each class that scikit-learn's class_weight asks for; ``weight``: what samples count to balance."""
     if class_weight is None:
         return np.ones(len(classes))
-    return compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    with np.errstate(divide="ignore"):  # a class without weight is not balanced
+        weights: Vector = compute_class_weight(class_weight, classes=classes, y=classes[codes], sample_weight=weight)
+    if weight is not None:
+        weights[np.bincount(codes, weight, len(classes)) == 0] = 1.0
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise InvalidInputError(
+            f"class_weight gives the class {classes[wrong[0]]} the weight {weights[wrong[0]]:g}: weights of classes "
+            "are finite numbers of at least 0."
+        )
+    return weights
 
 
 def check_weighted_classes(codes: Vector, weight: Vector) -> None:

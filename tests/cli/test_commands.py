@@ -198,14 +198,54 @@ def test_bench(capsys):
         (["predict", "iris.csv", "iris.csv"], "iris.csv"),
         (["predict", "iris.mercer", "diabetes.csv"], "lacks the columns a, b, c, d, colour"),
         (["predict", "iris.mercer", "iris.csv", "--intervals", "0.1"], "--intervals is not possible"),
-        (["inspect", "nowhere.mercer"], "nowhere.mercer"),
+        (["inspect", "nowhere.mercer"], "nowhere.mercer: No such file or directory"),
+        (["inspect", "."], ".: Is a directory"),
+        (["predict", ".", "iris.csv"], ".: Is a directory"),
+        (["predict", "iris.mercer", "new.csv", "--target", "species"], "new.csv has no column 'species'"),
+        (
+            ["predict", "iris.mercer", "new.csv", "--output", "no/o.csv"],
+            "no/o.csv cannot be written",
+        ),
+        (["fit", "iris.csv", "--model", "no/m.mercer"], "no/m.mercer cannot be written: there is no folder no."),
+        (["fit", "iris.csv", "--model", "."], ". is a folder: give the name of a file."),
+        (["fit", "iris.csv", "--report", "no/r.html"], "no/r.html cannot be written: there is no folder no."),
+        (["convert", "iris.mercer", "no/m.c"], "no/m.c cannot be written: there is no folder no."),
+        (["kernel-check", "iris.csv"], "For a table of samples name a --kernel."),
+        (["kernel-check", "empty.csv"], "empty.csv has no lines"),
+        (["kernel-check", "nowhere.csv"], "nowhere.csv not found."),
     ],
 )
 def test_what_is_wrong_is_one_sentence(folder, monkeypatch, capsys, arguments, words):
     monkeypatch.chdir(folder)
+    (folder / "empty.csv").touch()
+    (folder / "new.csv").write_text("a,b,c,d,colour\n1,2,3,4,red\n")
     assert main(arguments) == 1
     error = capsys.readouterr().err.strip().splitlines()
     assert words in error[-1] and error[-1].startswith(f"mercer {arguments[0]}: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "iris.csv", "--folds", "1"], "argument --folds: 1 was given, but at least 2 is needed"),
+        (["fit", "iris.csv", "--folds", "few"], "argument --folds: invalid int value: 'few'"),
+        (["fit", "iris.csv", "--grid", "0"], "argument --grid: 0 was given, but at least 1 is needed"),
+        (["fit", "iris.csv", "--time-limit", "-1"], "--time-limit: -1 was given, but at least 0 is needed"),
+        (["fit", "iris.csv", "--time-limit", "nan"], "--time-limit: nan was given, but at least 0 is needed"),
+        (["bench", "--repeats", "0"], "argument --repeats: 0 was given, but at least 1 is needed"),
+        (["bench", "--C", "-1"], "argument --C: -1 was given, but more than 0 is needed"),
+        (["certify", "iris.mercer", "iris.csv", "--tol", "-1"], "--tol: -1 was given, but at least 0 is needed"),
+        (
+            ["convert", "iris.mercer", "m.mercer", "--compress", "0"],
+            "but more than 0 is needed",
+        ),
+    ],
+)
+def test_numbers_out_of_range_are_refused_before_any_work(folder, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(folder)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2 and words in capsys.readouterr().err
 
 
 def test_a_target_with_one_value(tmp_path, capsys):

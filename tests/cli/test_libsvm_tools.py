@@ -64,6 +64,14 @@ def test_cross_validation(files, capsys):
         (["svm-train", "-z", "1", "train"], "unknown option -z"),
         (["svm-train", "-s", "9", "train"], "-s 9 is not"),
         (["svm-train", "-c", "much", "train"], "not a number"),
+        (["svm-train", "-c", "-1", "train"], "-c -1 is not more than 0"),
+        (["svm-train", "-e", "0", "train"], "-e 0 is not more than 0"),
+        (["svm-train", "-g", "-2", "train"], "-g -2 is not at least 0"),
+        (["svm-train", "-s", "1", "-n", "2", "train"], "-n 2 is more than 1"),
+        (["svm-train", "-wx", "2", "train"], "-wx names no class"),
+        (["svm-train", "-w1", "much", "train"], "-w1 much is not a number"),
+        (["svm-train", "-h"], "the option -h has no value"),
+        (["svm-scale", "-y", "0", "one", "train"], "-y one is not a number"),
         (["svm-predict", "test"], "a test file"),
         (["svm-scale", "-l", "2", "-u", "1", "train"], "not below"),
         (["svm-scale", "-r", "train", "test"], "no file of ranges"),
@@ -73,6 +81,16 @@ def test_usage(files, capsys, arguments, words):
     assert main(arguments) == 2
     error = capsys.readouterr().err
     assert words in error and "usage: mercer svm-" in error
+
+
+@pytest.mark.parametrize("tool", ["svm-train", "svm-predict", "svm-scale"])
+def test_help(capsys, tool):
+    """All options of the program are listed."""
+    assert main([tool, "--help"]) == 0
+    shown = capsys.readouterr().out
+    letters = {"svm-train": "stdgrcnpemhbvwq", "svm-predict": "bq", "svm-scale": "lusry"}[tool]
+    assert shown.startswith(f"usage: mercer {tool} [options]")
+    assert all(f"-{letter}" in shown.partition("\n")[2] for letter in letters)
 
 
 def test_missing_files(files, capsys):

@@ -9,7 +9,18 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 from tests.naming import named
 
-from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer import (
+    SVC,
+    SVCCV,
+    SVR,
+    LinearSVC,
+    LinearSVCCV,
+    MKLClassifier,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    PegasosClassifier,
+)
 from mercer.exceptions import (
     InfeasibleNuError,
     InvalidInputError,
@@ -316,7 +327,8 @@ class TestParameters:
     def test_unknown_kernel(self):
         """The message lists all names, and guesses which one was meant."""
         X, y = sample()
-        known = ", ".join(sorted([*KERNELS, *ALIASES]))
+        joined = {alias.replace("_", "") for alias in ALIASES if "_" in alias}  # power_series, not powerseries too
+        known = ", ".join(sorted([*(set(KERNELS) - joined), *ALIASES]))
         assert {"linear", "poly", "rbf", "sigmoid", "precomputed", "gaussian"} <= set(known.split(", "))
         expected = (
             "Cannot read the kernel 'gausian' at position 1: there is no kernel 'gausian'. Did you mean 'gaussian'? "
@@ -387,6 +399,47 @@ class TestParameters:
             "Lower nu, or use SVC with class_weight."
         )
         assert NuSVC(nu=error.nu_max).fit(X, y).fit_status_ == 0
+
+    def test_no_nu_is_feasible_for_a_class_without_weight(self):
+        """The advice is not to lower nu."""
+        X, _ = sample()
+        y = np.arange(60) % 3
+        with pytest.raises(InfeasibleNuError) as found:
+            NuSVC(nu=0.1).fit(X, y, sample_weight=(y > 0).astype(float))
+        assert str(found.value) == (
+            "specified nu is infeasible: with 0 positive and 20 negative samples of positive weight no nu is feasible. "
+            "Leave out the class without weight, or use SVC."
+        )
+
+    @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, None], ids=named)
+    @pytest.mark.parametrize("kind", [SVC, NuSVC, LinearSVC, SVCCV, LinearSVCCV, PegasosClassifier, MKLClassifier])
+    def test_weights_of_classes(self, kind, weight):
+        """Weights of classes that no sample can have are named; LIBLINEAR would leave the class out."""
+        X, y = sample()
+        label = np.unique(y)[0]
+        found = message_of(InvalidInputError, lambda: kind(class_weight={label: weight}).fit(X, y))
+        assert found == (
+            f"class_weight gives the class {label} the weight {np.float64(weight):g}: weights of classes are finite "
+            "numbers of at least 0."
+        )
+
+    def test_balanced_classes_of_which_one_has_no_weight(self):
+        """The other classes are balanced as if it were not there."""
+        X, _ = sample()
+        y, weight = np.arange(60) % 3, np.arange(60.0)
+        weight[y == 0] = 0.0
+        model = LinearSVC(class_weight="balanced").fit(X, y, sample_weight=weight)
+        total = np.bincount(y, weight)
+        assert model.class_weight_[1] * total[1] == pytest.approx(model.class_weight_[2] * total[2])
+        assert np.isfinite(model.class_weight_).all() and not np.any(model.predict(X) == 0)
+
+    def test_labels_of_bytes(self):
+        """Refused in scikit-learn's words, whose metrics do not know them either."""
+        X, y = sample()
+        labels = np.where(y == y[0], b"a", b"b")
+        for kind in (SVC, LinearSVC):
+            with pytest.raises(TypeError, match="Support for labels represented as bytes is not supported"):
+                kind().fit(X, labels)
 
     def test_balanced_classes_make_nu_feasible(self):
         """Unlike scikit-learn's, our NuSVC respects class_weight: balanced classes allow any nu."""

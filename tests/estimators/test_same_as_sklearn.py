@@ -69,7 +69,7 @@ def assert_same(ours, theirs, X):
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=0, atol=atol)
     for name in ("dual_coef_", "support_vectors_", "support_", "n_support_", "intercept_"):
         one, other = getattr(ours, name), getattr(theirs, name)
-        assert (type(one) is type(other)) or (sp.issparse(one) and sp.issparse(other)), name
+        assert type(one) is type(other), name
         # a sample within rounding of the margin may be a support vector for one of them alone
         assert one.ndim == other.ndim and one.dtype.kind == other.dtype.kind, name
         assert len(one) == len(other) if name in ("n_support_", "intercept_") else True, name

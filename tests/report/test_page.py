@@ -15,10 +15,12 @@ from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
 from mercer import SVC, SVR, InvalidInputError, KernelRidge, LinearSVC, OneClassSVM
+from mercer.display.plane import DecisionDisplay
 from mercer.io.tables import read_samples
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Normalized, On, Polynomial
 from mercer.report import decision_gradients, write_report
 from mercer.report.importance import steepness
+from mercer.report.page import _with_names
 from mercer.workflow import train
 
 pytest.importorskip("matplotlib")
@@ -89,6 +91,14 @@ def test_text_of_users_is_escaped(classification, tmp_path):
     write_report(classification, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<b>" not in re.sub(r'<div class="fact"><b>', "", text) and "&lt;b&gt;" in text and "b&amp;c" in text
+
+
+def test_axes_of_the_plane_are_called_as_the_columns_are(tmp_path):
+    frame = load_iris(as_frame=True).frame.iloc[:, [0, 2, 4]]
+    frame.columns = ["sepal", "petal", "species"]
+    outcome = trained(tmp_path, frame, judge="none", task="classification")
+    figure = _with_names(outcome, DecisionDisplay.from_estimator(outcome.search, outcome.prepared, outcome.samples.y))
+    assert figure.axes[0].get_xlabel() == "sepal, prepared" and figure.axes[0].get_ylabel() == "petal, prepared"
 
 
 def test_confusion_counts_all_rows(classification):

@@ -71,6 +71,14 @@ def test_sets_are_nested():
         previous = kept
 
 
+def test_p_values_on_paper():
+    """(1 + held-out scores that are no larger) / (m + 1), among all samples or those of the class."""
+    known = conformal_sets(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]]), np.array([0, 0, 1]))
+    scores = np.array([[0.0, 2.5], [2.0, 9.0]])
+    np.testing.assert_allclose(known.p_values(scores), [[1 / 4, 3 / 4], [3 / 4, 4 / 4]], rtol=1e-15)
+    np.testing.assert_allclose(known.p_values(scores, mondrian=True), [[1 / 3, 1 / 2], [3 / 3, 2 / 2]], rtol=1e-15)
+
+
 def test_too_few_samples():
     """Where nothing can be said, everything is possible."""
     known = conformal_intervals(np.zeros(5), np.arange(5.0))

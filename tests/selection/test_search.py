@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import FitFailedWarning
+from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
 from sklearn.svm import SVC as SklearnSVC
@@ -142,6 +143,22 @@ def test_linear_machines_are_scored_as_by_grid_search():
     X, y = wave()
     model = LinearSVRCV(Cs=CS, epsilon=0.1).fit(X, y)
     assert model.C_ in CS and model.predict_interval(X[:2]).shape == (2, 2)
+
+
+def test_linear_searches_have_the_best_coefficients():
+    """Features can be selected by them, as by those of the machine; weights of classes are the machine's, too."""
+    X, y = load_iris(return_X_y=True)
+    weight = np.arange(1.0, 151.0)
+    search = LinearSVCCV(Cs=[0.01, 0.1], penalty="l1", class_weight="balanced", cv=3)
+    assert not hasattr(search, "coef_") and not hasattr(clone(search).set_params(refit=False).fit(X, y), "coef_")
+    search.fit(X, y, sample_weight=weight)
+    machine = LinearSVC(C=search.C_, penalty="l1", class_weight="balanced").fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(search.coef_, machine.coef_)
+    np.testing.assert_array_equal(search.intercept_, machine.intercept_)
+    np.testing.assert_array_equal(search.class_weight_, machine.class_weight_)
+    chosen = SelectFromModel(search).fit(X, y, sample_weight=weight).get_support()
+    np.testing.assert_array_equal(chosen, SelectFromModel(machine).fit(X, y, sample_weight=weight).get_support())
+    assert LinearSVRCV(Cs=[1.0]).fit(X, y).coef_.shape == (4,)
 
 
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "roc_auc", "f1_macro"])

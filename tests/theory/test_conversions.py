@@ -29,6 +29,7 @@ def test_the_ends():
     """The hard margin has no λ, an infinite λ no C."""
     assert C_to_lambda(np.inf, 10) == 0.0
     assert lambda_to_C(np.inf, 10) == 0.0
+    assert C_to_lambda(1.0, 1) == 0.5
 
 
 @pytest.mark.parametrize("lam", [0, -1.0, np.nan, "1", None])

@@ -63,6 +63,16 @@ def test_small_margin():
     assert found["margin"].value < 1 / np.sqrt(300)
 
 
+def test_advice_does_not_contradict_itself():
+    """Where the margin asks for a smaller C, support vectors do not ask for a larger one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
+    found = diagnose(SVC(C=100.0, gamma=1.0).fit(X, y), X, y)
+    assert {"support vectors", "margin"} <= set(names(found))
+    assert "lower C" in found["margin"].suggestion
+    assert "the classes overlap. Choose another kernel" in found["support vectors"].suggestion
+
+
 def test_columns():
     """A constant column is named; so are the widest and the narrowest where they differ a hundredfold."""
     X, y = healthy()

@@ -38,12 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MercerError as error:
         print(f"mercer {command}: {error}", file=sys.stderr)
         return 1
-    except FileNotFoundError as error:
-        print(f"mercer {command}: there is no file {error.filename}", file=sys.stderr)
-        return 1
     except BrokenPipeError:  # of `mercer predict … | head`
         sys.stderr.close()
         return 0
+    except OSError as error:  # no such file, a folder, no permission, a full disk
+        reason = f"{error.filename}: {error.strerror}" if error.filename is not None else str(error)
+        print(f"mercer {command}: {reason}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print(f"\nmercer {command}: interrupted", file=sys.stderr)
         return 130

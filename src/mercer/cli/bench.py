@@ -10,6 +10,8 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from mercer.cli.terminal import number
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Time both, print a line each; return the exit status."""
@@ -78,6 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What ``mercer bench`` understands."""
     parser.add_argument("data", nargs="?", help="a data file (default: scikit-learn's digits)")
     parser.add_argument("--target", metavar="COLUMN", help="default: the last column")
-    parser.add_argument("--C", type=float, default=1.0)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--C", type=number(above=0), default=1.0, help="the price of the loss (default: 1)")
+    parser.add_argument("--repeats", type=number(int, least=1), default=5, help="fits that are timed (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print numbers for programs")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.terminal import say
+from mercer.cli.terminal import check_writable, number, say
 
 # suffixes of model files by what is in them
 TEXT = (".model", ".libsvm", ".liblinear", ".txt")
@@ -224,9 +225,16 @@ def _matrix(path: str) -> Any:
     try:
         if path.endswith(".npy"):
             return np.load(path, allow_pickle=False)
-        return np.loadtxt(sys.stdin if path == "-" else path, delimiter="," if path.endswith(".csv") else None, ndmin=2)
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{path} is no matrix of numbers: {error}.") from None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "loadtxt: input contained no data", UserWarning)
+            text = sys.stdin if path == "-" else path
+            return np.loadtxt(text, delimiter="," if path.endswith(".csv") else None, ndmin=2)
+    except UserWarning:
+        raise InvalidInputError(f"{path} has no lines: a matrix has a line of numbers for each row.") from None
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{path} is no matrix of numbers: {str(error).rstrip('.')}. For a table of samples name a --kernel."
+        ) from None
 
 
 # ---- convert -----------------------------------------------------------------------------------------------------
@@ -242,6 +250,7 @@ def convert(arguments: argparse.Namespace) -> int:
     from mercer.io.onnx import to_onnx
     from mercer.io.source import to_c, to_python
 
+    check_writable(Path(arguments.output))
     model = read_model(arguments.model)
     suffix = Path(arguments.output).suffix.lower()
     if arguments.compress is not None:
@@ -290,9 +299,9 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument("--target", metavar="COLUMN", help="default: the last column")
     parser.add_argument("--format", help="of the data (default: by the file's name)")
     parser.add_argument("--labels", metavar="FILE", help="for FASTA")
-    parser.add_argument("--C", type=float, help="which C a model of LIBSVM, LIBLINEAR or ONNX was fitted with")
-    parser.add_argument("--epsilon", type=float, help="the same for the width of a tube")
-    parser.add_argument("--nu", type=float, help="the same for nu")
+    parser.add_argument("--C", type=number(above=0), help="which C a model of other programs was fitted with")
+    parser.add_argument("--epsilon", type=number(least=0), help="the same for the width of a tube")
+    parser.add_argument("--nu", type=number(above=0), help="the same for nu")
     parser.add_argument(
         "--class-weight",
         nargs=2,
@@ -300,7 +309,7 @@ def add_arguments(commands: Any) -> None:
         metavar=("LABEL", "WEIGHT"),
         help="the same for the weight of a class",
     )
-    parser.add_argument("--tol", type=float, default=1e-2, help="largest relative duality gap (default: 0.01)")
+    parser.add_argument("--tol", type=number(least=0), default=1e-2, help="largest relative gap (default: 0.01)")
     parser.add_argument("--trust-pickle", action="store_true", help="load a pickle, which may run any code")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=certify)
@@ -316,5 +325,7 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument("model")
     parser.add_argument("output", help="its suffix says what is written: .onnx, .py, .c, .model or .mercer")
     parser.add_argument("--double", action="store_true", help="ONNX with inputs and outputs in float64")
-    parser.add_argument("--compress", type=float, metavar="ERROR", help="first drop support vectors, to within ERROR")
+    parser.add_argument(
+        "--compress", type=number(above=0), metavar="ERROR", help="drop support vectors, to within ERROR"
+    )
     parser.set_defaults(run=convert)

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from mercer.cli.terminal import say, shown_progress
+from mercer.cli.terminal import check_writable, number, say, shown_progress
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -17,6 +17,9 @@ def run(arguments: argparse.Namespace) -> int:
     from mercer.workflow import train
     from mercer.workflow.summary import numbers, text_summary
 
+    for path in (arguments.model, arguments.report):
+        if path is not None:
+            check_writable(path)
     samples = read_samples(arguments.data, target=arguments.target, format=arguments.format, labels=arguments.labels)
     if not arguments.json:
         for column in samples.columns:
@@ -73,9 +76,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="how the score is found: the whole search in five folds, in two random parts, or not at all",
     )
-    parser.add_argument("--folds", type=int, metavar="K", help="folds of the search (default: 5)")
-    parser.add_argument("--grid", type=int, metavar="N", help="values of C and of gamma that are tried (default: 8)")
-    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each search")
+    parser.add_argument("--folds", type=number(int, least=2), metavar="K", help="folds of the search (default: 5)")
+    parser.add_argument(
+        "--grid",
+        type=number(int, least=1),
+        metavar="N",
+        help="values of C and of gamma that are tried (default: 8)",
+    )
+    parser.add_argument("--time-limit", type=number(least=0), metavar="SECONDS", help="of each search")
     parser.add_argument("--jobs", type=int, metavar="N", help="threads (default: all cores)")
     parser.add_argument(
         "--model", metavar="FILE", type=Path, default=Path("model.mercer"), help="default: model.mercer"

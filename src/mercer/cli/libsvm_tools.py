@@ -18,6 +18,30 @@ USAGE = {
     "svm-predict": "svm-predict [options] test_file model_file output_file",
     "svm-scale": "svm-scale [options] data_filename",
 }
+OPTIONS = {
+    "svm-train": """
+  -s 0..4   machine: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR (0)
+  -t 0..4   kernel: 0 linear, 1 polynomial, 2 Gaussian, 3 tanh, 4 precomputed (2)
+  -d, -g, -r  degree (3), gamma (1 / number of features) and coef0 (0) of the kernel
+  -c C      price of the loss (1)
+  -wI W     factor of C for the class I (1)
+  -n NU     nu of the machines that have one (0.5)
+  -p WIDTH  epsilon of epsilon-SVR (0.1)
+  -e TOL    the violation at which training stops (0.001)
+  -m MB     memory for rows of the kernel matrix
+  -h 0|1    shrinking (1)
+  -b 0|1    probabilities (0)
+  -v K      cross-validation in K folds; no model is written
+  -q        print nothing""",
+    "svm-predict": """
+  -b 0|1    probabilities (0)
+  -q        print nothing""",
+    "svm-scale": """
+  -l, -u    lower and upper end of the scaled features (-1, 1)
+  -y L U    ends of the scaled targets, which else stay as they are
+  -s FILE   write the ranges that were found
+  -r FILE   use the ranges of a file that -s has written""",
+}
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 LAPLACE = (
     "Prob. model for test data: target value = predicted value + z,\n"
@@ -166,7 +190,7 @@ def scale(words: Sequence[str]) -> int:
         lines += [f"{j} {a:.16g} {b:.16g}" for j, (a, b) in ranges.items() if a != b]
         Path(options["s"]).write_text("\n".join(lines) + "\n", encoding="ascii")
     if "y" in options:
-        bottom, top = (float(word) for word in options["y"].split())
+        bottom, top = (_number({"y": word}, "y", 0.0) for word in options["y"].split())
         y = bottom + (top - bottom) * (y - y.min()) / max(float(np.ptp(y)), 1e-300)
     scaled = np.zeros_like(X)
     for j in range(X.shape[1]):
@@ -202,11 +226,26 @@ def _options(words: Sequence[str], known: str) -> tuple[dict[str, str], list[str
     return options, list(words[position:])
 
 
-def _number(options: dict[str, str], letter: str, default: float) -> float:
+def _number(
+    options: dict[str, str], letter: str, default: float, *, least: float | None = None, above: float | None = None
+) -> float:
     try:
-        return float(options.get(letter, default))
+        value = float(options.get(letter, default))
     except ValueError:
         raise UsageError(f"-{letter} {options[letter]} is not a number") from None
+    if least is not None and not value >= least:
+        raise UsageError(f"-{letter} {options[letter]} is not at least {least:g}")
+    if above is not None and not value > above:
+        raise UsageError(f"-{letter} {options[letter]} is not more than {above:g}")
+    return value
+
+
+def _label(name: str) -> int:
+    """The class whose weight an option is, as in -w1 or -w-1."""
+    try:
+        return int(name[1:])
+    except ValueError:
+        raise UsageError(f"-{name} names no class: weights are given as in -w1 2.5") from None
 
 
 def _whole(options: dict[str, str], letter: str, least: int, most: int) -> int:
@@ -243,20 +282,22 @@ def _machine(kind: int, options: dict[str, str], X: Any) -> Any:
     import mercer
 
     kernel = KERNELS[_whole(options, "t", 0, 4)]
-    gamma = _number(options, "g", 0.0) or 1.0 / max(1, X.shape[1])
+    gamma = _number(options, "g", 0.0, least=0.0) or 1.0 / max(1, X.shape[1])
     common: dict[str, Any] = {
         "kernel": kernel,
         "degree": _whole(options, "d", 0, 1000),
         "gamma": gamma,
         "coef0": _number(options, "r", 0.0),
-        "tol": _number(options, "e", 1e-3),
+        "tol": _number(options, "e", 1e-3, above=0.0),
         "shrinking": _whole(options, "h", 0, 1) == 1,
-        "cache_size": _number(options, "m", 0.0) or "auto",
+        "cache_size": _number(options, "m", 0.0, least=0.0) or "auto",
     }
     if kind < 2 and _whole(options, "b", 0, 1):
         common |= {"probability": True, "random_state": 0}
-    C, nu = _number(options, "c", 1.0), _number(options, "n", 0.5)
-    weights = {int(name[1:]): float(value) for name, value in options.items() if name[:1] == "w" and name[1:]}
+    C, nu = _number(options, "c", 1.0, above=0.0), _number(options, "n", 0.5, above=0.0)
+    if nu > 1:
+        raise UsageError(f"-n {options['n']} is more than 1")
+    weights = {_label(name): _number(options, name, 1.0, least=0.0) for name in options if name.startswith("w")}
     if kind == 0:
         return mercer.SVC(C=C, class_weight=weights or None, **common)
     if kind == 1:
@@ -264,7 +305,7 @@ def _machine(kind: int, options: dict[str, str], X: Any) -> Any:
     if kind == 2:
         return mercer.OneClassSVM(nu=nu, **common)
     if kind == 3:
-        return mercer.SVR(C=C, epsilon=_number(options, "p", 0.1), **common)
+        return mercer.SVR(C=C, epsilon=_number(options, "p", 0.1, least=0.0), **common)
     return mercer.NuSVR(C=C, nu=nu, **common)
 
 
@@ -315,8 +356,11 @@ TOOLS = {"svm-train": train, "svm-predict": predict, "svm-scale": scale}
 
 def run(name: str, words: Sequence[str]) -> int:
     """One of LIBSVM's programs; return its exit status."""
+    if "--help" in words:
+        print(f"usage: mercer {USAGE[name]}\n{OPTIONS[name]}")
+        return 0
     try:
         return TOOLS[name](words)
     except UsageError as error:
-        print(f"mercer {name}: {error}.\nusage: mercer {USAGE[name]}", file=sys.stderr)
+        print(f"mercer {name}: {error}.\nusage: mercer {USAGE[name]}\n{OPTIONS[name]}", file=sys.stderr)
         return 2

@@ -6,9 +6,10 @@ import argparse
 import csv
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
-from mercer.cli.terminal import say
+from mercer.cli.terminal import check_writable, say
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -17,6 +18,8 @@ def run(arguments: argparse.Namespace) -> int:
     from mercer.io.tables import read_samples
     from mercer.workflow.preparation import column_kinds
 
+    if arguments.output != "-":
+        check_writable(Path(arguments.output))
     model = load(arguments.model)
     kinds = column_kinds(model) or None
     samples = read_samples(
@@ -64,16 +67,11 @@ def _columns(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, Any
 
 
 def _write(columns: dict[str, Any], arguments: argparse.Namespace) -> None:
-    from mercer.exceptions import InvalidInputError
-
     if arguments.output == "-":
         _lines(columns, arguments.json, sys.stdout)
         return
-    try:
-        with open(arguments.output, "w", newline="", encoding="utf-8") as out:
-            _lines(columns, arguments.json, out)
-    except OSError as error:
-        raise InvalidInputError(f"{arguments.output} cannot be written: {error.strerror}.") from None
+    with open(arguments.output, "w", newline="", encoding="utf-8") as out:
+        _lines(columns, arguments.json, out)
 
 
 def _lines(columns: dict[str, Any], as_json: bool, out: Any) -> None:

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+
+def number(
+    kind: type[int] | type[float] = float, *, least: float | None = None, above: float | None = None
+) -> Callable[[str], float]:
+    """The numbers that an option takes, for argparse."""
+
+    def read(text: str) -> float:
+        value = kind(text)
+        if least is not None and not value >= least:
+            raise argparse.ArgumentTypeError(f"{text} was given, but at least {least:g} is needed")
+        if above is not None and not value > above:
+            raise argparse.ArgumentTypeError(f"{text} was given, but more than {above:g} is needed")
+        return value
+
+    read.__name__ = kind.__name__  # of which argparse speaks where the text is no number at all
+    return read
+
+
+def check_writable(path: Path) -> None:
+    """Raise where a file cannot be written, before the work that it is for."""
+    from mercer.exceptions import InvalidInputError
+
+    if path.is_dir():
+        raise InvalidInputError(f"{path} is a folder: give the name of a file.")
+    if not path.parent.is_dir():
+        raise InvalidInputError(f"{path} cannot be written: there is no folder {path.parent}.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidInputError(f"{path} cannot be written: no permission.")
 
 
 def say(text: str, quiet: bool = False) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._sparse import _align_api_if_sparse as in_configured_interface
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.estimators.decision import SupportVectors
@@ -151,7 +152,8 @@ class KernelMachine(KernelEstimator):
         """The support vectors, where ``_n_support`` and ``rkhs_norm_`` are known."""
         self.support_ = support.astype(np.int32)
         pairwise = is_pairwise(data.kernel)
-        self.support_vectors_ = np.empty((0, 0)) if pairwise else take_samples(data.samples, support)
+        vectors = np.empty((0, 0)) if pairwise else take_samples(data.samples, support)
+        self.support_vectors_ = in_configured_interface(vectors)
         self._support = SupportVectors(
             data.kernel, self.support_vectors_, self.support_, self._n_support, data.n, self.rkhs_norm_
         )
@@ -163,7 +165,7 @@ class KernelMachine(KernelEstimator):
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
 
     def _as_coef(self, coef: Matrix) -> Any:
-        return sp.csr_array(coef) if self._sparse else coef
+        return in_configured_interface(sp.csr_array(coef)) if self._sparse else coef
 
     # ---- prediction ------------------------------------------------------------------------------------------
 

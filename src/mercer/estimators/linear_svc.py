@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +21,7 @@ from mercer.problems.linear import LinearProblem
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearSolution
 from mercer.solvers.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
-from mercer.validation import check_weighted_classes, find_classes
+from mercer.validation import check_weighted_classes, class_weights, find_classes
 
 
 class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
@@ -169,11 +168,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
                 "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
                 f"{self.classes_[0]!r}"
             )
-        self.class_weight_ = np.ones(len(self.classes_))
-        if self.class_weight is not None:
-            self.class_weight_ = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weight
-            )
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, weight)
         check_weighted_classes(codes, weight)
         return codes.astype(np.float64)
 

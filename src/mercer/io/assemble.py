@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils._sparse import _align_api_if_sparse as in_configured_interface
 
 from mercer.estimators.decision import SupportVectors
 from mercer.estimators.one_vs_one import BaseSVC
@@ -61,10 +62,10 @@ def assemble(
     model.n_features_in_ = n_features
     model._n_support = np.asarray(n_support, dtype=np.int32)
     model.support_ = np.asarray(support, dtype=np.int32)
-    model.support_vectors_ = vectors
+    model.support_vectors_ = in_configured_interface(vectors)
     coef = np.ascontiguousarray(coef, dtype=np.float64)
     intercept = np.ascontiguousarray(intercept, dtype=np.float64)
-    stored = sp.csr_array(coef) if model._sparse else coef
+    stored = model._as_coef(coef)
     flipped = classes is not None and len(classes) == 2
     sign = -1.0 if flipped else 1.0
     model._dual_coef_, model._intercept_ = stored, intercept

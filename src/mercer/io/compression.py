@@ -311,7 +311,8 @@ def _published(model: Any, kernel: Kernel, vectors: Any, coef: Matrix, used: Vec
         ends = np.concatenate([[0], np.cumsum(n_support)])
         several = isinstance(model, BaseSVC) and not isinstance(model._support, Expansion)
         layout = class_layout(coef, ends) if several else coef
-        layout = sp.csr_array(layout) if sp.issparse(model._dual_coef_) else np.ascontiguousarray(layout)
+        store = type(model._dual_coef_) if sp.issparse(model._dual_coef_) else np.ascontiguousarray
+        layout = store(layout)
         small._dual_coef_ = layout
         flipped = several and len(model.classes_) == 2
         small.dual_coef_ = -layout if flipped else layout

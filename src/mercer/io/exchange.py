@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import kernel_ridge, svm
 from sklearn.base import BaseEstimator
+from sklearn.utils._sparse import _align_api_if_sparse as in_configured_interface
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
@@ -162,7 +163,7 @@ def _machine_to_sklearn(name: str, model: Any) -> Any:
     theirs.shape_fit_ = model.shape_fit_ if own or function else (len(support), len(support))
     if not own:
         vectors = np.empty((0, 0))
-    theirs.support_, theirs.support_vectors_ = support, vectors
+    theirs.support_, theirs.support_vectors_ = support, in_configured_interface(vectors)
     theirs._n_support = model._n_support if name.endswith("SVC") else np.array([len(support), 0], dtype=np.int32)
     coef = model._dual_coef_
     dense = coef.toarray() if sp.issparse(coef) else np.ascontiguousarray(coef)
@@ -192,7 +193,7 @@ def _all_stored(coef: Matrix) -> Any:
     rows, columns = coef.shape
     indices = np.tile(np.arange(columns, dtype=np.int32), rows)
     indptr = columns * np.arange(rows + 1, dtype=np.int32)
-    return sp.csr_array((coef.ravel(), indices, indptr), shape=coef.shape)
+    return in_configured_interface(sp.csr_array((coef.ravel(), indices, indptr), shape=coef.shape))
 
 
 def _machine_from_sklearn(name: str, theirs: Any) -> Any:

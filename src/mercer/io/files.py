@@ -16,10 +16,9 @@ from mercer.exceptions import InvalidInputError, ModelFileError
 from mercer.io.archive import MODEL, Archive, parse_json, write_archive
 from mercer.io.arrays import array_bytes, read_array
 from mercer.io.checks import check_object
-from mercer.io.values import Decoder, Encoder
+from mercer.io.decoder import Decoder
+from mercer.io.encoder import Encoder
 from mercer.kernels import Kernel
-
-SUFFIX = ".mercer"
 
 
 def save(model: Any, path: Any) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
+from mercer.io.c_templates import C
 from mercer.io.formulas import Add, Call, Features, Formula, Multiply, Number, Unit, UnitStored, Whole, stored_units
 from mercer.io.machines import PlainModel, plain_model
 from mercer.io.onnx import label_array
 from mercer.io.source_probabilities import probability_parts
-from mercer.io.templates import PYTHON, C, Language
+from mercer.io.templates import PYTHON, Language
 
 __all__ = ["to_c", "to_python"]
 

@@ -6,8 +6,9 @@ from itertools import combinations
 
 import numpy as np
 
+from mercer.io.c_templates import CLanguage
 from mercer.io.probabilities import ADVANTAGE, SMALLEST, SMALLEST_POWER, Logistic, PlainProbabilities
-from mercer.io.templates import CLanguage, Language
+from mercer.io.templates import Language
 
 
 def probability_parts(language: Language, plain: PlainProbabilities, n_classes: int, tables_known: bool) -> list[str]:

@@ -272,7 +272,7 @@ def _table(
     if target is not None and target in frame.columns:
         y = frame[target]
         frame = frame.drop(columns=[target])
-    elif need_target:
+    elif target is not None:
         raise InvalidInputError(f"{path} has no column {target!r}. Its columns: {', '.join(frame.columns)}.")
     if kinds is not None:
         missing = [name for name in kinds if name not in frame.columns]

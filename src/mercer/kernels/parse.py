@@ -199,5 +199,6 @@ class _Reader:
 
 
 def _known() -> str:
-    """The sentence that lists every name."""
-    return f"Known kernels: {', '.join(sorted([*KERNELS, *ALIASES]))}."
+    """The sentence that lists every name; of two that differ by underscores alone, the one that has them."""
+    joined = {alias.replace("_", "") for alias in ALIASES if "_" in alias}
+    return f"Known kernels: {', '.join(sorted([*(KERNELS.keys() - joined), *ALIASES]))}."

@@ -149,13 +149,21 @@ def _quality(outcome: Outcome) -> Iterator[str]:
                     return ""
                 return "right" if i == j - 1 else "wrong"
 
-            yield html.paragraph("Held-out predictions; rows are true classes, columns predicted ones.", True)
+            yield html.paragraph(
+                "Held-out predictions in the folds of the search; rows are true classes, columns predicted ones.", True
+            )
             yield html.table(("true class", *classes, "right"), rows, mark)
     else:
         yield html.table(
             ("held-out error", "value"), [(name, f"{value:.5g}") for name, value in outcome.errors.items()]
         )
-        yield html.plots([_guarded(lambda: _residuals(outcome), "Held-out predictions against true values.")])
+        yield html.plots(
+            [
+                _guarded(
+                    lambda: _residuals(outcome), "Held-out predictions in the folds of the search against true values."
+                )
+            ]
+        )
 
 
 def _residuals(outcome: Outcome) -> Any:
@@ -226,6 +234,15 @@ def _feature_names(outcome: Outcome) -> list[str]:
         return []
 
 
+def _with_names(outcome: Outcome, display: Any) -> Any:
+    """The figure of a display in the plane, whose axes are called as the columns are. Edits the display."""
+    names = _feature_names(outcome)
+    set_label = (display.ax_.set_xlabel, display.ax_.set_ylabel)
+    for name, label in zip(names, set_label[: len(names)], strict=True):
+        label(f"{name}, prepared")
+    return display.figure_
+
+
 def _pictures(outcome: Outcome) -> Iterator[str]:
     search, prepared = outcome.search, outcome.prepared
     several = [key for key, values in _candidates(search).items() if len(values) > 1]
@@ -245,12 +262,12 @@ def _pictures(outcome: Outcome) -> Iterator[str]:
     width = getattr(prepared, "shape", (0, 0))[1] if hasattr(prepared, "shape") else 0
     if outcome.task == "classification" and width == 2:
         yield _guarded(
-            lambda: DecisionDisplay.from_estimator(search, prepared, outcome.samples.y).figure_,
+            lambda: _with_names(outcome, DecisionDisplay.from_estimator(search, prepared, outcome.samples.y)),
             "Regions of the classes.",
         )
     if outcome.task == "regression" and width == 1:
         yield _guarded(
-            lambda: TubeDisplay.from_estimator(search, prepared, outcome.samples.y).figure_,
+            lambda: _with_names(outcome, TubeDisplay.from_estimator(search, prepared, outcome.samples.y)),
             "The function and its tube.",
         )
     if outcome.samples.kind == "strings":

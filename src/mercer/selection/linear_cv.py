@@ -55,6 +55,18 @@ class LinearSearchCV(SearchCV):
         check_is_fitted(self)
         return self.best_estimator_.n_iter_
 
+    @property
+    def coef_(self) -> Any:
+        """The normal vectors of the best machine, by which features can be selected."""
+        check_is_fitted(self)
+        return self.best_estimator_.coef_
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercepts of the best machine."""
+        check_is_fitted(self)
+        return self.best_estimator_.intercept_
+
     @abstractmethod
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         """What turns the values of a fold, a matrix for each C, into scores."""
@@ -123,6 +135,7 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
     ----------
     best_estimator_ : LinearSVC
         Fitted to all samples, with its certificate.
+    coef_, intercept_ : those of the best estimator.
     C_ : float
         The best C.
     cv_decision_function_ : ndarray of shape (n_samples, 1) or (n_samples, n_classes)
@@ -192,7 +205,6 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
         X, y = validate_vectors(self, X, y, reset=True)
         self.classes_, codes = class_codes(y)
-        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
         return X, codes
 
     def _labels(self, y: Vector) -> Vector:
@@ -245,6 +257,7 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
 
     def _learn(self, y: Vector, weight: Vector) -> None:
         self.C_ = self.best_params_["C"]
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weight)
         self._learn_probabilities(y, weight * self.class_weight_[y])
 
 
@@ -263,6 +276,7 @@ class LinearSVRCV(IntervalMixin, RegressorMixin, LinearSearchCV):  # type: ignor
     ----------
     best_estimator_ : LinearSVR
         Fitted to all samples, with its certificate.
+    coef_, intercept_ : those of the best estimator.
     C_ : float
         The best C.
     best_params_, best_score_, cv_results_, cv_decision_function_, cv_fold_, certificate_, … : as in ``SVRCV``.

@@ -136,12 +136,15 @@ def diagnose(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Di
         if optimality is None
         else combine([problem.certificate for problem in optimality.problems])
     )
+    margin: list[Finding] = []
+    if hasattr(model, "classes_") and kernel_of(model).positive_semidefinite:
+        margin += _margin(margins(model, X, y))
     findings: list[Finding] = []
     if optimality is not None:
-        findings += _support(model, optimality, count_samples(X))
+        tight = any(finding.name == "margin" and finding.value < np.inf and finding.symptom for finding in margin)
+        findings += _support(model, optimality, count_samples(X), tight)
+    findings += margin
     if hasattr(model, "classes_"):
-        if kernel_of(model).positive_semidefinite:
-            findings += _margin(margins(model, X, y))
         findings += _classes(model, column_or_1d(y))
     elif y is not None and hasattr(model, "epsilon"):
         findings += _tube(float(model.epsilon), np.asarray(y, dtype=np.float64))
@@ -151,8 +154,11 @@ def diagnose(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Di
     return Diagnosis(repr(model), count_samples(X), tuple(findings))
 
 
-def _support(model: Any, optimality: KKTReport, n: int) -> Iterator[Finding]:
-    """The share of support vectors, and of those at the bound and free over all problems."""
+def _support(model: Any, optimality: KKTReport, n: int, tight: bool) -> Iterator[Finding]:
+    """The share of support vectors, and of those at the bound and free over all problems.
+
+    ``tight`` says that the margin is too small already: a larger C would make it smaller.
+    """
     share = len(model.support_) / n
     entries = sum(len(problem.rows) for problem in optimality.problems)
     bound, free = optimality.count("bound") / entries, optimality.count("free") / entries
@@ -160,12 +166,17 @@ def _support(model: Any, optimality: KKTReport, n: int) -> Iterator[Finding]:
     if share == 0:
         suggestion = "No sample carries weight, so that the model is constant: lower epsilon, or raise C."
     elif share > MANY_SUPPORT_VECTORS and not hasattr(model, "nu"):
-        suggestion = (
-            "Most samples hold the margin, as in a model that memorises: widen the kernel (lower gamma) or lower C."
-            if free >= bound
-            else "Most samples are inside the margin or beyond it: the classes overlap, or the model is too stiff. "
-            "Raise C, or choose a richer kernel, and compare by cross-validation."
-        )
+        suggestion = "Most samples are inside the margin or beyond it: the classes overlap, or the model is too stiff. "
+        suggestion += "Raise C, or choose a richer kernel, and compare by cross-validation."
+        if free >= bound:
+            suggestion = (
+                "Most samples hold the margin, as in a model that memorises: widen the kernel (lower gamma) or lower C."
+            )
+        elif tight:
+            suggestion = (
+                "Most samples are inside the margin or beyond it, small as it is: the classes overlap. Choose another "
+                "kernel or other features, and compare by cross-validation."
+            )
         if not hasattr(model, "classes_"):
             suggestion = (
                 "Most samples are outside the tube or on its edge: raise epsilon to the size of the noise, or choose a "

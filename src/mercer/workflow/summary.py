@@ -193,7 +193,7 @@ def _held_out(outcome: Outcome) -> list[str]:
         + f"   {100 * row[i] / max(row.sum(), 1):.0f} %"
         for i, (name, row) in enumerate(zip(classes, counts, strict=True))
     ]
-    return ["held-out predictions (rows: true class)", head, *rows]
+    return ["held-out predictions in the folds of the search (rows: true class)", head, *rows]
 
 
 def symptoms(outcome: Outcome) -> list[str]:

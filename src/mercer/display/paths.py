@@ -1,0 +1,102 @@
+"""Pictures of solution paths, in the manner of scikit-learn's displays; they need matplotlib."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer.display.canvas import axes, colour
+from mercer.exceptions import InvalidInputError
+from mercer.selection.solution_path import SolutionPath
+
+# lines of a path that are drawn, at most
+LINES = 400
+
+
+@dataclass(eq=False)
+class PathDisplay:
+    """A solution path: how much of its bound each sample takes, or how many support vectors there are, against C.
+
+    Parameters
+    ----------
+    path : SolutionPath
+        As ``solution_path`` returns it.
+    quantity : {"coefficients", "support"}
+        What is drawn.
+
+    Attributes
+    ----------
+    figure_, ax_, lines_ : what was drawn.
+    """
+
+    path: SolutionPath
+    quantity: str = "coefficients"
+    figure_: Any = field(default=None, init=False)
+    ax_: Any = field(default=None, init=False)
+    lines_: list[Any] = field(default_factory=list, init=False)
+
+    @classmethod
+    def from_path(
+        cls, path: SolutionPath, *, quantity: str = "coefficients", ax: Any = None, **kwargs: Any
+    ) -> PathDisplay:
+        """Draw a path.
+
+        Parameters
+        ----------
+        path : SolutionPath
+            As ``solution_path`` returns it.
+        quantity : {"coefficients", "support"}, default="coefficients"
+            "coefficients" draws |β|/C of each sample, from 0 to 1 (times its weight), in the colour of its class;
+            "support" the number of support vectors and of those among them that are free.
+        ax : matplotlib axes, default=None
+            To draw on.
+        **kwargs : of the lines.
+
+        Returns
+        -------
+        display : PathDisplay
+            What was drawn.
+        """
+        return cls(path, quantity).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> PathDisplay:
+        """Draw, on the given axes or on new ones."""
+        if self.quantity not in ("coefficients", "support"):
+            raise InvalidInputError(f"quantity={self.quantity!r} was given: use 'coefficients' or 'support'.")
+        self.figure_, self.ax_ = axes(ax)
+        (self._coefficients if self.quantity == "coefficients" else self._support)(kwargs)
+        self.ax_.set_xscale("log")
+        self.ax_.set_xlabel("C")
+        self.ax_.margins(x=0)
+        self.ax_.grid(alpha=0.25)
+        return self
+
+    def _coefficients(self, kwargs: dict[str, Any]) -> None:
+        path = self.path
+        # between breaks β is linear in C, so that β/C bends: a few points more show it
+        C = np.unique(np.concatenate([path.C, np.geomspace(path.C[0], path.C[-1], 200)]))
+        shares = np.abs(np.array([path.coefficients(c) for c in C])) / C[:, None]
+        used = np.flatnonzero(shares.any(axis=0))
+        if len(used) > LINES:
+            used = used[np.linspace(0, len(used) - 1, LINES).round().astype(int)]
+        sign = np.sign(path.dual_coef.sum(axis=0))
+        for k, label in enumerate(path.classes):
+            own = used[sign[used] == (-1.0 if k == 0 else 1.0)]
+            style = {"color": colour(k), "linewidth": 0.8, "alpha": 0.6, **kwargs}
+            drawn = self.ax_.plot(C, shares[:, own], **style)
+            if drawn:
+                drawn[0].set_label(f"class {label}")
+            self.lines_ += drawn
+        self.ax_.set_ylabel("|β| / C")
+        self.ax_.legend(fontsize="small", loc="best")
+
+    def _support(self, kwargs: dict[str, Any]) -> None:
+        path = self.path
+        style = {"drawstyle": "steps-post", **kwargs}
+        for k, (label, count) in enumerate((("support vectors", path.n_support), ("free", path.n_free))):
+            self.lines_ += self.ax_.plot(path.C, count, **{"color": colour(k), "label": label, **style})
+        self.ax_.set_ylabel("samples")
+        self.ax_.set_ylim(bottom=0)
+        self.ax_.legend(fontsize="small", loc="best")
