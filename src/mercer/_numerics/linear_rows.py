@@ -8,7 +8,7 @@ import numpy as np
 from mercer._numerics.compile import compiled
 
 # positions are unsigned: signed ones would be tested for negative values at each term
-ONE, TWO = np.uint64(1), np.uint64(2)
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 # rows of at least so many columns are left out where their beta is 0
 LONG = 32
 
@@ -68,15 +68,18 @@ def sparse_dot(indptr, indices, data, w, out):
     """out = Xw for the rows that indptr describes; indices are unsigned."""
     for i in range(indptr.shape[0] - 1):
         t, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        # two sums: a single one would wait for itself at each term
-        even, odd = 0.0, 0.0
-        while t + ONE < stop:
-            even += np.float64(data[t]) * w[indices[t]]
-            odd += np.float64(data[t + ONE]) * w[indices[t + ONE]]
-            t += TWO
-        if t < stop:
-            even += np.float64(data[t]) * w[indices[t]]
-        out[i] = even + odd
+        # four sums: a single one would wait for itself at each term
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        while t + THREE < stop:
+            s0 += np.float64(data[t]) * w[indices[t]]
+            s1 += np.float64(data[t + ONE]) * w[indices[t + ONE]]
+            s2 += np.float64(data[t + TWO]) * w[indices[t + TWO]]
+            s3 += np.float64(data[t + THREE]) * w[indices[t + THREE]]
+            t += FOUR
+        while t < stop:
+            s0 += np.float64(data[t]) * w[indices[t]]
+            t += ONE
+        out[i] = (s0 + s1) + (s2 + s3)
 
 
 @compiled()

@@ -191,7 +191,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         for problem, solution in zip(problems, solutions, strict=True):
             if solution.status is Status.UNBOUNDED:
                 raise not_separable(problem, solution, bool(self.fit_intercept))
-        W, intercepts = np.array([s.w for s in solutions]), np.array([s.intercept for s in solutions])
+        W = np.array([s.w for s in solutions]) if several else solutions[0].w[None, :]
+        intercepts = np.array([s.intercept for s in solutions])
         self._publish(W, intercepts, data.rows.bias)
         self.n_iter_ = max(1, *(int(s.n_iter) for s in solutions))
         self._publish_proof(solutions, of=f"{len(problems)} one-vs-rest problems" if several else None)

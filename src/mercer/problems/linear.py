@@ -41,11 +41,11 @@ class Penalty(NamedTuple):
 
     def value(self, w: Vector) -> float:
         """P(w)."""
-        return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
+        return float((self.l1 * np.abs(w).sum() if self.l1 else 0.0) + 0.5 * self.l2 * (w @ w))
 
     def conjugate(self, v: Vector) -> float:
         """P*(v), the maximum over w of v·w − P(w)."""
-        beyond = np.maximum(0.0, np.abs(v) - self.l1)
+        beyond = np.maximum(0.0, np.abs(v) - self.l1) if self.l1 else v
         if self.l2 == 0:
             return np.inf if beyond.any() else 0.0
         return float(0.5 / self.l2 * (beyond @ beyond))
@@ -56,8 +56,10 @@ class Penalty(NamedTuple):
 
     def feasible_scale(self, v: Vector) -> float:
         """The largest t ≤ 1 for which P*(tv) is finite."""
+        if self.l2 > 0:
+            return 1.0
         largest = float(np.abs(v).max(initial=0.0))
-        return 1.0 if self.l2 > 0 or largest <= self.l1 else self.l1 / largest
+        return 1.0 if largest <= self.l1 else self.l1 / largest
 
 
 # the penalty of the textbooks, ½|w|²
@@ -121,7 +123,7 @@ class Rows:
 
         beta = np.ascontiguousarray(beta, dtype=np.float64)
         X = self.X
-        parts: dict[int, Vector] = {}
+        parts: dict[int, Vector] = {} if self.n else {0: np.zeros(self.d)}
 
         def part(start: int, stop: int) -> None:
             out = np.zeros(self.d)
@@ -133,7 +135,9 @@ class Rows:
 
         run_shares(part, self.n, self.threads(n_threads))
         # in the order of the rows: the same bits for the same number of threads
-        total = sum((parts[start] for start in sorted(parts)), np.zeros(self.d))
+        total, *others = (parts[start] for start in sorted(parts))
+        for other in others:
+            total += other
         if self.bias:
             total[-1] = self.bias * beta.sum()
         return total
@@ -289,10 +293,10 @@ def linear_certificate(
     primal = problem.primal(w, intercept, f)
     dual = problem.dual(beta, v)
     gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
-    # both values are sums of terms of this size, which may cancel
-    terms = float(np.abs(qp.linear * beta).sum() + np.abs(v) @ np.abs(w)) + abs(primal)
-    if -ROUNDING * terms <= gap < 0:
-        gap = 0.0
+    if gap < 0:
+        # both values are sums of terms of this size, which may cancel
+        terms = float(np.abs(qp.linear * beta).sum() + np.abs(v) @ np.abs(w)) + abs(primal)
+        gap = 0.0 if -ROUNDING * terms <= gap else gap
     valid = feasible and gap >= 0
     size = max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
     return Certificate(

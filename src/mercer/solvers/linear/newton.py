@@ -12,9 +12,9 @@ find exactly. It is the finite Newton method of Keerthi & DeCoste, JMLR 6 (2005)
 ends it. The duality gap of w and the β that belongs to it is |X'β − l2 w|²/(2 l2), the gradient's square: no other
 measure is needed.
 
-Of many samples a random eighth is solved first, which of many starts from an eighth of its own. Its optimum is near that
-of all, and its matrix is about theirs: a step on all samples that borrows it leaves a tenth to a fiftieth of the gap, for
-the price of a single pass over the data, where X'DX takes as long as several.
+Of many samples a random eighth is solved first, which of many starts from an eighth of its own. Its optimum is near
+that of all, and its matrix is about theirs: a step on all samples that borrows it leaves a tenth to a fiftieth of the
+gap, for the price of a single pass over the data, where X'DX takes as long as several.
 
 The system is factored over features or over samples where one of them are few, else solved by conjugate gradients
 with the diagonal as preconditioner, as accurately as the distance to the optimum asks for.
@@ -46,10 +46,11 @@ CONJUGATE_STEPS = 500
 LINE_STEPS = 30
 # of the derivative along the step, what may be left where it ends, and where one with a borrowed matrix ends
 LINE_ACCURACY, ROUGH_ACCURACY = 0.05, 0.3
-# how often the part that a run starts from goes into all samples; how many these are at least, and for each feature; the
-# steps of its run at most, and the share of the objective that is too small a gain for one more
+# how often the part that a run starts from goes into all samples; its samples at least, and for each feature; the steps
+# of its run at most, and the share of the objective that is too small a gain for one more
 PART_OF, PART, PART_ROWS_PER_FEATURE, PART_STEPS, PART_GAIN = 8, 500, 20, 20, 1e-3
-# the part's matrix is borrowed for at most so many steps more, by what the last one has left, and for each number of a row
+# steps for which the part's matrix is still borrowed, by what the last one has left: at most, and more for each number
+# of a row
 BORROWED, BORROWED_PER_NUMBER = 2.0, 1 / 30
 
 
@@ -199,7 +200,7 @@ class _Run:
         run_shares(part, self.rows.n, self.rows.threads(self.options.n_threads))
         # in the order of the rows: the same bits for the same number of threads
         found = [parts[start] for start in sorted(parts)]
-        v = sum((v for _, v in found), np.zeros(self.rows.d))
+        v = np.sum([v for _, v in found], axis=0) if len(found) > 1 else found[0][1]
         pull = self.penalty * u
         return _Point(u, f, beta, D, v, pull - v, sum(loss for loss, _ in found) + 0.5 * float(pull @ u))
 
