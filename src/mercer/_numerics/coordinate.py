@@ -49,7 +49,10 @@ def row_dot(indices, values, start, stop, w):
         while t < stop:
             s0 += values[t] * w[indices[t]]
             t += ONE
-    return (s0 + s1) + (s2 + s3)
+        # added up here, else LLVM packs them into vectors, number by number
+        s0 += s2
+        s1 += s3
+    return s0 + s1
 
 
 @compiled(inline=True)

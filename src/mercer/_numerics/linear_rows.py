@@ -79,7 +79,9 @@ def sparse_dot(indptr, indices, data, w, out):
         while t < stop:
             s0 += np.float64(data[t]) * w[indices[t]]
             t += ONE
-        out[i] = (s0 + s1) + (s2 + s3)
+        s0 += s2
+        s1 += s3
+        out[i] = s0 + s1
 
 
 @compiled()
