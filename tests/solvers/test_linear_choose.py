@@ -35,7 +35,7 @@ class TestRanking:
             assert names(problem(n, d, SquaredHinge())) == ["small", "newton", "interior"]
 
     def test_kinks(self):
-        """Interior points for tall dense data, coordinate descent first for sparse or wide, one compiled run for few."""
+        """Interior points for tall dense data, coordinate descent first for sparse or wide, one run for few."""
         for loss in (Hinge(), EpsilonInsensitive(0.1), Pinball(0.2)):
             assert names(problem(5000, 10, loss)) == ["interior"]
             assert names(problem(2000, 400, loss, density=0.01)) == ["coordinate", "interior"]

@@ -73,7 +73,8 @@ def _lowest(u, step, penalty, slope, f, q, linear, l1, ridge, lower, upper):
 def solve_few(X, penalty, linear, l1, ridge, lower, upper, delta, less, tol, rounds, limit, u, beta, out):
     """Edits u and beta, where it starts. To ridges of 0 is added delta, the size of the targets, over the box.
 
-    It becomes ``less`` of itself from round to round. out becomes (Newton steps, relative gap as far as it is known here).
+    delta becomes ``less`` of itself from round to round. out becomes (Newton steps, relative gap as far as it is known
+    here).
     """
     n, d = X.shape
     f, q, D, v = np.empty(n), np.empty(n), np.empty(n), np.empty(d)

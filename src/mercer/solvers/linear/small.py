@@ -6,8 +6,8 @@ A step of the other solvers takes a tenth of a millisecond of Python however sma
 
 Squared losses have a ridge, and Newton's method is that of `mercer.solvers.linear.newton`. Others are given one, as in
 `mercer.solvers.linear.proximal`: ½δ|β − c|² is added to the dual, and after each round c becomes the β found and δ a
-part of itself. The pieces of these losses are straight, so that a few rounds end at the optimum itself (Rockafellar, SIAM
-J. Control 14, 1976); each takes two or three Newton steps from the end of the last one.
+part of itself. The pieces of these losses are straight, so that a few rounds end at the optimum itself (Rockafellar,
+SIAM J. Control 14, 1976); each takes two or three Newton steps from the end of the last one.
 
 With fewer samples than features the weights are sought in the span of the samples, which contains the optimum.
 """
