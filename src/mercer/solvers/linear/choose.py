@@ -18,6 +18,9 @@ one by far, and but for tall dense data only a trial tells which: it is tried fo
 interior-point method is expected to cost, fewer if it comes to nothing or if the latter can go on from there, more if
 it is almost done. What boxes the others do not take is left to the latter, and so are l1 penalties on few features; on
 many the proximal Newton method is faster (news20, 3,000 rows, squared hinge: 0.05 to 0.4 s, seconds otherwise).
+
+Few samples of few features are solved in one compiled run (`small`): 100 × 10 take 0.03 ms with squared losses and
+0.1 ms with others, where the Python of Newton's method takes 1 ms and that of the interior-point method 5 ms.
 """
 
 from __future__ import annotations

@@ -125,7 +125,8 @@ class _Run:
     def start_from_part(self) -> None:
         """Begin at the rough optimum of a random part of the samples, with its matrix, where these are enough."""
         problem, options = self.problem, self.options
-        n, size = problem.n, problem.n // PART_OF
+        n, bytes_of_row = problem.n, int(self.rows.numbers_per_row + 1) * (self.rows.dtype.itemsize + 4)
+        size = min(n // PART_OF, options.budget // PART_OF // bytes_of_row)
         if size < max(PART, PART_ROWS_PER_FEATURE * problem.rows.d) or 0 <= options.max_iter <= MAX_ITER // 10:
             return
         chosen = np.sort(np.random.default_rng(options.seed).integers(0, n, size))
@@ -133,9 +134,11 @@ class _Run:
         part = replace(problem, rows=problem.rows.take(chosen), y=problem.y[chosen], weight=weight)
         run = _Run(part, options, self.clock)
         run.start_from_part()
-        self.start, system = run.rough()
-        if not self.rows.sparse:  # rare features are hardly in the part
-            self.borrowed = system
+        start, system = run.rough()
+        if np.isfinite(start).all():
+            self.start = start
+            # rare features are hardly in the part
+            self.borrowed = None if self.rows.sparse else system
 
     def rough(self) -> tuple[Vector, Tall | None]:
         """About the optimum, and the matrix of the last step if it was one over features."""
