@@ -174,7 +174,7 @@ class LinearMachine(Machine):
             self.intercept_ = bias * W[:, -1]
         else:
             self.intercept_ = intercepts if self.fit_intercept else 0.0
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             self.margin_ = 1.0 / np.linalg.norm(self.coef_, axis=1)
 
     def _too_few_iterations(self, advice: str) -> str:
