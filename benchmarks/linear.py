@@ -35,6 +35,8 @@ from table import NONE, digits, geometric_mean, machine, table
 # seconds from which on a single run is enough, and runs at most of what is shorter
 ENOUGH, MORE = 2.0, 15
 WARM_UP_ROWS = 200
+# seconds for which a peer is run before it is timed: after a fork memory is slow for about 0.1 s
+WARM_UP = 0.3
 # a process that has computed for less than this share of the cap has waited for something that does not come
 HANGS = 0.05
 
@@ -108,9 +110,12 @@ def _child(sender: Connection, peer: Peer, p: Problem, given: Any, tol: float, o
 
 
 def timed(peer: Peer, p: Problem, given: Any, tol: float, options: Options) -> float:
-    """The median of the repeats after a run that warms up; where they are short, of as many as a second allows."""
+    """The median of the repeats after runs that warm up; where they are short, of as many as a second allows."""
     clock, seconds = process_time if options.cpu else perf_counter, []
+    begin = perf_counter()
     quiet(peer, p, given, tol, options.n_threads)
+    while perf_counter() - begin < WARM_UP:
+        quiet(peer, p, given, tol, options.n_threads)
     begin = perf_counter()
     while len(seconds) < options.repeats or (len(seconds) < MORE and perf_counter() - begin < 1.0):
         start = clock()

@@ -63,7 +63,7 @@ class ScikitLearn(Peer):
 
     def __init__(self, dual: bool) -> None:
         self.dual = dual
-        self.name = f"scikit-learn {'dual' if dual else 'primal'}"
+        self.name = f"liblinear-sklearn {'dual' if dual else 'primal'}"
 
     def takes(self, p: Problem) -> bool:
         return self.dual or p.loss.startswith("squared")
@@ -78,7 +78,7 @@ class ScikitLearn(Peer):
 
 
 class Liblinear(Peer):
-    """The authors' own package."""
+    """LIBLINEAR as its authors have it: the package liblinear-official."""
 
     needs = "liblinear"
     losses = BOTH
@@ -93,7 +93,7 @@ class Liblinear(Peer):
 
     def __init__(self, dual: bool) -> None:
         self.dual = dual
-        self.name = f"liblinear {'dual' if dual else 'primal'}"
+        self.name = f"liblinear-official {'dual' if dual else 'primal'}"
 
     def takes(self, p: Problem) -> bool:
         return super().takes(p) and (p.loss, self.dual) in self.types
@@ -108,13 +108,12 @@ class Liblinear(Peer):
 
         tube = f" -p {EPSILON}" if p.set.task == "regress" else ""
         model = train(given, parameter(f"-s {self.types[p.loss, self.dual]} -c {p.C} -e {tol} -B 1 -q{tube}"))
-        w, b = model.get_decfun()
-        sign = 1.0 if p.set.task == "regress" or model.get_labels()[0] == 1 else -1.0
-        w = sign * np.array(w)
-        # get_decfun knows the sign of the label, but not the order of the labels
-        if p.set.task == "classify" and p.value(-w, -sign * b) < p.value(w, sign * b):
-            return -w, -sign * b
-        return w, sign * b
+        # from the model's memory: its own get_decfun asks for one weight after the other, which takes longer than a fit
+        stored = np.ctypeslib.as_array(model.w, (model.nr_feature + 1,))
+        sign = 1.0 if p.set.task == "regress" or model.label[0] == 1 else -1.0
+        w = np.zeros(p.X.shape[1])
+        w[: model.nr_feature] = sign * stored[:-1]
+        return w, sign * float(stored[-1])
 
 
 class Skglm(Peer):

@@ -285,7 +285,10 @@ def class_weights(class_weight: Any, classes: Vector, codes: Vector, weight: Vec
 
 def check_weighted_classes(codes: Vector, weight: Vector) -> None:
     """Raise unless two classes have samples of positive weight."""
-    if np.count_nonzero(np.bincount(codes, weight > 0)) < 2:
+    counted = weight > 0
+    if not counted.all():
+        codes = codes[counted]
+    if len(codes) == 0 or codes.min() == codes.max():
         raise InvalidInputError(
             "Invalid input - all samples with positive weights belong to the same class, but there must be at "
             "least two."

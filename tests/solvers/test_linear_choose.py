@@ -28,12 +28,14 @@ def names(task):
 
 class TestRanking:
     def test_squared_losses(self):
-        """Newton for more samples than features, coordinate descent first for others."""
-        assert names(problem(300, 10, SquaredHinge()))[0] == "newton"
-        assert names(problem(30, 300, SquaredHinge()))[:2] == ["coordinate", "newton"]
+        """Newton for more samples than features, coordinate descent first for others, one compiled run for few."""
+        assert names(problem(3000, 10, SquaredHinge()))[0] == "newton"
+        assert names(problem(300, 3000, SquaredHinge()))[:2] == ["coordinate", "newton"]
+        for n, d in ((300, 10), (10, 300), (90, 200)):
+            assert names(problem(n, d, SquaredHinge())) == ["small", "newton", "interior"]
 
     def test_kinks(self):
-        """Interior points for tall dense data, a trial of coordinate descent for sparse or wide, pair steps for few."""
+        """Interior points for tall dense data, coordinate descent first for sparse or wide, one run for few."""
         for loss in (Hinge(), EpsilonInsensitive(0.1), Pinball(0.2)):
             assert names(problem(5000, 10, loss)) == ["interior"]
             assert names(problem(2000, 400, loss, density=0.01)) == ["coordinate", "interior"]
@@ -95,7 +97,7 @@ class TestHandingOn:
 
     def test_a_solver_that_stalls(self, monkeypatch):
         """What rounding stops is handed on."""
-        task = problem(200, 5, SquaredHinge())
+        task = problem(3000, 10, SquaredHinge())
         real, asked = choose._solve, []
 
         def stalling(name, *rest):

@@ -22,29 +22,52 @@ from mercer._numerics.prefetch import prefetch
 BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL, INVERSE = range(8)
 WIDTH = 8
 # positions are unsigned: signed ones would be tested for negative values at each term
-ONE, TWO = np.uint64(1), np.uint64(2)
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 # rows ahead for which memory is asked
 AHEAD = 2
+# entries of a row for which it is asked without a loop: the end of a short one is not foreseen by the processor
+SHORT = 32
 
 
 @compiled(fast=True, inline=True)
 def row_dot(indices, values, start, stop, w):
     """Row times w, without the bias."""
-    even, odd = 0.0, 0.0
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     if indices.shape[0] == 0:
         part = values[start:stop]
         for t in range(part.shape[0]):
-            even += part[t] * w[t]
+            s0 += part[t] * w[t]
     else:
-        # two sums: a single one would wait for itself at each term
+        # four sums: a single one would wait for itself at each term
         t = start
-        while t + ONE < stop:
-            even += values[t] * w[indices[t]]
-            odd += values[t + ONE] * w[indices[t + ONE]]
-            t += TWO
-        if t < stop:
-            even += values[t] * w[indices[t]]
-    return even + odd
+        while t + THREE < stop:
+            s0 += values[t] * w[indices[t]]
+            s1 += values[t + ONE] * w[indices[t + ONE]]
+            s2 += values[t + TWO] * w[indices[t + TWO]]
+            s3 += values[t + THREE] * w[indices[t + THREE]]
+            t += FOUR
+        while t < stop:
+            s0 += values[t] * w[indices[t]]
+            t += ONE
+        # added up here, else LLVM packs them into vectors, number by number
+        s0 += s2
+        s1 += s3
+    return s0 + s1
+
+
+@compiled(inline=True)
+def ask_for_row(indices, values, start, stop):
+    """Have the row loaded into the cache."""
+    for t in range(0, SHORT, 8):
+        prefetch(values, start + t)
+    if indices.shape[0] > 0:
+        for t in range(0, SHORT, 16):
+            prefetch(indices, start + t)
+    for t in range(start + SHORT, stop, 16):
+        prefetch(values, t)
+        prefetch(values, t + 8)
+        if indices.shape[0] > 0:
+            prefetch(indices, t)
 
 
 @compiled(fast=True, inline=True)
@@ -68,6 +91,17 @@ def row_norms(indptr, values, norms):
         for t in range(part.shape[0]):
             total += np.float64(part[t]) * np.float64(part[t])
         norms[i] = total
+
+
+@compiled()
+def fill_table(linear, l1, ridge, lower, upper, norms, bias, table):
+    """Fill the table: b = 0, which every box contains."""
+    for i in range(table.shape[0]):
+        curvature = norms[i] + bias * bias + ridge[i]
+        table[i, BETA] = 0.0
+        table[i, LINEAR], table[i, L1], table[i, RIDGE] = linear[i], l1[i], ridge[i]
+        table[i, LOWER], table[i, UPPER] = lower[i], upper[i]
+        table[i, DIAGONAL], table[i, INVERSE] = curvature, 1.0 / curvature if curvature > 0.0 else 0.0
 
 
 @compiled(inline=True)
@@ -116,11 +150,13 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
 
     Variables that rest at a bound or kink more safely than ``level`` are left out of order, whose first entries are
     those that remain. out becomes (largest violation, gap, decrease of the objective, variables that met or left a
-    bound, entries of X read): the gap is that of these variables, each at the moment of its visit.
+    bound, entries of X read, free variables that moved, their entries): the gap is that of these variables, each at the
+    moment of its visit.
     """
     last = w.shape[0] - 1
     flat = table.ravel()
     largest, gap, decrease, crossed, work = 0.0, 0.0, 0.0, 0, np.uint64(0)
+    free, entries = 0, np.uint64(0)
     kept, n = 0, order.shape[0]
     for k in range(n):
         if k + 4 * AHEAD < n:
@@ -128,11 +164,7 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
         if k + AHEAD < n:
             i = order[k + AHEAD]
             prefetch(flat, WIDTH * np.intp(i))
-            for t in range(np.intp(indptr[i]), np.intp(indptr[i + ONE]), 8):
-                prefetch(values, t)
-            if indices.shape[0] > 0:
-                for t in range(np.intp(indptr[i]), np.intp(indptr[i + ONE]), 16):
-                    prefetch(indices, t)
+            ask_for_row(indices, values, np.intp(indptr[i]), np.intp(indptr[i + ONE]))
         i = order[k]
         start, stop = indptr[i], indptr[i + ONE]
         b, l1, ridge = table[i, BETA], table[i, L1], table[i, RIDGE]
@@ -156,8 +188,12 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
             w[last] += step * bias
             work += stop - start
             decrease -= step * (g + 0.5 * table[i, DIAGONAL] * step) + l1 * (abs(c) - abs(b))
-            crossed += (b > lower and b < upper) != (c > lower and c < upper)
-    out[0], out[1], out[2], out[3], out[4] = largest, gap, decrease, crossed, work
+            inside = c > lower and c < upper
+            crossed += (b > lower and b < upper) != inside
+            if inside:
+                free += 1
+                entries += stop - start
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6] = largest, gap, decrease, crossed, work, free, entries
     return kept
 
 

@@ -4,6 +4,10 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.extrema import larger, smaller
+from mercer._numerics.linear_rows import dense_dot, dense_tdot, sparse_dot, sparse_tdot
+
+# numbers of a block of rows that stays in the cache between the two products with it
+BLOCK = 1 << 13
 
 
 @compiled(fast=True, inline=True)
@@ -27,6 +31,43 @@ def respond(f, linear, l1, ridge, lower, upper, beta, D):
         c, slope = _answer(t, l1[i], ridge[i], lower[i], upper[i])
         beta[i], D[i] = c, slope
         total += c * (t - 0.5 * ridge[i] * c) - l1[i] * abs(c)
+    return total
+
+
+@compiled()
+def dense_answers(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
+    """`respond` at f = Xu, which is filled too, and v = X'beta added to v: one pass over X. Returns the losses' sum."""
+    n, stored = X.shape
+    size = max(8, BLOCK // max(1, stored) // 8 * 8)
+    total = 0.0
+    for start in range(0, n, size):
+        part = slice(start, min(start + size, n))
+        dense_dot(X[part], u, f[part])
+        if bias != 0.0:
+            f[part] += bias * u[stored]
+        total += respond(f[part], linear[part], l1[part], ridge[part], lower[part], upper[part], beta[part], D[part])
+        dense_tdot(X[part], beta[part], v)
+        if bias != 0.0:
+            v[stored] += bias * beta[part].sum()
+    return total
+
+
+@compiled()
+def sparse_answers(indptr, indices, data, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
+    """The same for CSR; indices are unsigned, and there are len(indptr) - 1 rows."""
+    n, last = indptr.shape[0] - 1, v.shape[0] - 1
+    size = max(8, BLOCK * n // max(1, indptr[n] - indptr[0]))
+    total = 0.0
+    for start in range(0, n, size):
+        stop = min(start + size, n)
+        part, ends = slice(start, stop), indptr[start : stop + 1]
+        sparse_dot(ends, indices, data, u, f[part])
+        if bias != 0.0:
+            f[part] += bias * u[last]
+        total += respond(f[part], linear[part], l1[part], ridge[part], lower[part], upper[part], beta[part], D[part])
+        sparse_tdot(ends, indices, data, beta[part], v)
+        if bias != 0.0:
+            v[last] += bias * beta[part].sum()
     return total
 
 

@@ -8,21 +8,32 @@ import numpy as np
 from mercer._numerics.compile import compiled
 
 # positions are unsigned: signed ones would be tested for negative values at each term
-ONE, TWO = np.uint64(1), np.uint64(2)
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 # rows of at least so many columns are left out where their beta is 0
 LONG = 32
 
 
 @compiled(fast=True)
 def dense_dot(X, w, out):
-    """out = Xw."""
-    d = X.shape[1]
-    for i in range(X.shape[0]):
-        row = X[i]
-        total = 0.0
+    """out = Xw: four rows at a time, since the sum over a short row waits for itself."""
+    n, d = X.shape
+    i = 0
+    while i + 4 <= n:
+        x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
+        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(d):
+            t0 += np.float64(x0[j]) * w[j]
+            t1 += np.float64(x1[j]) * w[j]
+            t2 += np.float64(x2[j]) * w[j]
+            t3 += np.float64(x3[j]) * w[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = t0, t1, t2, t3
+        i += 4
+    while i < n:
+        row, total = X[i], 0.0
         for j in range(d):
             total += np.float64(row[j]) * w[j]
         out[i] = total
+        i += 1
 
 
 @compiled(fast=True)
@@ -33,23 +44,22 @@ def dense_tdot(X, beta, out):
     test = d >= LONG
     i = 0
     while i + 8 <= n:
-        b0, b1, b2, b3 = beta[i], beta[i + 1], beta[i + 2], beta[i + 3]
-        b4, b5, b6, b7 = beta[i + 4], beta[i + 5], beta[i + 6], beta[i + 7]
-        if not test or abs(b0) + abs(b1) + abs(b2) + abs(b3) + abs(b4) + abs(b5) + abs(b6) + abs(b7) != 0.0:
-            x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-            x4, x5, x6, x7 = X[i + 4], X[i + 5], X[i + 6], X[i + 7]
+        rows, b = X[i : i + 8], beta[i : i + 8]
+        size = 1.0
+        if test:
+            size = 0.0
+            for k in range(8):
+                size += abs(b[k])
+        if size != 0.0:
             for j in range(d):
-                out[j] += (
-                    (b0 * np.float64(x0[j]) + b1 * np.float64(x1[j]))
-                    + (b2 * np.float64(x2[j]) + b3 * np.float64(x3[j]))
-                    + (b4 * np.float64(x4[j]) + b5 * np.float64(x5[j]))
-                    + (b6 * np.float64(x6[j]) + b7 * np.float64(x7[j]))
-                )
+                total = 0.0
+                for k in range(8):
+                    total += b[k] * np.float64(rows[k, j])
+                out[j] += total
         i += 8
     while i < n:
-        b0, x0 = beta[i], X[i]
         for j in range(d):
-            out[j] += b0 * np.float64(x0[j])
+            out[j] += beta[i] * np.float64(X[i, j])
         i += 1
 
 
@@ -58,15 +68,20 @@ def sparse_dot(indptr, indices, data, w, out):
     """out = Xw for the rows that indptr describes; indices are unsigned."""
     for i in range(indptr.shape[0] - 1):
         t, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        # two sums: a single one would wait for itself at each term
-        even, odd = 0.0, 0.0
-        while t + ONE < stop:
-            even += np.float64(data[t]) * w[indices[t]]
-            odd += np.float64(data[t + ONE]) * w[indices[t + ONE]]
-            t += TWO
-        if t < stop:
-            even += np.float64(data[t]) * w[indices[t]]
-        out[i] = even + odd
+        # four sums: a single one would wait for itself at each term
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        while t + THREE < stop:
+            s0 += np.float64(data[t]) * w[indices[t]]
+            s1 += np.float64(data[t + ONE]) * w[indices[t + ONE]]
+            s2 += np.float64(data[t + TWO]) * w[indices[t + TWO]]
+            s3 += np.float64(data[t + THREE]) * w[indices[t + THREE]]
+            t += FOUR
+        while t < stop:
+            s0 += np.float64(data[t]) * w[indices[t]]
+            t += ONE
+        s0 += s2
+        s1 += s3
+        out[i] = s0 + s1
 
 
 @compiled()

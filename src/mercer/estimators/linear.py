@@ -174,7 +174,7 @@ class LinearMachine(Machine):
             self.intercept_ = bias * W[:, -1]
         else:
             self.intercept_ = intercepts if self.fit_intercept else 0.0
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             self.margin_ = 1.0 / np.linalg.norm(self.coef_, axis=1)
 
     def _too_few_iterations(self, advice: str) -> str:
@@ -242,12 +242,16 @@ def linear_rows(machine: Any, X: Any) -> Rows:
 
 def linear_problem(machine: Any, rows: Rows, loss: Loss, y: Vector, weight: Vector) -> LinearProblem:
     """The problem of a linear machine for targets ±1 or real and weights that do not contain C."""
-    # an infinite C leaves samples of weight 0 out like any other
-    price = np.multiply(float(machine.C), weight, out=np.zeros(len(weight)), where=weight > 0)
+    price = prices(machine.C, weight)
     free = bool(machine.fit_intercept and not getattr(machine, "penalize_intercept", True))
     kind = getattr(machine, "penalty", "l2")
     ratio = float(machine.l1_ratio) if kind == "elasticnet" else float(kind == "l1")
     return LinearProblem(rows, loss, y, price, free, Penalty(l1=ratio, l2=1.0 - ratio))
+
+
+def prices(C: float, weight: Vector) -> Vector:
+    """C for each sample of that weight; an infinite C leaves those of weight 0 out like any other."""
+    return float(C) * weight if np.isfinite(C) else np.where(weight > 0, np.inf, 0.0)
 
 
 def products(X: Any, coef: Any) -> Matrix:

@@ -10,8 +10,8 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import column_or_1d
 
 from mercer.estimators.kinds import Kind, codes_of, loss_of, other_classes
-from mercer.estimators.linear import linear_problem, linear_rows
-from mercer.estimators.linear_svc import joint_prices, one_vs_rest
+from mercer.estimators.linear import linear_problem, linear_rows, prices
+from mercer.estimators.linear_svc import one_vs_rest
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.certificate import Certificate, combine
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
@@ -43,7 +43,7 @@ def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     labels = present if kind.package == "sklearn" or len(present) < 2 else np.arange(len(classes))
     several = len(labels) > 2
     if getattr(estimator, "multi_class", "ovr") == "crammer_singer":
-        return _judge_jointly(estimator, rows, codes, len(classes), joint_prices(estimator.C, weight * of_class[codes]))
+        return _judge_jointly(estimator, rows, codes, len(classes), prices(estimator.C, weight * of_class[codes]))
     positives = labels if several else labels[1:]
     if len(positives) != len(W):
         raise other_classes(len(W) if len(W) > 1 else 2, len(present))

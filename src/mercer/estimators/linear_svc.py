@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.kinds import classification_loss
-from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem
+from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem, prices
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss
@@ -186,7 +186,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         for problem, solution in zip(problems, solutions, strict=True):
             if solution.status is Status.UNBOUNDED:
                 raise not_separable(problem, solution, bool(self.fit_intercept))
-        W, intercepts = np.array([s.w for s in solutions]), np.array([s.intercept for s in solutions])
+        W = np.array([s.w for s in solutions]) if several else solutions[0].w[None, :]
+        intercepts = np.array([s.intercept for s in solutions])
         self._publish(W, intercepts, data.rows.bias)
         self.n_iter_ = max(1, *(int(s.n_iter) for s in solutions))
         self._publish_proof(solutions, of=f"{len(problems)} one-vs-rest problems" if several else None)
@@ -196,7 +197,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         """All classes in one problem; of two classes the difference of their weights is published."""
         free = bool(self.fit_intercept and not self.penalize_intercept)
         codes, n_classes = data.y.astype(np.intp), len(self.classes_)
-        price = joint_prices(self.C, data.weight * self.class_weight_[codes])
+        price = prices(self.C, data.weight * self.class_weight_[codes])
         problem = JointProblem(data.rows, codes, n_classes, price, free)
         start = warm.solutions[0] if warm is not None and len(warm.solutions) == 1 else None
         if not isinstance(start, JointSolution) or start.alpha.shape != (data.rows.n, n_classes):
@@ -278,16 +279,13 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         return self
 
 
-def joint_prices(C: float, weight: Vector) -> Vector:
-    """C for each sample of that weight; an infinite C leaves those of weight 0 out like any other."""
-    return np.multiply(float(C), weight, out=np.zeros(len(weight)), where=weight > 0)
-
-
 def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several: bool) -> tuple[Vector, Vector]:
     """Labels and weights of class k against the rest. Of several classes LIBLINEAR weights the one, not the rest."""
     positive = codes == k
-    factor = np.where(positive, of_class[k], 1.0) if several else of_class[codes]
-    return np.where(positive, 1.0, -1.0), weight * factor
+    y = 2.0 * positive - 1.0
+    if (of_class == 1.0).all():
+        return y, weight
+    return y, weight * (np.where(positive, of_class[k], 1.0) if several else of_class[codes])
 
 
 def not_separable(problem: LinearProblem, solution: LinearSolution, intercept: bool) -> NotSeparableError:

@@ -193,7 +193,8 @@ class Loss(ABC):
 
 def signed_box(y: Vector, bound: Vector) -> tuple[Vector, Vector]:
     """[0, bound] · y for labels ±1."""
-    return np.where(y > 0, 0.0, -bound), np.where(y > 0, bound, 0.0)
+    end = y * bound
+    return np.minimum(end, 0.0), np.maximum(end, 0.0)
 
 
 def program(

@@ -41,11 +41,11 @@ class Penalty(NamedTuple):
 
     def value(self, w: Vector) -> float:
         """P(w)."""
-        return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
+        return float((self.l1 * np.abs(w).sum() if self.l1 else 0.0) + 0.5 * self.l2 * (w @ w))
 
     def conjugate(self, v: Vector) -> float:
         """P*(v), the maximum over w of v·w − P(w)."""
-        beyond = np.maximum(0.0, np.abs(v) - self.l1)
+        beyond = np.maximum(0.0, np.abs(v) - self.l1) if self.l1 else v
         if self.l2 == 0:
             return np.inf if beyond.any() else 0.0
         return float(0.5 / self.l2 * (beyond @ beyond))
@@ -56,8 +56,10 @@ class Penalty(NamedTuple):
 
     def feasible_scale(self, v: Vector) -> float:
         """The largest t ≤ 1 for which P*(tv) is finite."""
+        if self.l2 > 0:
+            return 1.0
         largest = float(np.abs(v).max(initial=0.0))
-        return 1.0 if self.l2 > 0 or largest <= self.l1 else self.l1 / largest
+        return 1.0 if largest <= self.l1 else self.l1 / largest
 
 
 # the penalty of the textbooks, ½|w|²
@@ -110,7 +112,7 @@ class Rows:
             else:
                 dense_dot(X[start:stop], w, out[start:stop])
 
-        run_shares(part, self.n, self._threads(n_threads))
+        run_shares(part, self.n, self.threads(n_threads))
         if self.bias:
             out += self.bias * w[-1]
         return out
@@ -121,7 +123,7 @@ class Rows:
 
         beta = np.ascontiguousarray(beta, dtype=np.float64)
         X = self.X
-        parts: dict[int, Vector] = {}
+        parts: dict[int, Vector] = {} if self.n else {0: np.zeros(self.d)}
 
         def part(start: int, stop: int) -> None:
             out = np.zeros(self.d)
@@ -131,17 +133,25 @@ class Rows:
                 dense_tdot(X[start:stop], beta[start:stop], out)
             parts[start] = out
 
-        run_shares(part, self.n, self._threads(n_threads))
+        run_shares(part, self.n, self.threads(n_threads))
         # in the order of the rows: the same bits for the same number of threads
-        total = sum((parts[start] for start in sorted(parts)), np.zeros(self.d))
+        total, *others = (parts[start] for start in sorted(parts))
+        for other in others:
+            total += other
         if self.bias:
             total[-1] = self.bias * beta.sum()
         return total
 
-    def _threads(self, most: int) -> int:
+    def threads(self, most: int) -> int:
         """As many threads as a product with the rows is worth: they take longer to meet than to read a little."""
+        per_thread = SPARSE_PER_THREAD if self.sparse else DENSE_PER_THREAD
+        return max(1, min(most, int(self.numbers_per_row * self.n) // per_thread))
+
+    @property
+    def numbers_per_row(self) -> float:
+        """Stored numbers, in the mean."""
         X = self.X
-        return max(1, min(most, X.data.size // SPARSE_PER_THREAD if isinstance(X, Csr) else X.size // DENSE_PER_THREAD))
+        return (X.data.size if isinstance(X, Csr) else X.size) / max(1, self.n)
 
     def take(self, rows: Index) -> Rows:
         """Some of the rows, copied."""
@@ -224,12 +234,12 @@ class LinearProblem:
         """
         f = self.rows.dot(w) if f is None else f
         b = np.full(self.qp.n_groups, float(intercept))
-        scale = self.loss.feasible_scale(self.y, f + (b[0] if len(b) else 0.0), self.weight)
+        scale = self.loss.feasible_scale(self.y, f + b[0] if len(b) else f, self.weight)
         if not scale > 0:
             return np.inf
-        value = self.loss.primal(
-            2.0 * self.penalty.value(w / scale), self.y, f / scale, self.weight, b / scale, self.qp.sums
-        )
+        if scale != 1.0:
+            w, f, b = w / scale, f / scale, b / scale
+        value = self.loss.primal(2.0 * self.penalty.value(w), self.y, f, self.weight, b, self.qp.sums)
         return value if np.isfinite(value) else np.inf
 
     def dual(self, beta: Vector, v: Vector | None = None) -> float:
@@ -240,7 +250,8 @@ class LinearProblem:
         qp = self.qp
         v = self.rows.tdot(beta) if v is None else v
         t = self.penalty.feasible_scale(v)
-        beta, v = t * beta, t * v
+        if t != 1.0:
+            beta, v = t * beta, t * v
         # rounding of v = l1 must not look like a violation
         conjugate = 0.0 if self.penalty.l2 == 0 else self.penalty.conjugate(v)
         gain = (qp.linear - 0.5 * qp.ridge * beta) @ beta - qp.l1 @ np.abs(beta)
@@ -274,17 +285,18 @@ def linear_certificate(
     v = problem.rows.tdot(beta) if v is None else v
     largest = float(np.abs(beta).max(initial=0.0))
     vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
-    violation, outside, total = examine(np.ascontiguousarray(beta), f + intercept, *vectors, largest)
+    decision = f + intercept if intercept else f
+    violation, outside, total = examine(np.ascontiguousarray(beta), decision, *vectors, largest)
     infeasible = max(outside, abs(total)) if problem.intercept else outside
     infeasible = np.inf if np.isnan(total) else infeasible
     feasible = infeasible <= FEASIBILITY * largest
     primal = problem.primal(w, intercept, f)
     dual = problem.dual(beta, v)
     gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
-    # both values are sums of terms of this size, which may cancel
-    terms = float(np.abs(qp.linear * beta).sum() + np.abs(v) @ np.abs(w)) + abs(primal)
-    if -ROUNDING * terms <= gap < 0:
-        gap = 0.0
+    if gap < 0:
+        # both values are sums of terms of this size, which may cancel
+        terms = float(np.abs(qp.linear * beta).sum() + np.abs(v) @ np.abs(w)) + abs(primal)
+        gap = 0.0 if -ROUNDING * terms <= gap else gap
     valid = feasible and gap >= 0
     size = max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
     return Certificate(

@@ -85,7 +85,7 @@ def over_features(data: Data, problem: DualProblem, options: Options, clock: Clo
                 if way.found.violation <= options.tol:
                     break
                 improve()
-    return way.found._replace(steps=solution.n_iter)
+    return way.found._replace(steps=solution.n_iter) if np.isfinite(way.found.F).all() else None
 
 
 class WayBack:

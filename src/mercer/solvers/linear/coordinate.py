@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -133,21 +134,14 @@ class _Run:
         self.rows = problem.rows
         self.storage = Storage(self.rows)
         n = problem.n
-        self.norms = np.empty(n)
-        loops.row_norms(self.storage.indptr, self.storage.values, self.norms)
+        norms = np.empty(n)
+        loops.row_norms(self.storage.indptr, self.storage.values, norms)
         # the constant feature: of the problem, or of the method of multipliers
-        self.bias = np.sqrt(self.norms.mean() or 1.0) if problem.intercept else self.rows.bias
+        self.bias = float(np.sqrt(norms.mean() or 1.0)) if problem.intercept else self.rows.bias
         self.b = 0.0
         qp = self.qp
-        self.table = np.zeros((n, loops.WIDTH))
-        self.table[:, loops.LINEAR] = qp.linear
-        self.table[:, loops.L1] = qp.l1
-        self.table[:, loops.RIDGE] = qp.ridge
-        self.table[:, loops.LOWER] = qp.lower
-        self.table[:, loops.UPPER] = qp.upper
-        curvature = self.norms + self.bias**2 + qp.ridge
-        self.table[:, loops.DIAGONAL] = curvature
-        self.table[:, loops.INVERSE] = np.divide(1.0, curvature, out=np.zeros(n), where=curvature > 0)
+        self.table = np.empty((n, loops.WIDTH))
+        loops.fill_table(qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, norms, self.bias, self.table)
         self.w = np.zeros(self.storage.stored + 1)
         self.start_given = start is not None
         if start is not None:
@@ -171,10 +165,10 @@ class _Run:
 
     def run(self, worth: Callable[[int, float], bool] | None = None) -> Status:
         """Descend until the gap is small enough, nothing more can be done, or it is not worth while."""
-        out, tol = np.zeros(5), self.options.tol
+        out, tol = np.zeros(7), self.options.tol
         limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
-        check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
-        rescues, rescued = 0, np.inf
+        check_at, last, lowest, since_gain, rate = inf, inf, inf, 0, 1.0
+        rescues, rescued = 0, inf
         if self.start_given and self._look():
             return Status.CONVERGED
         while True:
@@ -193,15 +187,17 @@ class _Run:
             lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
             since_gain = 0 if progress else since_gain + 1
             # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
-            rate = estimate / last if 0 < last < np.inf else 1.0
+            if 0 < last < inf:
+                rate = estimate / last
             ahead = estimate * min(1.0, rate)
             last = estimate
             if ahead <= tol * scale and estimate <= check_at and since_gain < HOPELESS:
                 before = self.active
                 if self._look():
                     return Status.CONVERGED
-                # variables that come back are to be worked on first; else the estimate was too good
-                check_at, last = (np.inf if self.active > before else 0.5 * estimate), np.inf
+                # variables that come back are to be worked on first; else the estimate was better than the gap
+                share = min(max(tol * scale / self.gap, 0.2), 1.0) if self.gap > 0 else 1.0
+                check_at, last = (inf if self.active > before else 0.9 * share * estimate), inf
             elif since_gain >= HOPELESS or (
                 self.active <= DENSE_UP_TO and self.work_dense > DENSE_COST * self.active**2 * min(self.active, 200)
             ):
@@ -215,11 +211,11 @@ class _Run:
                     # the matrix is beyond rounding: it will not be better the next time
                     rescues = RESCUES
                 rescued = self.gap
-                check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
+                check_at, last, lowest, since_gain = inf, inf, inf, 0
             elif out[3] <= SETTLED * self.active and (relative <= NEAR or self.passes >= LATE):
                 # what passes alone would still cost
-                left = np.log(estimate / (tol * scale)) / -np.log(rate) if rate < 1 else np.inf
-                self._face(left * float(out[4]))
+                left = log(estimate / (tol * scale)) / -log(rate) if 0 < rate < 1 and estimate > 0 else inf
+                self._face(left * float(out[4]), float(out[5]), float(out[6]))
 
     def _pass(self, out: Vector) -> None:
         """One pass by the rule of choice."""
@@ -277,7 +273,7 @@ class _Run:
         close = self.gap <= self.options.tol * (abs(self.value) + self.gap)
         if not (close or publish):
             return False
-        beta, w, b = self.beta * self.l2, self.w[: self.rows.d].copy(), 0.0
+        beta, w, b = self.beta * self.l2, self.w[: self.rows.d], 0.0
         if problem.intercept:
             beta = balanced(problem.qp, beta)
         v = self.rows.tdot(beta, self.options.n_threads)
@@ -287,11 +283,13 @@ class _Run:
             b = problem.loss.best_intercept(problem.y, F, problem.weight)
         proof = linear_certificate(problem, w, b, beta, f=F, v=v)
         if self.best is None or proof.gap <= self.best[3].gap:
-            self.best = w, b, beta, proof
+            self.best = w.copy(), b, beta, proof
+        if proof.relative_gap <= self.options.tol:
+            return True
         if not problem.intercept:
             # rounding of many steps ends here
             self.w[: self.rows.d] = v / self.l2
-        return proof.relative_gap <= self.options.tol
+        return False
 
     def _free(self) -> Index:
         """The variables strictly inside their box and off the kink."""
@@ -304,17 +302,15 @@ class _Run:
         )
         return np.flatnonzero(inside)
 
-    def _face(self, otherwise: float) -> None:
-        """Newton's step on the free variables, if it costs no more than what would be needed otherwise."""
-        least = self.steps * len(self.w)
-        if otherwise < least or (not self.settled and self.work < least):
+    def _face(self, otherwise: float, count: float, entries: float) -> None:
+        """Newton's step on the free variables, about so many, if it costs no more than going on without it."""
+        # of one step of the conjugate gradients
+        cost = 2.0 * entries + ROW_COST * count + len(self.w)
+        # after a step that was cut short by bounds, at most as much work as the passes since then took
+        if self.work < (0.5 if self.settled else self.steps) * cost or otherwise < self.steps * cost:
             return
         free = self._free()
-        indptr = self.storage.indptr
-        # of one step of the conjugate gradients
-        cost = 2.0 * float((indptr[free + 1] - indptr[free]).sum()) + ROW_COST * len(free) + len(self.w)
-        # after a step that was cut short by bounds, at most as much work as the passes since then took
-        if len(free) == 0 or self.work < (0.5 if self.settled else self.steps) * cost or otherwise < self.steps * cost:
+        if len(free) == 0:
             return
         part = Storage(self.rows.take(free))
         table, out = self.table[free], np.zeros(5)

@@ -51,8 +51,7 @@ def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
 
 def _products(rows: Rows) -> int:
     """About how many products A'DA takes."""
-    of_row = len(rows.X.data) // max(1, rows.n) if isinstance(rows.X, Csr) else rows.d
-    return int(rows.n * of_row * of_row // 2)
+    return int(rows.n * rows.numbers_per_row**2 / 2)
 
 
 def column_squares(rows: Rows, D: Vector) -> Vector:
@@ -118,19 +117,20 @@ class Tall:
         """Prepare for this D and diagonal; False if no regularisation helps."""
         self.gram = weighted_gram(self.rows, D, self.n_threads)
         self.diagonal = diagonal
-        size = np.diagonal(self.gram) + diagonal
+        size = self.gram.diagonal() + diagonal
         if not np.isfinite(size).all():
             return False
         # with a unit diagonal the scale of the features does not matter
         self.scale = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
         scaled = self.gram * self.scale * self.scale[:, None]
-        scaled[np.diag_indices_from(scaled)] = 1.0
+        unit = scaled.reshape(-1)[:: len(size) + 1]
+        unit[:] = 1.0
         for power in range(FACTORISATIONS):
             # a row-major lower triangle is a column-major upper one
             self.cholesky, failed = dpotrf(scaled.T, lower=0, clean=0)
             if not failed:
                 return True
-            scaled[np.diag_indices_from(scaled)] = 1.0 + REGULARISATION * 100.0 ** (power + 1)
+            unit[:] = 1.0 + REGULARISATION * 100.0 ** (power + 1)
         return False
 
     def solve(self, r: Vector) -> Vector:
