@@ -120,16 +120,19 @@ class TestConjugateGradients:
 
 
 class TestReduction:
-    @pytest.mark.parametrize("n", [1, 2, 3, 50])
+    @pytest.mark.parametrize("n", [1, 2, 3, 50, 200])
     def test_tridiagonal(self, n):
-        """K = PTP' with P orthonormal, in the memory of K."""
+        """K = P'TP with P orthonormal, in the memory of K, for a few vectors by its reflections."""
         K = definite(n)
         given = K.copy()
         found = of_matrix(given, np.ones(n))
         T = np.diag(found.diagonal) + np.diag(found.below, 1) + np.diag(found.below, -1)
-        np.testing.assert_allclose(found.P.T @ T @ found.P, K, atol=1e-13)
-        np.testing.assert_allclose(found.P @ found.P.T, np.eye(n), atol=1e-13)
-        assert np.shares_memory(found.P, given) or n == 1
+        inward, outward = found.basis.inward(np.eye(n)), found.basis.outward(np.eye(n))
+        P = found._columns(1)
+        np.testing.assert_allclose(P.T @ T @ P, K, atol=1e-13)
+        np.testing.assert_allclose(P @ P.T, np.eye(n), atol=1e-13)
+        np.testing.assert_allclose([inward, outward.T], [P, P], atol=1e-13)
+        assert np.shares_memory(P, given) or n == 1
 
     @pytest.mark.parametrize(("d", "low"), [(1, True), (8, False)])
     @pytest.mark.parametrize("intercept", [False, True])
@@ -141,6 +144,7 @@ class TestReduction:
         kernel = Gaussian(3.0)
         reduction = reduce(Data(kernel, X, n), weight, 1e-3, Options())
         assert (reduction.rank < n // 2) == low
+        averaged = reduction.residuals(Y, alphas, intercept, 2, mean=True)
         found = reduction.residuals(Y, alphas, intercept, 2)
         for k, alpha in enumerate(alphas):
             M = np.zeros((n + intercept, n + intercept))
@@ -149,7 +153,9 @@ class TestReduction:
                 M[n, :n] = M[:n, n] = 1.0
             inverse = np.linalg.inv(M)
             solved = inverse[:, :n] @ Y
-            np.testing.assert_allclose(found.inverse[k], np.diag(inverse)[:n], rtol=1e-7)
+            diagonal = np.diag(inverse)[:n] / weight
+            np.testing.assert_allclose(found.inverse[k], diagonal, rtol=1e-6)
+            np.testing.assert_allclose(averaged.inverse[k], diagonal.mean(), rtol=1e-9 if not low else 1e-6)
             np.testing.assert_allclose(found.beta[k], solved[:n], rtol=1e-6, atol=1e-7 * np.abs(solved[:n]).max())
             if intercept:
                 np.testing.assert_allclose(found.intercept[k], solved[n], rtol=1e-6)

@@ -290,12 +290,9 @@ class KernelRidgeCV(BaseRidge):
     def _left_out(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
         """Leave-one-out and generalised cross-validation with one kernel."""
         reduction = reduce(data, weight, float(alphas.min()), options)
-        found = reduction.residuals(Y, alphas, bool(self.fit_intercept), options.n_threads)
+        found = reduction.residuals(Y, alphas, bool(self.fit_intercept), options.n_threads, mean=self.cv == "gcv")
         root = np.sqrt(weight)[:, None]
-        inverse = found.inverse[:, :, None] / root**2
-        if self.cv == "gcv":
-            inverse = inverse.mean(axis=1, keepdims=True)
-        errors = found.beta / root / inverse  # of √w y
+        errors = found.beta / root / found.inverse[:, :, None]  # of √w y
         check_finite(errors)
         if self.scoring is None:
             values = errors**2
