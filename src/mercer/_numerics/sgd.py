@@ -233,7 +233,7 @@ def _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, 
 def linear_steps(
     indptr, indices, data, norms, push, order, batch, bias, lam, project, t, start, V, A, beta, state, first, stop
 ):
-    """Take the steps that ``order`` asks for, ``batch`` samples each, from step t on, for problems first, ..., stop - 1.
+    """Take the steps that ``order`` asks for, ``batch`` samples each, from step t on, for problems from first to stop.
 
     V and A have a row for each feature if samples are sparse, so that an entry of a sample meets all problems in one
     place, else one for each problem. push[i, c] is y_i times the factor of its steps; beta[i, c] is the coefficient of

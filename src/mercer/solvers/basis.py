@@ -3,7 +3,8 @@
     √w K √w = P' T P,     T tridiagonal,     P = H_{n-1} … H_2 H_1,     H_c = I − τ_c v_c v_c'
 
 LAPACK leaves the v_c behind, and to apply P to a few vectors takes them alone. P itself is as much work as T. Some
-reflections together are H_a … H_b = I − V S V', with a triangular S whose inverse has 1/τ on its diagonal and V'V above.
+reflections together are H_a … H_b = I − V S V' with a triangular S, whose inverse has 1/τ on its diagonal and V'V
+above.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mercer._numerics.pool import run_tasks
 from mercer.kernels.features import Matrix, Vector
 
 # reflections applied together
-BLOCK = 64
+BLOCK = 96
 # rows of P moved together, whatever the number of threads: so rounding does not depend on it
 ROWS = 256
 
