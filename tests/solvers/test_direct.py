@@ -170,7 +170,7 @@ class TestReduction:
             X[n // 2 :] = X[: n // 2]
         kernel = Gaussian(0.02 if case == "flat" else 0.1)
         reduction = reduce(Data(kernel, X, n), np.ones(n), alphas[0], Options())
-        exact = reduce(Data(kernel, X, n), np.ones(n), alphas[0], Options(precision="double"))
+        exact = reduce(Data(kernel, X, n), np.ones(n), alphas[0], Options(precision="float64"))
         assert reduction.single and reduction.rank == n and not exact.single
         found, same, right = (
             r.residuals(X[:, :1], alphas, False, threads).inverse

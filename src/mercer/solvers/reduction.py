@@ -197,7 +197,7 @@ def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) 
             check_finite(K.diagonal())
             highest = float((K.diagonal() * weight).max())
             # what is rounded takes memory of its own
-            rounds = n >= SINGLE_FROM and options.precision != "double" and 1.5 * needed <= options.budget
+            rounds = n >= SINGLE_FROM and options.precision != "float64" and 1.5 * needed <= options.budget
             return of_matrix(K, root).examine(smallest_alpha, highest if rounds else np.inf)
     return found.examine(smallest_alpha)
 
