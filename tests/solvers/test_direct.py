@@ -9,7 +9,7 @@ from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.conjugate import IndefiniteError, conjugate_gradients
 from mercer.solvers.data import Data
-from mercer.solvers.reduction import of_matrix, reduce
+from mercer.solvers.reduction import SINGLE_FROM, of_matrix, reduce
 
 
 def definite(n, condition=1e3, seed=0):
@@ -120,16 +120,19 @@ class TestConjugateGradients:
 
 
 class TestReduction:
-    @pytest.mark.parametrize("n", [1, 2, 3, 50])
+    @pytest.mark.parametrize("n", [1, 2, 3, 50, 200])
     def test_tridiagonal(self, n):
-        """K = PTP' with P orthonormal, in the memory of K."""
+        """K = P'TP with P orthonormal, in the memory of K, for a few vectors by its reflections."""
         K = definite(n)
         given = K.copy()
         found = of_matrix(given, np.ones(n))
         T = np.diag(found.diagonal) + np.diag(found.below, 1) + np.diag(found.below, -1)
-        np.testing.assert_allclose(found.P.T @ T @ found.P, K, atol=1e-13)
-        np.testing.assert_allclose(found.P @ found.P.T, np.eye(n), atol=1e-13)
-        assert np.shares_memory(found.P, given) or n == 1
+        inward, outward = found.basis.inward(np.eye(n)), found.basis.outward(np.eye(n))
+        P = found._columns(1)
+        np.testing.assert_allclose(P.T @ T @ P, K, atol=1e-13)
+        np.testing.assert_allclose(P @ P.T, np.eye(n), atol=1e-13)
+        np.testing.assert_allclose([inward, outward.T], [P, P], atol=1e-13)
+        assert np.shares_memory(P, given) or n == 1
 
     @pytest.mark.parametrize(("d", "low"), [(1, True), (8, False)])
     @pytest.mark.parametrize("intercept", [False, True])
@@ -141,6 +144,7 @@ class TestReduction:
         kernel = Gaussian(3.0)
         reduction = reduce(Data(kernel, X, n), weight, 1e-3, Options())
         assert (reduction.rank < n // 2) == low
+        averaged = reduction.residuals(Y, alphas, intercept, 2, mean=True)
         found = reduction.residuals(Y, alphas, intercept, 2)
         for k, alpha in enumerate(alphas):
             M = np.zeros((n + intercept, n + intercept))
@@ -149,7 +153,41 @@ class TestReduction:
                 M[n, :n] = M[:n, n] = 1.0
             inverse = np.linalg.inv(M)
             solved = inverse[:, :n] @ Y
-            np.testing.assert_allclose(found.inverse[k], np.diag(inverse)[:n], rtol=1e-7)
+            diagonal = np.diag(inverse)[:n] / weight
+            np.testing.assert_allclose(found.inverse[k], diagonal, rtol=1e-6)
+            np.testing.assert_allclose(averaged.inverse[k], diagonal.mean(), rtol=1e-9 if not low else 1e-6)
             np.testing.assert_allclose(found.beta[k], solved[:n], rtol=1e-6, atol=1e-7 * np.abs(solved[:n]).max())
             if intercept:
                 np.testing.assert_allclose(found.intercept[k], solved[n], rtol=1e-6)
+
+    @pytest.mark.parametrize("case", ["spread", "copies", "flat"])
+    def test_rounded(self, case):
+        """Where P is rounded to float32 the diagonals are right to 1e-5 and their mean to 1e-6, for any threads."""
+        rng = np.random.default_rng(0)
+        n, alphas = SINGLE_FROM, np.array([1e-3, 1.0])
+        X = rng.normal(size=(n, 12))
+        if case == "copies":
+            X[n // 2 :] = X[: n // 2]
+        kernel = Gaussian(0.02 if case == "flat" else 0.1)
+        reduction = reduce(Data(kernel, X, n), np.ones(n), alphas[0], Options())
+        exact = reduce(Data(kernel, X, n), np.ones(n), alphas[0], Options(precision="float64"))
+        assert reduction.single and reduction.rank == n and not exact.single
+        found, same, right = (
+            r.residuals(X[:, :1], alphas, False, threads).inverse
+            for r, threads in ((reduction, 1), (reduction, 2), (exact, 1))
+        )
+        np.testing.assert_array_equal(found, same)
+        np.testing.assert_allclose(found, right, rtol=1e-5)
+        np.testing.assert_allclose(found.mean(axis=1), right.mean(axis=1), rtol=1e-6)
+        expected = np.diag(np.linalg.inv(kernel(X) + alphas[0] * np.eye(n)))
+        np.testing.assert_allclose(right[0], expected, rtol=1e-8)
+
+    def test_not_rounded(self):
+        """A matrix so badly conditioned that float32 would show keeps P in float64; so does an indefinite one."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(SINGLE_FROM, 12))
+        assert not reduce(
+            Data(Gaussian(0.1), np.vstack([X[:-2], X[:2]]), SINGLE_FROM), np.ones(SINGLE_FROM), 1e-6, Options()
+        ).single
+        indefinite = of_matrix(definite(50) - 2.0 * np.eye(50), np.ones(50)).examine(1e-3, 1.0)
+        assert not indefinite.single and not indefinite.definite

@@ -72,6 +72,30 @@ class TestSteps:
         np.testing.assert_array_equal(np.abs(run.coefficients[0]), hits)
         assert run.n_updates[0] == hits.sum()
 
+    @pytest.mark.parametrize("rule", [Rule(0.05), Rule(0.05, bias=1.0, batch=3, project=True, start=20)])
+    @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+    def test_problems_side_by_side(self, storage, rule):
+        """Several problems in one pass give each what it gives alone, to the same digits whatever the threads."""
+        X, _, rng = samples(d=9)
+        X[rng.uniform(size=X.shape) < 0.5] = 0.0
+        Y, order = np.where(rng.uniform(size=(11, 60)) < 0.3, 1.0, -1.0), rng.integers(0, 60, 150)
+        ones = np.ones(60)
+        together, shared = LinearRun(storage(X), Y, ones, ones, rule), LinearRun(storage(X), Y, ones, ones, rule)
+        together.advance(order, 1)
+        shared.advance(order, 3)
+        model, values = together.model(), together.values(together.model())
+        np.testing.assert_array_equal(model.w, shared.model().w)
+        for c, y in enumerate(Y):
+            alone = LinearRun(storage(X), y[None], ones, ones, rule)
+            alone.advance(order)
+            one = alone.model()
+            np.testing.assert_allclose(model.w[c], one.w[0], **EXACT)
+            np.testing.assert_allclose(values[c], alone.values(one)[0], **EXACT)
+            np.testing.assert_allclose(together.beta[c], alone.beta[0], **EXACT)
+            np.testing.assert_allclose(model.intercept[c], one.intercept[0], **EXACT)
+        built = together.from_coefficients(together.beta)
+        np.testing.assert_allclose(built.w, together.beta @ X, **EXACT)
+
     def test_the_procedure_with_kernels(self):
         """The mean of the coefficients is that of [SSBD] 16.3."""
         X, y, rng = samples()

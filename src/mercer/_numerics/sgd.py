@@ -25,17 +25,29 @@ from mercer._numerics.prefetch import prefetch
 AHEAD = 16
 LINE = 64
 SMALLEST_SCALE = 0.125
+# positions are unsigned: signed ones would be tested for negative values at each term
+ZERO, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 SCALE, SUM, NORM, UPDATES, BIAS, BIAS_SUM = range(6)
 
 
 @compiled(fast=True)
 def _dot(columns, values, v):
-    """<x, v> for one sample."""
+    """<x, v> for one sample. Entries that jump about are summed four ways, so that no addition waits for the last."""
     total = 0.0
     if columns.shape[0] == values.shape[0]:
-        for p in range(columns.shape[0]):
+        n, p = np.uint64(columns.shape[0]), ZERO
+        a, b, c = 0.0, 0.0, 0.0
+        while p + FOUR <= n:
             total += values[p] * v[columns[p]]
+            a += values[p + ONE] * v[columns[p + ONE]]
+            b += values[p + TWO] * v[columns[p + TWO]]
+            c += values[p + THREE] * v[columns[p + THREE]]
+            p += FOUR
+        while p < n:
+            total += values[p] * v[columns[p]]
+            p += ONE
+        total += (a + b) + c
     else:
         for p in range(values.shape[0]):
             total += values[p] * v[p]
@@ -64,6 +76,86 @@ def _plain_dot(row, v):
     for k in range(row.shape[0]):
         total += row[k] * v[k]
     return total
+
+
+@compiled(fast=True)
+def _values_of(columns, values, V, flat, first, f):
+    """f[c] = <x, v_c> for the problems from ``first`` on; flat is V in one dimension."""
+    if columns.shape[0] == values.shape[0]:
+        f[:] = 0.0
+        n_problems, stop = V.shape[1], first + f.shape[0]
+        for p in range(columns.shape[0]):
+            if p + AHEAD // 2 < columns.shape[0]:
+                later = columns[p + AHEAD // 2] * n_problems
+                for at in range(later + first, later + stop, LINE // 8):
+                    prefetch(flat, at)
+            x, row = values[p], V[columns[p], first:stop]
+            for c in range(f.shape[0]):
+                f[c] += x * row[c]
+    else:
+        for c in range(f.shape[0]):
+            f[c] = _plain_dot(values, V[first + c])
+
+
+@compiled(fast=True)
+def _add_to(columns, values, members, u, level, V, A):
+    """v_c += u x and A_c += level u x for each of these problems. Edits V and A."""
+    if columns.shape[0] == values.shape[0]:
+        for p in range(columns.shape[0]):
+            x, v, a = values[p], V[columns[p]], A[columns[p]]
+            for h in range(members.shape[0]):
+                change = u[h] * x
+                v[members[h]] += change
+                a[members[h]] += level[h] * change
+    else:
+        for h in range(members.shape[0]):
+            _add(columns, values, u[h], V[members[h]], level[h], A[members[h]])
+
+
+@compiled(fast=True)
+def sparse_values(indptr, indices, data, V, out):
+    """out[i, c] = <x_i, v_c>, where V has a row for each feature."""
+    flat = V.reshape(-1)
+    for i in range(out.shape[0]):
+        columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+        if out.shape[1] == 1:
+            out[i, 0] = _dot(columns, values, flat)
+        else:
+            _values_of(columns, values, V, flat, 0, out[i])
+
+
+@compiled(fast=True)
+def sparse_sums(indptr, indices, data, beta, V):
+    """Add sum_i beta[i, c] x_i to v_c, where V has a row for each feature and most of beta is zero. Edits V."""
+    m, flat = V.shape[1], V.reshape(-1)
+    members = np.zeros(m, np.uint32)
+    for i in range(beta.shape[0]):
+        columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+        count = 0
+        for c in range(m):
+            if beta[i, c] != 0.0:
+                members[count] = c
+                count += 1
+        if m == 1 and count == 1:
+            for p in range(columns.shape[0]):
+                flat[columns[p]] += beta[i, 0] * values[p]
+        elif count > 0:
+            for p in range(columns.shape[0]):
+                if p + AHEAD // 2 < columns.shape[0]:
+                    prefetch(flat, columns[p + AHEAD // 2] * m + members[0])
+                x, v = values[p], V[columns[p]]
+                for h in range(count):
+                    v[members[h]] += beta[i, members[h]] * x
+
+
+@compiled(fast=True)
+def squared_lengths(indptr, data, out):
+    """out[i] = |x_i|^2."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for x in data[indptr[i] : indptr[i + 1]]:
+            total += np.float64(x) * np.float64(x)
+        out[i] = total
 
 
 @compiled()
@@ -96,16 +188,20 @@ def _settle_state(state):
 @compiled()
 def _foresee(order, first, batch, indptr, indices, data, push, beta):
     """Prefetch where the samples of later steps begin, and before that, where this is written, and their numbers."""
+    n_problems = push.shape[0] // (indptr.shape[0] - 1)
     for s in range(first, min(first + batch, order.shape[0] - AHEAD)):
         prefetch(indptr, order[s + AHEAD])
-        prefetch(push, order[s + AHEAD])
-        prefetch(beta, order[s + AHEAD])
+        prefetch(push, order[s + AHEAD] * n_problems)
+        prefetch(beta, order[s + AHEAD] * n_problems)
     for s in range(first, min(first + batch, order.shape[0] - AHEAD // 2)):
-        start = indptr[order[s + AHEAD // 2]]
+        i = order[s + AHEAD // 2]
+        start, last = indptr[i], indptr[i + 1] - 1
         prefetch(data, start)
         prefetch(data, start + LINE // data.itemsize)
+        prefetch(data, last)
         if indices.shape[0] > 0:
             prefetch(indices, start)
+            prefetch(indices, last)
 
 
 @compiled(fast=True)
@@ -134,50 +230,74 @@ def _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, 
 
 
 @compiled()
-def linear_steps(indptr, indices, data, norms, push, order, batch, bias, lam, project, t, start, v, A, beta, state):
-    """Take the steps that ``order`` asks for, ``batch`` samples each, from step t on. Edits v, A, beta and the state.
+def linear_steps(
+    indptr, indices, data, norms, push, order, batch, bias, lam, project, t, start, V, A, beta, state, first, stop
+):
+    """Take the steps that ``order`` asks for, ``batch`` samples each, from step t on, for problems from first to stop.
 
-    push[i] is y_i times the factor of its steps; beta[i] is the coefficient of sample i in v. Iterates after step
-    ``start`` are summed.
+    V and A have a row for each feature if samples are sparse, so that an entry of a sample meets all problems in one
+    place, else one for each problem. push[i, c] is y_i times the factor of its steps; beta[i, c] is the coefficient of
+    sample i in v_c. Iterates after step ``start`` are summed. Edits V, A, beta and the state.
     """
-    if batch == 1 and not project:
-        _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, beta, state)
+    if push.shape[1] == 1 and batch == 1 and not project:
+        _plain_steps(
+            indptr, indices, data, push.reshape(-1), order, bias, lam, t, start, V.reshape(-1), A.reshape(-1),
+            beta.reshape(-1), state[0],
+        )  # fmt: skip
         return
-    hit = np.zeros(batch, np.bool_)
-    for first in range(0, order.shape[0], batch):
-        chosen = order[first : first + batch]
+    m = stop - first
+    own, flat = state[first:stop].copy(), V.reshape(-1)
+    f, factor, u, level = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
+    members, hit = np.zeros(m, np.uint32), np.zeros((batch, m), np.bool_)
+    for begin in range(0, order.shape[0], batch):
+        chosen = order[begin : begin + batch]
         t += 1
-        factor = state[SCALE] / (lam * t) if lam > 0.0 else 1.0
-        if t > start:
-            state[SUM] += factor
-        level = state[SUM]
-        _foresee(order, first, batch, indptr, indices, data, push, beta)
+        for c in range(m):
+            factor[c] = own[c, SCALE] / (lam * t) if lam > 0.0 else 1.0
+            if t > start:
+                own[c, SUM] += factor[c]
+        _foresee(order, begin, batch, indptr, indices, data, push.reshape(-1), beta.reshape(-1))
         for s in range(chosen.shape[0]):
             i = chosen[s]
             columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-            f = _dot(columns, values, v) + bias * state[BIAS]
-            margin = f if push[i] > 0.0 else -f
-            hit[s] = margin * factor < 1.0 if lam > 0.0 else margin <= 0.0
+            _values_of(columns, values, V, flat, first, f)
+            for c in range(m):
+                margin = f[c] + bias * own[c, BIAS]
+                margin = margin if push[i, first + c] > 0.0 else -margin
+                hit[s, c] = margin * factor[c] < 1.0 if lam > 0.0 else margin <= 0.0
         for s in range(chosen.shape[0]):
-            if not hit[s]:
-                continue
             i = chosen[s]
             columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-            u = push[i] / (chosen.shape[0] * state[SCALE])
-            if project:
-                f = _dot(columns, values, v) + bias * state[BIAS]
-                state[NORM] += u * (2.0 * f + u * (norms[i] + bias))
-            _add(columns, values, u, v, level, A)
-            state[BIAS] += u * bias
-            state[BIAS_SUM] += level * u * bias
-            beta[i] += u
-            state[UPDATES] += 1.0
+            if project and batch > 1:
+                _values_of(columns, values, V, flat, first, f)
+            count = 0
+            for c in range(m):
+                if not hit[s, c]:
+                    continue
+                change = push[i, first + c] / (chosen.shape[0] * own[c, SCALE])
+                if project:
+                    g = f[c] + bias * own[c, BIAS]
+                    own[c, NORM] += change * (2.0 * g + change * (norms[i] + bias))
+                members[count], u[count], level[count] = first + c, change, own[c, SUM]
+                own[c, BIAS] += change * bias
+                own[c, BIAS_SUM] += own[c, SUM] * change * bias
+                beta[i, first + c] += change
+                own[c, UPDATES] += 1.0
+                count += 1
+            if count > 0:
+                _add_to(columns, values, members[:count], u, level, V, A)
         if project:
-            _project(state, lam, t)
-            if state[SCALE] < SMALLEST_SCALE:
-                _settle(state, v, A)
-                beta *= state[SCALE]
-                _settle_state(state)
+            for c in range(m):
+                _project(own[c], lam, t)
+                if own[c, SCALE] < SMALLEST_SCALE:
+                    k = first + c
+                    if indices.shape[0] == data.shape[0]:
+                        _settle(own[c], V[:, k], A[:, k])
+                    else:
+                        _settle(own[c], V[k], A[k])
+                    beta[:, k] *= own[c, SCALE]
+                    _settle_state(own[c])
+    state[first:stop] = own
 
 
 @compiled()

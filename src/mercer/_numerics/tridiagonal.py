@@ -19,6 +19,26 @@ def factor(diagonal, below, shifts, ratios, weights):
             weights[s, k] = 1.0 / (diagonal[k] + shifts[s] - ratios[s, k] * below[k - 1])
 
 
+@compiled()
+def inverse_traces(diagonal, below, shifts, out):
+    """out[s] = tr (T + λ_s)⁻¹: row k of the inverse has 1 / (p_k + q_k − T_kk − λ) on the diagonal.
+
+    p are the pivots of an elimination from above, q from below.
+    """
+    n = diagonal.shape[0]
+    pivots = np.empty(n)
+    for s in range(shifts.shape[0]):
+        pivots[0] = diagonal[0] + shifts[s]
+        for k in range(1, n):
+            pivots[k] = diagonal[k] + shifts[s] - below[k - 1] * below[k - 1] / pivots[k - 1]
+        total, pivot = 1.0 / pivots[n - 1], diagonal[n - 1] + shifts[s]
+        for k in range(n - 2, -1, -1):
+            change = below[k] * below[k] / pivot
+            total += 1.0 / (pivots[k] - change)
+            pivot = diagonal[k] + shifts[s] - change
+        out[s] = total
+
+
 @compiled(fast=True)
 def _advance(g, rows, ratios, weights, total):
     """Four steps of the recurrence for some samples and all λ; edits g and total."""

@@ -46,8 +46,9 @@ class Posterior:
     def at(self, X: Any, return_std: bool, return_cov: bool) -> Any:
         """Means at X, and standard deviations or covariances if they are asked for."""
         a, b = self.kernel.prepare(X), self.kernel.prepare(self.samples)
-        mean = product(self.kernel, a, b, self.alpha, self.n_threads) * self.scale + self.shift
-        mean = mean[:, 0] if mean.ndim > 1 and mean.shape[1] == 1 else mean
+        # one target is a vector, however it was given: the sums are the same to the last digit
+        alpha = self.alpha[:, 0] if self.alpha.ndim > 1 and self.alpha.shape[1] == 1 else self.alpha
+        mean = product(self.kernel, a, b, alpha, self.n_threads) * self.scale + self.shift
         if return_cov:
             return mean, self._covariance(a, b)
         return (mean, self._deviation(a, b)) if return_std else mean

@@ -155,6 +155,14 @@ class Kernel(ABC):
             raise NotImplementedError(f"{type(self).__name__} has hyper-parameters, but no gradient_products.")
         return np.empty(0)
 
+    def value_and_gradient_products(self, a: Features, b: Features, weights: Matrix) -> tuple[float, Vector]:
+        """Σ weights[i, j] k(a_i, b_j), and ``gradient_products``."""
+        return float(np.vdot(weights, self.block(a, b))), self.gradient_products(a, b, weights)
+
+    def add_block(self, a: Features, b: Features, out: Matrix) -> None:
+        """out += K(a, b). Edits out."""
+        out += self.block(a, b)
+
     def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
         """Σ_j weights[i, j] ∂k(x_i, z_j) / ∂x_i, a row of d numbers for each sample x_i.
 
@@ -360,6 +368,17 @@ class SumKernel(Kernel):
         a, b = a.in_double, b.in_double
         u, change = self._changes(a, b, weights)
         return np.concatenate([self._derivative(name, a, b, u, change) for name in self.learnable])
+
+    def value_and_gradient_products(self, a: Features, b: Features, weights: Matrix) -> tuple[float, Vector]:
+        assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        if self.plan(b.in_double)[1] != codes.EXPONENTIAL or not self.hyperparameters():
+            return super().value_and_gradient_products(a, b, weights)
+        # exp(-u) is its own derivative but for the sign
+        a, b = a.in_double, b.in_double
+        u, change = self._changes(a, b, weights)
+        return -float(change.sum()), np.concatenate(
+            [self._derivative(name, a, b, u, change) for name in self.learnable]
+        )
 
     def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
         """With k = ψ(u) and u a multiple of Σ term: ψ'(u) times the slope of each feature's term."""

@@ -166,7 +166,7 @@ class Sum(Combination):
 
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
         out = _block(self.left, a, b, out)
-        out += _block(self.right, a, b)
+        self.right.add_block(prepared_for(self.right, a), prepared_for(self.right, b), out)
         return out
 
     def diagonal(self, a: Features) -> Vector:
@@ -243,8 +243,11 @@ class Scaled(Combination):
         return self.factor * self.kernel.diagonal(prepared_for(self.kernel, a))
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
-        own = [self.factor * np.vdot(weights, _block(self.kernel, a, b))] if self.factor > 0 else []
-        return np.concatenate([own, self.factor * _gradient(self.kernel, a, b, weights)])
+        if self.factor <= 0:
+            return self.factor * _gradient(self.kernel, a, b, weights)
+        inner = prepared_for(self.kernel, a), prepared_for(self.kernel, b)
+        value, gradient = self.kernel.value_and_gradient_products(*inner, weights)
+        return self.factor * np.concatenate([[value], gradient])
 
     def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
         return self.factor * self.kernel.sample_gradients(X, Z, weights)

@@ -84,6 +84,10 @@ class White(Kernel):
         out[a.pairs(b)] = self.noise
         return out
 
+    def add_block(self, a: Features, b: Features, out: Matrix) -> None:
+        assert isinstance(a, SampleNumbers) and isinstance(b, SampleNumbers)
+        out[a.pairs(b)] += self.noise
+
     def diagonal(self, a: Features) -> Vector:
         return np.full(len(a), self.noise)
 

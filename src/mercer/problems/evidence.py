@@ -24,8 +24,8 @@ from mercer.gram.operator import GramOperator, prepare_columns, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, count_samples
 
-# a tile in which derivatives are summed: it stays in cache, and its memory is used again
-ROWS, COLUMNS = 96, 1024
+# a tile in which derivatives are summed: it stays in cache, and calls for it take no time
+ROWS, COLUMNS = 256, 1024
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ import scipy.optimize
 from mercer.losses.base import Vector
 from mercer.solvers.base import Clock, Status
 
+# steps of a variable, the logarithm of a parameter, that are worth a look
+RADIUS = 2.0
+
 Objective = Callable[[Vector], tuple[float, Vector]]
 
 
@@ -40,6 +43,39 @@ class Ascent:
 
 class _Over(Exception):
     """Ends a run from within."""
+
+
+class _Steps:
+    """A function to be minimised by L-BFGS-B, which where all variables have bounds tries steps of any length.
+
+    A step D from the last iterate whose largest entry is 1/r > 2 times RADIUS is answered with the parabola over D that
+    begins with the iterate's value and slope and has its minimum at rD. At D it is above the iterate, so that the step
+    is refused, and both interpolations of the line search (Moré & Thuente, 1994) go on to rD. This saves evaluations
+    and finds better optima: steps to the ends of the bounds lead to where all is noise.
+    """
+
+    def __init__(self, function: Callable[[Vector], tuple[float, Vector]]) -> None:
+        self.function = function
+        self._tried: tuple[Vector, float, Vector] | None = None
+        self._iterate: tuple[Vector, float, Vector] | None = None
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        if self._iterate is not None:
+            start, value, gradient = self._iterate
+            longest, slope = float(np.abs(x - start).max()), float(gradient @ (x - start))
+            if longest > 2.0 * RADIUS and slope < 0.0 and np.isfinite(value):
+                return value + slope * (1.0 - 0.5 * longest / RADIUS), gradient * (1.0 - longest / RADIUS)
+        value, gradient = self.function(x)
+        first, self._tried = self._tried is None, (x.copy(), value, gradient)
+        if first:
+            self._iterate = self._tried
+        return value, gradient
+
+    def accept(self, x: Vector) -> None:
+        """The run has gone to x."""
+        assert self._tried is not None
+        # any other than the last point that was tried is not known: the next step may be of any length
+        self._iterate = self._tried if np.array_equal(x, self._tried[0]) else None
 
 
 def maximise(
@@ -72,8 +108,9 @@ def maximise(
                 theta, lowest = optimizer(negative, start, bounds=bounds)
                 chosen.append((-float(lowest), np.array(theta, dtype=np.float64)))
                 continue
+            steps = _Steps(negative)
             result = scipy.optimize.minimize(
-                negative, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options
+                steps, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=steps.accept
             )
             best.iterations += int(result.nit)
             if not result.success:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._numerics.pool import run_tasks
+from mercer._numerics.pool import run_shares
 from mercer.gram.operator import Evaluations, GramOperator, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector
@@ -105,7 +105,7 @@ class Run(ABC):
     def frozen(self) -> Run:
         """The run as it is now, which no further step changes."""
         run = copy(self)
-        run.v, run.A, run.state = self.v.copy(), self.A.copy(), self.state.copy()
+        run.v, run.A, run.state = self.v.copy("K"), self.A.copy("K"), self.state.copy()
         return run
 
     def memory(self, carries: Vector | None = None) -> Memory:
@@ -194,7 +194,10 @@ class Run(ABC):
             return np.zeros_like(v)
         if last or self.rule.start < 0 or self.t <= self.rule.start:
             return v * (scale / (self.rule.lam * self.t) if self.rule.lam > 0 else 1.0)
-        return (total * v - A) / (self.t - self.rule.start)
+        mean = total * v
+        mean -= A
+        mean /= self.t - self.rule.start
+        return mean
 
     def _intercepts(self, last: bool) -> Vector:
         return self.rule.bias * self._mix(self.state[:, 4:5], self.state[:, 5:6], last)[:, 0]
@@ -206,8 +209,11 @@ class LinearRun(Run):
     def __init__(self, X: Any, y: Matrix, weight: Vector, step: Vector, rule: Rule) -> None:
         super().__init__(y, weight, step, rule, X.shape[1])
         self.X = X
-        self.beta = np.zeros((len(y), X.shape[0]))
-        self._push = self.y * self.step
+        if sp.issparse(X):
+            # an entry of a sample meets all problems in one place
+            self.v, self.A = np.zeros((2, X.shape[1], len(y))).swapaxes(1, 2)
+        self.beta = np.zeros((X.shape[0], len(y))).T
+        self._push = np.ascontiguousarray((self.y * self.step).T)
 
     @cached_property
     def _arrays(self) -> tuple[Vector, Vector, Vector]:
@@ -222,15 +228,11 @@ class LinearRun(Run):
 
     @cached_property
     def squared_lengths(self) -> Vector:
-        with np.errstate(over="ignore"):
-            if not sp.issparse(self.X):
-                return np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
-            squares, starts = np.square(self.X.data, dtype=np.float64), self.X.indptr
-            filled = np.flatnonzero(starts[1:] > starts[:-1])  # those in between have no entries
-            out = np.zeros(len(starts) - 1)
-            if len(filled):
-                out[filled] = np.add.reduceat(squares, starts[filled])
-            return out
+        from mercer._numerics.sgd import squared_lengths
+
+        out = np.empty(self.X.shape[0])
+        squared_lengths(self._arrays[0], self._arrays[2], out)
+        return out
 
     def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
         with np.errstate(over="ignore"):
@@ -243,13 +245,15 @@ class LinearRun(Run):
         norms = self.squared_lengths if rule.project else np.empty(0)
         start = rule.start if rule.start >= 0 else np.iinfo(np.int64).max
 
-        def one(c: int) -> None:
+        V, A = (self.v.T, self.A.T) if sp.issparse(self.X) else (self.v, self.A)
+
+        def some(first: int, stop: int) -> None:
             linear_steps(
-                *arrays, norms, self._push[c], order, rule.batch, rule.bias, rule.lam, rule.project, self.t,
-                start, self.v[c], self.A[c], self.beta[c], self.state[c],
+                *arrays, norms, self._push, order, rule.batch, rule.bias, rule.lam, rule.project, self.t,
+                start, V, A, self.beta.T, self.state, first, stop,
             )  # fmt: skip
 
-        run_tasks(one, len(self.y), n_threads)
+        run_shares(some, len(self.y), n_threads)
         self.t += -(-len(order) // rule.batch)
 
     def _make(self, last: bool) -> Model:
@@ -258,17 +262,23 @@ class LinearRun(Run):
         return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
 
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        return self._products(self.X, model.w) + model.intercept[:, None]
+        if not sp.issparse(self.X):
+            return np.ascontiguousarray((self.X @ model.w.T).T, dtype=np.float64) + model.intercept[:, None]
+        from mercer._numerics.sgd import sparse_values
+
+        f = np.empty((self.X.shape[0], len(model.w)))
+        sparse_values(*self._arrays, np.ascontiguousarray(model.w.T), f)
+        return np.ascontiguousarray(f.T) + model.intercept[:, None]
 
     def from_coefficients(self, beta: Matrix) -> Model:
-        return Model(self._products(self.X.T, beta), beta, self.rule.bias * beta.sum(axis=1))
+        intercept = self.rule.bias * beta.sum(axis=1)
+        if not sp.issparse(self.X):
+            return Model(np.asarray(beta @ self.X, dtype=np.float64), beta, intercept)
+        from mercer._numerics.sgd import sparse_sums
 
-    @staticmethod
-    def _products(X: Any, rows: Matrix) -> Matrix:
-        """X v for each row v. One by one if X is sparse: its entries jump about in a single v, which stays in cache."""
-        if sp.issparse(X):
-            return np.array([X @ row for row in rows], dtype=np.float64)
-        return np.ascontiguousarray((X @ rows.T).T, dtype=np.float64)
+        V = np.zeros((self.X.shape[1], len(beta)))
+        sparse_sums(*self._arrays, np.ascontiguousarray(beta.T), V)
+        return Model(V.T, beta, intercept)
 
 
 class KernelRun(Run):
