@@ -1,0 +1,197 @@
+"""Kernels on vectors that are a function of one sum over features, computed in tiles."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.polynomial import polynomial
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import codes
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
+from mercer.kernels.sample_gradients import term_gradients
+
+
+@dataclass(frozen=True)
+class SumKernel(Kernel):
+    """k(x, z) = phi(sum_k term(x_k, z_k)): one sum over features, one function of it.
+
+    Subclasses say which sum and which function; the tiles do the rest, for dense and CSR samples alike.
+    """
+
+    nonnegative: ClassVar[bool] = False
+    # the sum is proportional to this power of the width
+    width_power: ClassVar[float] = 1.0
+
+    @abstractmethod
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        """(term, map, [needs distances, gamma, constant, degree, coefficients...]) for columns b."""
+
+    def weights(self) -> Vector | None:
+        """Factors by which each feature is multiplied first, if any."""
+        return None
+
+    def needs_double(self, b: VectorFeatures) -> bool:
+        """Whether CSR columns in float32 must be compared in float64, because their sums would cancel."""
+        return False
+
+    @property
+    def preparation(self) -> Hashable:
+        weights = self.weights()
+        return "vectors", None if weights is None else tuple(weights.tolist())
+
+    def check_samples(self, samples: Any) -> None:
+        """Histograms have no negative entries."""
+        if not self.nonnegative:
+            return
+        samples = as_matrix(samples)
+        smallest = (samples.data if sp.issparse(samples) else samples).min(initial=0)
+        if smallest < 0:
+            raise InvalidInputError(
+                f"{type(self).__name__} compares histograms: it needs non-negative features, but the smallest value "
+                f"is {smallest:g}. Shift or scale the features to be at least 0."
+            )
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> VectorFeatures:
+        """The vectors, with their features multiplied by the weights."""
+        samples = as_matrix(samples)
+        self.check_samples(samples)
+        weights = self.weights()
+        if weights is not None:
+            if samples.shape[1] != len(weights):
+                raise InvalidInputError(
+                    f"{self!r} has {len(weights)} widths, but the samples have {samples.shape[1]} features. "
+                    "Give one width per feature, or a single number."
+                )
+            samples = samples.multiply(weights[None, :]).tocsr() if sp.issparse(samples) else samples * weights
+        # CSR that is half full takes more room than the array, and more time
+        if sp.issparse(samples) and samples.nnz >= 0.5 * samples.shape[0] * samples.shape[1]:
+            samples = samples.toarray()
+        return VectorFeatures(samples, dtype)
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        """K[i, j] = k(a_i, b_j), tile by tile."""
+        assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        if not (b.sparse and b.dtype != np.float64 and self.needs_double(b)):
+            return self._compare(a, b, self.plan(b), out)
+        values = self._tiles(a.in_double, b.in_double, self.plan(b.in_double))
+        if out is None:
+            return values.astype(b.dtype)
+        out[...] = values
+        return out
+
+    def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
+        """With k = ψ(u) and u = (width)^power Σ term: each derivative is ψ'(u) times what u changes by."""
+        if not self.hyperparameters():
+            return np.empty(0)
+        assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        a, b = a.in_double, b.in_double
+        u, change = self._changes(a, b, weights)
+        return np.concatenate([self._derivative(name, a, b, u, change) for name in self.learnable])
+
+    def value_and_gradient_products(self, a: Features, b: Features, weights: Matrix) -> tuple[float, Vector]:
+        assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        if self.plan(b.in_double)[1] != codes.EXPONENTIAL or not self.hyperparameters():
+            return super().value_and_gradient_products(a, b, weights)
+        # exp(-u) is its own derivative but for the sign
+        a, b = a.in_double, b.in_double
+        u, change = self._changes(a, b, weights)
+        return -float(change.sum()), np.concatenate(
+            [self._derivative(name, a, b, u, change) for name in self.learnable]
+        )
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        """With k = ψ(u) and u a multiple of Σ term: ψ'(u) times the slope of each feature's term."""
+        a, b = self.prepare(X), self.prepare(Z)
+        a = a.stored_like(b)
+        term, _, params = self.plan(b)
+        _, change = self._changes(a, b, np.ascontiguousarray(weights, dtype=np.float64))
+        change *= self._sum_factor(b)
+        return self._before_preparation(X, a, term_gradients(codes.SQUARE if params[0] else term, a, b, change))
+
+    def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
+        """Derivatives with respect to prepared samples as those with respect to the samples themselves."""
+        weights = self.weights()
+        return gradients if weights is None else gradients * weights
+
+    def _sum_factor(self, b: VectorFeatures) -> float:
+        """u / Σ term, where the map takes a factor."""
+        return 1.0 if self.plan(b)[1] in (codes.IDENTITY, codes.SERIES) else self.width_factor(b)
+
+    def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix, Matrix]:
+        """u and weights ψ'(u), in float64."""
+        from mercer._numerics.slopes import slopes
+
+        term, code, params = self.plan(b)
+        u = self._tiles(a, b, (term, codes.IDENTITY, [params[0], 0.0, 0.0, 0.0]))
+        if code == codes.SERIES:
+            return u, weights * polynomial.polyval(u, polynomial.polyder(params[4:]))
+        change = np.empty_like(u)
+        factor = self._sum_factor(b)
+        slopes(code, factor, np.array(params), u.reshape(-1), weights.reshape(-1), change.reshape(-1))
+        return u, change
+
+    def width_factor(self, b: VectorFeatures) -> float:
+        """u / Σ term: what one width for all features contributes to the argument of ψ."""
+        return self.plan(b)[2][1]
+
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+        """Σ change ∂u / ∂log(parameter), for its positive values; here, of the width."""
+        value, power = getattr(self, name), self.width_power
+        if not isinstance(value, tuple):
+            return np.array([power * np.vdot(change, u)] if value > 0 else [])
+        # a width for each feature: the samples have been multiplied by it
+        from mercer._numerics.slopes import add_moments
+
+        term, _, params = self.plan(b)
+        A, B = (features.X.toarray() if features.sparse else features.X for features in (a, b))
+        moments = np.zeros(len(value))
+        add_moments(codes.SQUARE if params[0] else term, A, np.ascontiguousarray(B.T), change, moments)
+        return power * self.width_factor(b) * moments[np.asarray(value) > 0]
+
+    def _compare(
+        self, a: VectorFeatures, b: VectorFeatures, plan: tuple[int, int, list[float]], out: Matrix | None
+    ) -> Matrix:
+        """The kernel values of a plan; here all of them in the same way."""
+        return self._tiles(a, b, plan, out)
+
+    def _tiles(
+        self,
+        a: VectorFeatures,
+        b: VectorFeatures,
+        plan: tuple[int, int, list[float]],
+        out: Matrix | None = None,
+    ) -> Matrix:
+        """phi(sum_k term(a_ik, b_jk)) of a plan."""
+        from mercer._numerics.tiles import dense_block, sparse_block
+
+        if a.d != b.d:
+            raise InvalidInputError(
+                f"{self!r} compares vectors of one length, but some samples have {a.d} features and others {b.d}."
+            )
+        if out is None:
+            out = np.empty((len(a), len(b)), b.dtype)
+        if len(a) == 0 or len(b) == 0:
+            return out
+        a = a.stored_like(b)
+        term, code, params = plan
+        constants = np.array(params, b.dtype)
+        # inner products need norms only to become distances
+        a_norms, b_norms = (f.norms if params[0] else np.zeros(len(f), b.dtype) for f in (a, b))
+        if b.sparse:
+            # what the features add in which b is zero: |a| for absolute and chi-squared distances
+            totals = a.totals if term in (codes.L1, codes.CHI2) else np.zeros(len(a), b.dtype)
+            A, B = a.X, b.X
+            sparse_block(
+                term, code, constants, A.indptr, A.indices, A.data, a_norms, totals, np.arange(len(a)),
+                B.indptr, B.indices, B.data, b_norms, 0, len(b), b.d, out,
+            )  # fmt: skip
+        else:
+            dense_block(term, code, constants, a.X, a_norms, b.panels, b_norms, 0, len(b.panels), out)
+        return out
