@@ -124,7 +124,8 @@ def _guess(K, sample, beta, F, linear, l1, lower, upper, n_groups, null, ranges,
         first += upper[v]
         second -= lower[v]
     total = min(first, second)
-    if n_groups > 1 or null >= 0 or not 0.0 < total < np.inf:
+    # with all of both classes at their bounds, rounding alone would decide which b is taken
+    if n_groups > 1 or null >= 0 or not 0.0 < total < np.inf or abs(first - second) <= ROUNDING * total:
         return
     for attempt in range(2):
         if attempt == 0:

@@ -177,6 +177,17 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         fixed += 1
         # whatever rounding leaves of its way: it is at its end
         d[first], low[first], high[first] = 0.0, -np.inf, np.inf
+    # what rounding has added to the sums is taken back from the member with the most room
+    for g in range(2 if null < 0 else 0):
+        start, stop = (0, n_first) if g == 0 else (n_first, m)
+        moved, room, widest = 0.0, 0.0, -1
+        for i in range(start, stop):
+            moved += change[i]
+            b = beta[free[i]] + change[i]
+            if min(high[i] - b, b - low[i]) > room and (high[i] < np.inf or low[i] > -np.inf):
+                room, widest = min(high[i] - b, b - low[i]), i
+        if widest >= 0:
+            change[widest] -= moved
     fall = np.empty(n)
     fall[:] = 0.0
     add_rows_product(K, free[:m], change, np.int64(0), np.int64(n), fall)  # literals would compile it once more

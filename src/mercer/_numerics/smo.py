@@ -18,7 +18,7 @@ from mercer._numerics.extrema import larger, smaller
 from mercer._numerics.face import AT_BOUND, newton_step
 from mercer._numerics.references import borrow
 
-# pair steps before Newton's step, as a share of what it costs, at first and at most; and some more
+# pair steps within bounds before Newton's step, as a share of what it costs, at first and at most; and some more
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.3, 20.0, 60
 
 
@@ -99,7 +99,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
     """Descend until the violation is at most tol. Edits beta and score in place; (steps, violation, unbounded).
 
     The members of the first group come first: first_group of them; the others are the second group. Pair steps find the
-    members that are free; where they go on for as long as Newton's step on these would take, it is tried.
+    members that are free; when those that met no bound have taken about as long as Newton's step would, it is tried.
     """
     n = beta.shape[0]
     kind = score.dtype.type
@@ -114,7 +114,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
     ends = np.array([0, first_group, n])
     ups, lows = np.empty(2, score.dtype), np.empty(2, score.dtype)
     steps, stuck, unbounded, fresh = 0, 0, False, True
-    wait, last, gained = WAIT, 0, 0.0
+    wait, within, last, gained, rounding = WAIT, 0, 0, 0.0, 0.0
     price = _price(beta, lower, upper)
     violation = kind(0.0)
     while True:
@@ -129,11 +129,11 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         violation = ups[h] - lows[h]
         if not violation > tol or steps >= max_steps:
             break
-        if steps - last >= wait * price:
+        if within >= wait * price:
             won = newton_step(K, beta, score, lower, upper, l1, ridge, first_group)
             # what gains less than pair steps in the same time is tried less and less often
             wait = WAIT if won * (steps - last) > gained * price else min(2.0 * wait, LONGEST_WAIT)
-            last, gained, fresh = steps, 0.0, True
+            within, last, gained, fresh, rounding = 0, steps, 0.0, True, AT_BOUND
             price = _price(beta, lower, upper)
             continue
         start, stop, up = ends[h], ends[h + 1], ups[h]
@@ -156,18 +156,20 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         room = min(room_i, room_j)
         # curvature below rounding: the objective is linear along the pair, go to the nearer bound
         step = slope / curvature if curvature > 1e-12 * (abs(diagonal[i]) + abs(diagonal[j])) else np.inf
-        if step >= room:
+        if step < room:
+            within += 1
+        else:
             step = room
             if step == np.inf:
                 unbounded = True
                 break
         gained += step * (slope - 0.5 * curvature * step)
         before_i, before_j = beta[i], beta[j]
-        # rounding must not leave beside its bound, or its kink, what comes there with the other one
+        # after Newton's step, whose sums are rounded, one must not stay beside its bound, or its kink, for that alone
         end_i, end_j = before_i + step, before_j - step
-        near_i, near_j = AT_BOUND * (abs(before_i) + step), AT_BOUND * (abs(before_j) + step)
-        beta[i] = upper[i] if end_i >= upper[i] - near_i else end_i
-        beta[j] = lower[j] if end_j <= lower[j] + near_j else end_j
+        near_i, near_j = rounding * (abs(before_i) + step), rounding * (abs(before_j) + step)
+        beta[i] = upper[i] if step == upper[i] - before_i or end_i >= upper[i] - near_i else end_i
+        beta[j] = lower[j] if step == before_j - lower[j] or end_j <= lower[j] + near_j else end_j
         if l1[i] > 0.0 and before_i < 0.0 and end_i >= -near_i:
             beta[i] = 0.0
         if l1[j] > 0.0 and before_j > 0.0 and end_j <= near_j:
