@@ -31,7 +31,9 @@ PATIENCE = 40
 
 @compiled()
 def _rescale(beta, F, held, lower_before, upper_before, lower, upper):
-    """Turn the solution of one box into a feasible start for another, without a sum to keep but zero. Edits beta, F, held.
+    """Turn the solution of one box into a feasible start for another, without a sum to keep but zero.
+
+    Edits beta, F, held.
 
     Bounded variables grow with the box and stay bounded where most are, and all others are multiplied with them; else
     all are left as they are, or made smaller until they are in the box.

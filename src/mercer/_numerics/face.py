@@ -148,6 +148,8 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         length, first = 1.0, -1
         for i in range(m):
             b = beta[free[i]] + change[i]
+            if low[i] == high[i]:  # at its end
+                continue
             if d[i] > 0.0 and b + d[i] > high[i]:
                 room = (high[i] - b) / d[i]
             elif d[i] < 0.0 and b + d[i] < low[i]:
@@ -159,7 +161,10 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         _add(length, d, change)
         if first < 0:
             break
-        change[first] = (high[first] if d[first] > 0.0 else low[first]) - beta[free[first]]
+        if d[first] > 0.0:
+            low[first] = high[first]
+        else:
+            high[first] = low[first]
         if fixed == V.shape[0]:
             break
         v = V[fixed]
@@ -175,17 +180,20 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         _add(-d[first] / v[first], v, d)
         _add(1.0 / np.sqrt(v[first]) - 1.0, v, v)
         fixed += 1
-        # whatever rounding leaves of its way: it is at its end
-        d[first], low[first], high[first] = 0.0, -np.inf, np.inf
-    # what rounding has added to the sums is taken back from the member with the most room
+    # at their ends exactly; what rounding has added to the sums is taken back from the member with the most room
+    for i in range(m):
+        if low[i] == high[i]:
+            change[i] = low[i] - beta[free[i]]
     for g in range(2 if null < 0 else 0):
         start, stop = (0, n_first) if g == 0 else (n_first, m)
         moved, room, widest = 0.0, 0.0, -1
         for i in range(start, stop):
             moved += change[i]
             b = beta[free[i]] + change[i]
-            if min(high[i] - b, b - low[i]) > room and (high[i] < np.inf or low[i] > -np.inf):
+            if min(high[i] - b, b - low[i]) > room:
                 room, widest = min(high[i] - b, b - low[i]), i
+        if widest >= 0 and abs(moved) > room:
+            return 0.0  # more than rounding
         if widest >= 0:
             change[widest] -= moved
     fall = np.empty(n)
@@ -202,12 +210,12 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
     for i in range(m):
         k = free[i]
         b = beta[k] + change[i]
-        # rounding must not leave beside its bound what came there with another one
+        # rounding must not leave beside its end what came there with another one
         near = AT_BOUND * (abs(beta[k]) + abs(change[i]))
-        if b >= upper[k] - near:
-            b = upper[k]
-        elif b <= lower[k] + near:
-            b = lower[k]
+        if b >= high[i] - near:
+            b = high[i]
+        elif b <= low[i] + near:
+            b = low[i]
         beta[k] = b
     if null >= 0:
         beta[null] -= total

@@ -40,7 +40,7 @@ def group_extremes(up, low, group, extremes):
 
 @compiled(fast=True)
 def _sort_in(rates, level, scale, group, g, place):
-    """place[v] = (rates[v] - level) scale, of group g and where it is positive, as a whole number up to BINS; else 0."""
+    """place[v] = (rates[v] - level) scale as a whole number from 0 to BINS, 0 for other groups than g."""
     for v in range(rates.shape[0]):
         excess = smaller(larger((rates[v] - level) * scale, 0.0), 1.0 * BINS)
         place[v] = np.int32(excess) if group[v] == g else np.int32(0)
