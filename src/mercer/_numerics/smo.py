@@ -91,7 +91,7 @@ def _price(beta, lower, upper):
     n, m = beta.shape[0], 0
     for k in range(n):
         m += (lower[k] < beta[k]) & (beta[k] < upper[k])
-    return LEAST_WAIT + int((m * m * (m / 30.0 + 10.0) + 0.5 * m * n) / (150.0 + 0.6 * n))
+    return LEAST_WAIT + int((m * m * (m / 12.0 + 10.0) + 0.5 * m * n) / (150.0 + 0.6 * n))
 
 
 @compiled()
