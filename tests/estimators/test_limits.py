@@ -304,7 +304,7 @@ class TestCallbacks:
         X, y = noise(n)
         recorder = Recorder(stop_after=1)
         with pytest.warns(ConvergenceWarning, match="Solver was interrupted; the model fitted so far is usable."):
-            model = SVC(C=1e6, tol=1e-12).set_callbacks(recorder).fit(X, y)
+            model = SVC(C=1e6, tol=1e-16).set_callbacks(recorder).fit(X, y)
         assert recorder.rounds <= 2
         assert recorder.calls[-2:] == [("end", "fit"), ("teardown", "fit")]
         assert_usable(model, X)

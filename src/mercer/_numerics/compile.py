@@ -17,13 +17,19 @@ from numba.core import event
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
 
-def compiled(fast: bool = False, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function of arrays and scalars; ``fast`` allows LLVM to reorder sums."""
+def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function of arrays and scalars; ``fast`` allows LLVM to reorder sums.
+
+    ``inline`` puts it into its callers before types are known, ``merged`` after it is compiled: calls of small loops
+    cost more than the loops, since each array is passed as seven numbers.
+    """
     options: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
     if fast:
         options["fastmath"] = FAST
     if inline:
         options["inline"] = "always"
+    if merged:
+        options["forceinline"] = True
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)

@@ -8,16 +8,21 @@ the smallest ``low`` of a group are equal at the optimum; their difference is th
 
 Second-order working set: WSS 2 of Fan, Chen & Lin, JMLR 6 (2005); [M5] "SMO (I-III)", [CS229] section on SMO.
 Membership is an addend: -inf for those that cannot grow, +inf for those that cannot shrink, so that the loops have
-no branches and LLVM vectorises them.
+no branches and LLVM vectorises them. Newton's step on the free members (`face`) ends what would take pair steps long.
 """
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.extrema import larger, smaller
+from mercer._numerics.face import AT_BOUND, newton_step
+from mercer._numerics.references import borrow
+
+# pair steps within bounds before Newton's step, as a share of what it costs, at first and at most; and some more
+WAIT, LONGEST_WAIT, LEAST_WAIT = 0.3, 20.0, 60
 
 
-@compiled(fast=True)
+@compiled(fast=True, merged=True)
 def _extremes(score, grow, shrink):
     """(largest up, smallest low) of these members."""
     kind = score.dtype.type
@@ -28,7 +33,7 @@ def _extremes(score, grow, shrink):
     return up, low
 
 
-@compiled(fast=True)
+@compiled(fast=True, merged=True)
 def _update(score, column_i, column_j, step, grow, shrink):
     """Move the scores by a pair step; (largest up, smallest low) after it."""
     kind = score.dtype.type
@@ -41,7 +46,7 @@ def _update(score, column_i, column_j, step, grow, shrink):
     return up, low
 
 
-@compiled(fast=True)
+@compiled(fast=True, merged=True)
 def _position(score, addend, target):
     """The first k with score + addend = target."""
     for first in range(0, score.shape[0], 64):
@@ -56,7 +61,7 @@ def _position(score, addend, target):
     return score.shape[0]
 
 
-@compiled(fast=True)
+@compiled(fast=True, merged=True)
 def _gains(score, shrink, up, diagonal, diagonal_i, column_i, gain):
     """gain[k] = decrease of the objective, twice, by the best pair step of i with k; the largest of them."""
     kind = score.dtype.type
@@ -72,7 +77,7 @@ def _gains(score, shrink, up, diagonal, diagonal_i, column_i, gain):
     return best
 
 
-@compiled()
+@compiled(merged=True)
 def _mark(k, beta, lower, upper, l1, grow, shrink):
     """Set the addends of member k."""
     b = beta[k]
@@ -81,33 +86,62 @@ def _mark(k, beta, lower, upper, l1, grow, shrink):
 
 
 @compiled()
+def _price(beta, lower, upper):
+    """About how many pair steps take as long as Newton's step on the free members."""
+    n, m = beta.shape[0], 0
+    for k in range(n):
+        m += (lower[k] < beta[k]) & (beta[k] < upper[k])
+    return LEAST_WAIT + int((m * m * (m / 12.0 + 10.0) + 0.5 * m * n) / (150.0 + 0.6 * n))
+
+
+@compiled()
 def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_steps):
     """Descend until the violation is at most tol. Edits beta and score in place; (steps, violation, unbounded).
 
-    The members of the first group come first: first_group of them; the others are the second group.
+    The members of the first group come first: first_group of them; the others are the second group. Pair steps find the
+    members that are free; when those that met no bound have taken about as long as Newton's step would, it is tried.
     """
     n = beta.shape[0]
     kind = score.dtype.type
-    grow, shrink, gain = np.empty_like(score), np.empty_like(score), np.zeros_like(score)
-    diagonal, no_addend = np.empty_like(score), np.zeros_like(score)
+    memory = np.empty(5 * n, score.dtype)
+    # views that count no references, as pair steps are short; memory is kept by its use at the end
+    K, score, parts = borrow(K), borrow(score), borrow(memory)
+    grow, shrink, gain = parts[:n], parts[n : 2 * n], parts[2 * n : 3 * n]
+    diagonal, no_addend = parts[3 * n : 4 * n], parts[4 * n :]
     for k in range(n):
-        _mark(k, beta, lower, upper, l1, grow, shrink)
         diagonal[k] = K[k, k] + kind(ridge[k])
-    g = first_group
-    up_0, low_0 = _extremes(score[:g], grow[:g], shrink[:g])
-    up_1, low_1 = _extremes(score[g:], grow[g:], shrink[g:])
-    steps, stuck = 0, 0
-    violation = max(up_0 - low_0, up_1 - low_1)
-    while violation > tol and steps < max_steps:
-        if up_0 - low_0 >= up_1 - low_1:
-            start, stop, up = 0, g, up_0
-        else:
-            start, stop, up = g, n, up_1
-        part, part_shrink, part_gain = score[start:stop], shrink[start:stop], gain[start:stop]
+        no_addend[k] = 0.0
+    ends = np.array([0, first_group, n])
+    ups, lows = np.empty(2, score.dtype), np.empty(2, score.dtype)
+    steps, stuck, unbounded, fresh = 0, 0, False, True
+    wait, within, last, gained, rounding = WAIT, 0, 0, 0.0, 0.0
+    price = _price(beta, lower, upper)
+    violation = kind(0.0)
+    while True:
+        if fresh:  # all of it, at the start and after Newton's step
+            for k in range(n):
+                _mark(k, beta, lower, upper, l1, grow, shrink)
+            for h in range(2):
+                start, stop = ends[h], ends[h + 1]
+                ups[h], lows[h] = _extremes(score[start:stop], grow[start:stop], shrink[start:stop])
+            fresh = False
+        h = 0 if ups[0] - lows[0] >= ups[1] - lows[1] else 1
+        violation = ups[h] - lows[h]
+        if not violation > tol or steps >= max_steps:
+            break
+        if within >= wait * price:
+            won = newton_step(K, beta, score, lower, upper, l1, ridge, first_group)
+            # what gains less than pair steps in the same time is tried less and less often
+            wait = WAIT if won * (steps - last) > gained * price else min(2.0 * wait, LONGEST_WAIT)
+            within, last, gained, fresh, rounding = 0, steps, 0.0, True, AT_BOUND
+            price = _price(beta, lower, upper)
+            continue
+        start, stop, up = ends[h], ends[h + 1], ups[h]
+        part, part_gain = score[start:stop], gain[start:stop]
         i = start + _position(part, grow[start:stop], up)
         if i >= stop:
             break  # scores that are no longer numbers
-        best = _gains(part, part_shrink, up, diagonal[start:stop], diagonal[i], K[i, start:stop], part_gain)
+        best = _gains(part, shrink[start:stop], up, diagonal[start:stop], diagonal[i], K[i, start:stop], part_gain)
         j = start + _position(part_gain, no_addend[start:stop], best)
         if j >= stop or i == j:
             break
@@ -122,16 +156,23 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         room = min(room_i, room_j)
         # curvature below rounding: the objective is linear along the pair, go to the nearer bound
         step = slope / curvature if curvature > 1e-12 * (abs(diagonal[i]) + abs(diagonal[j])) else np.inf
-        if step >= room:
+        if step < room:
+            within += 1
+        else:
             step = room
             if step == np.inf:
-                return steps, float(violation), True
+                unbounded = True
+                break
+        gained += step * (slope - 0.5 * curvature * step)
         before_i, before_j = beta[i], beta[j]
-        beta[i] = upper[i] if step == upper[i] - before_i else before_i + step
-        beta[j] = lower[j] if step == before_j - lower[j] else before_j - step
-        if l1[i] > 0.0 and before_i < 0.0 and step == -before_i:
+        # after Newton's step, whose sums are rounded, one must not stay beside its bound, or its kink, for that alone
+        end_i, end_j = before_i + step, before_j - step
+        near_i, near_j = rounding * (abs(before_i) + step), rounding * (abs(before_j) + step)
+        beta[i] = upper[i] if step == upper[i] - before_i or end_i >= upper[i] - near_i else end_i
+        beta[j] = lower[j] if step == before_j - lower[j] or end_j <= lower[j] + near_j else end_j
+        if l1[i] > 0.0 and before_i < 0.0 and end_i >= -near_i:
             beta[i] = 0.0
-        if l1[j] > 0.0 and before_j > 0.0 and step == before_j:
+        if l1[j] > 0.0 and before_j > 0.0 and end_j <= near_j:
             beta[j] = 0.0
         # a step lost in rounding changes nothing: after a few of them the block is as good as it gets
         stuck = stuck + 1 if beta[i] == before_i and beta[j] == before_j else 0
@@ -141,9 +182,11 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         score[j] += kind(ridge[j] * step)
         _mark(i, beta, lower, upper, l1, grow, shrink)
         _mark(j, beta, lower, upper, l1, grow, shrink)
-        move = kind(step)
-        up_0, low_0 = _update(score[:g], K[i, :g], K[j, :g], move, grow[:g], shrink[:g])
-        up_1, low_1 = _update(score[g:], K[i, g:], K[j, g:], move, grow[g:], shrink[g:])
-        violation = max(up_0 - low_0, up_1 - low_1)
+        for h in range(2):
+            start, stop = ends[h], ends[h + 1]
+            ups[h], lows[h] = _update(
+                score[start:stop], K[i, start:stop], K[j, start:stop], kind(step), grow[start:stop], shrink[start:stop]
+            )
         steps += 1
-    return steps, float(violation), False
+    memory[0] = 0.0
+    return steps, float(violation), unbounded

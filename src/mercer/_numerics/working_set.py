@@ -8,17 +8,22 @@ from mercer._numerics.extrema import larger, smaller
 BINS = 1024
 
 
-@compiled()
+@compiled(fast=True)
 def score_all(beta, F, sample, linear, l1, ridge, lower, upper, up, low):
     """Fill up and low: the rates at which each variable gains by growing and by shrinking (see smo).
 
     A variable at its upper bound has up = -inf, one at its lower bound has low = +inf.
     """
+    # first what must be looked up, so that the rest is vectorised
+    for v in range(beta.shape[0]):
+        up[v] = F[sample[v]]
     for v in range(beta.shape[0]):
         b = beta[v]
-        s = linear[v] - F[sample[v]] - ridge[v] * b
-        up[v] = -np.inf if b >= upper[v] else (s - l1[v] if b >= 0.0 else s + l1[v])
-        low[v] = np.inf if b <= lower[v] else (s + l1[v] if b <= 0.0 else s - l1[v])
+        s = linear[v] - up[v] - ridge[v] * b
+        grown = s - l1[v] if b >= 0.0 else s + l1[v]
+        shrunk = s + l1[v] if b <= 0.0 else s - l1[v]
+        up[v] = -np.inf if b >= upper[v] else grown
+        low[v] = np.inf if b <= lower[v] else shrunk
 
 
 @compiled()
@@ -37,8 +42,8 @@ def slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
 
 @compiled(fast=True)
 def group_extremes(up, low, group, extremes):
-    """extremes[g] = (largest up, smallest low) of group g, for two groups."""
-    for g in range(2):
+    """extremes[g] = (largest up, smallest low) of group g."""
+    for g in range(extremes.shape[0]):
         best, worst = -np.inf, np.inf
         for v in range(up.shape[0]):
             mine = group[v] == g
@@ -47,31 +52,38 @@ def group_extremes(up, low, group, extremes):
         extremes[g, 0], extremes[g, 1] = best, worst
 
 
-@compiled()
-def _pick(excess, group, g, span, count, taken, chosen, n_chosen):
-    """Append up to count untaken variables of group g with the largest positive excess, roughly in order.
+@compiled(fast=True)
+def _sort_in(rates, level, scale, group, g, place):
+    """place[v] = (rates[v] - level) scale as a whole number from 0 to BINS, 0 for other groups than g."""
+    for v in range(rates.shape[0]):
+        excess = smaller(larger((rates[v] - level) * scale, 0.0), 1.0 * BINS)
+        place[v] = np.int32(excess) if group[v] == g else np.int32(0)
 
-    Sorting into equal bins of [0, span] replaces an exact selection: two passes, no comparison sort.
+
+@compiled()
+def _pick(place, count, chosen, n_chosen, histogram):
+    """Append up to count variables, not chosen before, of the largest places above 0, roughly in order.
+
+    Sorting into equal bins replaces an exact selection: two passes, no comparison sort.
     """
-    histogram = np.zeros(BINS + 1, np.int64)
-    scale = BINS / span
-    for v in range(excess.shape[0]):
-        if group[v] == g and not taken[v] and excess[v] > 0.0:
-            histogram[min(BINS, int(excess[v] * scale))] += 1
+    for t in range(n_chosen):
+        place[chosen[t]] = 0
+    histogram[:] = 0
+    for v in range(place.shape[0]):
+        histogram[np.uint32(place[v])] += 1  # unsigned: spares the test for a negative index
     total, threshold = 0, BINS
-    while threshold > 0 and total + histogram[threshold] <= count:
+    while threshold > 1 and total + histogram[threshold] <= count:
         total += histogram[threshold]
         threshold -= 1
     room = count - total  # of the bin at the threshold only so many
-    for v in range(excess.shape[0]):
-        if group[v] == g and not taken[v] and excess[v] > 0.0:
-            place = min(BINS, int(excess[v] * scale))
-            if place > threshold or (place == threshold and room > 0):
-                if place == threshold:
-                    room -= 1
-                taken[v] = True
-                chosen[n_chosen] = v
-                n_chosen += 1
+    for v in range(place.shape[0]):
+        if place[v] >= threshold:
+            if place[v] == threshold:
+                if room <= 0:
+                    continue
+                room -= 1
+            chosen[n_chosen] = v
+            n_chosen += 1
     return n_chosen
 
 
@@ -83,14 +95,11 @@ def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first
     Returns the variables, new ones first.
     """
     n = up.shape[0]
-    taken = np.zeros(n, np.bool_)
-    chosen = np.empty(size, np.int64)
+    chosen, place, histogram = np.empty(size, np.int64), np.empty(n, np.int32), np.empty(BINS + 1, np.int64)
     count = 0
     if keep_first >= 0:
         chosen[0] = keep_first
-        taken[keep_first] = True
         count = 1
-    excess = np.empty(n)
     widest = 0.0
     for g in range(n_groups):
         widest = max(widest, extremes[g, 0] - extremes[g, 1])
@@ -100,18 +109,19 @@ def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first
         if not span > 0.1 * widest:
             continue
         share = max(1, (n_new - count) // (2 * (n_groups - g)))
-        for v in range(n):
-            excess[v] = up[v] - extremes[g, 1]
-        count = _pick(excess, group, g, span, min(share, size - count), taken, chosen, count)
-        for v in range(n):
-            excess[v] = extremes[g, 0] - low[v]
-        count = _pick(excess, group, g, span, min(share, size - count), taken, chosen, count)
+        _sort_in(up, extremes[g, 1], BINS / span, group, g, place)
+        count = _pick(place, min(share, size - count), chosen, count, histogram)
+        _sort_in(low, extremes[g, 0], -BINS / span, group, g, place)
+        count = _pick(place, min(share, size - count), chosen, count, histogram)
+    place[:] = 0
+    for t in range(count):
+        place[chosen[t]] = 1
     for k in range(previous.shape[0]):
         if count >= size:
             break
         v = previous[k]
-        if not taken[v]:
-            taken[v] = True
+        if place[v] == 0:
+            place[v] = 1
             chosen[count] = v
             count += 1
     return chosen[:count]

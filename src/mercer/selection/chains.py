@@ -49,7 +49,8 @@ class Problem:
     train : the samples, all of positive weight.
     y : their targets, ±1 for classification.
     weight : their factors of C.
-    ranges : columns of the kernel matrix, (start, stop) each, that hold all of ``train`` and ``test``.
+    ranges : columns of the kernel matrix, (start, stop) each, that hold all of ``train``.
+    beyond : more columns, which with these hold all of ``test``.
     test : the samples held out.
     intercept : whether there is a b.
     """
@@ -58,6 +59,7 @@ class Problem:
     y: Vector
     weight: Vector
     ranges: NDArray[np.intp]
+    beyond: NDArray[np.intp]
     test: Index
     intercept: bool
 
@@ -165,6 +167,7 @@ class _Run:
         self.qp: BoxQP | None = None
         self.beta = np.empty(0)
         self.F = np.zeros(data.n + 1)  # the last one for the null sample
+        self._held = self.beta  # what F is the product with at the columns beyond
 
     def solve(self, part: Programs) -> Matrix:
         """Decision values of the test samples, a row for each program."""
@@ -193,8 +196,9 @@ class _Run:
         self.F[:] = 0.0
         support = np.flatnonzero(self.beta)
         rows, weights = self.problem.train[support], self.beta[support]
-        for start, stop in self.problem.ranges:
+        for start, stop in (*self.problem.ranges, *self.problem.beyond):
             add_rows_product(self.K, rows, weights, start, stop, self.F)
+        self._held = self.beta.copy()
 
     def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
         """F of the test samples and a survey of each program, as near to the optimum as the matrix allows."""
@@ -212,8 +216,8 @@ class _Run:
         while len(surveys) < n_programs:
             chains.follow(
                 self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null, self.problem.ranges,
-                self._size, self._loan.array, reals, counts, self.options.tol, ROUNDS_PER_LOOK, state, test, values,
-                groups, totals,
+                self.problem.beyond, self._held, self._size, self._loan.array, reals, counts, self.options.tol,
+                ROUNDS_PER_LOOK, state, test, values, groups, totals,
             )  # fmt: skip
             s = int(state[chains.PROGRAM])
             surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]

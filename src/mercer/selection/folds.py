@@ -62,16 +62,16 @@ class Folds:
         train, test = self.place[train], self.place[test]
         by_place = np.argsort(train)
         train = train[by_place]
-        return Problem(train, y[by_place], weight[by_place], self._ranges(train, test), test, intercept)
+        return Problem(train, y[by_place], weight[by_place], *self._ranges(train, test), test, intercept)
 
-    def _ranges(self, train: Index, test: Index) -> NDArray[np.intp]:
-        """The runs of columns that hold these samples; all columns if the runs are short."""
-        wanted = np.zeros(self.n + 2, np.int8)
-        wanted[train + 1] = wanted[test + 1] = 1
-        edges = np.flatnonzero(np.diff(wanted))
-        ranges = edges.reshape(-1, 2)
-        whole = len(ranges) * SHORTEST_RUN > len(train) + len(test)
-        return np.array([[0, self.n]], dtype=np.intp) if whole else ranges
+    def _ranges(self, train: Index, test: Index) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The runs of columns that hold train, and those that hold the rest of test; all columns if runs are short."""
+        kind = np.zeros(self.n + 2, np.int8)
+        kind[test + 1] = 2
+        kind[train + 1] = 1
+        ranges, beyond = (np.flatnonzero(np.diff((kind == k).view(np.int8))).reshape(-1, 2) for k in (1, 2))
+        whole = (len(ranges) + len(beyond)) * SHORTEST_RUN > len(train) + len(test)
+        return (np.array([[0, self.n]], dtype=np.intp), np.empty((0, 2), np.intp)) if whole else (ranges, beyond)
 
 
 class ClassifierFolds:

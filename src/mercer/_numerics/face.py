@@ -1,0 +1,224 @@
+"""Newton's step on the free members of a block, as far as their bounds allow.
+
+Pair steps take long where the matrix of the free members is ill-conditioned. Their equations
+
+    K_FF d + level of the group = score_F,     d summing to zero in each group
+
+take one factorisation. Where d leads to a bound, the member stays there and the rest of the way is projected on what
+the others can still do: the projection is one more solution with the same factor,
+
+    v = A^-1 e - sum_c v_c (v_c)_e,    d <- d - v d_e / v_e,
+
+v_c being those of the members, and of the sums, that were fixed before, each divided by the root of its v_e.
+"""
+
+import numpy as np
+
+from mercer._numerics.compile import compiled
+from mercer._numerics.tiles import add_rows_product
+
+# bounds that one step may meet
+MOST_BOUNDS = 48
+# of the largest diagonal entry: added to all of them, and the pivot below which a member is left where it is
+SHIFT, SMALLEST_PIVOT = 1e-8, 4e-8
+# of what is added: what rounding may leave of the way to a bound
+AT_BOUND = 1e-14
+
+
+@compiled(fast=True)
+def _add(factor, x, y):
+    """y += factor x."""
+    for j in range(y.shape[0]):
+        y[j] += factor * x[j]
+
+
+@compiled(fast=True)
+def _factorise(U, inverse, smallest):
+    """Overwrite the upper triangle of A by U, U'U = A; inverse = 1 / its diagonal. A row with no pivot is zero."""
+    for i in range(U.shape[0]):
+        row = U[i, i:]
+        k = 0
+        # four rows at a time: this one is read and written once for the four
+        while k + 4 <= i:
+            a, b, c, d = U[k, i:], U[k + 1, i:], U[k + 2, i:], U[k + 3, i:]
+            wa, wb, wc, wd = a[0], b[0], c[0], d[0]
+            for j in range(row.shape[0]):
+                row[j] -= wa * a[j] + wb * b[j] + (wc * c[j] + wd * d[j])
+            k += 4
+        while k < i:
+            a = U[k, i:]
+            wa = a[0]
+            for j in range(row.shape[0]):
+                row[j] -= wa * a[j]
+            k += 1
+        # an indefinite kernel, or equal samples, may leave nothing
+        scale = 1.0 / np.sqrt(row[0]) if row[0] > smallest else 0.0
+        inverse[i] = scale
+        for j in range(row.shape[0]):
+            row[j] *= scale
+
+
+@compiled(fast=True)
+def _solve(U, inverse, x):
+    """x <- A^-1 x; zero where there is no pivot."""
+    m = U.shape[0]
+    for k in range(m):
+        x[k] *= inverse[k]
+        _add(-x[k], U[k, k + 1 :], x[k + 1 :])
+    for t in range(m):
+        k = m - 1 - t
+        row, rest = U[k, k + 1 :], x[k + 1 :]
+        total = 0.0
+        for j in range(rest.shape[0]):
+            total += row[j] * rest[j]
+        x[k] = (x[k] - total) * inverse[k]
+
+
+@compiled()
+def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
+    """Move the free members towards the optimum of their face; what the objective gains, 0 if nothing was done.
+
+    Edits beta and score in place. A member without bounds whose row is zero, the null sample, takes up any sum.
+    """
+    n = beta.shape[0]
+    free = np.empty(n, np.int64)
+    m, null, largest = 0, -1, 0.0
+    for k in range(n):
+        b = beta[k]
+        if lower[k] < b < upper[k] and (b != 0.0 or l1[k] == 0.0):
+            diagonal = K[k, k] + ridge[k]
+            if diagonal <= 0.0 and upper[k] - lower[k] == np.inf:
+                null = k
+                continue
+            free[m] = k
+            m += 1
+            largest = max(largest, diagonal)
+    if m < 2:
+        return 0.0
+    memory = np.empty((m + 7 + MOST_BOUNDS, m))
+    U, V = memory[:m], memory[m + 6 :]
+    inverse, d, slope, low, high, change = (
+        memory[m], memory[m + 1], memory[m + 2], memory[m + 3], memory[m + 4], memory[m + 5]
+    )  # fmt: skip
+    level = float(score[null]) if null >= 0 else 0.0
+    n_first = 0
+    for i in range(m):
+        k = free[i]
+        line, row = U[i], K[k]
+        for j in range(i, m):
+            line[j] = row[np.uint64(free[j])]  # spares the test for a negative index
+        line[i] += ridge[k] + SHIFT * largest
+        n_first += k < first_group
+        low[i], high[i] = lower[k], upper[k]
+        slope[i] = score[k] - level
+        # a kink at zero is a bound of the piece on which the objective is quadratic
+        if l1[k] > 0.0 and beta[k] > 0.0:
+            slope[i] -= l1[k]
+            low[i] = max(low[i], 0.0)
+        elif l1[k] > 0.0:
+            slope[i] += l1[k]
+            high[i] = min(high[i], 0.0)
+        d[i], change[i] = slope[i], 0.0
+    _factorise(U, inverse, SMALLEST_PIVOT * largest)
+    _solve(U, inverse, d)
+    fixed = 0
+    for g in range(2 if null < 0 else 0):
+        start, stop = (0, n_first) if g == 0 else (n_first, m)
+        if start == stop:
+            continue
+        v = V[fixed]
+        for i in range(m):
+            v[i] = 1.0 if start <= i < stop else 0.0
+        _solve(U, inverse, v)
+        for c in range(fixed):
+            total = 0.0
+            for i in range(start, stop):
+                total += V[c, i]
+            _add(-total, V[c], v)
+        total, moved = 0.0, 0.0
+        for i in range(start, stop):
+            total += v[i]
+            moved += d[i]
+        if not total > 0.0:
+            return 0.0
+        _add(-moved / total, v, d)
+        _add(1.0 / np.sqrt(total) - 1.0, v, v)
+        fixed += 1
+    while True:
+        length, first = 1.0, -1
+        for i in range(m):
+            b = beta[free[i]] + change[i]
+            if low[i] == high[i]:  # at its end
+                continue
+            if d[i] > 0.0 and b + d[i] > high[i]:
+                room = (high[i] - b) / d[i]
+            elif d[i] < 0.0 and b + d[i] < low[i]:
+                room = (low[i] - b) / d[i]
+            else:
+                continue
+            if room < length:
+                length, first = max(room, 0.0), i
+        _add(length, d, change)
+        if first < 0:
+            break
+        if d[first] > 0.0:
+            low[first] = high[first]
+        else:
+            high[first] = low[first]
+        if fixed == V.shape[0]:
+            break
+        v = V[fixed]
+        for i in range(m):
+            d[i] *= 1.0 - length
+            v[i] = 0.0
+        v[first] = 1.0
+        _solve(U, inverse, v)
+        for c in range(fixed):
+            _add(-V[c, first], V[c], v)
+        if not v[first] > 0.0:
+            break
+        _add(-d[first] / v[first], v, d)
+        _add(1.0 / np.sqrt(v[first]) - 1.0, v, v)
+        fixed += 1
+    # at their ends exactly; what rounding has added to the sums is taken back from the member with the most room
+    for i in range(m):
+        if low[i] == high[i]:
+            change[i] = low[i] - beta[free[i]]
+    for g in range(2 if null < 0 else 0):
+        start, stop = (0, n_first) if g == 0 else (n_first, m)
+        moved, room, widest = 0.0, 0.0, -1
+        for i in range(start, stop):
+            moved += change[i]
+            b = beta[free[i]] + change[i]
+            if min(high[i] - b, b - low[i]) > room:
+                room, widest = min(high[i] - b, b - low[i]), i
+        if widest >= 0 and abs(moved) > room:
+            return 0.0  # more than rounding
+        if widest >= 0:
+            change[widest] -= moved
+    fall = np.empty(n)
+    fall[:] = 0.0
+    add_rows_product(K, free[:m], change, np.int64(0), np.int64(n), fall)  # literals would compile it once more
+    gained, total = 0.0, 0.0
+    for i in range(m):
+        k = free[i]
+        fall[k] += ridge[k] * change[i]
+        gained += change[i] * (slope[i] - 0.5 * fall[k])
+        total += change[i]
+    if not gained > 0.0:
+        return 0.0
+    for i in range(m):
+        k = free[i]
+        b = beta[k] + change[i]
+        # rounding must not leave beside its end what came there with another one
+        near = AT_BOUND * (abs(beta[k]) + abs(change[i]))
+        if b >= high[i] - near:
+            b = high[i]
+        elif b <= low[i] + near:
+            b = low[i]
+        beta[k] = b
+    if null >= 0:
+        beta[null] -= total
+    for k in range(n):
+        score[k] -= fall[k]
+    return gained
