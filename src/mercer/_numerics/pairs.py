@@ -1,11 +1,10 @@
-"""Problems of pairs of classes, each solved without leaving compiled code."""
+"""Many small problems, one for each pair of classes, solved one after the other without leaving compiled code."""
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.optimality import survey
 from mercer._numerics.smo import solve_block
-from mercer._numerics.storage import join
 from mercer._numerics.tiles import add_rows_product
 
 
@@ -24,36 +23,15 @@ def _cut(gram, first, second, K):
 
 
 @compiled()
-def _solve(K, linear, l1, ridge, lower, upper, group, tol, max_steps, beta, F, score, support, weights, groups, totals):
-    """Solve one problem from beta = 0; the steps taken, -1 for a problem without a bound.
-
-    Fills beta, F = K beta, and what `survey` finds in groups and totals; score, support and weights are room for what
-    would take long to compile if it were allocated here.
-    """
-    n = beta.shape[0]
-    for v in range(n):
-        beta[v], F[v], score[v] = 0.0, 0.0, linear[v]
-    steps, _, unbounded = solve_block(K, beta, score[:n], lower, upper, l1, ridge, n, tol, max_steps)
-    count = np.int64(0)
-    for v in range(n):
-        if beta[v] != 0.0:
-            support[count], weights[count] = v, beta[v]
-            count += 1
-    # a literal 0 would compile it twice
-    add_rows_product(K, support[:count], weights[:count], np.int64(0), n, F)
-    survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
-    return np.int64(-1) if unbounded else steps
-
-
-@compiled()
 def solve_pairs(
     gram, starts, pairs, offsets, memory, linear, l1, ridge, lower, upper, group, tol, max_steps, beta, F, score,
     support, weights, steps, groups, totals,
 ):  # fmt: skip
-    """Solve the problem of each pair (see `_solve`); its variables are those from offsets[k] to offsets[k + 1].
+    """Solve the problem of each pair from beta = 0; its variables are those from offsets[k] to offsets[k + 1].
 
-    The samples of class c are those from starts[c] to starts[c + 1] in gram; memory is room for the largest matrix of
-    a pair. Fills steps.
+    The samples of class c are those from starts[c] to starts[c + 1] in gram. Fills beta, F = K beta, steps (-1 for a
+    problem without a bound), and what `survey` finds in groups and totals. Memory (for the largest matrix of a pair),
+    score, support and weights are room for what would take long to compile if it were allocated here.
     """
     for k in range(pairs.shape[0]):
         start, stop = offsets[k], offsets[k + 1]
@@ -61,24 +39,17 @@ def solve_pairs(
         K = memory[: n * n].reshape((n, n))
         i, j = pairs[k, 0], pairs[k, 1]
         _cut(gram, (starts[i], starts[i + 1]), (starts[j], starts[j + 1]), K)
-        steps[k] = _solve(
-            K, linear[start:stop], l1[start:stop], ridge[start:stop], lower[start:stop], upper[start:stop],
-            group[start:stop], tol, max_steps, beta[start:stop], F[start:stop], score, support, weights,
-            groups[k : k + 1], totals[k],
-        )  # fmt: skip
-
-
-@compiled()
-def solve_joined(
-    first, second, between, K, linear, l1, ridge, lower, upper, group, tol, max_steps, beta, F, score, support, weights,
-    groups, totals,
-):  # fmt: skip
-    """Solve the problem of two classes (see `_solve`).
-
-    ``first`` and ``second`` are the matrices of the classes, ``between`` what lies between them: K becomes the matrix
-    of both.
-    """
-    join(first, second, between, K)
-    return _solve(
-        K, linear, l1, ridge, lower, upper, group, tol, max_steps, beta, F, score, support, weights, groups, totals
-    )
+        b, f = beta[start:stop], F[start:stop]
+        for v in range(n):
+            b[v], f[v], score[v] = 0.0, 0.0, linear[start + v]
+        low, high, c_l1, c_ridge = lower[start:stop], upper[start:stop], l1[start:stop], ridge[start:stop]
+        taken, _, unbounded = solve_block(K, b, score[:n], low, high, c_l1, c_ridge, n, tol, max_steps)
+        steps[k] = -1 if unbounded else taken
+        count = np.int64(0)
+        for v in range(n):
+            if b[v] != 0.0:
+                support[count], weights[count] = v, b[v]
+                count += 1
+        # a literal 0 would compile it twice
+        add_rows_product(K, support[:count], weights[:count], np.int64(0), n, f)
+        survey(b, f, linear[start:stop], c_l1, c_ridge, low, high, group[start:stop], groups[k : k + 1], totals[k])

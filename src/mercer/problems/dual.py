@@ -140,13 +140,18 @@ class Survey(NamedTuple):
 
 def survey(qp: BoxQP, beta: Vector, F: Vector) -> Survey:
     """Look at all variables once."""
+    groups, totals = np.empty((max(1, qp.n_groups), 5)), np.empty(7)
+    look(qp, beta, F, groups, totals)
+    return survey_of(groups, totals, qp.sums)
+
+
+def look(qp: BoxQP, beta: Vector, F: Vector, groups: NDArray[np.float64], totals: Vector) -> None:
+    """Fill what `survey_of` makes a survey of."""
     from mercer._numerics import optimality as at
 
-    groups, totals = np.empty((max(1, qp.n_groups), 5)), np.empty(7)
     F = np.ascontiguousarray(qp.at_variables(F), dtype=np.float64)
     beta = np.ascontiguousarray(beta, dtype=np.float64)
     at.survey(beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, groups, totals)
-    return survey_of(groups, totals, qp.sums)
 
 
 def survey_of(groups: NDArray[np.float64], totals: Vector, sums: Vector) -> Survey:

@@ -1,8 +1,8 @@
-"""Many pairs of classes at once, each solved without leaving compiled code.
+"""Many pairs of classes at once, in as few calls from Python as they need.
 
-A call from Python takes longer than the solution of a small pair, and threads that solve larger ones side by side
-would wait for the interpreter most of their time. A pair that does not end within tol here, for whatever reason, is
-left to the exact solver.
+A call takes longer than the solution of a small pair, and threads that solve larger ones side by side would wait for
+the interpreter most of their time. A pair that does not end within tol here, for whatever reason, is left to the
+exact solver.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -19,12 +18,12 @@ from mercer.gram.workspace import Loan
 from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.certificate import conclude
-from mercer.problems.dual import survey_of
+from mercer.problems.dual import look, survey, survey_of
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import DOUBLE_UP_TO
 from mercer.solvers.judge import check_finite, exact_rows
-from mercer.solvers.whole import STEPS_AT_LEAST, STEPS_PER_VARIABLE
+from mercer.solvers.whole import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
 
 # samples whose float64 matrix is computed for all pairs together
 MANY_UP_TO = 2048
@@ -69,11 +68,6 @@ class Pairs:
         # what `survey` finds
         self.groups, self.totals = np.full((len(pairs), 5), np.nan), np.full((len(pairs), 7), np.nan)
 
-    def room(self, dtype: Any) -> tuple[Vector, Vector, Vector]:
-        """What a compiled run needs beside its program: scores, the samples with weight, and their weights."""
-        largest = int(np.diff(self.offsets).max())
-        return np.empty(largest, dtype), np.empty(largest, np.int64), np.empty(largest)
-
     def solutions(self, data: Data, options: Options, clock: Clock) -> list[Solution | None]:
         """Those of the pairs that were solved to tol."""
         offsets, beta, F, qp, steps = self.offsets, self.beta, self.F, self.qp, self.steps
@@ -109,16 +103,16 @@ def solve_small(data: Data, batch: Pairs, options: Options, clock: Clock) -> lis
     gram = part.matrix(np.float64, options.n_threads, loan.array.reshape(part.n, part.n))
     check_finite(np.diagonal(gram))
     which, qp = np.array(batch.pairs), batch.qp
-    firsts = range(0, len(which), PAIRS_PER_TASK)
+    firsts, largest = range(0, len(which), PAIRS_PER_TASK), int(np.diff(batch.offsets).max())
 
     def one(task: int) -> None:
         if clock.over() is None:
             some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
-            room = batch.room(np.float64)
+            score, support, weights = np.empty(largest), np.empty(largest, np.int64), np.empty(largest)
             solve_pairs(
-                gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(len(room[0]) ** 2),
-                qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol,
-                STEPS_PER_VARIABLE * DOUBLE_UP_TO, batch.beta, batch.F, *room, batch.steps[some], batch.groups[some],
+                gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(largest**2), qp.linear,
+                qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO,
+                batch.beta, batch.F, score, support, weights, batch.steps[some], batch.groups[some],
                 batch.totals[some],
             )  # fmt: skip
 
@@ -135,10 +129,9 @@ def solve_joined(
     data: Data, blocks: ClassBlocks, batch: Pairs, options: Options, clock: Clock
 ) -> list[Solution | None]:
     """The solution of each pair, on a float32 matrix of its own; None for those that are left to the exact solver."""
-    from mercer._numerics import pairs
-    from mercer._numerics.optimality import survey
+    from mercer._numerics.smo import solve_block
 
-    qp, alone = batch.qp, replace(options, n_threads=1)
+    alone = replace(options, n_threads=1)
     for own in blocks.own:
         check_finite(np.diagonal(own))
     if getattr(data.samples, "dtype", None) == np.float64:
@@ -148,18 +141,18 @@ def solve_joined(
         if clock.over() is not None:
             return
         (i, j), mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
-        program = qp.take(mine, None)
-        columns = program.linear, program.l1, program.ridge, program.lower, program.upper
-        beta, F, found = batch.beta[mine], batch.F[mine], (batch.groups[k : k + 1], batch.totals[k])
-        batch.steps[k] = pairs.solve_joined(
-            blocks.own[i], blocks.own[j], blocks.between(i, j), blocks.memory(len(beta)), *columns, program.group,
-            SHARE_OF_TOL * options.tol, STEPS_PER_VARIABLE * len(beta) + STEPS_AT_LEAST, beta, F,
-            *batch.room(np.float32), *found,
+        qp, beta, n = batch.qp.take(mine, None), batch.beta[mine], mine.stop - mine.start
+        K = blocks.matrix(i, j)
+        taken, _, unbounded = solve_block(
+            K, beta, qp.linear.astype(np.float32), qp.lower, qp.upper, qp.l1, qp.ridge, n,
+            SHARE_OF_TOL * options.tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST,
         )  # fmt: skip
-        if batch.steps[k] >= 0 and survey_of(*found, qp.sums).violation <= options.tol:
-            rows, exact = exact_rows(data.take(batch.index[mine], (blocks, i, j)), program, beta, F, alone)
-            F[rows] = exact
-            survey(beta, F, *columns, program.group, *found)
+        F = matrix_product(K, qp, beta)
+        if unbounded or survey(qp, beta, F).violation > options.tol:
+            return
+        rows, F[rows] = exact_rows(data.take(batch.index[mine], (blocks, i, j)), qp, beta, F, alone)
+        batch.steps[k], batch.F[mine] = taken, F
+        look(qp, beta, F, batch.groups[k : k + 1], batch.totals[k])
 
     try:
         run_tasks(one, len(batch.pairs), options.n_threads)
