@@ -288,7 +288,7 @@ class TestCallbacks:
         last = watched.models[-1]
         found, values = ((getattr(m, "decision_function", None) or m.predict)(X) for m in (last, model))
         # rounds are in float32 at least, the published model is refined
-        np.testing.assert_allclose(found, values, atol=2e-3 * np.abs(values).max())
+        np.testing.assert_allclose(found, values, atol=4e-3 * np.abs(values).max())
         assert last.predict(X[:3]).shape == (3,)
 
     def test_rounds_of_several_classes_have_no_model(self):
