@@ -16,13 +16,14 @@ in random order: b, linear, l1, ridge, lower, upper, the curvature |x|^2 + bias^
 import numpy as np
 
 from mercer._numerics.compile import compiled
+from mercer._numerics.linear_rows import dot, sparse_row_dot
 from mercer._numerics.prefetch import prefetch
 
 # columns of the table
 BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL, INVERSE = range(8)
 WIDTH = 8
 # positions are unsigned: signed ones would be tested for negative values at each term
-ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+ONE = np.uint64(1)
 # rows ahead for which memory is asked
 AHEAD = 2
 # entries of a row for which it is asked without a loop: the end of a short one is not foreseen by the processor
@@ -32,27 +33,9 @@ SHORT = 32
 @compiled(fast=True, inline=True)
 def row_dot(indices, values, start, stop, w):
     """Row times w, without the bias."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     if indices.shape[0] == 0:
-        part = values[start:stop]
-        for t in range(part.shape[0]):
-            s0 += part[t] * w[t]
-    else:
-        # four sums: a single one would wait for itself at each term
-        t = start
-        while t + THREE < stop:
-            s0 += values[t] * w[indices[t]]
-            s1 += values[t + ONE] * w[indices[t + ONE]]
-            s2 += values[t + TWO] * w[indices[t + TWO]]
-            s3 += values[t + THREE] * w[indices[t + THREE]]
-            t += FOUR
-        while t < stop:
-            s0 += values[t] * w[indices[t]]
-            t += ONE
-        # added up here, else LLVM packs them into vectors, number by number
-        s0 += s2
-        s1 += s3
-    return s0 + s1
+        return dot(values[start:stop], w)
+    return sparse_row_dot(indices, values, start, stop, w)
 
 
 @compiled(inline=True)

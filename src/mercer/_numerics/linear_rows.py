@@ -14,6 +14,36 @@ LONG = 32
 
 
 @compiled(fast=True)
+def dot(a, b):
+    """a'b."""
+    total = 0.0
+    for k in range(a.shape[0]):
+        total += a[k] * b[k]
+    return total
+
+
+@compiled(fast=True, inline=True)
+def sparse_row_dot(indices, values, start, stop, w):
+    """The entries of a row from start to stop, which are unsigned, times w."""
+    # four sums: a single one would wait for itself at each term
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    t = start
+    while t + THREE < stop:
+        s0 += np.float64(values[t]) * w[indices[t]]
+        s1 += np.float64(values[t + ONE]) * w[indices[t + ONE]]
+        s2 += np.float64(values[t + TWO]) * w[indices[t + TWO]]
+        s3 += np.float64(values[t + THREE]) * w[indices[t + THREE]]
+        t += FOUR
+    while t < stop:
+        s0 += np.float64(values[t]) * w[indices[t]]
+        t += ONE
+    # added up here, else LLVM packs them into vectors, number by number
+    s0 += s2
+    s1 += s3
+    return s0 + s1
+
+
+@compiled(fast=True)
 def dense_dot(X, w, out):
     """out = Xw: four rows at a time, since the sum over a short row waits for itself."""
     n, d = X.shape
@@ -67,21 +97,7 @@ def dense_tdot(X, beta, out):
 def sparse_dot(indptr, indices, data, w, out):
     """out = Xw for the rows that indptr describes; indices are unsigned."""
     for i in range(indptr.shape[0] - 1):
-        t, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        # four sums: a single one would wait for itself at each term
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        while t + THREE < stop:
-            s0 += np.float64(data[t]) * w[indices[t]]
-            s1 += np.float64(data[t + ONE]) * w[indices[t + ONE]]
-            s2 += np.float64(data[t + TWO]) * w[indices[t + TWO]]
-            s3 += np.float64(data[t + THREE]) * w[indices[t + THREE]]
-            t += FOUR
-        while t < stop:
-            s0 += np.float64(data[t]) * w[indices[t]]
-            t += ONE
-        s0 += s2
-        s1 += s3
-        out[i] = s0 + s1
+        out[i] = sparse_row_dot(indices, data, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
 
 
 @compiled()

@@ -5,21 +5,13 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.linear_interior import dense_gram, paid
 from mercer._numerics.linear_newton import along, respond
-from mercer._numerics.linear_rows import dense_dot, dense_tdot
+from mercer._numerics.linear_rows import dense_dot, dense_tdot, dot
 
 LINE_STEPS = 30
 # of the derivative along a step, what may be left where it ends
 LINE_ACCURACY = 0.05
 # added to the unit diagonal of the scaled matrix
 REGULARISATION = 1e-13
-
-
-@compiled(fast=True)
-def _dot(a, b):
-    total = 0.0
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
 
 
 @compiled()
@@ -31,12 +23,12 @@ def _solve(H, r, x):
         scale[j] = 1.0 / np.sqrt(H[j, j]) if H[j, j] > 0.0 else 1.0
     for j in range(d):
         for k in range(j):
-            H[j, k] = (H[j, k] * scale[j] * scale[k] - _dot(H[j, :k], H[k, :k])) / H[k, k]
-        left = 1.0 + REGULARISATION - _dot(H[j, :j], H[j, :j])
+            H[j, k] = (H[j, k] * scale[j] * scale[k] - dot(H[j, :k], H[k, :k])) / H[k, k]
+        left = 1.0 + REGULARISATION - dot(H[j, :j], H[j, :j])
         if not left > 0.0:
             return False
         H[j, j] = np.sqrt(left)
-        x[j] = (r[j] * scale[j] - _dot(H[j, :j], x[:j])) / H[j, j]
+        x[j] = (r[j] * scale[j] - dot(H[j, :j], x[:j])) / H[j, j]
     for j in range(d - 1, -1, -1):
         x[j] /= H[j, j]
         for k in range(j):
@@ -121,7 +113,7 @@ def solve_few(X, penalty, linear, l1, ridge, lower, upper, delta, less, tol, rou
             if not _solve(H, g, step):
                 break
             dense_dot(X, step, q)
-            s = _lowest(u, step, penalty, -_dot(g, step), f, q, centred, l1, wider, lower, upper)
+            s = _lowest(u, step, penalty, -dot(g, step), f, q, centred, l1, wider, lower, upper)
             for j in range(d):
                 u[j] += s * step[j]
             for i in range(n):

@@ -19,6 +19,7 @@ its A.
 import numpy as np
 
 from mercer._numerics.compile import compiled
+from mercer._numerics.linear_rows import dot, sparse_row_dot
 from mercer._numerics.prefetch import prefetch
 
 # steps to look ahead, and bytes of a cache line
@@ -26,32 +27,17 @@ AHEAD = 16
 LINE = 64
 SMALLEST_SCALE = 0.125
 # positions are unsigned: signed ones would be tested for negative values at each term
-ZERO, ONE, TWO, THREE, FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+ZERO = np.uint64(0)
 
 SCALE, SUM, NORM, UPDATES, BIAS, BIAS_SUM = range(6)
 
 
 @compiled(fast=True)
 def _dot(columns, values, v):
-    """<x, v> for one sample. Entries that jump about are summed four ways, so that no addition waits for the last."""
-    total = 0.0
+    """<x, v> for one sample."""
     if columns.shape[0] == values.shape[0]:
-        n, p = np.uint64(columns.shape[0]), ZERO
-        a, b, c = 0.0, 0.0, 0.0
-        while p + FOUR <= n:
-            total += values[p] * v[columns[p]]
-            a += values[p + ONE] * v[columns[p + ONE]]
-            b += values[p + TWO] * v[columns[p + TWO]]
-            c += values[p + THREE] * v[columns[p + THREE]]
-            p += FOUR
-        while p < n:
-            total += values[p] * v[columns[p]]
-            p += ONE
-        total += (a + b) + c
-    else:
-        for p in range(values.shape[0]):
-            total += values[p] * v[p]
-    return total
+        return sparse_row_dot(columns, values, ZERO, np.uint64(columns.shape[0]), v)
+    return dot(values, v)
 
 
 @compiled(fast=True)
@@ -71,14 +57,6 @@ def _add(columns, values, u, v, level, A):
 
 
 @compiled(fast=True)
-def _plain_dot(row, v):
-    total = 0.0
-    for k in range(row.shape[0]):
-        total += row[k] * v[k]
-    return total
-
-
-@compiled(fast=True)
 def _values_of(columns, values, V, flat, first, f):
     """f[c] = <x, v_c> for the problems from ``first`` on; flat is V in one dimension."""
     if columns.shape[0] == values.shape[0]:
@@ -94,7 +72,7 @@ def _values_of(columns, values, V, flat, first, f):
                 f[c] += x * row[c]
     else:
         for c in range(f.shape[0]):
-            f[c] = _plain_dot(values, V[first + c])
+            f[c] = dot(values, V[first + c])
 
 
 @compiled(fast=True)
@@ -146,16 +124,6 @@ def sparse_sums(indptr, indices, data, beta, V):
                 x, v = values[p], V[columns[p]]
                 for h in range(count):
                     v[members[h]] += beta[i, members[h]] * x
-
-
-@compiled(fast=True)
-def squared_lengths(indptr, data, out):
-    """out[i] = |x_i|^2."""
-    for i in range(out.shape[0]):
-        total = 0.0
-        for x in data[indptr[i] : indptr[i + 1]]:
-            total += np.float64(x) * np.float64(x)
-        out[i] = total
 
 
 @compiled()
@@ -339,7 +307,7 @@ def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t,
             if t > start:
                 state[c, SUM] += factor
             for s in range(size):
-                margin = y[c, position[first + s]] * (_plain_dot(K[first + s], v[c]) + bias * state[c, BIAS])
+                margin = y[c, position[first + s]] * (dot(K[first + s], v[c]) + bias * state[c, BIAS])
                 hit[s, c] = margin * factor < 1.0 if lam > 0.0 else margin <= 0.0
         moved = False
         for s in range(size):
@@ -350,7 +318,7 @@ def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t,
                 moved = True
                 u = y[c, j] * weight[j] / (size * state[c, SCALE])
                 if project:
-                    f = _plain_dot(K[first + s], v[c]) + bias * state[c, BIAS]
+                    f = dot(K[first + s], v[c]) + bias * state[c, BIAS]
                     state[c, NORM] += u * (2.0 * f + u * (diagonal[j] + bias))
                 v[c, j] += u
                 A[c, j] += state[c, SUM] * u

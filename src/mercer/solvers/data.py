@@ -112,17 +112,13 @@ class ClassBlocks:
         """The matrix of the samples of class i followed by those of class j."""
         from mercer._numerics.storage import join
 
-        K = self.memory(len(self.own[i]) + len(self.own[j]))
-        join(self.own[i], self.own[j], self.between(i, j), K)
+        K = self._memory(len(self.own[i]) + len(self.own[j]))
+        between = self.kernel.block(self.features[i], self.features[j])
+        self.evaluations.add(between.size)
+        join(self.own[i], self.own[j], between, K)
         return K
 
-    def between(self, i: int, j: int) -> Matrix:
-        """What lies between two classes."""
-        values = self.kernel.block(self.features[i], self.features[j])
-        self.evaluations.add(values.size)
-        return values
-
-    def memory(self, n: int) -> Matrix:
+    def _memory(self, n: int) -> Matrix:
         """For n by n values of this thread, whose next pair overwrites them: to touch new memory takes long."""
         if not hasattr(self._scratch, "loan"):
             two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])

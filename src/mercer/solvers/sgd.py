@@ -228,10 +228,10 @@ class LinearRun(Run):
 
     @cached_property
     def squared_lengths(self) -> Vector:
-        from mercer._numerics.sgd import squared_lengths
+        from mercer._numerics.coordinate import row_norms
 
         out = np.empty(self.X.shape[0])
-        squared_lengths(self._arrays[0], self._arrays[2], out)
+        row_norms(self._arrays[0], self._arrays[2], out)
         return out
 
     def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:

@@ -32,7 +32,6 @@ class WholeMatrix:
         options: Options,
         clock: Clock,
         loan: Loan | None = None,
-        rescue: bool = True,
     ) -> None:
         self.K = K
         self._loan = loan  # of the memory that K is on, if it is borrowed
@@ -42,7 +41,7 @@ class WholeMatrix:
         self.clock = clock
         self.steps = 0
         self.trace: list[TracePoint] = []
-        self._tried_interior = not rescue  # where pair steps and Newton's get no further
+        self._tried_interior = False  # where pair steps and Newton's get no further
         n = qp.n_vars
         self._null = qp.n_groups == 0
         self._order: Any = slice(None)
