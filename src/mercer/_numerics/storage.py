@@ -19,10 +19,11 @@ def compact(buffer, n_old, slots, columns):
 @compiled()
 def spread(buffer, n_old, n_rows, columns, n_new):
     """Entry k of each row moves to position columns[k] of a longer row; from the end, for the same reason."""
+    place = columns.astype(np.uint64)  # unsigned numbers spare the test for a negative index
     for t in range(n_rows - 1, -1, -1):
-        source, target = t * n_old, t * n_new
+        source, target = buffer[t * n_old : (t + 1) * n_old], buffer[t * n_new : (t + 1) * n_new]
         for k in range(n_old - 1, -1, -1):
-            buffer[target + columns[k]] = buffer[source + k]
+            target[place[k]] = source[k]
 
 
 @compiled()

@@ -118,11 +118,22 @@ class Decomposition:
         if self.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any():
             self._start_small()
 
-    def restart(self) -> None:
-        """Take up beta and F again, at all samples, after they were changed from outside."""
-        if isinstance(self.store, RowStore):
+    def restart(self, rows: Vector | None = None) -> None:
+        """Take up beta and F again after they were changed from outside, at these samples or at all.
+
+        At the others F must not have been changed, nor beta.
+        """
+        if not isinstance(self.store, RowStore):
+            self._take_up_all()
+        elif rows is None or not self.shrinking:
             self._left_out.bring_up(self._beta_of_samples(), self.F, anew=True)
-        self._take_up_all()
+            self._take_up_all()
+        else:
+            self._last = NOBODY
+            self._stage_tol = 0.0
+            self._left_out.add_at_look(rows, self._beta_of_samples(), self.F)
+            self.store.restrict(rows, self.gram.take(rows))
+            self.active = Active.of(self.qp, rows, self.beta, self.F)
 
     def _take_up_all(self) -> None:
         self._last = NOBODY
@@ -203,7 +214,8 @@ class Decomposition:
         chosen = choose(
             look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, self.size, active.null
         )
-        members = by_group(chosen, active.group)
+        # in the order of memory, which is read faster that way
+        members = by_group(np.sort(chosen), active.group)
         positions = active.sample[members]
         real = positions < len(active.samples)
         slots = np.full(len(members), -1, np.intp)

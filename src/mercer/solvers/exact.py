@@ -111,7 +111,7 @@ def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, b
             run = _start(data, qp, run.beta, options, clock, dtype, RESCUED_UP_TO if rescued else WHOLE_UP_TO)
             run.steps = steps
         else:
-            run.restart()
+            run.restart(rows)
         previous = found
     if status is Status.CONVERGED and found > options.tol:
         status = Status.STALLED

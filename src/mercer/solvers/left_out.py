@@ -18,7 +18,7 @@ from mercer.solvers.base import Options
 from mercer.solvers.judge import nearness, slack
 
 # changes of beta that are too small to be seen in F of samples that are left out: in all this share of tol
-NEGLECTED = 0.5
+NEGLECTED = 0.1
 # what F may be off by rounding, in units of the rounding of one value and the length of beta
 ROUNDING = 8.0
 

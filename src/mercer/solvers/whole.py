@@ -61,8 +61,8 @@ class WholeMatrix:
     def _column(self, values: Vector, extra: float) -> Vector:
         return np.append(values[self._order], extra) if self._null else values[self._order]
 
-    def restart(self) -> None:
-        """Take up F after it was corrected from outside: nothing else depends on it."""
+    def restart(self, rows: Vector | None = None) -> None:
+        """Take up F after it was corrected from outside, at these samples or at all: nothing else depends on it."""
 
     def run(self, tol: float) -> Status:
         """Descend until the violation is at most tol, as far as F tells."""
