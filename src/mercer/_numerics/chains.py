@@ -91,7 +91,8 @@ def _fill(want, linear, lower, upper, total, beta):
     scale = BINS / (most - least) if most > least else 0.0
     mass = np.empty(BINS + 1)
     for g in range(2):
-        mass[:] = 0.0
+        for t in range(BINS + 1):
+            mass[t] = 0.0
         for v in range(want.shape[0]):
             if (linear[v] > 0.0) == (g == 0):
                 mass[int((want[v] - least) * scale)] += upper[v] - lower[v]

@@ -75,6 +75,34 @@ def _solve(U, inverse, x):
 
 
 @compiled()
+def _hold(U, inverse, V, fixed, start, stop, d):
+    """Take out of d what changes the sum of the members from start to stop; False if that leaves nothing.
+
+    V has the directions of the sums that were held before, and gets one more.
+    """
+    v = V[fixed]
+    for i in range(v.shape[0]):
+        v[i] = 1.0 if start <= i < stop else 0.0
+    if start == stop:
+        return True
+    _solve(U, inverse, v)
+    for c in range(fixed):
+        total = 0.0
+        for i in range(start, stop):
+            total += V[c, i]
+        _add(-total, V[c], v)
+    total, moved = 0.0, 0.0
+    for i in range(start, stop):
+        total += v[i]
+        moved += d[i]
+    if not total > 0.0:
+        return False
+    _add(-moved / total, v, d)
+    _add(1.0 / np.sqrt(total) - 1.0, v, v)
+    return True
+
+
+@compiled()
 def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
     """Move the free members towards the optimum of their face; what the objective gains, 0 if nothing was done.
 
@@ -82,7 +110,7 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
     """
     n = beta.shape[0]
     free = np.empty(n, np.int64)
-    m, null, largest = 0, -1, 0.0
+    m, null, largest = np.int64(0), -1, 0.0  # literals would compile what they are passed to twice
     for k in range(n):
         b = beta[k]
         if lower[k] < b < upper[k] and (b != 0.0 or l1[k] == 0.0):
@@ -101,7 +129,7 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         memory[m], memory[m + 1], memory[m + 2], memory[m + 3], memory[m + 4], memory[m + 5]
     )  # fmt: skip
     level = float(score[null]) if null >= 0 else 0.0
-    n_first = 0
+    n_first = np.int64(0)
     for i in range(m):
         k = free[i]
         line, row = U[i], K[k]
@@ -121,31 +149,13 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         d[i], change[i] = slope[i], 0.0
     _factorise(U, inverse, SMALLEST_PIVOT * largest)
     _solve(U, inverse, d)
-    fixed = 0
+    fixed = np.int64(0)
     for g in range(2 if null < 0 else 0):
-        start, stop = (0, n_first) if g == 0 else (n_first, m)
-        if start == stop:
-            continue
-        v = V[fixed]
-        for i in range(m):
-            v[i] = 1.0 if start <= i < stop else 0.0
-        _solve(U, inverse, v)
-        for c in range(fixed):
-            total = 0.0
-            for i in range(start, stop):
-                total += V[c, i]
-            _add(-total, V[c], v)
-        total, moved = 0.0, 0.0
-        for i in range(start, stop):
-            total += v[i]
-            moved += d[i]
-        if not total > 0.0:
+        if not _hold(U, inverse, V, fixed, n_first if g == 1 else fixed, m if g == 1 else n_first, d):
             return 0.0
-        _add(-moved / total, v, d)
-        _add(1.0 / np.sqrt(total) - 1.0, v, v)
         fixed += 1
     while True:
-        length, first = 1.0, -1
+        length, first = 1.0, np.int64(-1)
         for i in range(m):
             b = beta[free[i]] + change[i]
             if low[i] == high[i]:  # at its end
@@ -167,18 +177,10 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
             high[first] = low[first]
         if fixed == V.shape[0]:
             break
-        v = V[fixed]
         for i in range(m):
             d[i] *= 1.0 - length
-            v[i] = 0.0
-        v[first] = 1.0
-        _solve(U, inverse, v)
-        for c in range(fixed):
-            _add(-V[c, first], V[c], v)
-        if not v[first] > 0.0:
+        if not _hold(U, inverse, V, fixed, first, first + 1, d):
             break
-        _add(-d[first] / v[first], v, d)
-        _add(1.0 / np.sqrt(v[first]) - 1.0, v, v)
         fixed += 1
     # at their ends exactly; what rounding has added to the sums is taken back from the member with the most room
     for i in range(m):
@@ -197,7 +199,8 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         if widest >= 0:
             change[widest] -= moved
     fall = np.empty(n)
-    fall[:] = 0.0
+    for k in range(n):
+        fall[k] = 0.0
     add_rows_product(K, free[:m], change, np.int64(0), np.int64(n), fall)  # literals would compile it once more
     gained, total = 0.0, 0.0
     for i in range(m):

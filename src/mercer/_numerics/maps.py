@@ -9,7 +9,6 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.exp import exp
-from mercer._numerics.extrema import smaller
 
 IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
 
@@ -46,17 +45,13 @@ def apply_map(code, params, values, norm, norms, out):
     """
     n = values.shape[0]
     kind = values.dtype.type
-    zero, one, two, three = kind(0.0), kind(1.0), kind(2.0), kind(3.0)
-    far = kind(1e4)  # exp(-r) is zero there in both formats, and r * r still finite
+    zero, one, third = kind(0.0), kind(1.0), kind(1.0 / 3.0)
     gamma, constant = params[1], params[2]
     if params[0] != zero:
         _distances(values, norm, norms)
     if code == IDENTITY:
         for j in range(n):
             out[j] = values[j]
-    elif code == EXPONENTIAL:
-        for j in range(n):
-            out[j] = exp(-gamma * values[j])
     elif code == POLYNOMIAL:
         for j in range(n):
             values[j] = gamma * values[j] + constant
@@ -78,25 +73,32 @@ def apply_map(code, params, values, norm, norms, out):
             coefficient = params[k]
             for j in range(n):
                 out[j] = out[j] * values[j] + coefficient
-    elif code == MATERN12:
+    else:
+        # all others contain one exponential of a multiple of the values: its loop takes long to compile
+        factor = -gamma
+        if code == MATERN12 or code == MATERN32 or code == MATERN52:
+            factor, far = -one, kind(1e4)  # exp(-r) is zero there in both formats, and r * r still finite
+            for j in range(n):
+                r = gamma * np.sqrt(values[j])
+                values[j] = far if r > far else r  # NaN stays
+        elif code == TANH:
+            factor, end = kind(-2.0), kind(20.0)  # beyond these ends the tangent is 1 and the exponential may overflow
+            for j in range(n):
+                t = gamma * values[j] + constant
+                values[j] = end if t > end else (-end if t < -end else t)
+        elif code == RATIONAL:
+            factor = -constant
+            for j in range(n):
+                values[j] = np.log1p(gamma * values[j])
         for j in range(n):
-            out[j] = exp(-gamma * np.sqrt(values[j]))
-    elif code == MATERN32:
-        for j in range(n):
-            r = smaller(gamma * np.sqrt(values[j]), far)
-            out[j] = (one + r) * exp(-r)
-    elif code == MATERN52:
-        for j in range(n):
-            r = smaller(gamma * np.sqrt(values[j]), far)
-            out[j] = (one + r + r * r / three) * exp(-r)
-    elif code == TANH:
-        for j in range(n):
-            t = gamma * values[j] + constant
-            size = t if t > zero else -t
-            # of |t|, so that the exponential cannot overflow
-            e = exp(-two * size)
-            ratio = (one - e) / (one + e)
-            out[j] = ratio if t > zero else -ratio
-    elif code == RATIONAL:
-        for j in range(n):
-            out[j] = exp(-constant * np.log1p(gamma * values[j]))
+            out[j] = exp(factor * values[j])
+        if code == MATERN32:
+            for j in range(n):
+                out[j] *= one + values[j]
+        elif code == MATERN52:
+            for j in range(n):
+                r = values[j]
+                out[j] *= one + r + r * r * third
+        elif code == TANH:
+            for j in range(n):
+                out[j] = (one - out[j]) / (one + out[j])

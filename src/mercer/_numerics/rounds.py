@@ -15,12 +15,14 @@ def gather(values, slots, positions, known, old, block):
     """
     n = slots.shape[0]
     # unsigned numbers spare the test for a negative index
-    position = positions.astype(np.uint64)
-    before = known.astype(np.uint64)
+    position, before = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    for a in range(n):
+        position[a], before[a] = positions[a], known[a]
     for a in range(n):
         line = block[a]
         if slots[a] < 0:
-            line[:] = 0.0
+            for b in range(n):
+                line[b] = 0.0
         elif known[a] < 0:
             row = values[slots[a]]
             for b in range(n):
@@ -32,7 +34,8 @@ def gather(values, slots, positions, known, old, block):
                 line[b] = row[before[b]] if known[b] >= 0 else block[b, a]
     for a in range(n):
         if slots[a] < 0:
-            block[:, a] = 0.0
+            for b in range(n):
+                block[b, a] = 0.0
 
 
 @compiled()
@@ -47,7 +50,9 @@ def solve_members(
     far each member moves. Edits beta.
     """
     m = members.shape[0]
-    place = np.full(beta.shape[0], -1, np.int32)
+    place = np.empty(beta.shape[0], np.int32)
+    for v in range(beta.shape[0]):
+        place[v] = -1
     for t in range(last.shape[0]):
         place[last[t]] = t
     known, position = np.empty(m, np.int64), np.empty(m, np.int64)
@@ -79,7 +84,7 @@ def solve_members(
 @compiled()
 def by_group(chosen, group):
     """The variables of the first group, then the others, each in their order."""
-    ordered = np.empty_like(chosen)
+    ordered = np.empty(chosen.shape[0], chosen.dtype)
     count = 0
     for g in range(2):
         for t in range(chosen.shape[0]):

@@ -113,7 +113,8 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
     for k in range(n):
         diagonal[k] = K[k, k] + kind(ridge[k])
         no_addend[k] = 0.0
-    ends = np.array([0, first_group, n])
+    ends = np.empty(3, np.int64)
+    ends[0], ends[1], ends[2] = 0, first_group, n
     ups, lows = np.empty(2, score.dtype), np.empty(2, score.dtype)
     steps, stuck, unbounded, fresh = 0, 0, False, True
     wait, within, last, gained, rounding = WAIT, 0, 0, 0.0, 0.0

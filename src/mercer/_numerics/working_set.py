@@ -68,7 +68,8 @@ def _pick(place, count, chosen, n_chosen, histogram):
     """
     for t in range(n_chosen):
         place[chosen[t]] = 0
-    histogram[:] = 0
+    for t in range(histogram.shape[0]):
+        histogram[t] = 0
     for v in range(place.shape[0]):
         histogram[np.uint32(place[v])] += 1  # unsigned: spares the test for a negative index
     total, threshold = 0, BINS
@@ -113,7 +114,8 @@ def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first
         count = _pick(place, min(share, size - count), chosen, count, histogram)
         _sort_in(low, extremes[g, 0], -BINS / span, group, g, place)
         count = _pick(place, min(share, size - count), chosen, count, histogram)
-    place[:] = 0
+    for v in range(n):
+        place[v] = 0
     for t in range(count):
         place[chosen[t]] = 1
     for k in range(previous.shape[0]):
