@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer._numerics.storage import compact, fill, join, mirror, spread, take_rows
+from mercer._numerics.storage import compact, fill, join, place_rows, spread, take_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -46,14 +46,18 @@ def test_nothing_moves_without_rows_or_columns():
 
 
 @pytest.mark.parametrize("n", [1, 5, 31, 32, 33, 64, 100, 200])
-@pytest.mark.parametrize("size", [32, 96, 192])
-def test_mirror(n, size):
-    """What lies below the diagonal blocks becomes the transpose of what lies right of them; the rest stays."""
-    K = np.random.default_rng(0).normal(size=(n, n))
-    block = np.arange(n) // size
-    expected = np.where(block[:, None] > block, K.T, K)
-    mirror(K, size)
-    np.testing.assert_array_equal(K, expected)
+@pytest.mark.parametrize("size", [5, 32, 96])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_place_rows(n, size, dtype):
+    """Strips of the upper triangle make up a symmetric matrix, or leave what is below them as it was."""
+    K = np.random.default_rng(0).normal(size=(n, n)).astype(dtype)
+    K = K + K.T
+    for mirrored in (True, False):
+        found = np.full((n, n), np.nan, dtype)
+        for top in range(0, n, size):
+            place_rows(np.ascontiguousarray(K[top : top + size, top:]), found, top, mirrored)
+        block = np.arange(n) // size
+        np.testing.assert_array_equal(found, K if mirrored else np.where(block[:, None] > block, np.nan, K))
 
 
 @pytest.mark.parametrize(("n_i", "n_j"), [(1, 1), (1, 40), (33, 2), (31, 65)])

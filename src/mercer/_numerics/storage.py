@@ -35,21 +35,6 @@ def fill(buffer, n_columns, columns, values):
 
 
 @compiled()
-def mirror(K, size):
-    """Copy what lies right of the diagonal blocks of this size, a multiple of 32, to below them."""
-    n = K.shape[0]
-    tile = 32
-    for top in range(0, n, tile):
-        for left in range(top // size * size + size, n, tile):
-            bottom, right = min(top + tile, n), min(left + tile, n)
-            part = K[top:bottom, left:right]
-            for j in range(right - left):
-                line = K[left + j, top:bottom]
-                for i in range(bottom - top):
-                    line[i] = part[i, j]
-
-
-@compiled()
 def take_rows(indptr, indices, data, rows):
     """(indptr, indices, data) of some rows of a CSR matrix."""
     new_indptr = np.zeros(rows.shape[0] + 1, indptr.dtype)
@@ -72,6 +57,24 @@ def _place(source, target, top, left):
         line, place = source[i], target[top + i, left : left + source.shape[1]]
         for j in range(line.shape[0]):
             place[j] = line[j]
+
+
+@compiled()
+def place_rows(rows, K, top, mirrored):
+    """Write rows of the upper triangle, from the diagonal on, to K[top:, top:], and their image below if wanted."""
+    _place(rows, K, top, top)
+    if not mirrored:
+        return
+    height, width = rows.shape
+    square = VECTOR_BYTES // rows.itemsize
+    bottom, right = height // square * square, (width - height) // square * square + height
+    for j in range(height, right, square):
+        for i in range(0, bottom, square):
+            transpose_tile(rows, i, j, K, top + j, top + i)
+    for j in range(height, width):
+        line = K[top + j]
+        for i in range(bottom if j < right else 0, height):
+            line[top + i] = rows[i, j]
 
 
 @compiled()

@@ -93,7 +93,7 @@ class GramOperator:
 
     def dense(self, out: Matrix | None = None, mirrored: bool = True) -> Matrix:
         """The whole matrix, written to out if given: the upper triangle computed, the lower one its image if wanted."""
-        from mercer._numerics.storage import mirror
+        from mercer._numerics.storage import place_rows
 
         n = self.n
         K = np.empty((n, n), self.dtype) if out is None else out
@@ -106,16 +106,12 @@ class GramOperator:
         def one(task: int) -> None:
             start = starts[task]
             stop = min(start + MIRROR, n)
-            rows = span(self.features, start, stop)
-            if start == 0:
-                self.kernel.block(rows, self.features, K[:stop])
-            else:
-                K[start:stop, start:] = self.kernel.block(rows, span(self.features, start, n))
+            rest = self.features if start == 0 else span(self.features, start, n)
+            rows = self.kernel.block(span(self.features, start, stop), rest)
+            place_rows(np.ascontiguousarray(rows, K.dtype), K, start, mirrored)
 
         run_tasks(one, len(starts), self.n_threads if n > MIRROR else 1)
         self.evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
-        if mirrored:
-            mirror(K, MIRROR)
         return K
 
 
