@@ -229,3 +229,14 @@ class TestHardTube:
             "No function of this kernel keeps all samples within the tube, which C=inf asks for: the dual grows "
             "without limit. Use a finite C, a larger epsilon or a richer kernel."
         )
+
+
+@pytest.mark.parametrize("C", [1.0, 200.0])
+def test_a_squared_loss_has_a_solution_where_its_ridge_is_lost_in_rounding(C):
+    """Equal samples of both classes and kernel values of 1e15: an honest warning, not the error of a hard margin."""
+    rng = np.random.default_rng(1)
+    X, y = np.round(rng.normal(size=(60, 1)) * 100), rng.choice([-1, 1], 60)
+    machine = SVC(kernel="poly", degree=3, coef0=1.0, gamma=1.0, C=C, loss="squared_hinge")
+    with pytest.warns(ConvergenceWarning):
+        machine.fit(X, y)
+    assert np.isfinite(machine.certificate_.primal) and machine.certificate_.gap >= 0

@@ -149,7 +149,9 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         if j >= stop or i == j:
             break
         slope = float(up) - float(score[j] + shrink[j])
-        curvature = float(diagonal[i]) + float(diagonal[j]) - 2.0 * float(K[i, j])
+        # ridges stay, even where they are lost in the rounding of the diagonal
+        least = ridge[i] + ridge[j]
+        curvature = max(least, float(diagonal[i]) + float(diagonal[j]) - 2.0 * float(K[i, j]))
         room_i = upper[i] - beta[i]
         if l1[i] > 0.0 and beta[i] < 0.0:
             room_i = -beta[i]
@@ -158,7 +160,8 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
             room_j = beta[j]
         room = min(room_i, room_j)
         # curvature below rounding: the objective is linear along the pair, go to the nearer bound
-        step = slope / curvature if curvature > 1e-12 * (abs(diagonal[i]) + abs(diagonal[j])) else np.inf
+        flat = curvature <= 1e-12 * (abs(diagonal[i]) + abs(diagonal[j])) and least == 0.0
+        step = np.inf if flat else slope / curvature
         if step < room:
             within += 1
         else:
