@@ -178,10 +178,11 @@ class Run(ABC):
 
     def model(self, last: bool = False) -> Model:
         """What the rule makes of the iterates so far: their mean, or the last one."""
-        if last:
-            return self._make(last=True)
-        if self._made is None:
-            self._made = self._make(last=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # what has left the range of numbers is seen by its values
+            if last:
+                return self._make(last=True)
+            if self._made is None:
+                self._made = self._make(last=False)
         return self._made
 
     @abstractmethod
