@@ -119,25 +119,53 @@ class TestConjugateGradients:
         assert found.value.curvature == -2.0
 
 
+def dense(band):
+    """The symmetric matrix of which these are the columns from the diagonal on."""
+    n, B = len(band), np.zeros((len(band), len(band)))
+    for d in range(min(band.shape[1], n)):
+        B[range(d, n), range(n - d)] = B[range(n - d), range(d, n)] = band[: n - d, d]
+    return B
+
+
 class TestReduction:
-    @pytest.mark.parametrize("n", [1, 2, 3, 50, 200])
-    def test_tridiagonal(self, n):
-        """K = P'TP with P orthonormal, in the memory of K, for a few vectors by its reflections."""
+    @pytest.mark.parametrize(
+        ("n", "width"), [(1, 1), (2, 1), (3, 1), (50, 1), (200, 1), (33, 32), (34, 32), (64, 32), (65, 32), (233, 32)]
+    )
+    def test_few_diagonals(self, n, width, monkeypatch):
+        """K = P'BP with P orthonormal, in the memory of K, for a few vectors by its reflections."""
+        monkeypatch.setattr("mercer.solvers.reduction.WIDE_FROM", 1 if width > 1 else np.inf)
         K = definite(n)
         given = K.copy()
         found = of_matrix(given, np.ones(n))
-        T = np.diag(found.diagonal) + np.diag(found.below, 1) + np.diag(found.below, -1)
+        B = dense(found.band)
         inward, outward = found.basis.inward(np.eye(n)), found.basis.outward(np.eye(n))
         P = found._columns(1)
-        np.testing.assert_allclose(P.T @ T @ P, K, atol=1e-13)
+        np.testing.assert_allclose(P.T @ B @ P, K, atol=1e-13)
         np.testing.assert_allclose(P @ P.T, np.eye(n), atol=1e-13)
         np.testing.assert_allclose([inward, outward.T], [P, P], atol=1e-13)
-        assert np.shares_memory(P, given) or n == 1
+        assert found.band.shape == (n, width + 1)
+        assert np.shares_memory(P, given) or n <= 2
 
-    @pytest.mark.parametrize(("d", "low"), [(1, True), (8, False)])
+    @pytest.mark.parametrize("wide", [False, True])
+    @pytest.mark.parametrize("shift", [0.0, 1e-9, -0.5])
+    def test_definite_or_not(self, wide, shift, monkeypatch):
+        """A matrix that is semidefinite but for rounding is repaired, one that is not is found out and solved."""
+        monkeypatch.setattr("mercer.solvers.reduction.WIDE_FROM", 40 if wide else np.inf)
+        rng = np.random.default_rng(0)
+        L, R = rng.normal(size=(90, 30)), rng.normal(size=(90, 2))
+        K = L @ L.T + shift * np.eye(90)
+        found = of_matrix(K.copy(), np.ones(90)).examine(1e-14)
+        assert found.definite == (shift >= 0)
+        assert np.linalg.eigvalsh(dense(found.band))[0] > 0 or shift < 0
+        alphas = np.array([1.0, 3.0])
+        for alpha, x in zip(alphas, found.solve(R, alphas), strict=True):
+            np.testing.assert_allclose(x, np.linalg.solve(K + alpha * np.eye(90), R), rtol=1e-8)
+
+    @pytest.mark.parametrize(("d", "low", "wide"), [(1, True, False), (8, False, False), (8, False, True)])
     @pytest.mark.parametrize("intercept", [False, True])
-    def test_inverse(self, intercept, d, low):
+    def test_inverse(self, intercept, d, low, wide, monkeypatch):
         """β, b and the diagonal of the inverse of the bordered system, for a matrix of low rank or not."""
+        monkeypatch.setattr("mercer.solvers.reduction.WIDE_FROM", 200 if wide else np.inf)
         rng = np.random.default_rng(0)
         n, alphas = 250, np.array([1e-3, 1.0, 1e3])
         X, Y, weight = rng.uniform(size=(n, d)), rng.normal(size=(n, 2)), rng.uniform(0.5, 2.0, n)
@@ -160,9 +188,11 @@ class TestReduction:
             if intercept:
                 np.testing.assert_allclose(found.intercept[k], solved[n], rtol=1e-6)
 
+    @pytest.mark.parametrize("wide", [False, True])
     @pytest.mark.parametrize("case", ["spread", "copies", "flat"])
-    def test_rounded(self, case):
+    def test_rounded(self, case, wide, monkeypatch):
         """Where P is rounded to float32 the diagonals are right to 1e-5 and their mean to 1e-6, for any threads."""
+        monkeypatch.setattr("mercer.solvers.reduction.WIDE_FROM", 200 if wide else np.inf)
         rng = np.random.default_rng(0)
         n, alphas = SINGLE_FROM, np.array([1e-3, 1.0])
         X = rng.normal(size=(n, 12))
