@@ -1,4 +1,4 @@
-"""The hinge loss without a bias: losses, dual points and violations of many problems, each in one pass over the samples.
+"""The hinge loss without a bias: losses, dual points and violations of many problems, each in one pass.
 
     1/2 |w|^2 + sum_i C_i max(0, 1 - y_i f_i),     C_i = unit weight_i,     0 <= y_i beta_i <= C_i
 

@@ -215,9 +215,7 @@ def linear_steps(
     flat, flat_A, length = V.reshape(-1), A.reshape(-1), np.uint64(V.shape[1])
     flat_push, flat_beta = push.reshape(-1), beta.reshape(-1)
     if push.shape[1] == 1 and batch == 1 and not project:
-        _plain_steps(
-            indptr, indices, data, flat_push, order, bias, lam, t, start, flat, flat_A, flat_beta, state[0]
-        )
+        _plain_steps(indptr, indices, data, flat_push, order, bias, lam, t, start, flat, flat_A, flat_beta, state[0])
         return
     indptr, indices, data, order = borrow(indptr), borrow(indices), borrow(data), borrow(order)
     flat, flat_A, flat_push, flat_beta = borrow(flat), borrow(flat_A), borrow(flat_push), borrow(flat_beta)

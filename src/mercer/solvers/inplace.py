@@ -42,7 +42,7 @@ def _function(name: str, letter: str) -> Any:
 def _call(name: str, letter: str, *given: Any) -> None:
     function, kinds = _function(name, letter)
     types = {"c": ctypes.c_char, "i": ctypes.c_int, "r": _REALS[letter]}
-    held = [value if kind == "p" else types[kind](value) for kind, value in zip(kinds, given, strict=True)]
+    held: list[Any] = [value if kind == "p" else types[kind](value) for kind, value in zip(kinds, given, strict=True)]
     function(*(h.ctypes.data if kind == "p" else ctypes.addressof(h) for kind, h in zip(kinds, held, strict=True)))
 
 
@@ -76,7 +76,7 @@ def add_symmetric(K: Matrix, V: Matrix, W: Matrix, factor: float) -> None:
 
 
 def reflect_rows(E: Matrix, tau: Vector, work: Vector) -> None:
-    """E' = QR: row j of E becomes column j of R, and what is right of it the reflection H_j, Q = H_0 H_1 … Edits E, tau.
+    """E' = QR: row j of E becomes column j of R, followed by the reflection H_j, Q = H_0 H_1 … Edits E and tau.
 
     H_j = I − τ_j v_j v_j', where v_j is zero before j and has a one there, which is not stored.
     """

@@ -5,9 +5,9 @@
     (√w K √w + λ)⁻¹ = P' (B + λ)⁻¹ P + (I − P'P) / λ
 
 Going on from B to eigenvalues would double the work and gain nothing: systems with B + λ are solved in as many
-operations as B has entries. B is tridiagonal up to WIDE_FROM samples. Half of the work for that are products with single
-vectors, which wait for memory; for 2 WIDTH + 1 diagonals there are products of matrices only. If K has a low rank (few
-features, a smooth kernel), P has as many rows, and neither K nor P is square.
+operations as B has entries, or a few times as many. For fewer than WIDE_FROM samples B is tridiagonal. Half of the work
+for that are products with single vectors, which wait for memory; for WIDTH diagonals on each side all are products of
+matrices. If K has a low rank (few features, a smooth kernel), P has as many rows, and neither K nor P is square.
 
 Leaving out sample i changes its residual to βᵢ / Hᵢᵢ, where H is the inverse of the whole system
 
