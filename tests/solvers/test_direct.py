@@ -9,7 +9,7 @@ from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.conjugate import IndefiniteError, conjugate_gradients
 from mercer.solvers.data import Data
-from mercer.solvers.reduction import SINGLE_FROM, of_matrix, reduce
+from mercer.solvers.reduction import FORGIVEN, SINGLE_FROM, of_matrix, reduce
 
 
 def definite(n, condition=1e3, seed=0):
@@ -191,10 +191,10 @@ class TestReduction:
     @pytest.mark.parametrize("wide", [False, True])
     @pytest.mark.parametrize("case", ["spread", "copies", "flat"])
     def test_rounded(self, case, wide, monkeypatch):
-        """Where P is rounded to float32 the diagonals are right to 1e-5 and their mean to 1e-6, for any threads."""
+        """Where P is rounded to float32 the diagonals are right to 2e-6 and their mean to 2e-7, for any threads."""
         monkeypatch.setattr("mercer.solvers.reduction.WIDE_FROM", 200 if wide else np.inf)
         rng = np.random.default_rng(0)
-        n, alphas = SINGLE_FROM, np.array([1e-3, 1.0])
+        n, alphas = SINGLE_FROM, np.array([1.01 / FORGIVEN, 1.0])
         X = rng.normal(size=(n, 12))
         if case == "copies":
             X[n // 2 :] = X[: n // 2]
@@ -207,8 +207,8 @@ class TestReduction:
             for r, threads in ((reduction, 1), (reduction, 2), (exact, 1))
         )
         np.testing.assert_array_equal(found, same)
-        np.testing.assert_allclose(found, right, rtol=1e-5)
-        np.testing.assert_allclose(found.mean(axis=1), right.mean(axis=1), rtol=1e-6)
+        np.testing.assert_allclose(found, right, rtol=2e-6)
+        np.testing.assert_allclose(found.mean(axis=1), right.mean(axis=1), rtol=2e-7)
         expected = np.diag(np.linalg.inv(kernel(X) + alphas[0] * np.eye(n)))
         np.testing.assert_allclose(right[0], expected, rtol=1e-8)
 

@@ -131,15 +131,15 @@ def _advance(own, k, g, width, rows, at, length, part):
 
 @compiled(fast=True)
 def inverse_diagonals(P, rows, weights, start, stop, out):
-    """out[s, i] = p_i' (B + λ_s)⁻¹ p_i for the columns p_i of P, start <= i < stop, in the precision of P.
+    """out[s, i] = p_i' (B + λ_s)⁻¹ p_i for the columns p_i of P, start <= i < stop, in the precision of rows.
 
     With L g = p the value is Σ g_k² weights_k. Rows and weights end with zeros, up to a multiple of STEPS. L has one
     diagonal, or an even number of them.
     """
     n_rows, length = np.uint64(rows.shape[1]), np.uint64(rows.shape[2])
     width, flat = length - THREE, rows.reshape(-1)
-    own, g = np.zeros(n_rows * PART, P.dtype), np.zeros((n_rows + width) * PART, P.dtype)
-    part, total = np.zeros(FOUR * PART, P.dtype), np.zeros(PART, P.dtype)
+    own, g = np.zeros(n_rows * PART, rows.dtype), np.zeros((n_rows + width) * PART, rows.dtype)
+    part, total = np.zeros(FOUR * PART, rows.dtype), np.zeros(PART)
     for first in range(start, stop, STEP):
         count = min(STEP, stop - first)
         for k in range(P.shape[0]):
@@ -149,9 +149,11 @@ def inverse_diagonals(P, rows, weights, start, stop, out):
             total[:] = 0.0
             for k in range(ZERO, n_rows, FOUR):
                 _advance(own, k, g, width, flat, (np.uint64(s) * n_rows + k) * length, length, part)
-                for r in range(k, k + FOUR):
-                    weight, begin = weights[s, r], (r + width) * PART
-                    for c in range(PART):
-                        total[c] += weight * g[begin + c] * g[begin + c]
+                w0, w1, w2, w3 = weights[s, k], weights[s, k + ONE], weights[s, k + TWO], weights[s, k + THREE]
+                begin = (k + width) * PART
+                for c in range(PART):
+                    x, y = g[begin + c], g[begin + PART + c]
+                    z, t = g[begin + TWO * PART + c], g[begin + THREE * PART + c]
+                    total[c] += np.float64((x * x * w0 + y * y * w1) + (z * z * w2 + t * t * w3))
             for c in range(count):
                 out[s, first + c] = total[c]

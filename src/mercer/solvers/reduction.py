@@ -56,7 +56,7 @@ LOW_FROM = 200
 WORK = 64
 # diagonals of B on each side of its own, from this size on; below there is one
 WIDTH = 32
-WIDE_FROM = 1200
+WIDE_FROM = 1600
 # P may be rounded to float32 up to this (Kᵢᵢ + λ) / (μ + λ), and is from this size on
 FORGIVEN = 2e4
 SINGLE_FROM = 640
