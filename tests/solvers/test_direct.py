@@ -212,6 +212,16 @@ class TestReduction:
         expected = np.diag(np.linalg.inv(kernel(X) + alphas[0] * np.eye(n)))
         np.testing.assert_allclose(right[0], expected, rtol=1e-8)
 
+    @pytest.mark.parametrize("wide", [False, True])
+    def test_any_alpha(self, wide, monkeypatch):
+        """λ may be beyond float32, and where all λ are as good none looks better: the inverse of 1 + λ is that."""
+        monkeypatch.setattr("mercer.solvers.reduction.WIDE_FROM", 200 if wide else np.inf)
+        n, alphas = SINGLE_FROM, np.array([1e-4, 0.3, 1e60, 1e300])
+        reduction = of_matrix(np.eye(n), np.ones(n)).examine(1e-4, 1.0)
+        assert reduction.single
+        found = reduction.residuals(np.ones((n, 1)), alphas, False, 1).inverse
+        np.testing.assert_allclose(found, np.repeat(1.0 / (1.0 + alphas[:, None]), n, axis=1), rtol=1e-14)
+
     def test_not_rounded(self):
         """A matrix so badly conditioned that float32 would show keeps P in float64; so does an indefinite one."""
         rng = np.random.default_rng(0)

@@ -178,9 +178,13 @@ class Reduction:
 
         n = len(self.root)
         P = self._columns(n_threads)
-        rows, weights = (part.astype(P.dtype, copy=False) for part in self._factors(alphas))
+        rows, weights = self._factors(alphas)
+        # float32 has neither the range of 1 / λ nor the same rounding for each λ
+        scale = weights.max(axis=1, keepdims=True) if self.single else np.ones((len(alphas), 1))
+        rows, weights = rows.astype(P.dtype, copy=False), (weights / scale).astype(P.dtype, copy=False)
         inverse = np.empty((len(alphas), n))
         run_shares(lambda a, b: inverse_diagonals(P, rows, weights, a, b, inverse), n, n_threads, align=STEP)
+        inverse *= scale
         if self.rank < n:
             outside = np.clip(1.0 - np.einsum("ki,ki->i", P, P), 0.0, 1.0)
             inverse += outside / alphas[:, None]
