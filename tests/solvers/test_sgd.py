@@ -5,7 +5,10 @@ import pytest
 import scipy.sparse as sp
 from tests.qp_reference import solve_qp
 
+from mercer import InvalidInputError
 from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.losses import Hinge
+from mercer.problems.dual import DualProblem, violation
 from mercer.solvers.iterates import certificates, judge, objective_point
 from mercer.solvers.sgd import KernelRun, LinearRun, Rule
 
@@ -52,6 +55,11 @@ def kernel_run(kernel, X, y, rule, order):
     run = KernelRun(kernel, kernel.prepare(X), y[None], np.ones(len(y)), np.ones(len(y)), rule)
     run.advance(order)
     return run
+
+
+def stated(run):
+    """Each problem of a run as the program that other solvers solve."""
+    return [DualProblem(None, Hinge(), y, run.unit * run.weight, False) for y in run.y]
 
 
 class TestSteps:
@@ -224,7 +232,7 @@ class TestCertificates:
         """The dual is at most the optimum that clarabel finds, the primal at least; with steps they close in."""
         X, y, rng = samples(80)
         run = linear_run(X, y, Rule(lam, bias=bias), np.empty(0, np.intp))
-        K, qp = X @ X.T + bias, run.problems[0].qp
+        K, qp = X @ X.T + bias, stated(run)[0].qp
         beta = solve_qp(K, qp)
         optimum = float(qp.linear @ beta - 0.5 * beta @ K @ beta)
         gaps = []
@@ -242,8 +250,44 @@ class TestCertificates:
         X, y, rng = samples()
         order = np.concatenate([rng.permutation(len(y)) for _ in range(30)])
         run = linear_run(X, y, Rule(0.01), order)
-        beta, qp = run.model(last=True).beta[0], run.problems[0].qp
+        beta, qp = run.model(last=True).beta[0], stated(run)[0].qp
         assert np.all(beta >= qp.lower * (1 + 1e-12)) and np.all(beta <= qp.upper * (1 + 1e-12))
+
+    @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+    def test_the_same_as_the_program_says(self, storage):
+        """Objective, feasibility and violation are those of the general program, with weights and several problems."""
+        X, y, rng = samples()
+        Y = np.stack([y, np.where(X[:, 1] > 0, 1.0, -1.0), np.where(X[:, 2] > 1, 1.0, -1.0)])
+        weight = rng.integers(0, 4, len(y)).astype(float)
+        run = LinearRun(storage(X), Y, weight, weight, Rule(0.02, bias=1.0, batch=3))
+        for _ in range(3):
+            run.advance(rng.choice(np.flatnonzero(weight), 30))
+            judged = judge(run)
+            beta, slopes = run.dual_points()
+            for c, problem in enumerate(stated(run)):
+                found, none = certificates(run, judged)[c], np.empty(0)
+                w = np.append(judged.model.w[c], judged.model.intercept[c])
+                primal = problem.loss.primal(w @ w, problem.y, judged.f[c], problem.weight, none, none)
+                assert found.primal == pytest.approx(primal, rel=1e-12)
+                assert np.all(problem.qp.lower <= beta[c]) and np.all(beta[c] <= problem.qp.upper)
+                squares = np.sum((X.T @ beta[c]) ** 2) + beta[c].sum() ** 2
+                part = min(1.0, slopes[c] / squares)
+                dual = problem.qp.linear @ (part * beta[c]) - 0.5 * part**2 * squares
+                assert found.dual == pytest.approx(dual, rel=1e-12) and found.dual > 0
+                assert found.kkt_violation == pytest.approx(violation(problem.qp, part * beta[c], judged.f[c]))
+
+    def test_values_that_are_no_numbers(self):
+        """A model whose values have left the range of numbers is certified to be at an unknown distance."""
+        X, y, rng = samples()
+        run = linear_run(X, y, Rule(0.1), rng.integers(0, len(y), 100))
+        judged = judge(run)
+        f = judged.f.copy()
+        f[0, 3] = np.nan
+        broken = judged._replace(f=f, primal=np.array([np.nan]))
+        found = certificates(run, broken)[0]
+        assert found.primal == found.gap == found.kkt_violation == np.inf and np.isfinite(found.dual)
+        with pytest.raises(InvalidInputError, match="needs finite weights"):
+            judge(linear_run(X, y, Rule(1e-320), order=np.arange(10)))
 
     def test_before_the_first_step(self):
         """w = 0 pays 1 for every sample, and its gap is everything."""
@@ -258,7 +302,7 @@ class TestCertificates:
         X, y, rng = samples(40)
         lam = 0.1
         first = linear_run(X, y, Rule(lam), np.empty(0, np.intp))
-        qp = first.problems[0].qp
+        qp = stated(first)[0].qp
         beta = solve_qp(X @ X.T, qp)
         optimum = lam * float(qp.linear @ beta - 0.5 * np.sum((X.T @ beta) ** 2))
         for T in (1, 10, 100, 2000):

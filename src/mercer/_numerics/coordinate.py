@@ -69,10 +69,9 @@ def add_row(indices, values, start, stop, step, w):
 def row_norms(indptr, values, norms):
     """Squared norm of each row, in float64."""
     for i in range(norms.shape[0]):
-        part = values[indptr[i] : indptr[i + 1]]
         total = 0.0
-        for t in range(part.shape[0]):
-            total += np.float64(part[t]) * np.float64(part[t])
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            total += np.float64(values[t]) * np.float64(values[t])
         norms[i] = total
 
 

@@ -21,109 +21,113 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.linear_rows import dot, sparse_row_dot
 from mercer._numerics.prefetch import prefetch
+from mercer._numerics.references import borrow
 
-# steps to look ahead, and bytes of a cache line
+# steps to look ahead
 AHEAD = 16
-LINE = 64
 SMALLEST_SCALE = 0.125
-# positions are unsigned: signed ones would be tested for negative values at each term
-ZERO = np.uint64(0)
+# positions are unsigned: signed ones would be tested for negative values at each term. They are passed instead of parts
+# of arrays, which count references and take longer to make than a short sample to read
+ZERO, ONE = np.uint64(0), np.uint64(1)
+# entries of a sample to look ahead, and numbers of a cache line
+SOON, NUMBERS = np.uint64(8), np.uint64(8)
 
 SCALE, SUM, NORM, UPDATES, BIAS, BIAS_SUM = range(6)
 
 
-@compiled(fast=True)
-def _dot(columns, values, v):
-    """<x, v> for one sample."""
-    if columns.shape[0] == values.shape[0]:
-        return sparse_row_dot(columns, values, ZERO, np.uint64(columns.shape[0]), v)
-    return dot(values, v)
+@compiled(fast=True, merged=True)
+def _dot(indices, data, start, stop, v, at):
+    """<x, v> for the sample with the entries from start to stop, which are unsigned; a dense v begins at ``at``."""
+    if indices.shape[0] == data.shape[0]:
+        return sparse_row_dot(indices, data, start, stop, v)
+    total = 0.0
+    for p in range(start, stop):
+        total += data[p] * v[p - start + at]
+    return total
 
 
-@compiled(fast=True)
-def _add(columns, values, u, v, level, A):
+@compiled(fast=True, merged=True)
+def _add(indices, data, start, stop, u, v, level, A, at):
     """v += u x and A += level u x. Edits v and A."""
-    if columns.shape[0] == values.shape[0]:
-        for p in range(columns.shape[0]):
-            k = columns[p]
-            change = u * values[p]
-            v[k] += change
-            A[k] += level * change
+    both = level * u
+    if indices.shape[0] == data.shape[0]:
+        for p in range(start, stop):
+            v[indices[p]] += u * data[p]
+            A[indices[p]] += both * data[p]
     else:
-        for p in range(values.shape[0]):
-            change = u * values[p]
-            v[p] += change
-            A[p] += level * change
+        for p in range(start, stop):
+            v[p - start + at] += u * data[p]
+            A[p - start + at] += both * data[p]
 
 
-@compiled(fast=True)
-def _values_of(columns, values, V, flat, first, f):
-    """f[c] = <x, v_c> for the problems from ``first`` on; flat is V in one dimension."""
-    if columns.shape[0] == values.shape[0]:
+@compiled(fast=True, merged=True)
+def _values_of(indices, data, start, stop, V, length, first, f):
+    """f[c] = <x, v_c> for the problems from ``first`` on; V in one dimension, its rows of this length."""
+    if indices.shape[0] == data.shape[0]:
         f[:] = 0.0
-        n_problems, stop = V.shape[1], first + f.shape[0]
-        for p in range(columns.shape[0]):
-            if p + AHEAD // 2 < columns.shape[0]:
-                later = columns[p + AHEAD // 2] * n_problems
-                for at in range(later + first, later + stop, LINE // 8):
-                    prefetch(flat, at)
-            x, row = values[p], V[columns[p], first:stop]
+        for p in range(start, stop):
+            if p + SOON < stop:
+                later = indices[p + SOON] * length + first
+                for at in range(later, later + np.uint64(f.shape[0]), NUMBERS):
+                    prefetch(V, at)
+            x, at = data[p], indices[p] * length + first
             for c in range(f.shape[0]):
-                f[c] += x * row[c]
+                f[c] += x * V[at + np.uint64(c)]
     else:
         for c in range(f.shape[0]):
-            f[c] = dot(values, V[first + c])
+            f[c] = _dot(indices, data, start, stop, V, (first + np.uint64(c)) * length)
 
 
-@compiled(fast=True)
-def _add_to(columns, values, members, u, level, V, A):
+@compiled(fast=True, merged=True)
+def _add_to(indices, data, start, stop, members, count, u, level, V, A, length):
     """v_c += u x and A_c += level u x for each of these problems. Edits V and A."""
-    if columns.shape[0] == values.shape[0]:
-        for p in range(columns.shape[0]):
-            x, v, a = values[p], V[columns[p]], A[columns[p]]
-            for h in range(members.shape[0]):
+    if indices.shape[0] == data.shape[0]:
+        for p in range(start, stop):
+            x, at = data[p], indices[p] * length
+            for h in range(count):
                 change = u[h] * x
-                v[members[h]] += change
-                a[members[h]] += level[h] * change
+                V[at + members[h]] += change
+                A[at + members[h]] += level[h] * change
     else:
-        for h in range(members.shape[0]):
-            _add(columns, values, u[h], V[members[h]], level[h], A[members[h]])
+        for h in range(count):
+            _add(indices, data, start, stop, u[h], V, level[h], A, members[h] * length)
 
 
 @compiled(fast=True)
 def sparse_values(indptr, indices, data, V, out):
     """out[i, c] = <x_i, v_c>, where V has a row for each feature."""
-    flat = V.reshape(-1)
+    flat, m = V.reshape(-1), np.uint64(V.shape[1])
+    f = np.zeros(V.shape[1])
     for i in range(out.shape[0]):
-        columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-        if out.shape[1] == 1:
-            out[i, 0] = _dot(columns, values, flat)
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        if m == ONE:
+            out[i, 0] = _dot(indices, data, start, stop, flat, ZERO)
         else:
-            _values_of(columns, values, V, flat, 0, out[i])
+            _values_of(indices, data, start, stop, flat, m, ZERO, f)
+            out[i, :] = f
 
 
 @compiled(fast=True)
 def sparse_sums(indptr, indices, data, beta, V):
     """Add sum_i beta[i, c] x_i to v_c, where V has a row for each feature and most of beta is zero. Edits V."""
-    m, flat = V.shape[1], V.reshape(-1)
-    members = np.zeros(m, np.uint32)
+    flat, m = V.reshape(-1), np.uint64(V.shape[1])
+    members, b = np.zeros(V.shape[1], np.uint64), np.zeros(V.shape[1])
     for i in range(beta.shape[0]):
-        columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-        count = 0
-        for c in range(m):
+        start, stop, count = np.uint64(indptr[i]), np.uint64(indptr[i + 1]), 0
+        for c in range(beta.shape[1]):
             if beta[i, c] != 0.0:
-                members[count] = c
+                members[count], b[count] = c, beta[i, c]
                 count += 1
-        if m == 1 and count == 1:
-            for p in range(columns.shape[0]):
-                flat[columns[p]] += beta[i, 0] * values[p]
+        if m == ONE and count == 1:
+            for p in range(start, stop):
+                flat[indices[p]] += b[0] * data[p]
         elif count > 0:
-            for p in range(columns.shape[0]):
-                if p + AHEAD // 2 < columns.shape[0]:
-                    prefetch(flat, columns[p + AHEAD // 2] * m + members[0])
-                x, v = values[p], V[columns[p]]
+            for p in range(start, stop):
+                if p + SOON < stop:
+                    prefetch(flat, indices[p + SOON] * m + members[0])
+                x, at = data[p], indices[p] * m
                 for h in range(count):
-                    v[members[h]] += beta[i, members[h]] * x
+                    flat[at + members[h]] += b[h] * x
 
 
 @compiled()
@@ -153,19 +157,18 @@ def _settle_state(state):
     state[SCALE] = 1.0
 
 
-@compiled()
-def _foresee(order, first, batch, indptr, indices, data, push, beta):
-    """Prefetch where the samples of later steps begin, and before that, where this is written, and their numbers."""
-    n_problems = push.shape[0] // (indptr.shape[0] - 1)
-    for s in range(first, min(first + batch, order.shape[0] - AHEAD)):
-        prefetch(indptr, order[s + AHEAD])
-        prefetch(push, order[s + AHEAD] * n_problems)
-        prefetch(beta, order[s + AHEAD] * n_problems)
-    for s in range(first, min(first + batch, order.shape[0] - AHEAD // 2)):
-        i = order[s + AHEAD // 2]
-        start, last = indptr[i], indptr[i + 1] - 1
+@compiled(merged=True)
+def _foresee(order, s, indptr, indices, data, push, beta, n_problems):
+    """Prefetch where the sample of a later place begins, and before that, where this is written, and its numbers."""
+    if s + AHEAD < order.shape[0]:
+        i = np.uint64(order[s + AHEAD])
+        prefetch(indptr, i)
+        prefetch(push, i * n_problems)
+        prefetch(beta, i * n_problems)
+        i = np.uint64(order[s + AHEAD // 2])
+        start, last = np.uint64(indptr[i]), np.uint64(indptr[i + ONE]) - ONE
         prefetch(data, start)
-        prefetch(data, start + LINE // data.itemsize)
+        prefetch(data, start + NUMBERS)
         prefetch(data, last)
         if indices.shape[0] > 0:
             prefetch(indices, start)
@@ -175,20 +178,22 @@ def _foresee(order, first, batch, indptr, indices, data, push, beta):
 @compiled(fast=True)
 def _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, beta, state):
     """`linear_steps` of one sample each, without projection: the scalars stay in registers."""
+    indptr, indices, data, order = borrow(indptr), borrow(indices), borrow(data), borrow(order)
+    push, v, A, beta = borrow(push), borrow(v), borrow(A), borrow(beta)
     scale, level, b, b_sum, updates = state[SCALE], state[SUM], state[BIAS], state[BIAS_SUM], 0
     for s in range(order.shape[0]):
-        _foresee(order, s, 1, indptr, indices, data, push, beta)
-        i = order[s]
+        _foresee(order, s, indptr, indices, data, push, beta, ONE)
+        i = np.uint64(order[s])
         t += 1
         factor = scale / (lam * t) if lam > 0.0 else 1.0
         if t > start:
             level += factor
-        columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-        f = _dot(columns, values, v) + bias * b
+        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+        f = _dot(indices, data, begin, end, v, ZERO) + bias * b
         margin = f if push[i] > 0.0 else -f
         if margin * factor < 1.0 if lam > 0.0 else margin <= 0.0:
             u = push[i] / scale
-            _add(columns, values, u, v, level, A)
+            _add(indices, data, begin, end, u, v, level, A, ZERO)
             b += u * bias
             b_sum += level * u * bias
             beta[i] += u
@@ -207,42 +212,43 @@ def linear_steps(
     place, else one for each problem. push[i, c] is y_i times the factor of its steps; beta[i, c] is the coefficient of
     sample i in v_c. Iterates after step ``start`` are summed. Edits V, A, beta and the state.
     """
+    flat, flat_A, length = V.reshape(-1), A.reshape(-1), np.uint64(V.shape[1])
+    flat_push, flat_beta = push.reshape(-1), beta.reshape(-1)
     if push.shape[1] == 1 and batch == 1 and not project:
-        _plain_steps(
-            indptr, indices, data, push.reshape(-1), order, bias, lam, t, start, V.reshape(-1), A.reshape(-1),
-            beta.reshape(-1), state[0],
-        )  # fmt: skip
+        _plain_steps(indptr, indices, data, flat_push, order, bias, lam, t, start, flat, flat_A, flat_beta, state[0])
         return
-    m = stop - first
-    own, flat = state[first:stop].copy(), V.reshape(-1)
+    indptr, indices, data, order = borrow(indptr), borrow(indices), borrow(data), borrow(order)
+    flat, flat_A, flat_push, flat_beta = borrow(flat), borrow(flat_A), borrow(flat_push), borrow(flat_beta)
+    m, n_problems = stop - first, np.uint64(push.shape[1])
+    own = state[first:stop].copy()
     f, factor, u, level = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
-    members, hit = np.zeros(m, np.uint32), np.zeros((batch, m), np.bool_)
-    for begin in range(0, order.shape[0], batch):
-        chosen = order[begin : begin + batch]
+    members, hit = np.zeros(m, np.uint64), np.zeros((batch, m), np.bool_)
+    for place in range(0, order.shape[0], batch):
+        size = min(batch, order.shape[0] - place)
         t += 1
         for c in range(m):
             factor[c] = own[c, SCALE] / (lam * t) if lam > 0.0 else 1.0
             if t > start:
                 own[c, SUM] += factor[c]
-        _foresee(order, begin, batch, indptr, indices, data, push.reshape(-1), beta.reshape(-1))
-        for s in range(chosen.shape[0]):
-            i = chosen[s]
-            columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-            _values_of(columns, values, V, flat, first, f)
+        for s in range(size):
+            _foresee(order, place + s, indptr, indices, data, flat_push, flat_beta, n_problems)
+            i = np.uint64(order[place + s])
+            begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
+            _values_of(indices, data, begin, end, flat, length, np.uint64(first), f)
             for c in range(m):
                 margin = f[c] + bias * own[c, BIAS]
                 margin = margin if push[i, first + c] > 0.0 else -margin
                 hit[s, c] = margin * factor[c] < 1.0 if lam > 0.0 else margin <= 0.0
-        for s in range(chosen.shape[0]):
-            i = chosen[s]
-            columns, values = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+        for s in range(size):
+            i = np.uint64(order[place + s])
+            begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
             if project and batch > 1:
-                _values_of(columns, values, V, flat, first, f)
+                _values_of(indices, data, begin, end, flat, length, np.uint64(first), f)
             count = 0
             for c in range(m):
                 if not hit[s, c]:
                     continue
-                change = push[i, first + c] / (chosen.shape[0] * own[c, SCALE])
+                change = push[i, first + c] / (size * own[c, SCALE])
                 if project:
                     g = f[c] + bias * own[c, BIAS]
                     own[c, NORM] += change * (2.0 * g + change * (norms[i] + bias))
@@ -253,7 +259,7 @@ def linear_steps(
                 own[c, UPDATES] += 1.0
                 count += 1
             if count > 0:
-                _add_to(columns, values, members[:count], u, level, V, A)
+                _add_to(indices, data, begin, end, members, count, u, level, flat, flat_A, length)
         if project:
             for c in range(m):
                 _project(own[c], lam, t)

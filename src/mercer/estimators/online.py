@@ -71,7 +71,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self.classes_, codes = class_codes(y)
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
         check_weighted_classes(codes, weight)
-        return codes.astype(np.float64)
+        return codes
 
     @property
     def _is_linear(self) -> bool:
@@ -191,7 +191,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         clock.shown = lambda run: self._as_if(lambda machine: machine._publish_run(run.frozen(), data.samples))
         # sums over samples are all that BLAS computes here: its threads take longer to meet
         with one_blas_thread():
-            self._publish_run(self._train(data, y.astype(np.intp), weight, clock), data.samples)
+            self._publish_run(self._train(data, y, weight, clock), data.samples)
 
     def _publish_run(self, run: Run, samples: Any) -> None:
         """The model and its norm."""

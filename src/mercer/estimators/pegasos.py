@@ -168,14 +168,14 @@ class PegasosClassifier(OnlineClassifier):
         )
 
     def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
-        weight = weight * self.class_weight_[codes]
-        used = np.flatnonzero(weight > 0)
-        per_pass = -(-len(used) // int(self.batch_size))
+        if self.class_weight is not None:
+            weight = weight * self.class_weight_[codes]
+        draws = Draws(self._generator(), weight, self.sampling == "shuffled", int(self.batch_size))
+        per_pass = -(-draws.size // int(self.batch_size))
         n_steps = int(self.max_iter) * per_pass if self.n_steps is None else int(self.n_steps)
         # shuffled samples are taken equally often, with steps of another length
-        step = weight * len(used) / weight.sum() if self.sampling == "shuffled" else np.ones(data.n)
+        step = weight * draws.size / weight.sum() if draws.shuffled else np.ones(data.n)
         run = self._begin(data, codes, weight, step, self._rule(n_steps))
-        draws = Draws(self._generator(), weight, used, self.sampling == "shuffled", int(self.batch_size))
         n_threads = thread_count(self.n_jobs)
         self.objective_trace_: list[ObjectivePoint] = []
         look, reached, self._status = per_pass, False, Status.CONVERGED
@@ -227,32 +227,32 @@ class PegasosClassifier(OnlineClassifier):
 
 
 class Draws:
-    """The samples of the steps, as many as are asked for."""
+    """The samples of the steps, as many as are asked for; ``size`` of them have a weight."""
 
-    def __init__(self, rng: np.random.Generator, weight: Vector, used: Vector, shuffled: bool, batch: int) -> None:
+    def __init__(self, rng: np.random.Generator, weight: Vector, shuffled: bool, batch: int) -> None:
         self.rng = rng
-        self.used = used
-        self.all_used = len(used) == len(weight)
         self.shuffled = shuffled
         self.batch = batch
-        share = weight[used] / weight[used].sum()
-        self.share = None if np.ptp(share) == 0 else share
+        self.size = int(np.count_nonzero(weight))
+        self.used = None if self.size == len(weight) else np.flatnonzero(weight)
+        kept = weight if self.used is None else weight[self.used]
+        self.share = None if np.ptp(kept) == 0 else kept / kept.sum()
         self._left = np.empty(0, dtype=np.intp)
 
     def take(self, n_steps: int) -> Vector:
         """Of the next n_steps steps; a pass ends with a smaller batch if it must."""
         if not self.shuffled:
             drawn = self._independent(n_steps * self.batch)
-            return drawn if self.all_used else self.used[drawn]
+            return drawn if self.used is None else self.used[drawn]
         if len(self._left) == 0:
-            self._left = self.rng.permutation(self.used)
+            self._left = self.rng.permutation(self.size if self.used is None else self.used)
         taken, self._left = np.split(self._left, [min(len(self._left), n_steps * self.batch)])
         return taken
 
     def _independent(self, size: int) -> Vector:
         if self.share is None:
-            return self.rng.integers(0, len(self.used), size)
-        return self.rng.choice(len(self.used), size, p=self.share)
+            return self.rng.integers(0, self.size, size)
+        return self.rng.choice(self.size, size, p=self.share)
 
 
 __all__ = ["ObjectivePoint", "PegasosClassifier"]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer.kernels.features import Matrix, Vector
-from mercer.problems.certificate import NOT_PSD, Certificate, combine
-from mercer.problems.dual import violation
+from mercer.losses import Hinge
+from mercer.problems.certificate import NOT_PSD, Certificate, finished
 from mercer.solvers.sgd import Model, ObjectivePoint, Run
 
 # values of models at samples that are held together
@@ -37,9 +37,10 @@ def judge(run: Run, n_threads: int = 1) -> Judgement:
 
 def judge_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> list[Judgement]:
     """The objectives of models that the run has had after so many steps: the samples are read once for many."""
+    from mercer._numerics.hinge import hinge_losses
+
     found: list[Judgement] = []
-    stated, none = run.problems, np.empty(0)
-    m = len(stated)
+    m = len(run.y)
     together = max(1, JUDGED_VALUES // run.y.size)
     for start in range(0, len(seen), together):
         part = seen[start : start + together]
@@ -47,11 +48,10 @@ def judge_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> li
         values = run.values(models, n_threads)
         squares = run.squared_norms(models, values)
         for k, (t, model) in enumerate(part):
-            f, norms = values[k * m : (k + 1) * m], squares[k * m : (k + 1) * m]
+            f, losses = values[k * m : (k + 1) * m], np.empty(m)
+            hinge_losses(run.y, f, run.weight, run.unit, losses)
             with np.errstate(over="ignore", invalid="ignore"):
-                each = zip(stated, norms, f, strict=True)
-                primal = [p.loss.primal(float(q), p.y, g, p.weight, none, none) for p, q, g in each]
-            found.append(Judgement(t, model, f, np.array(primal)))
+                found.append(Judgement(t, model, f, 0.5 * squares[k * m : (k + 1) * m] + losses))
     return found
 
 
@@ -80,30 +80,21 @@ def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int =
     drawn. Where all were drawn equally often these are the coefficients of the last iterate, hits/(lam T). The best
     multiple is taken, at which the dual, slope·s − ½ curvature·s², is largest.
     """
-    stated = run.problems
-    sides = np.array([p.qp.lower + p.qp.upper for p in stated])  # C_i with the sign of the label
-    inside = run.hit_shares() * sides
-    slope = np.abs(inside).sum(axis=1)
-    curvature = run.squared_norms(run.from_coefficients(inside), None, n_threads)
+    from mercer._numerics.hinge import hinge_violations
+
+    beta, slope = run.dual_points()
+    curvature = run.squared_norms(run.from_coefficients(beta), None, n_threads)
     part = np.divide(slope, curvature, out=np.ones_like(slope), where=curvature > slope)
     with np.errstate(over="ignore", invalid="ignore"):
         best = part * slope - 0.5 * part**2 * curvature
-    at = part[:, None] * inside
+    worst = np.empty(len(part))
+    hinge_violations(run.y, judged.f, run.weight, run.unit, beta, part, worst)
     found = []
-    finite = [_finite(primal, dual) for primal, dual in zip(judged.primal, best, strict=True)]
-    for problem, f, (primal, dual), beta in zip(stated, judged.f, finite, at, strict=True):
-        shown = Certificate(
-            primal=primal,
-            dual=dual,
-            gap=max(0.0, primal - dual),
-            relative_gap=np.inf,
-            kkt_violation=violation(problem.qp, beta, f),
-            infeasibility=0.0,
-            valid=psd,
-            of=problem.loss.name,
-            reason="" if psd else NOT_PSD,
-        )
-        found.append(combine([shown], of=problem.loss.name))
+    for p, d, violation in zip(judged.primal, best, worst, strict=True):
+        primal, dual = _finite(p, d)
+        reason = "" if psd else NOT_PSD
+        gap, most = max(0.0, primal - dual), np.inf if np.isnan(violation) else float(violation)
+        found.append(finished(primal, dual, gap, most, 0.0, Hinge.name, reason))
     return found
 
 

@@ -1,12 +1,13 @@
 """One decomposition of the kernel matrix, and ridge regressions for all λ follow from it.
 
-    √w K √w = P' T P,     the rows of P orthonormal, T tridiagonal
+    √w K √w = P' B P,     the rows of P orthonormal, B with a few diagonals
 
-    (√w K √w + λ)⁻¹ = P' (T + λ)⁻¹ P + (I − P'P) / λ
+    (√w K √w + λ)⁻¹ = P' (B + λ)⁻¹ P + (I − P'P) / λ
 
-Going on from T to eigenvalues would double the work and gain nothing: systems with T + λ are solved in as many
-operations as T has rows. If K has a low rank (few features, a smooth kernel), P has as many rows, and neither K nor P
-is square.
+Going on from B to eigenvalues would double the work and gain nothing: systems with B + λ are solved in as many
+operations as B has entries, or a few times as many. For fewer than WIDE_FROM samples B is tridiagonal. Half of the work
+for that are products with single vectors, which wait for memory; for WIDTH diagonals on each side all are products of
+matrices. If K has a low rank (few features, a smooth kernel), P has as many rows, and neither K nor P is square.
 
 Leaving out sample i changes its residual to βᵢ / Hᵢᵢ, where H is the inverse of the whole system
 
@@ -14,18 +15,20 @@ Leaving out sample i changes its residual to βᵢ / Hᵢᵢ, where H is the inv
 
 since striking row and column i from M gives the system without that sample. (Allen's PRESS; [M5] asks for the choice of
 λ.) Generalised cross-validation (Golub, Heath & Wahba 1979) takes the mean of Hᵢᵢ / wᵢ in place of each: it needs the
-trace of (T + λ)⁻¹, and P for a few vectors only, which its reflections give.
+trace of (B + λ)⁻¹, and P for a few vectors only, which its reflections give.
 
-Hᵢᵢ needs column p of P itself, as p'(T + λ)⁻¹p. If p is rounded by δ, that changes by 2δ'(T + λ)⁻¹p, a share of at most
+Hᵢᵢ needs column p of P itself, as p'(B + λ)⁻¹p. If p is rounded by δ, that changes by 2δ'(B + λ)⁻¹p, a share of at most
 
     2 |δ| √((Kᵢᵢ + λ) / (μ + λ)),     μ the smallest eigenvalue,
 
-since Hᵢᵢ ≥ 1 / (Kᵢᵢ + λ): a square root of what rounding in T would be magnified by. So T is computed in float64, and P
-in float32 where the root is small; the errors, which have many signs, then change scores by less than 1e-6.
+since Hᵢᵢ ≥ 1 / (Kᵢᵢ + λ): a square root of what rounding in B would be magnified by. So B and the factors of B + λ are
+computed in float64, and P and p'(B + λ)⁻¹p in float32 where the root is small; the errors, which have many signs, then
+change scores by less than 1e-6.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +40,10 @@ from mercer.gram.lowrank import pivoted_cholesky
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Options
-from mercer.solvers.basis import Columns, Reflections
+from mercer.solvers.basis import Columns, Reflections, block_of
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
+from mercer.solvers.inplace import add_symmetric, reflect_rows, times_symmetric
 from mercer.solvers.judge import check_finite
 
 EPS = float(np.finfo(np.float64).eps)
@@ -50,6 +54,9 @@ LOW = 0.5
 LOW_FROM = 200
 # numbers of work space for each row: the blocks in which LAPACK works
 WORK = 64
+# diagonals of B on each side of its own, from this size on; below there is one
+WIDTH = 32
+WIDE_FROM = 1600
 # P may be rounded to float32 up to this (Kᵢᵢ + λ) / (μ + λ), and is from this size on
 FORGIVEN = 2e4
 SINGLE_FROM = 640
@@ -64,62 +71,88 @@ class Residuals(NamedTuple):
 
 
 class Reduction:
-    """P and T of a weighted kernel matrix."""
+    """P and B of a weighted kernel matrix: band[k, d] = B[k + d, k], zero where there is no such row."""
 
-    def __init__(self, basis: Columns | Reflections, diagonal: Vector, below: Vector, root: Vector) -> None:
+    def __init__(self, basis: Columns | Reflections, band: Matrix, root: Vector) -> None:
         self.basis = basis
-        self.diagonal = diagonal
-        self.below = below
+        self.band = band
         self.root = root
         self.definite = True
         # whether P may be rounded
         self.single = False
+        self._last: tuple[Vector, Matrix, Matrix] | None = None
 
     @property
     def rank(self) -> int:
-        """The number of rows of T."""
-        return len(self.diagonal)
+        """The number of rows of B."""
+        return len(self.band)
 
-    def extreme_eigenvalues(self) -> tuple[float, float]:
-        """The smallest and the largest of T, that is, of the weighted kernel matrix but for zeros."""
-        if self.rank == 1:
-            return float(self.diagonal[0]), float(self.diagonal[0])
-        ends = [linalg.eigvalsh_tridiagonal(self.diagonal, self.below, "i", (k, k))[0] for k in (0, self.rank - 1)]
-        return float(ends[0]), float(ends[1])
+    def _exceeds(self, bound: float) -> bool:
+        """Whether all eigenvalues of B are greater."""
+        shifted = self.band.T.copy()
+        shifted[0] -= bound
+        return bool(linalg.lapack.dpbtrf(shifted, lower=1, overwrite_ab=1)[1] == 0)
 
     def examine(self, smallest_alpha: float, highest: float = np.inf) -> Reduction:
-        """See whether K + λ is positive definite, and take rounding out of T if only that is in the way. Edits T.
+        """See whether K + λ is positive definite, and take rounding out of B if only that is in the way. Edits B.
 
         And whether P may be rounded, where ``highest`` is the largest entry of the diagonal of K.
         """
-        smallest, largest = self.extreme_eigenvalues()
-        rounding = 4.0 * self.rank * EPS * max(abs(smallest), abs(largest))
-        self.definite = smallest >= -rounding or smallest + smallest_alpha > rounding
-        if self.definite and smallest + smallest_alpha <= rounding:
-            self.diagonal = self.diagonal + rounding
-        self.single = self.definite and highest + smallest_alpha <= FORGIVEN * (max(smallest, 0.0) + smallest_alpha)
+        sizes = np.abs(self.band)
+        sums = sizes.sum(axis=1)
+        for d in range(1, min(self.band.shape[1], self.rank)):
+            sums[d:] += sizes[:-d, d]
+        # no eigenvalue is larger than the sum of a row
+        rounding = 4.0 * self.rank * EPS * float(sums.max())
+        self.definite = self._exceeds(min(-rounding, rounding - smallest_alpha))
+        if self.definite and not self._exceeds(rounding - smallest_alpha):
+            self.band[:, 0] += rounding
+        needed = (highest + smallest_alpha) / FORGIVEN - smallest_alpha
+        self.single = self.definite and np.isfinite(needed) and (needed <= 0.0 or self._exceeds(needed))
         return self
 
     def solve(self, R: Matrix, alphas: Vector) -> Matrix:
         """(√w K √w + λ)⁻¹ R for each λ: an array (λ, n, columns). P is read twice for all of them."""
         inside = self.basis.inward(R)
         whole = self.rank == len(R)
-        middle = np.empty((self.rank, len(alphas), R.shape[1]))
-        for k, alpha in enumerate(alphas):
-            middle[:, k] = self._solve_tridiagonal(inside, alpha) - (0.0 if whole else inside / alpha)
-        out = self.basis.outward(middle.reshape(self.rank, -1)).reshape(len(R), len(alphas), -1).swapaxes(0, 1)
+        middle = np.empty((len(alphas), R.shape[1], self.rank))
+        for k, solved in enumerate(self._solve_banded(np.ascontiguousarray(inside.T), alphas)):
+            middle[k] = solved if whole else solved - inside.T / alphas[k]
+        outside = self.basis.outward(np.ascontiguousarray(middle.reshape(-1, self.rank).T))
+        out = outside.reshape(len(R), len(alphas), -1).swapaxes(0, 1)
         return out if whole else out + R / alphas[:, None, None]
 
-    def _solve_tridiagonal(self, R: Matrix, alpha: float) -> Matrix:
-        """(T + λ)⁻¹ R."""
-        if self.rank == 1:  # scipy does not take a band of one column
-            return R / (self.diagonal + alpha)
-        band = np.zeros((3, self.rank))
-        band[0, 1:] = band[2, :-1] = self.below
-        band[1] = self.diagonal + alpha
+    def _solve_banded(self, right: Matrix, alphas: Vector) -> Iterator[Matrix]:
+        """(B + λ)⁻¹ applied to the rows of ``right``, for each λ."""
+        from mercer._numerics.banded import substitute
+
         if self.definite:
-            return linalg.solveh_banded(band[:2], R, check_finite=False)
-        return linalg.solve_banded((1, 1), band, R, check_finite=False)
+            rows, weights = self._factors(alphas)
+            for k in range(len(alphas)):
+                out = np.empty_like(right)
+                substitute(rows[k], weights[k], right, out)
+                yield out
+            return
+        width = self.band.shape[1] - 1
+        both = np.zeros((2 * width + 1, self.rank))
+        for d in range(width + 1):
+            both[width + d, : self.rank - d] = both[width - d, d:] = self.band[: self.rank - d, d]
+        for alpha in alphas:
+            shifted = both.copy()
+            shifted[width] += alpha
+            yield linalg.solve_banded((width, width), shifted, right.T, check_finite=False).T
+
+    def _factors(self, alphas: Vector) -> tuple[Matrix, Matrix]:
+        """Rows of L, with zeros before them, and weights, for each λ; up to a multiple of STEPS. The last are kept."""
+        from mercer._numerics.banded import FRONT, STEPS, factor
+
+        if self._last is not None and np.array_equal(self._last[0], alphas):
+            return self._last[1:]
+        rows = np.zeros((len(alphas), -(-self.rank // STEPS) * STEPS, self.band.shape[1] - 1 + FRONT))
+        weights = np.zeros(rows.shape[:2])
+        factor(self.band, alphas, rows, weights)
+        self._last = alphas, rows, weights
+        return rows, weights
 
     def residuals(self, Y: Matrix, alphas: Vector, intercept: bool, n_threads: int, mean: bool = False) -> Residuals:
         """What every λ gives, with the diagonal of the inverse of its system, or its ``mean``."""
@@ -133,22 +166,25 @@ class Reduction:
 
     def _trace(self, alphas: Vector) -> Vector:
         """That of (√w K √w + λ)⁻¹ for each λ."""
-        from mercer._numerics.tridiagonal import inverse_traces
+        from mercer._numerics.banded import inverse_traces
 
         out = np.empty(len(alphas))
-        inverse_traces(self.diagonal, self.below, alphas, out)
+        inverse_traces(*self._factors(alphas), self.rank, out)
         return out + (len(self.root) - self.rank) / alphas
 
     def _diagonals(self, alphas: Vector, n_threads: int) -> Matrix:
         """Those of (√w K √w + λ)⁻¹ for each λ."""
-        from mercer._numerics.tridiagonal import STEPS, factor, inverse_diagonals
+        from mercer._numerics.banded import STEP, inverse_diagonals
 
-        n, L = len(self.root), len(alphas)
+        n = len(self.root)
         P = self._columns(n_threads)
-        ratios, weights = np.zeros((2, L, -(-self.rank // STEPS) * STEPS))
-        factor(self.diagonal, self.below, alphas, ratios, weights)
-        inverse = np.empty((L, n))
-        run_shares(lambda a, b: inverse_diagonals(P, ratios, weights, a, b, inverse), n, n_threads, align=128)
+        rows, weights = self._factors(alphas)
+        # float32 has neither the range of 1 / λ nor the same rounding for each λ
+        scale = weights.max(axis=1, keepdims=True) if self.single else np.ones((len(alphas), 1))
+        rows, weights = rows.astype(P.dtype, copy=False), (weights / scale).astype(P.dtype, copy=False)
+        inverse = np.empty((len(alphas), n))
+        run_shares(lambda a, b: inverse_diagonals(P, rows, weights, a, b, inverse), n, n_threads, align=STEP)
+        inverse *= scale
         if self.rank < n:
             outside = np.clip(1.0 - np.einsum("ki,ki->i", P, P), 0.0, 1.0)
             inverse += outside / alphas[:, None]
@@ -208,12 +244,47 @@ def of_matrix(K: Matrix, root: Vector) -> Reduction:
     if (root != 1).any():
         K *= root
         K *= root[:, None]
-    if n == 1:
-        return Reduction(Columns(np.ones((1, 1))), K.diagonal().copy(), np.empty(0), root)
+    if n <= 2:
+        return Reduction(Columns(np.eye(n)), _band_of(K, 1), root)
+    width = 1 if n < WIDE_FROM else WIDTH
+    tau = _tridiagonal(K) if width == 1 else _banded(K, width)
+    band = _band_of(K, width)
+    check_finite(band[:, 0])
+    return Reduction(Reflections(K, tau, width), band, root)
+
+
+def _band_of(K: Matrix, width: int) -> Matrix:
+    """band[k, d] = K[k, k + d]."""
+    band = np.zeros((len(K), width + 1))
+    for d in range(min(width + 1, len(K))):
+        band[: len(K) - d, d] = K.diagonal(d)
+    return band
+
+
+def _tridiagonal(K: Matrix) -> Vector:
+    """Reduce K to three diagonals, and return the τ of the reflections. Edits K."""
     sytrd = linalg.get_lapack_funcs("sytrd", (K,))
-    _, diagonal, below, tau, _ = sytrd(K.T, lower=1, overwrite_a=1, lwork=WORK * n)
-    check_finite(diagonal)
-    return Reduction(Reflections(K, tau), diagonal, below, root)
+    tau: Vector = sytrd(K.T, lower=1, overwrite_a=1, lwork=WORK * len(K))[3]
+    return tau
+
+
+def _banded(K: Matrix, width: int) -> Vector:
+    """Reduce K to so many diagonals on each side, and return the τ of the reflections. Edits the upper triangle of K.
+
+    Some rows at a time: Q = I − VSV' takes what is right of their band to zero, and the rest A of K becomes
+
+        Q'AQ = A − WV' − VW',     W = Y − ½ V (S'V'Y),     Y = AVS          (Dongarra, Sorensen & Hammarling 1989)
+    """
+    n = len(K)
+    tau, work = np.zeros(n - width), np.empty(WORK * n)
+    for c in range(0, n - width, width):
+        reflect_rows(K[c : c + width, c + width :], tau[c:], work)
+        k = c + width
+        V, A = K[c : min(k, n - width), k:].copy(), K[k:, k:]
+        _, V[:, : len(V)], S = block_of(V, tau[c : c + len(V)], slice(0, len(V)))
+        Y = S.T @ times_symmetric(V, A)
+        add_symmetric(A, V, Y - 0.5 * ((Y @ V.T) @ S).T @ V, -1.0)
+    return tau
 
 
 def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options) -> Reduction | None:
@@ -228,4 +299,4 @@ def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options)
     Q, R = linalg.qr(low.L, mode="economic", overwrite_a=False, check_finite=False)
     inner = of_matrix(R @ R.T, np.ones(len(R)))
     P = np.ascontiguousarray(inner.basis.inward(np.ascontiguousarray(Q.T)))
-    return Reduction(Columns(P), inner.diagonal, inner.below, root)
+    return Reduction(Columns(P), inner.band, root)

@@ -25,7 +25,7 @@ from mercer.gram.operator import Evaluations, GramOperator, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.losses import Hinge
-from mercer.problems.dual import DualProblem
+from mercer.losses.base import finite_weight
 
 # kernel values of one block of steps, and steps in it
 BLOCK_VALUES = 1 << 20
@@ -95,7 +95,7 @@ class Run(ABC):
         self.weight = weight
         self.step = np.ascontiguousarray(step, dtype=np.float64)
         self.rule = rule
-        self.drawn = np.zeros(len(weight))
+        self.drawn = np.empty(0, np.intp)
         self.t = 0
         self.v = np.zeros((len(y), width))
         self.A = np.zeros((len(y), width))
@@ -127,10 +127,12 @@ class Run(ABC):
         self._made = None
 
     @cached_property
-    def problems(self) -> list[DualProblem]:
-        """Each problem in the convention of the certificates: ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f), Cᵢ = weightᵢ / (lam W)."""
-        weight = self.weight / (self.rule.lam * self.weight.sum())
-        return [DualProblem(None, Hinge(), y, weight, False) for y in self.y]
+    def unit(self) -> float:
+        """Cᵢ / weightᵢ in the convention of the certificates, ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f): 1 / (lam W)."""
+        with np.errstate(over="ignore", divide="ignore"):
+            unit = 1.0 / (np.float64(self.rule.lam) * self.weight.sum())
+            finite_weight(unit * self.weight.max(keepdims=True), Hinge())
+        return float(unit)
 
     @property
     def n_updates(self) -> Vector:
@@ -141,7 +143,8 @@ class Run(ABC):
         """Take the steps that these samples make, ``rule.batch`` of them a step."""
         self._made = None
         self._advance(order, n_threads)
-        self.drawn += np.bincount(order, minlength=len(self.drawn))
+        drawn = np.bincount(order, minlength=len(self.weight))
+        self.drawn = drawn + self.drawn if len(self.drawn) else drawn
 
     @abstractmethod
     def _advance(self, order: Vector, n_threads: int) -> None:
@@ -152,11 +155,17 @@ class Run(ABC):
     def coefficients(self) -> Matrix:
         """Of the samples in v."""
 
-    def hit_shares(self) -> Matrix:
-        """How often each sample moved w, as a part of how often it was drawn; 0 where it never was."""
-        hits = np.abs(self.coefficients) * self.rule.batch
-        often = self.drawn * self.step
-        return np.divide(hits, often, out=np.zeros_like(hits), where=often > 0).clip(max=1.0)
+    def dual_points(self) -> tuple[Matrix, Vector]:
+        """β in the box of each problem, and Σ|β|: of Cᵢ the share of the draws of i that moved w."""
+        from mercer._numerics.hinge import dual_points
+
+        beta, sizes = np.zeros(self.y.shape), np.zeros(len(self.y))
+        if len(self.drawn):
+            hits = np.ascontiguousarray(self.coefficients)
+            dual_points(
+                self.y, self.weight, self.unit, hits, self.drawn, self.step, self.rule.batch, beta, sizes
+            )  # fmt: skip
+        return beta, sizes
 
     @property
     @abstractmethod
@@ -169,10 +178,11 @@ class Run(ABC):
 
     def model(self, last: bool = False) -> Model:
         """What the rule makes of the iterates so far: their mean, or the last one."""
-        if last:
-            return self._make(last=True)
-        if self._made is None:
-            self._made = self._make(last=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # what has left the range of numbers is seen by its values
+            if last:
+                return self._make(last=True)
+            if self._made is None:
+                self._made = self._make(last=False)
         return self._made
 
     @abstractmethod
@@ -262,13 +272,16 @@ class LinearRun(Run):
         return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
 
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        if not sp.issparse(self.X):
-            return np.ascontiguousarray((self.X @ model.w.T).T, dtype=np.float64) + model.intercept[:, None]
-        from mercer._numerics.sgd import sparse_values
+        if sp.issparse(self.X):
+            from mercer._numerics.sgd import sparse_values
 
-        f = np.empty((self.X.shape[0], len(model.w)))
-        sparse_values(*self._arrays, np.ascontiguousarray(model.w.T), f)
-        return np.ascontiguousarray(f.T) + model.intercept[:, None]
+            f = np.empty((self.X.shape[0], len(model.w)))
+            sparse_values(*self._arrays, np.ascontiguousarray(model.w.T), f)
+        else:
+            f = self.X @ model.w.T
+        f = np.ascontiguousarray(f.T, dtype=np.float64)
+        f += model.intercept[:, None]
+        return f
 
     def from_coefficients(self, beta: Matrix) -> Model:
         intercept = self.rule.bias * beta.sum(axis=1)
