@@ -16,8 +16,9 @@ in random order: b, linear, l1, ridge, lower, upper, the curvature |x|^2 + bias^
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.linear_rows import dot, sparse_row_dot
+from mercer._numerics.linear_rows import dot, sparse_row_add, sparse_row_dot
 from mercer._numerics.prefetch import prefetch
+from mercer._numerics.references import borrow
 
 # columns of the table
 BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL, INVERSE = range(8)
@@ -61,8 +62,7 @@ def add_row(indices, values, start, stop, step, w):
         for t in range(part.shape[0]):
             w[t] += step * part[t]
     else:
-        for t in range(start, stop):
-            w[indices[t]] += step * values[t]
+        sparse_row_add(indices, values, start, stop, step, w)
 
 
 @compiled(fast=True)
@@ -136,6 +136,8 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
     bound, entries of X read, free variables that moved, their entries): the gap is that of these variables, each at the
     moment of its visit.
     """
+    # rows of dense data are views: counting them would take longer than many a row
+    indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
     last = w.shape[0] - 1
     flat = table.ravel()
     largest, gap, decrease, crossed, work = 0.0, 0.0, 0.0, 0, np.uint64(0)
@@ -221,6 +223,7 @@ def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
     most ``goal``. The clipped step is halved until the objective falls. out becomes (steps of the conjugate gradients,
     share of the step taken, number of variables clipped, decrease of the objective, entries of X read).
     """
+    indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
     m, d = table.shape[0], w.shape[0]
     last = d - 1
     r, z, p, Kp, step = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
