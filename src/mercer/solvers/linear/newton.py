@@ -37,13 +37,13 @@ from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.coordinate import balanced
+from mercer.solvers.linear.line import lowest
 from mercer.solvers.linear.systems import Tall, Wide, column_squares
 
 # up to this many features, or samples with a second derivative, the system is factored
 FACTORED_UP_TO = 800
 MAX_ITER = 200
 CONJUGATE_STEPS = 500
-LINE_STEPS = 30
 # of the derivative along the step, what may be left where it ends, and where one with a borrowed matrix ends
 LINE_ACCURACY, ROUGH_ACCURACY, EXACT = 0.05, 0.3, 1e-9
 # how often the part that a run starts from goes into all samples; its samples at least, and for each feature; the steps
@@ -312,23 +312,9 @@ class _Run:
 
     def _lowest(self, step: Vector, q: Vector, accuracy: float) -> float:
         """How far to go along the step, by which f changes by q, to about the lowest point."""
-        from mercer._numerics.linear_newton import along
-
         u, f, gradient = self.point.u, self.point.f, self.point.gradient
         slope, bend = float((self.penalty * u) @ step), float((self.penalty * step) @ step)
-        target = accuracy * abs(float(gradient @ step))
-        # the derivative along the step climbs: below 0 at low, above 0 at high
-        low, high, s = 0.0, np.inf, 1.0
-        for _ in range(LINE_STEPS):
-            first, second = along(f, q, s, *self.vectors)
-            first, second = first + slope + s * bend, second + bend
-            if abs(first) <= target or not second > 0:
-                break
-            low, high = (s, high) if first < 0 else (low, s)
-            s -= first / second
-            if not low < s < high:
-                s = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low + 1.0
-        return s
+        return lowest(f, q, slope, bend, self.vectors, accuracy * abs(float(gradient @ step)))
 
     def _publish(self) -> bool:
         """Certify the model as it is; whether its gap is within tol."""
