@@ -27,7 +27,8 @@ WIDTH = 8
 ONE = np.uint64(1)
 # rows ahead for which memory is asked
 AHEAD = 2
-# entries of a row for which it is asked without a loop: the end of a short one is not foreseen by the processor
+# entries of a row for which it is asked without a loop, which is left to rows of twice as many: the end of a short one
+# is not foreseen by the processor
 SHORT = 32
 
 
@@ -47,11 +48,12 @@ def ask_for_row(indices, values, start, stop):
     if indices.shape[0] > 0:
         for t in range(0, SHORT, 16):
             prefetch(indices, start + t)
-    for t in range(start + SHORT, stop, 16):
-        prefetch(values, t)
-        prefetch(values, t + 8)
-        if indices.shape[0] > 0:
-            prefetch(indices, t)
+    if stop > start + 2 * SHORT:
+        for t in range(start + SHORT, stop, 16):
+            prefetch(values, t)
+            prefetch(values, t + 8)
+            if indices.shape[0] > 0:
+                prefetch(indices, t)
 
 
 @compiled(fast=True, inline=True)
