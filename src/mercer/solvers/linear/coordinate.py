@@ -145,7 +145,6 @@ class _Run:
         self.bias = float(np.sqrt(norms.mean() or 1.0)) if problem.intercept else self.rows.bias
         self.b = 0.0
         qp = self.qp
-        self.smooth = bool((qp.ridge > 0).all())
         self.table = np.empty((n, loops.WIDTH))
         loops.fill_table(qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, norms, self.bias, self.table)
         self.w = np.zeros(self.storage.stored + 1)
@@ -195,7 +194,7 @@ class _Run:
             # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
             if 0 < last < inf:
                 rate = estimate / last
-            ahead = estimate * min(1.0, rate) * (SMOOTH if self.smooth else 1.0)
+            ahead = estimate * min(1.0, rate) * (SMOOTH if self.qp.is_smooth else 1.0)
             last = estimate
             if ahead <= tol * scale and estimate <= check_at and since_gain < HOPELESS:
                 before = self.active
@@ -307,7 +306,7 @@ class _Run:
         All samples share this feature, so that each of a pass moves it after the others have been moved: most of what
         w is above the optimum by is this one number, and it costs no product. Losses with a derivative only.
         """
-        if self.problem.intercept or not self.bias or not self.smooth:
+        if self.problem.intercept or not self.bias or not self.qp.is_smooth:
             return 0.0, 0.0
         from mercer._numerics.linear_newton import along
 

@@ -64,7 +64,7 @@ def solve(
             f"Newton's method solves problems with the penalty l2 alone, but l1 has the weight {penalty.l1:g}. "
             'Use solver="auto".'
         )
-    if ((qp.ridge <= 0) & (qp.lower < qp.upper)).any():
+    if not qp.is_smooth:
         raise InvalidInputError(
             f"Newton's method needs a loss with a continuous derivative, which the {problem.loss.name} has not. "
             'Use a squared loss, or solver="auto".'
