@@ -51,7 +51,7 @@ def test_huge_C(loss, shape):
 
 @pytest.mark.parametrize("loss", SMOOTH, ids=named)
 def test_the_constant_feature_has_its_best_weight(loss):
-    """However early a run ends, no other weight of the constant feature has a lower primal; the proof is of the model."""
+    """However early a run ends, no other weight of it has a lower primal, and the proof is of the model."""
     for shape, l2 in (("sparse", 1.0), ("zero weights", 1.0), ("tall", 4.0)):
         problem = make(shape, loss, 1.0, 2.0, penalty=Penalty(0.0, l2))
         solution = run(problem, max_iter=2)
