@@ -11,7 +11,8 @@ Passes over the variables, each moved to its optimum while the others stay ([M5]
   much work as the passes before it took.
 * What is left of a small or ill-conditioned problem is solved by the interior-point method on its dense matrix.
 
-A run ends when the duality gap, computed anew from β at all samples, is small enough.
+A run ends when the duality gap, computed anew from β at all samples, is small enough. With squared losses the published
+weight of a constant feature is the best for the others: the passes leave most of the excess of the primal there.
 
 A free intercept is the multiplier of Σβ = 0: the program with ½σ(Σβ)² added is that of a constant feature of value √σ,
 and after each pass the intercept moves by σΣβ (the method of multipliers, Bertsekas 1982).

@@ -16,6 +16,9 @@ Of many samples a random eighth is solved first, which of many starts from an ei
 that of all, and its matrix is about theirs: a step on all samples that borrows it leaves a tenth to a fiftieth of the
 gap, for the price of a single pass over the data, where X'DX takes as long as several.
 
+Of sparse rows Xw is followed along a step, which needs one product, the search for the lowest point none, and X'β one
+with the rows that have a β there. What is published is computed anew.
+
 The system is factored over features or over samples where one of them are few, else solved by conjugate gradients
 with the diagonal as preconditioner, as accurately as the distance to the optimum asks for.
 """
