@@ -51,6 +51,19 @@ class TestRows:
         chosen = np.array([1, 4, rows.d - 1])
         np.testing.assert_allclose(rows.columns(chosen).dot(w[chosen]), A[:, chosen] @ w[chosen], atol=1e-12)
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=named)
+    def test_sparse_rows_of_every_length(self, dtype):
+        """Products and X'DX of rows with 0, 1, 2, ... entries, which are read four at a time."""
+        from mercer.solvers.linear.systems import weighted_gram
+
+        rng = np.random.default_rng(0)
+        A = np.tril(rng.normal(size=(24, 24)), -1).astype(dtype)[:, rng.permutation(24)]
+        rows, D = Rows.of(sp.csr_array(A)), rng.random(24)
+        w, beta, A = rng.normal(size=24), rng.normal(size=24), A.astype(np.float64)
+        np.testing.assert_allclose(rows.dot(w), A @ w, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(rows.tdot(beta), A.T @ beta, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(weighted_gram(rows, D), A.T @ (D[:, None] * A), rtol=1e-12, atol=1e-12)
+
     def test_nothing_is_copied(self, tmp_path):
         """Arrays in C order, memory maps and CSR are used as they are."""
         X, _ = sample()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.naming import named
-from tests.solvers.linear_tasks import LOSSES, SHAPES, check, make
+from tests.solvers.linear_tasks import LOSSES, SHAPES, SMOOTH, check, make
 
 from mercer.exceptions import InvalidInputError
 from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, SquaredHinge
@@ -47,6 +47,21 @@ def test_huge_C(loss, shape):
     problem = make(shape, loss, 1e8, 1.0)
     solution = run(problem, 1e-6)
     assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("loss", SMOOTH, ids=named)
+def test_the_constant_feature_has_its_best_weight(loss):
+    """However early a run ends, no other weight of it has a lower primal, and the proof is of the model."""
+    for shape, l2 in (("sparse", 1.0), ("zero weights", 1.0), ("tall", 4.0)):
+        problem = make(shape, loss, 1.0, 2.0, penalty=Penalty(0.0, l2))
+        solution = run(problem, max_iter=2)
+        assert solution.status is Status.MAX_ITER
+        step = np.zeros(problem.rows.d)
+        step[-1] = 0.02 * abs(solution.w[-1]) + 1e-4
+        lowest = problem.primal(solution.w, 0.0)
+        assert lowest < min(problem.primal(solution.w + step, 0.0), problem.primal(solution.w - step, 0.0))
+        again = linear_certificate(problem, solution.w, 0.0, solution.beta)
+        assert again.valid and again.primal == pytest.approx(solution.certificate.primal, rel=1e-12)
 
 
 @pytest.mark.parametrize("rule", RULES)

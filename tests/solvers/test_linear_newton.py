@@ -76,6 +76,35 @@ def test_many_samples_start_from_a_part(intercept, monkeypatch):
     assert near.certificate.primal == pytest.approx(far.certificate.primal, rel=2 * TOL)
 
 
+@pytest.mark.parametrize("stored", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_the_certificate_is_that_of_the_data(stored):
+    """Xw is followed along steps that do not end where they are aimed at, but what is published is computed anew."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 30)) * (rng.random((400, 30)) < 0.3) * 10.0 ** rng.integers(-2, 3, 30)
+    y = np.where(X @ rng.normal(size=30) + rng.normal(size=400) > 0, 1.0, -1.0)
+    problem = LinearProblem(Rows.of(stored(X), 1.0), SquaredHinge(), y, np.full(400, 100.0))
+    for steps in range(2, 8):
+        solution = run(problem, max_iter=steps)
+        again = linear_certificate(problem, solution.w, 0.0, solution.beta)
+        for found, expected in ((solution.certificate.primal, again.primal), (solution.certificate.dual, again.dual)):
+            assert found == pytest.approx(expected, rel=1e-12)
+    assert run(problem).status is Status.CONVERGED
+
+
+def test_a_part_that_fits_itself_is_left_early():
+    """Once fewer than twenty samples for each feature of the part are left in the matrix, its optimum is of no use."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((6400, 40), density=0.1, format="csr", rng=rng)
+    y = np.where(X @ rng.normal(size=40) + 0.05 * rng.normal(size=6400) > 0, 1.0, -1.0)
+    part = newton._Run(
+        LinearProblem(Rows.of(X[:800]), SquaredHinge(), y[:800], np.full(800, 100.0)), LinearOptions(), Clock()
+    )
+    part.rough()
+    assert part.n_iter == 1 and 0 < np.count_nonzero(part.point.D) < newton.PART_ROWS_PER_FEATURE * 40
+    whole = LinearProblem(Rows.of(X), SquaredHinge(), y, np.full(6400, 100.0))
+    assert run(whole).status is Status.CONVERGED
+
+
 def test_warm_start_and_limits():
     """From its own solution no iteration is needed; a limit leaves a certified model."""
     problem = make("sparse", SquaredHinge(), 1.0, 0.0, intercept=True)

@@ -16,8 +16,9 @@ in random order: b, linear, l1, ridge, lower, upper, the curvature |x|^2 + bias^
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.linear_rows import dot, sparse_row_dot
+from mercer._numerics.linear_rows import dot, sparse_row_add, sparse_row_dot
 from mercer._numerics.prefetch import prefetch
+from mercer._numerics.references import borrow
 
 # columns of the table
 BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL, INVERSE = range(8)
@@ -26,7 +27,8 @@ WIDTH = 8
 ONE = np.uint64(1)
 # rows ahead for which memory is asked
 AHEAD = 2
-# entries of a row for which it is asked without a loop: the end of a short one is not foreseen by the processor
+# entries of a row for which it is asked without a loop, which is left to rows of twice as many: the end of a short one
+# is not foreseen by the processor
 SHORT = 32
 
 
@@ -46,11 +48,12 @@ def ask_for_row(indices, values, start, stop):
     if indices.shape[0] > 0:
         for t in range(0, SHORT, 16):
             prefetch(indices, start + t)
-    for t in range(start + SHORT, stop, 16):
-        prefetch(values, t)
-        prefetch(values, t + 8)
-        if indices.shape[0] > 0:
-            prefetch(indices, t)
+    if stop > start + 2 * SHORT:
+        for t in range(start + SHORT, stop, 16):
+            prefetch(values, t)
+            prefetch(values, t + 8)
+            if indices.shape[0] > 0:
+                prefetch(indices, t)
 
 
 @compiled(fast=True, inline=True)
@@ -61,8 +64,7 @@ def add_row(indices, values, start, stop, step, w):
         for t in range(part.shape[0]):
             w[t] += step * part[t]
     else:
-        for t in range(start, stop):
-            w[indices[t]] += step * values[t]
+        sparse_row_add(indices, values, start, stop, step, w)
 
 
 @compiled(fast=True)
@@ -135,6 +137,8 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
     bound, entries of X read, free variables that moved, their entries): the gap is that of these variables, each at the
     moment of its visit.
     """
+    # rows of dense data are views: counting them would take longer than many a row
+    indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
     last = w.shape[0] - 1
     flat = table.ravel()
     largest, gap, decrease, crossed, work = 0.0, 0.0, 0.0, 0, np.uint64(0)
@@ -220,6 +224,7 @@ def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
     most ``goal``. The clipped step is halved until the objective falls. out becomes (steps of the conjugate gradients,
     share of the step taken, number of variables clipped, decrease of the objective, entries of X read).
     """
+    indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
     m, d = table.shape[0], w.shape[0]
     last = d - 1
     r, z, p, Kp, step = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.zeros(m)

@@ -14,6 +14,7 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.extrema import larger
+from mercer._numerics.linear_rows import sparse_row_add
 
 # rows of a block of `dense_gram`
 GATHERED = 128
@@ -210,17 +211,17 @@ def paid(t, l1, ridge, lower, upper, beta):
 
 @compiled(fast=True)
 def sparse_gram(indptr, indices, data, D, H, h):
-    """Add each product of X'DX to one of its two places in H, once for the diagonal, and X'D1 to h."""
+    """Add each product of X'DX to one of its two places in H, once for the diagonal, and X'D1 to h.
+
+    indices are unsigned.
+    """
     for i in range(D.shape[0]):
         if D[i] == 0.0:
             continue
-        begin, end = indptr[i], indptr[i + 1]
+        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        sparse_row_add(indices, data, begin, end, D[i], h)
         for s in range(begin, end):
-            scaled = D[i] * np.float64(data[s])
-            row = H[indices[s]]
-            h[indices[s]] += scaled
-            for t in range(s, end):
-                row[indices[t]] += scaled * np.float64(data[t])
+            sparse_row_add(indices, data, s, end, D[i] * np.float64(data[s]), H[indices[s]])
 
 
 @compiled(fast=True)

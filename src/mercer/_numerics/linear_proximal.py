@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.coordinate import add_row, row_dot, shuffle
+from mercer._numerics.references import borrow
 
 ONE = np.uint64(1)
 
@@ -22,6 +23,7 @@ def descend_features(indptr, indices, values, curvature, q, l1, r, w, u, z, orde
     Features that rest at 0 more safely than the last pass violated optimality are left out until the others are done.
     out becomes (largest violation of the last pass, passes, changes of sign in the last pass, entries read).
     """
+    indices, values, z = borrow(indices), borrow(values), borrow(z)
     m = order.shape[0]
     active, level, work = m, np.inf, 0.0
     largest, changed, done = np.inf, 0, 0

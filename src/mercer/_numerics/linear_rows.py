@@ -43,6 +43,24 @@ def sparse_row_dot(indices, values, start, stop, w):
     return s0 + s1
 
 
+@compiled(fast=True, inline=True)
+def sparse_row_add(indices, values, start, stop, step, w):
+    """Add step times the entries of a row from start to stop, which are unsigned, to w. No column occurs twice."""
+    # four at a time, read before any is written: a read after a write waits until both addresses are known
+    t = start
+    while t + THREE < stop:
+        i0, i1, i2, i3 = indices[t], indices[t + ONE], indices[t + TWO], indices[t + THREE]
+        w0 = w[i0] + step * np.float64(values[t])
+        w1 = w[i1] + step * np.float64(values[t + ONE])
+        w2 = w[i2] + step * np.float64(values[t + TWO])
+        w3 = w[i3] + step * np.float64(values[t + THREE])
+        w[i0], w[i1], w[i2], w[i3] = w0, w1, w2, w3
+        t += FOUR
+    while t < stop:
+        w[indices[t]] += step * np.float64(values[t])
+        t += ONE
+
+
 @compiled(fast=True)
 def dense_dot(X, w, out):
     """out = Xw: four rows at a time, since the sum over a short row waits for itself."""
@@ -104,10 +122,8 @@ def sparse_dot(indptr, indices, data, w, out):
 def sparse_tdot(indptr, indices, data, beta, out):
     """Add X'beta to out; indices are unsigned."""
     for i in range(indptr.shape[0] - 1):
-        b = beta[i]
-        if b != 0.0:
-            for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-                out[indices[t]] += b * np.float64(data[t])
+        if beta[i] != 0.0:
+            sparse_row_add(indices, data, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), beta[i], out)
 
 
 @compiled()

@@ -71,6 +71,11 @@ class BoxQP:
             return False
         return bool(np.any((np.isinf(self.lower) | np.isinf(self.upper)) & (self.ridge == 0)))
 
+    @cached_property
+    def is_smooth(self) -> bool:
+        """Whether the loss of each sample has a continuous derivative, as squared losses have; β = 0 alone has one."""
+        return bool(np.all((self.ridge > 0) | (self.lower == self.upper)))
+
     def at_variables(self, F: Vector) -> Vector:
         """A vector over samples, such as F = Kβ, read at the sample of each variable."""
         return F if self.sample is None else F[self.sample]

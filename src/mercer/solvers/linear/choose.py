@@ -92,7 +92,7 @@ def solve_linear(
         done = sum(solution.n_iter for solution in found)
         left = options.max_iter - done if options.max_iter >= 0 else -1
         limit = passes if left < 0 or 0 <= passes < left else left
-        tol = max(options.tol, ROUGH) if solver == "proximal" and not _is_squared(problem) else options.tol
+        tol = max(options.tol, ROUGH) if solver == "proximal" and not problem.qp.is_smooth else options.tol
         found.append(_solve(solver, problem, replace(options, max_iter=limit, tol=tol), clock, start, **more))
         status, gap = found[-1].status, found[-1].certificate.relative_gap
         if solver != "small":  # which ends where the next one had better begin anew
@@ -124,7 +124,7 @@ def _after_coordinate(problem: LinearProblem) -> list[tuple[str, int]]:
     """Coordinate descent, and what goes on where it gets nowhere, if something can."""
     if problem.qp.has_open_box or problem.penalty.l1 > 0:
         return [("coordinate", -1)]
-    if _is_squared(problem):
+    if problem.qp.is_smooth:
         return [("coordinate", HOPE), ("newton", -1)]
     if min(problem.rows.n, problem.rows.d) <= FACTORED_UP_TO:
         return [("coordinate", HOPE), ("interior", -1)]
@@ -157,8 +157,8 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     smaller = min(rows.n, rows.d)
     last = [("interior", -1)] if smaller <= FACTORED_UP_TO else []
     if rows.n * rows.d <= FEW_NUMBERS and smaller <= FEW:
-        return [("small", -1), *([("newton", -1)] if _is_squared(problem) else []), *last]
-    if _is_squared(problem):
+        return [("small", -1), *([("newton", -1)] if problem.qp.is_smooth else []), *last]
+    if problem.qp.is_smooth:
         newton, coordinate = ("newton", -1), ("coordinate", _passes(rows))
         return [newton, *last] if rows.n > rows.d or rows.d <= SMALL else [coordinate, newton, *last]
     if not last:
@@ -184,12 +184,6 @@ def _mostly_zero(problem: LinearProblem, budget: int) -> LinearProblem:
     if filled > MOSTLY_ZERO or filled * rows.n * rows.d * (rows.dtype.itemsize + 4) > budget:
         return problem
     return replace(problem, rows=Rows.of(sp.csr_array(rows.X), rows.bias))
-
-
-def _is_squared(problem: LinearProblem) -> bool:
-    """Whether the loss has a continuous derivative."""
-    qp = problem.qp
-    return bool(np.all((qp.ridge > 0) | (qp.lower == qp.upper)))
 
 
 def _passes(rows: Rows) -> int:

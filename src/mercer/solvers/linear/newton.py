@@ -16,6 +16,9 @@ Of many samples a random eighth is solved first, which of many starts from an ei
 that of all, and its matrix is about theirs: a step on all samples that borrows it leaves a tenth to a fiftieth of the
 gap, for the price of a single pass over the data, where X'DX takes as long as several.
 
+Of sparse rows Xw is followed along a step, which needs one product, the search for the lowest point none, and X'β one
+with the rows that have a β there. What is published is computed anew.
+
 The system is factored over features or over samples where one of them are few, else solved by conjugate gradients
 with the diagonal as preconditioner, as accurately as the distance to the optimum asks for.
 """
@@ -37,15 +40,15 @@ from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.coordinate import balanced
+from mercer.solvers.linear.line import lowest
 from mercer.solvers.linear.systems import Tall, Wide, column_squares
 
 # up to this many features, or samples with a second derivative, the system is factored
 FACTORED_UP_TO = 800
 MAX_ITER = 200
 CONJUGATE_STEPS = 500
-LINE_STEPS = 30
 # of the derivative along the step, what may be left where it ends, and where one with a borrowed matrix ends
-LINE_ACCURACY, ROUGH_ACCURACY = 0.05, 0.3
+LINE_ACCURACY, ROUGH_ACCURACY, EXACT = 0.05, 0.3, 1e-9
 # how often the part that a run starts from goes into all samples; its samples at least, and for each feature; the steps
 # of its run at most, and the share of the objective that is too small a gain for one more
 PART_OF, PART, PART_ROWS_PER_FEATURE, PART_STEPS, PART_GAIN = 8, 500, 20, 20, 1e-3
@@ -64,7 +67,7 @@ def solve(
             f"Newton's method solves problems with the penalty l2 alone, but l1 has the weight {penalty.l1:g}. "
             'Use solver="auto".'
         )
-    if ((qp.ridge <= 0) & (qp.lower < qp.upper)).any():
+    if not qp.is_smooth:
         raise InvalidInputError(
             f"Newton's method needs a loss with a continuous derivative, which the {problem.loss.name} has not. "
             'Use a squared loss, or solver="auto".'
@@ -82,7 +85,10 @@ def solve(
 
 
 class _Point(NamedTuple):
-    """The objective at u = (w, b): f = Xu, β and D of each sample, X'β, the gradient and the value."""
+    """The objective at u = (w, b): f = Xu, β and D of each sample, X'β, the gradient and the value.
+
+    ``followed`` says that f is that of the point before plus what a step has changed: rounding adds up.
+    """
 
     u: Vector
     f: Vector
@@ -91,6 +97,7 @@ class _Point(NamedTuple):
     v: Vector
     gradient: Vector
     primal: float
+    followed: bool
 
 
 class _Run:
@@ -141,12 +148,17 @@ class _Run:
             self.borrowed = None if self.rows.sparse else system
 
     def rough(self) -> tuple[Vector, Tall | None]:
-        """About the optimum, and the matrix of the last step if it was one over features."""
+        """About the optimum, and the matrix of the last step if it was one over features.
+
+        Once few samples have a second derivative these are fitted as the others would not be.
+        """
         self._go(self._at(self.start))
         while True:
             step = self._direction(self._gap())
             gain = -0.5 * float(self.point.gradient @ step)
-            if not gain > PART_GAIN * self.point.primal or self.n_iter >= PART_STEPS or self.clock.over() is not None:
+            few = np.count_nonzero(self.point.D) < PART_ROWS_PER_FEATURE * self.rows.d
+            small = not gain > PART_GAIN * self.point.primal
+            if few or small or self.n_iter >= PART_STEPS or self.clock.over() is not None:
                 return self.point.u + step, self.borrowed or self.system
             self._move(step)
             self.borrowed = None
@@ -182,12 +194,28 @@ class _Run:
             if left > BORROWED + BORROWED_PER_NUMBER * self.rows.numbers_per_row:
                 self.borrowed = None
 
-    def _at(self, u: Vector) -> _Point:
-        """The objective at u, by one pass over the data. What was looked at before and not gone to is overwritten."""
+    def _at(self, u: Vector, f: Vector | None = None) -> _Point:
+        """The objective at u, by one pass over the data, or by a product with the β that are not 0 if f = Xu is known.
+
+        What was looked at before and not gone to is overwritten.
+        """
+        known, (f, beta, D) = f, self.memory[1]
+        if known is None:
+            loss, v = self._answers(u, f, beta, D)
+        else:
+            from mercer._numerics.linear_newton import respond
+
+            f[:] = known
+            loss = respond(f, *self.vectors, beta, D)
+            v = self.rows.tdot(beta, self.options.n_threads)
+        pull = self.penalty * u
+        return _Point(u, f, beta, D, v, pull - v, loss + 0.5 * float(pull @ u), known is not None)
+
+    def _answers(self, u: Vector, f: Vector, beta: Vector, D: Vector) -> tuple[float, Vector]:
+        """Fill f = Xu and β and D of each sample; the sum of the losses, and X'β."""
         from mercer._numerics.linear_newton import dense_answers, sparse_answers
 
         X, bias = self.rows.X, self.rows.bias
-        f, beta, D = self.memory[1]
         parts: dict[int, tuple[float, Vector]] = {}
 
         def part(start: int, stop: int) -> None:
@@ -204,8 +232,7 @@ class _Run:
         # in the order of the rows: the same bits for the same number of threads
         found = [parts[start] for start in sorted(parts)]
         v = np.sum([v for _, v in found], axis=0) if len(found) > 1 else found[0][1]
-        pull = self.penalty * u
-        return _Point(u, f, beta, D, v, pull - v, sum(loss for loss, _ in found) + 0.5 * float(pull @ u))
+        return sum(loss for loss, _ in found), v
 
     def _go(self, point: _Point) -> None:
         """Be at the point that was looked at last."""
@@ -268,36 +295,35 @@ class _Run:
 
     def _move(self, step: Vector) -> None:
         """Go to the end of the step if that is about the lowest point along it, else to the lowest point."""
-        point = self.point
-        end = self._at(point.u + step)
-        left = LINE_ACCURACY if self.borrowed is None else ROUGH_ACCURACY
-        if not (end.primal < point.primal and abs(end.gradient @ step) <= left * abs(point.gradient @ step)):
-            end = self._at(point.u + self._lowest(step, end.f - point.f) * step)
+        point, threads = self.point, self.options.n_threads
+        if self.rows.sparse:
+            # a product with a step, and one with the rows that have a β where it ends, are less than a pass
+            q = self.rows.dot(step, threads)
+        else:
+            end = self._at(point.u + step)
+            left = LINE_ACCURACY if self.borrowed is None else ROUGH_ACCURACY
+            if end.primal < point.primal and abs(end.gradient @ step) <= left * abs(point.gradient @ step):
+                self._go(end)
+                return
+            q = end.f - point.f
+        for accuracy in (LINE_ACCURACY, EXACT):
+            s = self._lowest(step, q, accuracy)
+            end = self._at(point.u + s * step, point.f + s * q)
+            if end.primal < point.primal:
+                break
         self._go(end)
 
-    def _lowest(self, step: Vector, q: Vector) -> float:
-        """How far to go along the step, by which f changes by q, to the lowest point."""
-        from mercer._numerics.linear_newton import along
-
+    def _lowest(self, step: Vector, q: Vector, accuracy: float) -> float:
+        """How far to go along the step, by which f changes by q, to about the lowest point."""
         u, f, gradient = self.point.u, self.point.f, self.point.gradient
         slope, bend = float((self.penalty * u) @ step), float((self.penalty * step) @ step)
-        target = LINE_ACCURACY * abs(float(gradient @ step))
-        # the derivative along the step climbs: below 0 at low, above 0 at high
-        low, high, s = 0.0, np.inf, 1.0
-        for _ in range(LINE_STEPS):
-            first, second = along(f, q, s, *self.vectors)
-            first, second = first + slope + s * bend, second + bend
-            if abs(first) <= target or not second > 0:
-                break
-            low, high = (s, high) if first < 0 else (low, s)
-            s -= first / second
-            if not low < s < high:
-                s = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low + 1.0
-        return s
+        return lowest(f, q, slope, bend, self.vectors, accuracy * abs(float(gradient @ step)))
 
     def _publish(self) -> bool:
         """Certify the model as it is; whether its gap is within tol."""
         problem, n_threads = self.problem, self.options.n_threads
+        if self.point.followed:
+            self._go(self._at(self.point.u))
         w, b, beta = self.point.u, 0.0, self.point.beta.copy()
         f, v = self.point.f, self.point.v
         if problem.intercept:

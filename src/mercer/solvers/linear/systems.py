@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from mercer._numerics.pool import run_tasks
 from mercer.kernels.features import Csr
 from mercer.losses.base import Vector
-from mercer.problems.linear import Rows
+from mercer.problems.linear import Rows, unsigned
 
 Matrix = NDArray[np.float64]
 
@@ -76,10 +76,10 @@ def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
         from mercer._numerics.linear_interior import sparse_gram
 
         h = np.zeros(d)
-        sparse_gram(X.indptr[start : stop + 1], X.indices, X.data, D[start:stop], H, h)
+        sparse_gram(X.indptr[start : stop + 1], unsigned(X.indices), X.data, D[start:stop], H, h)
         diagonal = H.diagonal().copy()
         H = H + H.T
-        H[np.diag_indices_from(H)] = diagonal
+        np.fill_diagonal(H, diagonal)
         if rows.bias:
             H[-1, :] = H[:, -1] = rows.bias * h
             H[-1, -1] = rows.bias**2 * D[start:stop].sum()
@@ -122,7 +122,8 @@ class Tall:
             return False
         # with a unit diagonal the scale of the features does not matter
         self.scale = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
-        scaled = self.gram * self.scale * self.scale[:, None]
+        scaled = self.gram * self.scale
+        scaled *= self.scale[:, None]  # in place: two such arrays for a moment cost more than the factorisation
         unit = scaled.reshape(-1)[:: len(size) + 1]
         unit[:] = 1.0
         for power in range(FACTORISATIONS):
