@@ -141,3 +141,12 @@ def test_problem_is_a_value_with_one_program():
     flipped = problem.restrict(index, -y[index])
     np.testing.assert_array_equal(flipped.qp.upper, -problem.qp.lower[index])
     assert DualProblem(None, OneClass(0.5), np.ones(4), np.ones(4)).start().tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("place", [0, 3, 9])
+def test_a_value_that_is_no_number_stays_visible(place):
+    """Wherever NaN stands among the values of F, the violation is infinite."""
+    problem = instance(Hinge(), True, n=10)
+    F = np.zeros(10)
+    F[place] = np.nan
+    assert violation(problem.qp, np.zeros(10), F) == np.inf

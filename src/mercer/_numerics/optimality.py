@@ -16,7 +16,8 @@ OUTSIDE, NORM, ABS_NORM, LINEAR, ABS_LINEAR, PAID, RIDGE = range(7)
 def survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals):
     """Fill groups[g] and totals (see above). NaN among the rates, or in beta, stays NaN."""
     for g in range(groups.shape[0]):
-        groups[g, :] = 0.0
+        for k in range(groups.shape[1]):
+            groups[g, k] = 0.0
         groups[g, M_UP], groups[g, M_LOW] = -np.inf, np.inf
     outside, norm, abs_norm, line, abs_line, paid, squares = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for v in range(beta.shape[0]):
@@ -25,11 +26,11 @@ def survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals):
         s = linear[v] - F[v] - ridge[v] * b
         if not b >= upper[v]:
             rate = s - l1[v] if b >= 0.0 else s + l1[v]
-            if not rate <= mine[M_UP]:
+            if rate > mine[M_UP] or rate != rate:
                 mine[M_UP] = rate
         if not b <= lower[v]:
             rate = s + l1[v] if b <= 0.0 else s - l1[v]
-            if not rate >= mine[M_LOW]:
+            if rate < mine[M_LOW] or rate != rate:
                 mine[M_LOW] = rate
         mine[TOTAL] += b
         norm += F[v] * b
