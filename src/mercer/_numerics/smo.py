@@ -105,6 +105,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
     """
     n = beta.shape[0]
     kind = score.dtype.type
+    lost = 1e-6 if score.itemsize == 4 else 1e-13  # what rounding of the matrix may take off a curvature, relative
     memory = np.empty(5 * n, score.dtype)
     # views that count no references, as pair steps are short; memory is kept by its use at the end
     K, score, parts = borrow(K), borrow(score), borrow(memory)
@@ -149,9 +150,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         if j >= stop or i == j:
             break
         slope = float(up) - float(score[j] + shrink[j])
-        # ridges stay, even where they are lost in the rounding of the diagonal
-        least = ridge[i] + ridge[j]
-        curvature = max(least, float(diagonal[i]) + float(diagonal[j]) - 2.0 * float(K[i, j]))
+        curvature = float(diagonal[i]) + float(diagonal[j]) - 2.0 * float(K[i, j])
         room_i = upper[i] - beta[i]
         if l1[i] > 0.0 and beta[i] < 0.0:
             room_i = -beta[i]
@@ -159,9 +158,15 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         if l1[j] > 0.0 and beta[j] > 0.0:
             room_j = beta[j]
         room = min(room_i, room_j)
-        # curvature below rounding: the objective is linear along the pair, go to the nearer bound
-        flat = curvature <= 1e-12 * (abs(diagonal[i]) + abs(diagonal[j])) and least == 0.0
-        step = np.inf if flat else slope / curvature
+        # curvature below rounding: the objective is linear along the pair, go to the nearer bound; but ridges, even if
+        # they are lost in the rounding of the diagonal, bend it unless the matrix is indefinite
+        size, least = abs(diagonal[i]) + abs(diagonal[j]), ridge[i] + ridge[j]
+        if curvature > 1e-12 * size:
+            step = slope / curvature
+        elif least > 0.0 and curvature > -lost * size:
+            step = slope / max(least, curvature)
+        else:
+            step = np.inf
         if step < room:
             within += 1
         else:
