@@ -41,7 +41,7 @@ from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.interior import interior_point
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
-from mercer.solvers.linear.line import lowest
+from mercer.solvers.linear.line import best_shift
 
 RULES = ("round-robin", "random", "greedy")
 # share of the variables that a greedy pass visits
@@ -67,8 +67,6 @@ ROUNDING = 1e-16
 # how often they may leave more than half of the gap; they are not tried again where this share of all is left
 RESCUES, USELESS = 3, 0.9
 MAX_PASSES = 100_000
-# of the derivative by the weight of the constant feature, what may be left where a model is published
-SHIFT_ACCURACY = 1e-2
 # with losses that have a derivative the gap is this share of what the last two passes let expect
 SMOOTH = 0.7
 
@@ -276,7 +274,8 @@ class _Run:
         self.active = self.loops.judge(F, self.table, self.level, self.order, out)
         self.level = np.inf
         self.gap, self.value = float(out[1]), float(out[2]) - 0.5 * float(self.w @ self.w)
-        shift, gain = self._best_shift(F)
+        smooth = self.qp.is_smooth and not problem.intercept
+        shift, gain = best_shift(self.qp, F, self.bias, float(self.w[-1])) if smooth else (0.0, 0.0)
         close = self.gap - gain <= self.options.tol * (abs(self.value) + self.gap)
         if not (close or publish):
             return False
@@ -300,27 +299,6 @@ class _Run:
             # rounding of many steps ends here
             self.w[: self.rows.d] = v / self.l2
         return False
-
-    def _best_shift(self, F: Vector) -> tuple[float, float]:
-        """What to add to the weight of the constant feature of the model, given F = Xw, and about what that gains.
-
-        All samples share this feature, so that each of a pass moves it after the others have been moved: most of what
-        w is above the optimum by is this one number, and it costs no product. Losses with a derivative only.
-        """
-        if self.problem.intercept or not self.bias or not self.qp.is_smooth:
-            return 0.0, 0.0
-        from mercer._numerics.linear_newton import along
-
-        qp = self.qp
-        vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
-        ones, weight = np.full(len(F), self.bias), float(self.w[-1])
-        first, second = along(F, ones, 0.0, *vectors)
-        first, second = first + weight, second + 1.0
-        step = -first / second
-        if step == 0 or not np.isfinite(step):
-            return 0.0, 0.0
-        step *= lowest(F, step * ones, weight * step, step**2, vectors, SHIFT_ACCURACY * abs(first * step))
-        return step, -0.5 * first * step
 
     def _free(self) -> Index:
         """The variables strictly inside their box and off the kink."""
