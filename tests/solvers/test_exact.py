@@ -21,8 +21,9 @@ from mercer.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
+from mercer.problems import dual
 from mercer.problems.dual import DualProblem, feasible_start
-from mercer.solvers import decomposition, exact
+from mercer.solvers import decomposition, exact, judge
 from mercer.solvers.base import Clock, Options, Status, WorkClock
 from mercer.solvers.data import Data
 from mercer.testing.solvers import Task, check_solution
@@ -138,6 +139,31 @@ class TestStages:
             solution = run(job)
             assert solution.status is Status.CONVERGED and solution.trace[0].active == 150
             check_solution(job, solution, 1e-3)
+
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_what_the_judgement_finds_is_mended_where_it_was_found(self, intercept, monkeypatch):
+        """If F of float32 rows was not good enough the run goes on with the samples that were judged, to end at all."""
+        force(monkeypatch, "rows")
+        stage(monkeypatch, 300, 150)
+        judged, begun = [], []
+
+        class Recorded(decomposition.Decomposition):
+            def run(self, tol):
+                begun.append(len(self.active.samples))
+                return super().run(tol)
+
+        def survey_at(qp, beta, F, rows):
+            judged.append(len(rows))
+            seen = dual.survey(*judge._at_rows(qp, beta, F, rows))
+            return seen._replace(m=seen.m + 1.0) if len(judged) == 1 else seen
+
+        monkeypatch.setattr(exact, "Decomposition", Recorded)
+        monkeypatch.setattr(exact, "survey_at", survey_at)
+        job = task(Hinge(), intercept=intercept, n=1500)
+        solution = run(job, tol=1e-4)
+        assert begun == [150, judged[0]] and judged[0] < 1200
+        assert solution.status is Status.CONVERGED and solution.trace[-1].active == 1500
+        check_solution(job, solution, 1e-4)
 
     def test_the_budget_is_kept(self, monkeypatch):
         """Stored rows never take more bytes than asked for, whatever joins and leaves."""
