@@ -65,7 +65,7 @@ def announce_compilation(module: str, *functions: str) -> None:
 
     loops = import_module(f"mercer._numerics.{module}")
     if not any(is_cached(getattr(loops, function)) for function in functions):
-        print("mercer: compiling its loops for this machine, once (10 to 20 s) ...", file=sys.stderr, flush=True)
+        print("mercer: compiling its loops for this machine, once (10 to 30 s) ...", file=sys.stderr, flush=True)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
