@@ -123,7 +123,8 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
             largest = max(largest, diagonal)
     if m < 2:
         return 0.0
-    memory = np.empty((m + 7 + MOST_BOUNDS, m))
+    # the matrix, six vectors, and the directions of two sums and of the bounds
+    memory = np.empty((m + 8 + MOST_BOUNDS, m))
     U, V = memory[:m], memory[m + 6 :]
     inverse, d, slope, low, high, change = (
         memory[m], memory[m + 1], memory[m + 2], memory[m + 3], memory[m + 4], memory[m + 5]
@@ -149,9 +150,10 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         d[i], change[i] = slope[i], 0.0
     _factorise(U, inverse, SMALLEST_PIVOT * largest)
     _solve(U, inverse, d)
-    fixed = np.int64(0)
+    fixed = zero = np.int64(0)
     for g in range(2 if null < 0 else 0):
-        if not _hold(U, inverse, V, fixed, n_first if g == 1 else fixed, m if g == 1 else n_first, d):
+        start, stop = (zero, n_first) if g == 0 else (n_first, m)
+        if not _hold(U, inverse, V, fixed, start, stop, d):
             return 0.0
         fixed += 1
     while True:
@@ -187,7 +189,7 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         if low[i] == high[i]:
             change[i] = low[i] - beta[free[i]]
     for g in range(2 if null < 0 else 0):
-        start, stop = (0, n_first) if g == 0 else (n_first, m)
+        start, stop = (zero, n_first) if g == 0 else (n_first, m)
         moved, room, widest = 0.0, 0.0, -1
         for i in range(start, stop):
             moved += change[i]

@@ -19,7 +19,7 @@ its A.
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.linear_rows import dot, sparse_row_dot
+from mercer._numerics.linear_rows import dot, sparse_row_add, sparse_row_dot
 from mercer._numerics.prefetch import prefetch
 from mercer._numerics.references import borrow
 
@@ -119,8 +119,7 @@ def sparse_sums(indptr, indices, data, beta, V):
                 members[count], b[count] = c, beta[i, c]
                 count += 1
         if m == ONE and count == 1:
-            for p in range(start, stop):
-                flat[indices[p]] += b[0] * data[p]
+            sparse_row_add(indices, data, start, stop, b[0], flat)
         elif count > 0:
             for p in range(start, stop):
                 if p + SOON < stop:

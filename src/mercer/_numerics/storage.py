@@ -60,39 +60,35 @@ def _place(source, target, top, left):
 
 
 @compiled()
+def _place_transposed(source, first, target, top, left):
+    """target[top:, left:] begins with the transpose of source[:, first:]: register tiles, in strips kept in cache."""
+    height, width = source.shape
+    square, strip = VECTOR_BYTES // source.itemsize, 64
+    bottom, right = height // square * square, (width - first) // square * square + first
+    for start in range(first, right, strip):
+        for i in range(0, bottom, square):
+            for j in range(start, min(start + strip, right), square):
+                transpose_tile(source, i, j, target, top + j - first, left + i)
+    for j in range(first, width):
+        line = target[top + j - first]
+        for i in range(bottom if j < right else 0, height):
+            line[left + i] = source[i, j]
+
+
+@compiled()
 def place_rows(rows, K, top, mirrored):
     """Write rows of the upper triangle, from the diagonal on, to K[top:, top:], and their image below if wanted."""
     _place(rows, K, top, top)
-    if not mirrored:
-        return
-    height, width = rows.shape
-    square = VECTOR_BYTES // rows.itemsize
-    bottom, right = height // square * square, (width - height) // square * square + height
-    for j in range(height, right, square):
-        for i in range(0, bottom, square):
-            transpose_tile(rows, i, j, K, top + j, top + i)
-    for j in range(height, width):
-        line = K[top + j]
-        for i in range(bottom if j < right else 0, height):
-            line[top + i] = rows[i, j]
+    if mirrored:
+        height = np.int64(rows.shape[0])
+        _place_transposed(rows, height, K, top + height, top)
 
 
 @compiled()
 def join(first, second, between, K):
-    """K = [[first, between], [between', second]], the transpose in register tiles, strips of them in cache."""
-    n_i, n_j = between.shape
-    zero = np.int64(0)  # a literal would compile it twice
+    """K = [[first, between], [between', second]]."""
+    n_i, zero = np.int64(between.shape[0]), np.int64(0)  # a literal would compile what it is passed to twice
     _place(first, K, zero, zero)
     _place(between, K, zero, n_i)
     _place(second, K, n_i, n_i)
-    square = VECTOR_BYTES // between.itemsize
-    bottom, right = n_i // square * square, n_j // square * square
-    strip = 64
-    for left in range(0, right, strip):
-        for top in range(0, bottom, square):
-            for j in range(left, min(left + strip, right), square):
-                transpose_tile(between, top, j, K, n_i + j, top)
-    for j in range(n_j):
-        line = K[n_i + j]
-        for i in range(bottom if j < right else 0, n_i):
-            line[i] = between[i, j]
+    _place_transposed(between, zero, K, n_i, zero)

@@ -110,7 +110,7 @@ class GramOperator:
             rows = self.kernel.block(span(self.features, start, stop), rest)
             place_rows(np.ascontiguousarray(rows, K.dtype), K, start, mirrored)
 
-        run_tasks(one, len(starts), self.n_threads if n > MIRROR else 1)
+        run_tasks(one, len(starts), self.n_threads)
         self.evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
         return K
 
