@@ -240,7 +240,7 @@ def test_altered_coefficients_are_judged_worse(package, name):
         assert proof.valid and proof.gap > 10 * honest.gap
         assert proof.dual <= best + 1e-9 * abs(best) and proof.primal >= best - 1e-9 * abs(best)
         # a multiple of ν-SVC's coefficients with the same intercept is the same β with another b
-        assert proof.kkt_violation >= 0.999 * honest.kkt_violation
+        assert proof.kkt_violation >= 0.999 * honest.kkt_violation - 1e-12
     model._dual_coef_ = coef + 0.2
     assert certify(model, X, y).infeasibility > 0.1
 

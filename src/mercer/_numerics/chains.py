@@ -16,7 +16,7 @@ STEPS_PER_MEMBER = 200
 # new members of a working set: a share of the variables, at least so many
 VARIABLES_PER_NEW, FEWEST_NEW = 32, 32
 # and of the free ones
-FREE_PER_NEW = 8
+FREE_PER_NEW = 2
 # the share of bounded variables from which a larger box is taken to scale the whole solution
 MOSTLY_BOUNDED = 0.5
 # samples of either class that stand for all of it in a first guess, which may be beyond the best of its ray by so much

@@ -14,6 +14,7 @@ v_c being those of the members, and of the sums, that were fixed before, each di
 
 import numpy as np
 
+from mercer._numerics.cholesky import factorise, room_for, solve
 from mercer._numerics.compile import compiled
 from mercer._numerics.tiles import add_rows_product
 
@@ -32,48 +33,6 @@ def _add(factor, x, y):
         y[j] += factor * x[j]
 
 
-@compiled(fast=True)
-def _factorise(U, inverse, smallest):
-    """Overwrite the upper triangle of A by U, U'U = A; inverse = 1 / its diagonal. A row with no pivot is zero."""
-    for i in range(U.shape[0]):
-        row = U[i, i:]
-        k = 0
-        # four rows at a time: this one is read and written once for the four
-        while k + 4 <= i:
-            a, b, c, d = U[k, i:], U[k + 1, i:], U[k + 2, i:], U[k + 3, i:]
-            wa, wb, wc, wd = a[0], b[0], c[0], d[0]
-            for j in range(row.shape[0]):
-                row[j] -= wa * a[j] + wb * b[j] + (wc * c[j] + wd * d[j])
-            k += 4
-        while k < i:
-            a = U[k, i:]
-            wa = a[0]
-            for j in range(row.shape[0]):
-                row[j] -= wa * a[j]
-            k += 1
-        # an indefinite kernel, or equal samples, may leave nothing
-        scale = 1.0 / np.sqrt(row[0]) if row[0] > smallest else 0.0
-        inverse[i] = scale
-        for j in range(row.shape[0]):
-            row[j] *= scale
-
-
-@compiled(fast=True)
-def _solve(U, inverse, x):
-    """x <- A^-1 x; zero where there is no pivot."""
-    m = U.shape[0]
-    for k in range(m):
-        x[k] *= inverse[k]
-        _add(-x[k], U[k, k + 1 :], x[k + 1 :])
-    for t in range(m):
-        k = m - 1 - t
-        row, rest = U[k, k + 1 :], x[k + 1 :]
-        total = 0.0
-        for j in range(rest.shape[0]):
-            total += row[j] * rest[j]
-        x[k] = (x[k] - total) * inverse[k]
-
-
 @compiled()
 def _hold(U, inverse, V, fixed, start, stop, d):
     """Take out of d what changes the sum of the members from start to stop; False if that leaves nothing.
@@ -85,7 +44,7 @@ def _hold(U, inverse, V, fixed, start, stop, d):
         v[i] = 1.0 if start <= i < stop else 0.0
     if start == stop:
         return True
-    _solve(U, inverse, v)
+    solve(U, inverse, v, start)
     for c in range(fixed):
         total = 0.0
         for i in range(start, stop):
@@ -123,12 +82,10 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
             largest = max(largest, diagonal)
     if m < 2:
         return 0.0
-    # the matrix, six vectors, and the directions of two sums and of the bounds
-    memory = np.empty((m + 8 + MOST_BOUNDS, m))
-    U, V = memory[:m], memory[m + 6 :]
-    inverse, d, slope, low, high, change = (
-        memory[m], memory[m + 1], memory[m + 2], memory[m + 3], memory[m + 4], memory[m + 5]
-    )  # fmt: skip
+    # the matrix, and five vectors and the directions of two sums and of the bounds
+    n_rows, n_columns = room_for(m)
+    U, inverse, vectors = np.empty((n_rows, n_columns)), np.empty(n_rows), np.empty((7 + MOST_BOUNDS, m))
+    d, slope, low, high, change, V = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5:]
     level = float(score[null]) if null >= 0 else 0.0
     n_first = np.int64(0)
     for i in range(m):
@@ -148,9 +105,9 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
             slope[i] += l1[k]
             high[i] = min(high[i], 0.0)
         d[i], change[i] = slope[i], 0.0
-    _factorise(U, inverse, SMALLEST_PIVOT * largest)
-    _solve(U, inverse, d)
     fixed = zero = np.int64(0)
+    factorise(U, m, inverse, SMALLEST_PIVOT * largest)
+    solve(U, inverse, d, zero)
     for g in range(2 if null < 0 else 0):
         start, stop = (zero, n_first) if g == 0 else (n_first, m)
         if not _hold(U, inverse, V, fixed, start, stop, d):

@@ -27,7 +27,7 @@ def lanes(dtype) -> int:
     return PANEL_BYTES // dtype.itemsize
 
 
-def _call(builder, name, vector_type, arguments):
+def call(builder, name, vector_type, arguments):
     """Call llvm.<name> on vectors, e.g. llvm.fmuladd.v8f32."""
     scalar = "f32" if isinstance(vector_type.element, ir.FloatType) else "f64"
     function_type = ir.FunctionType(vector_type, [vector_type] * len(arguments))
@@ -40,12 +40,12 @@ def _call(builder, name, vector_type, arguments):
 def _term(builder, op, vector_type, accumulator, a, b):
     """accumulator + term(a, b) on vectors."""
     if op == "dot":
-        return _call(builder, "fmuladd", vector_type, [a, b, accumulator])
+        return call(builder, "fmuladd", vector_type, [a, b, accumulator])
     if op == "sq":
         difference = builder.fsub(a, b)
-        return _call(builder, "fmuladd", vector_type, [difference, difference, accumulator])
+        return call(builder, "fmuladd", vector_type, [difference, difference, accumulator])
     if op == "l1":
-        return builder.fadd(accumulator, _call(builder, "fabs", vector_type, [builder.fsub(a, b)]))
+        return builder.fadd(accumulator, call(builder, "fabs", vector_type, [builder.fsub(a, b)]))
     if op == "min":
         smaller = builder.fcmp_ordered("<", a, b)
         return builder.fadd(accumulator, builder.select(smaller, a, b))
@@ -62,14 +62,14 @@ def _term(builder, op, vector_type, accumulator, a, b):
 def _sparse_term(builder, op, vector_type, accumulator, a, b):
     """accumulator + term(a, b) - term(a, 0): what a non-zero b changes. min and chi2 are for a, b >= 0."""
     if op == "dot":
-        return _call(builder, "fmuladd", vector_type, [a, b, accumulator])
+        return call(builder, "fmuladd", vector_type, [a, b, accumulator])
     changed = _term(builder, op, vector_type, accumulator, a, b)
     if op == "min":
         return changed
-    return builder.fsub(changed, _call(builder, "fabs", vector_type, [a]))
+    return builder.fsub(changed, call(builder, "fabs", vector_type, [a]))
 
 
-def _spread(builder, vector_type, value):
+def spread(builder, vector_type, value):
     """A vector with value in every lane."""
     undefined = ir.Constant(vector_type, ir.Undefined)
     single = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
@@ -118,10 +118,10 @@ def _register_tile(op):
                     b.append(load)
                 for r in range(ROWS):
                     value = builder.load(builder.gep(row_base[r], [loop.index]), typ=scalar)
-                    spread = _spread(builder, vector, value)
+                    lanes_of = spread(builder, vector, value)
                     for half in range(2):
                         total = builder.load(sums[r][half], typ=vector)
-                        builder.store(_term(builder, op, vector, total, spread, b[half]), sums[r][half])
+                        builder.store(_term(builder, op, vector, total, lanes_of, b[half]), sums[r][half])
             for r in range(ROWS):
                 line = builder.gep(
                     o.data, [builder.add(builder.mul(builder.add(out_row, const(r)), out_stride), out_col)]
@@ -171,7 +171,7 @@ def _sparse_tile(op):
                 position = builder.add(begin, loop.index)
                 feature = builder.load(builder.gep(index.data, [position]))
                 feature = context.cast(builder, feature, index_type.dtype, types.intp)
-                value = _spread(builder, vector, builder.load(builder.gep(values.data, [position]), typ=scalar))
+                value = spread(builder, vector, builder.load(builder.gep(values.data, [position]), typ=scalar))
                 line = builder.gep(matrix.data, [builder.mul(feature, stride)])
                 for v, total in enumerate(sums):
                     pointer = builder.gep(line, [ir.Constant(intp, v * width)])

@@ -14,69 +14,14 @@ no branches and LLVM vectorises them. Newton's step on the free members (`face`)
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.extrema import larger, smaller
 from mercer._numerics.face import AT_BOUND, newton_step
+from mercer._numerics.pair_step import best_partner, move
 from mercer._numerics.references import borrow
 
 # pair steps within bounds before Newton's step, as a share of what it costs, at first and at most; and some more
-WAIT, LONGEST_WAIT, LEAST_WAIT = 0.3, 20.0, 60
+WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
 # below this tolerance the last digits of beta count, which pair steps find one by one
 NEWTON_FROM = 1e-7
-
-
-@compiled(fast=True, merged=True)
-def _extremes(score, grow, shrink):
-    """(largest up, smallest low) of these members."""
-    kind = score.dtype.type
-    up, low = kind(-np.inf), kind(np.inf)
-    for k in range(score.shape[0]):
-        up = larger(up, score[k] + grow[k])
-        low = smaller(low, score[k] + shrink[k])
-    return up, low
-
-
-@compiled(fast=True, merged=True)
-def _update(score, column_i, column_j, step, grow, shrink):
-    """Move the scores by a pair step; (largest up, smallest low) after it."""
-    kind = score.dtype.type
-    up, low = kind(-np.inf), kind(np.inf)
-    for k in range(score.shape[0]):
-        value = score[k] - step * (column_i[k] - column_j[k])
-        score[k] = value
-        up = larger(up, value + grow[k])
-        low = smaller(low, value + shrink[k])
-    return up, low
-
-
-@compiled(fast=True, merged=True)
-def _position(score, addend, target):
-    """The first k with score + addend = target."""
-    for first in range(0, score.shape[0], 64):
-        part, extra = score[first : first + 64], addend[first : first + 64]
-        hits = 0
-        for k in range(part.shape[0]):
-            hits += part[k] + extra[k] == target
-        if hits > 0:
-            for k in range(part.shape[0]):
-                if part[k] + extra[k] == target:
-                    return first + k
-    return score.shape[0]
-
-
-@compiled(fast=True, merged=True)
-def _gains(score, shrink, up, diagonal, diagonal_i, column_i, gain):
-    """gain[k] = decrease of the objective, twice, by the best pair step of i with k; the largest of them."""
-    kind = score.dtype.type
-    zero, two, tiny = kind(0.0), kind(2.0), kind(1e-12)
-    best = zero
-    for k in range(score.shape[0]):
-        slope = larger(up - (score[k] + shrink[k]), zero)
-        # an indefinite kernel, or equal samples, may give a curvature <= 0
-        curvature = larger(diagonal_i + diagonal[k] - two * column_i[k], tiny)
-        value = slope * slope / curvature
-        gain[k] = value
-        best = larger(best, value)
-    return best
 
 
 @compiled(merged=True)
@@ -93,7 +38,7 @@ def _price(beta, lower, upper):
     n, m = beta.shape[0], 0
     for k in range(n):
         m += (lower[k] < beta[k]) & (beta[k] < upper[k])
-    return LEAST_WAIT + int((m * m * (m / 12.0 + 10.0) + 0.5 * m * n) / (150.0 + 0.6 * n))
+    return LEAST_WAIT + int((m * m * (m / 100.0 + 5.0) + 0.4 * m * n) / (70.0 + 0.42 * n))
 
 
 @compiled()
@@ -106,17 +51,15 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
     n = beta.shape[0]
     kind = score.dtype.type
     lost = 1e-6 if score.itemsize == 4 else 1e-13  # what rounding of the matrix may take off a curvature, relative
-    memory = np.empty(5 * n, score.dtype)
+    memory = np.empty(3 * n, score.dtype)
     # views that count no references, as pair steps are short; memory is kept by its use at the end
     K, score, parts = borrow(K), borrow(score), borrow(memory)
-    grow, shrink, gain = parts[:n], parts[n : 2 * n], parts[2 * n : 3 * n]
-    diagonal, no_addend = parts[3 * n : 4 * n], parts[4 * n :]
+    grow, shrink, diagonal = parts[:n], parts[n : 2 * n], parts[2 * n :]
     for k in range(n):
         diagonal[k] = K[k, k] + kind(ridge[k])
-        no_addend[k] = 0.0
     ends = np.empty(3, np.int64)
     ends[0], ends[1], ends[2] = 0, first_group, n
-    ups, lows = np.empty(2, score.dtype), np.empty(2, score.dtype)
+    ups, lows, tops = np.empty(2, score.dtype), np.empty(2, score.dtype), np.empty(2, np.int64)
     steps, stuck, unbounded, fresh = 0, 0, False, True
     wait, within, last, gained, rounding = WAIT, 0, 0, 0.0, 0.0
     price = _price(beta, lower, upper)
@@ -126,8 +69,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
             for k in range(n):
                 _mark(k, beta, lower, upper, l1, grow, shrink)
             for h in range(2):
-                start, stop = ends[h], ends[h + 1]
-                ups[h], lows[h] = _extremes(score[start:stop], grow[start:stop], shrink[start:stop])
+                ups[h], tops[h], lows[h] = move(score, score, score, kind(0.0), grow, shrink, ends[h], ends[h + 1])
             fresh = False
         h = 0 if ups[0] - lows[0] >= ups[1] - lows[1] else 1
         violation = ups[h] - lows[h]
@@ -140,14 +82,11 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
             within, last, gained, fresh, rounding = 0, steps, 0.0, True, AT_BOUND
             price = _price(beta, lower, upper)
             continue
-        start, stop, up = ends[h], ends[h + 1], ups[h]
-        part, part_gain = score[start:stop], gain[start:stop]
-        i = start + _position(part, grow[start:stop], up)
-        if i >= stop:
+        up, i = ups[h], tops[h]
+        if i < 0:
             break  # scores that are no longer numbers
-        best = _gains(part, shrink[start:stop], up, diagonal[start:stop], diagonal[i], K[i, start:stop], part_gain)
-        j = start + _position(part_gain, no_addend[start:stop], best)
-        if j >= stop or i == j:
+        j = best_partner(score, shrink, diagonal, K[i], up, diagonal[i], ends[h], ends[h + 1])
+        if j < 0 or i == j:
             break
         slope = float(up) - float(score[j] + shrink[j])
         curvature = float(diagonal[i]) + float(diagonal[j]) - 2.0 * float(K[i, j])
@@ -194,10 +133,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         _mark(i, beta, lower, upper, l1, grow, shrink)
         _mark(j, beta, lower, upper, l1, grow, shrink)
         for h in range(2):
-            start, stop = ends[h], ends[h + 1]
-            ups[h], lows[h] = _update(
-                score[start:stop], K[i, start:stop], K[j, start:stop], kind(step), grow[start:stop], shrink[start:stop]
-            )
+            ups[h], tops[h], lows[h] = move(score, K[i], K[j], kind(step), grow, shrink, ends[h], ends[h + 1])
         steps += 1
     memory[0] = 0.0
     return steps, float(violation), unbounded
