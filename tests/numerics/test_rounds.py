@@ -4,41 +4,55 @@ import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
 
-from mercer._numerics.rounds import by_group, gather, solve_members
+from mercer._numerics.rounds import by_group, fill, seat, solve_members
 from mercer.problems import dual_objective, feasible_start
 
-NEW = np.full(7, -1)
+
+class Block:
+    """A block as a run keeps it, of rows that are those of a symmetric matrix."""
+
+    def __init__(self, K, size, dtype=np.float64):
+        self.K, self.m = K, 0
+        self.place, self.members, self.fresh = np.full(len(K) + 1, -1), np.empty(size, int), np.empty(2 * size, int)
+        self.values = np.full((size, size), np.nan, dtype)
+
+    def take(self, chosen, known):
+        """Exchange members; rows of those known before may have been given up. The null sample is the last one."""
+        K = self.K.copy()
+        K[known] = np.nan
+        self.m, count = seat(np.asarray(chosen), self.place, self.members, self.m, self.values, self.fresh)
+        members = self.members[: self.m]
+        rows = np.where(members < len(K), members, -1)
+        fill(K, rows, rows, self.place, self.fresh[:count], self.values)
+        return members, self.values[: self.m, : self.m]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gathered_block(dtype):
-    """block = store[slots][:, columns], with zeros at the null sample."""
+def test_blocks_after_exchanges(dtype):
+    """Whoever comes and goes, the block is that of its members, and only rows of newcomers are read."""
     rng = np.random.default_rng(0)
-    store = rng.normal(size=(20, 30)).astype(dtype)
-    slots, columns = rng.permutation(20)[:7], rng.permutation(30)[:7]
-    block = np.full((7, 7), np.nan)
-    gather(store, slots, columns, NEW, block, block)
-    np.testing.assert_array_equal(block, store[np.ix_(slots, columns)])
-    slots[3], columns[3] = -1, 0
-    gather(store, slots, columns, NEW, block, block)
-    assert not block[3].any() and not block[:, 3].any()
-    others = [0, 1, 2, 4, 5, 6]
-    np.testing.assert_array_equal(block[np.ix_(others, others)], store[np.ix_(slots[others], columns[others])])
+    K = rng.normal(size=(40, 40)).astype(dtype)
+    K += K.T
+    whole = np.zeros((41, 41), dtype)
+    whole[:40, :40] = K
+    block, before = Block(K, 20, dtype), np.empty(0, int)
+    for count in [5, 20, 20, 3, 1, 12, 12, 0, 7, 20, 4]:
+        chosen = rng.permutation(41)[:count]
+        members, values = block.take(chosen, np.setdiff1d(before, [40]))
+        assert sorted(members) == sorted(chosen)
+        np.testing.assert_array_equal(values, whole[np.ix_(members, members)])
+        np.testing.assert_array_equal(np.flatnonzero(block.place >= 0), np.sort(chosen))
+        np.testing.assert_array_equal(block.place[members], np.arange(count))
+        before = members.copy()
 
 
-def test_a_block_is_made_from_the_last_one():
-    """Old members are copied, new ones read from their rows alone: the rows of old ones may have been given up."""
-    rng = np.random.default_rng(0)
-    K = rng.normal(size=(30, 30))
-    K = K + K.T
-    first, second = np.arange(10), np.array([12, 3, 20, 7, 0, 25])
-    old = K[np.ix_(first, first)]
-    known = np.where(second < 10, second, -1)
-    store = K.copy()
-    store[first] = np.nan
-    block = np.empty((6, 6))
-    gather(store, second, second, known, old, block)
-    np.testing.assert_array_equal(block, K[np.ix_(second, second)])
+def test_those_who_stay_keep_their_places():
+    """As long as no fewer come than leave."""
+    block = Block(np.eye(30), 10)
+    first = block.take(np.arange(8), [])[0].copy()
+    second = block.take([1, 3, 5, 6, 7, 20, 21, 22, 23], np.arange(8))[0]
+    kept = np.isin(first, second)
+    np.testing.assert_array_equal(second[:8][kept], first[kept])
 
 
 def test_members_by_group():
@@ -57,8 +71,10 @@ def test_the_gain_is_what_the_dual_gains(loss, intercept):
     F = problem.F(beta)
     members = by_group(np.random.default_rng(1).permutation(qp.n_vars)[:16], qp.group)
     before, change = beta.copy(), np.empty(16)
+    place, everywhere = np.full(qp.n_vars, -1), np.arange(16)
+    place[members] = everywhere
     _, gained, unbounded = solve_members(
-        K, sample[members], members, np.empty(0, np.int64), np.empty((0, 0)), np.empty((16, 16)), beta, F, sample,
+        K, sample[members], members, place, everywhere, np.empty((16, 16)), beta, F, sample,
         qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, 1e-6, 1000, change,
     )  # fmt: skip
     assert not unbounded

@@ -5,7 +5,7 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.maps import apply_map
 from mercer._numerics.optimality import survey
-from mercer._numerics.rounds import by_group
+from mercer._numerics.rounds import by_group, fill, seat
 from mercer._numerics.smo import solve_block
 from mercer._numerics.tiles import add_rows_product
 from mercer._numerics.working_set import BINS, choose, group_extremes, score_all
@@ -172,72 +172,6 @@ def _set_apart(memory, m, before, after):
 
 
 @compiled()
-def _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, position):
-    """Make ``chosen`` the members of the block, which keeps what it has; how many there are. Edits what follows it.
-
-    block[a, b] = K of members a and b, the null sample has zeros; slot[v] is the place of variable v, -1 for none, and
-    ``wanted`` is zero. Newcomers take the places of those that leave.
-    """
-    count, newcomers = chosen.shape[0], 0
-    for t in range(count):
-        wanted[chosen[t]] = 1
-    taken, t = 0, 0
-    # the newcomers wait at the end of ``fresh``, the places that they are given are written from its beginning
-    for k in range(count):
-        if slot[chosen[k]] < 0:
-            newcomers += 1
-            fresh[fresh.shape[0] - newcomers] = chosen[k]
-    while t < m:
-        v = members[t]
-        if wanted[v] == 1:
-            t += 1
-            continue
-        slot[v] = -1
-        if taken < newcomers:
-            taken += 1
-            v = fresh[fresh.shape[0] - taken]
-            members[t], slot[v], fresh[taken - 1] = v, t, t
-            t += 1
-            continue
-        m -= 1
-        if t < m:  # the last one moves here
-            v = members[m]
-            members[t], slot[v] = v, t
-            here, there = block[t], block[m]
-            for u in range(m):
-                here[u] = there[u]
-            for u in range(m):
-                block[u, t] = block[u, m]
-            here[t] = there[m]
-    while taken < newcomers:
-        taken += 1
-        v = fresh[fresh.shape[0] - taken]
-        members[m], slot[v], fresh[taken - 1] = v, m, m
-        m += 1
-    for t in range(count):
-        wanted[chosen[t]] = 0
-    for u in range(m):
-        v = members[u]
-        position[u] = 0 if v == null else sample[v]
-    for k in range(newcomers):
-        here, v = block[fresh[k]], members[fresh[k]]
-        row = K[0 if v == null else sample[v]]
-        for u in range(m):
-            here[u] = row[np.uint64(position[u])]  # spares the test for a negative index
-    if null >= 0 and slot[null] >= 0:
-        here, t = block[slot[null]], slot[null]
-        for u in range(m):
-            here[u] = 0.0
-        for u in range(m):
-            block[u, t] = 0.0
-    for u in range(m):
-        here = block[u]
-        for k in range(newcomers):
-            here[fresh[k]] = block[fresh[k], u]
-    return m
-
-
-@compiled()
 def follow(
     K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, ranges, beyond, held, size, memory,
     reals, counts, tol, max_rounds, state, test, values, groups, totals,
@@ -259,10 +193,10 @@ def follow(
     """
     n, extremes = beta.shape[0], np.empty((n_groups, 2))
     up, low, at_samples, change, score = reals[0, :n], reals[1, :n], reals[2, :n], reals[3], memory[size * size :]
-    slot, wanted, members, rows = counts[0, :n], counts[1, :n], counts[2, :size], counts[3]
-    position, previous, fresh = counts[4], counts[5], counts[6]
+    place, members, rows = counts[0, :n], counts[1, :size], counts[2]
+    position, previous, fresh = counts[3], counts[4], counts[5]
     for v in range(n):
-        slot[v], wanted[v] = -1, 0
+        place[v] = -1
     # literals would compile what they are passed to twice
     m, stride = np.int64(0), np.int64(0)
     left = max_rounds
@@ -309,15 +243,18 @@ def follow(
             if n_groups > 1:  # in the order of the groups: all anew
                 chosen = by_group(chosen, group)
                 for t in range(m):
-                    slot[members[t]] = -1
-                m = 0
+                    place[members[t]] = -1
+                m = np.int64(0)
             # lines are a little longer than the set, which may grow or shrink a little before they are moved
             if max(count, m) > stride or stride > 32 + 3 * max(count, m) // 2:
                 wider = min(size, max(count, m) + max(count, m) // 4 + 8)
                 _set_apart(memory, m, stride, wider)
                 stride = wider
             block = memory[: stride * stride].reshape((stride, stride))
-            m = _exchange(K, sample, null, chosen, wanted, slot, members, m, block, fresh, position)
+            m, newcomers = seat(chosen, place, members, m, block, fresh)
+            for t in range(m):
+                position[t] = -1 if members[t] == null else sample[members[t]]
+            fill(K, position[:m], position[:m], place, fresh[:newcomers], block)
             b, begin, part = reals[4, :m], reals[5, :m], score[:m]
             m_l1, m_ridge, m_lower, m_upper = reals[6, :m], reals[7, :m], reals[8, :m], reals[9, :m]
             n_first = np.int64(0)  # a literal 0 would compile the block's solver twice

@@ -7,69 +7,113 @@ from mercer._numerics.smo import solve_block
 
 
 @compiled()
-def gather(values, slots, positions, known, old, block):
-    """block[a, b] = values[slots[a], positions[b]]; a slot of -1 is the null sample: zeros.
+def seat(chosen, place, members, m, block, fresh):
+    """Give the chosen variables places in the block, which keeps what it has of them: (members, newcomers).
 
-    Member a was member known[a] of the old block, where its values with other old members are, or is new (-1): only
-    rows of new members are read, since the block is symmetric.
+    ``place`` is the place of each variable, -1 for none; ``members`` the variable at each of the m places. Newcomers
+    take the places of those that leave; ``fresh``, twice as long as the members can be many, begins with these. Where
+    more leave, the last ones move up. Edits all but chosen.
     """
-    n = slots.shape[0]
-    # unsigned numbers spare the test for a negative index
-    position, before = np.empty(n, np.uint64), np.empty(n, np.uint64)
-    for a in range(n):
-        position[a], before[a] = positions[a], known[a]
-    for a in range(n):
-        line = block[a]
-        if slots[a] < 0:
-            for b in range(n):
-                line[b] = 0.0
-        elif known[a] < 0:
-            row = values[slots[a]]
-            for b in range(n):
-                line[b] = row[position[b]]
-    for a in range(n):
-        if known[a] >= 0 and slots[a] >= 0:
-            line, row = block[a], old[known[a]]
-            for b in range(n):
-                line[b] = row[before[b]] if known[b] >= 0 else block[b, a]
-    for a in range(n):
-        if slots[a] < 0:
-            for b in range(n):
-                block[b, a] = 0.0
+    stays = members.shape[0]  # added to the places of those that stay, until they are found
+    newcomers = 0
+    # they wait at the end of ``fresh``, the places that they are given are written from its beginning
+    for t in range(chosen.shape[0]):
+        v = chosen[t]
+        if place[v] >= 0:
+            place[v] += stays
+        else:
+            newcomers += 1
+            fresh[fresh.shape[0] - newcomers] = v
+    taken, t = 0, 0
+    while t < m:
+        v = members[t]
+        if place[v] >= stays:
+            place[v] -= stays
+            t += 1
+            continue
+        place[v] = -1
+        if taken < newcomers:
+            taken += 1
+            v = fresh[fresh.shape[0] - taken]
+            members[t], place[v], fresh[taken - 1] = v, t, t
+            t += 1
+            continue
+        m -= 1
+        if t < m:  # the last one moves here, and may leave in its turn
+            v = members[m]
+            members[t], place[v] = v, place[v] - m + t
+            here, there = block[t], block[m]
+            for u in range(m):
+                here[u] = there[u]
+            for u in range(m):
+                block[u, t] = block[u, m]
+            here[t] = there[m]
+    while taken < newcomers:
+        taken += 1
+        v = fresh[fresh.shape[0] - taken]
+        members[m], place[v], fresh[taken - 1] = v, m, m
+        m += 1
+    return m, newcomers
+
+
+@compiled()
+def fill(values, rows, positions, place, fresh, block):
+    """Write the rows and columns of newcomers, at the places ``fresh``, into a block.
+
+    block[a, b] = values[rows[a], positions[b]] is symmetric: only rows of newcomers are read. The null sample has row
+    -1, and zeros.
+    """
+    m = rows.shape[0]
+    # in the order of the variables, which is that of memory; unsigned numbers spare the test for a negative index
+    order, position = np.empty(m, np.uint64), np.empty(m, np.uint64)
+    count, null = 0, -1
+    for v in range(place.shape[0]):
+        if place[v] >= 0:
+            order[count], position[count] = place[v], max(0, positions[place[v]])
+            count += 1
+    for k in range(fresh.shape[0]):
+        here, row = block[fresh[k]], values[max(0, rows[fresh[k]])]
+        for t in range(m):
+            here[order[t]] = row[position[t]]
+    for u in range(m):
+        if rows[u] < 0:
+            null = u
+    if null >= 0:
+        here = block[null]
+        for u in range(m):
+            here[u], block[u, null] = 0.0, 0.0
+    for u in range(m):
+        here = block[u]
+        for k in range(fresh.shape[0]):
+            here[fresh[k]] = block[fresh[k], u]
 
 
 @compiled()
 def solve_members(
-    values, slots, members, last, old, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps,
-    change,
+    values, slots, members, place, fresh, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol,
+    max_steps, change,
 ):  # fmt: skip
     """Solve the problem of a working set to tol: (steps, what the objective gained, whether it has no bound).
 
     ``members`` are variables, those of the first group first; ``slots`` where the rows of their samples are in
-    ``values``, -1 for the null sample; ``last`` the members whose block is ``old``. Fills ``block`` and ``change``, how
-    far each member moves. Edits beta.
+    ``values``, -1 for the null sample. They have their places in ``block`` (see `seat`), but rows and columns of those
+    at ``fresh`` are still missing. Fills these and ``change``, how far each member moves. Edits beta.
     """
     m = members.shape[0]
-    place = np.empty(beta.shape[0], np.int32)
-    for v in range(beta.shape[0]):
-        place[v] = -1
-    for t in range(last.shape[0]):
-        place[last[t]] = t
-    known, position = np.empty(m, np.int64), np.empty(m, np.int64)
+    position = np.empty(m, np.int64)
     b, start = np.empty(m), np.empty(m)
     m_linear, m_l1, m_ridge, m_lower, m_upper = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     score = np.empty(m, block.dtype)
     n_first = 0
     for t in range(m):
         v = members[t]
-        known[t] = place[v]
-        position[t] = max(0, sample[v]) if slots[t] >= 0 else 0
+        position[t] = sample[v] if slots[t] >= 0 else 0
         b[t], m_linear[t], m_l1[t], m_ridge[t] = beta[v], linear[v], l1[v], ridge[v]
         m_lower[t], m_upper[t] = lower[v], upper[v]
         start[t] = linear[v] - F[sample[v]] - ridge[v] * beta[v]
         score[t] = start[t]
         n_first += group[v] == 0
-    gather(values, slots, position, known, old, block)
+    fill(values, slots, position, place, fresh, block)
     steps, _, unbounded = solve_block(block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first, tol, max_steps)
     gained = 0.0
     for t in range(m):

@@ -20,7 +20,7 @@ import numpy as np
 from mercer.gram.operator import GramOperator
 from mercer.gram.rows import RowStore, WholeRows
 from mercer.gram.workspace import Loan
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import diverges, dual_objective, survey
 from mercer.solvers.active import Active, Look
@@ -105,8 +105,10 @@ class Decomposition:
         )
         # scores of float32 rows need no more digits, until a block no longer gains by them
         self.score_dtype = np.float32 if diagonal.dtype == np.float32 and options.tol > 1e-4 else np.float64
-        self._memory = np.empty((2, self.size**2), self.score_dtype)
-        self._last = NOBODY  # the members of the last block, which is the first in memory
+        # the block of the working set, the variables that have places in it, and how many there are
+        self._block = np.empty((self.size, self.size), self.score_dtype)
+        self._members, self._n_members = np.empty(self.size, np.int64), 0
+        self._fresh = np.empty(2 * self.size, np.int64)
         self._most_new = max(2, int(NEW_SHARE * self.size))
         self._n_new = self._most_new
         self._room = self.size if beta.any() else min(self.size, FIRST_MEMBERS)
@@ -124,20 +126,25 @@ class Decomposition:
         At the others F must not have been changed, nor beta.
         """
         if not isinstance(self.store, RowStore):
-            self._take_up_all()
+            self._take_up(np.arange(self.n))
         elif rows is None or not self.shrinking:
             self._left_out.bring_up(self._beta_of_samples(), self.F, anew=True)
-            self._take_up_all()
+            self._take_up(np.arange(self.n))
         else:
-            self._last = NOBODY
             self._stage_tol = 0.0
             self._left_out.add_at_look(rows, self._beta_of_samples(), self.F)
             self.store.restrict(rows, self.gram.take(rows))
-            self.active = Active.of(self.qp, rows, self.beta, self.F)
+            self._take_up(rows)
 
-    def _take_up_all(self) -> None:
-        self._last = NOBODY
-        self.active = Active.of(self.qp, np.arange(self.n), self.beta, self.F)
+    def _take_up(self, samples: Vector) -> None:
+        """Work on these samples."""
+        self.active = Active.of(self.qp, samples, self.beta, self.F)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Nobody has a place in the block."""
+        self._place = np.full(len(self.active.beta), -1)
+        self._n_members = 0
 
     def run(self, tol: float) -> Status:
         """Descend until the violation of all variables is at most tol, as far as F tells."""
@@ -205,7 +212,7 @@ class Decomposition:
 
     def _round(self, look: Look, previous: Vector, tol: float) -> tuple[Vector, float]:
         """Solve one working set; its members, and what the dual gained: inf if it has no bound."""
-        from mercer._numerics.rounds import by_group, solve_members
+        from mercer._numerics.rounds import solve_members
         from mercer._numerics.working_set import choose
 
         active = self.active
@@ -214,23 +221,20 @@ class Decomposition:
         chosen = choose(
             look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, self.size, active.null
         )
-        # in the order of memory, which is read faster that way
-        members = by_group(np.sort(chosen), active.group)
+        members, fresh = self._seat(chosen)
         positions = active.sample[members]
         real = positions < len(active.samples)
         slots = np.full(len(members), -1, np.intp)
         slots[real] = self.store.ensure(positions[real])
-        old, block = self._blocks(len(members))
         limit = STEPS_PER_MEMBER * len(members)
         if self.options.max_iter >= 0:
             limit = min(limit, self.options.max_iter - self.steps)
         change = np.empty(len(members))
         steps, gained, unbounded = solve_members(
-            self.store.values, slots, members, self._last, old, block, active.beta, active.F, active.sample,
+            self.store.values, slots, members, self._place, fresh, self._block, active.beta, active.F, active.sample,
             active.linear, active.l1, active.ridge, active.lower, active.upper, active.group,
             max(0.5 * tol, BLOCK_TOL * look.violation), limit, change,
         )  # fmt: skip
-        self._last = members
         self.steps += steps
         if unbounded:
             return chosen, np.inf
@@ -243,15 +247,20 @@ class Decomposition:
         self.dual += gained
         return chosen, gained
 
-    def _blocks(self, size: int) -> tuple[Matrix, Matrix]:
-        """The block of the last members, and memory for the next; the two change places in each round."""
-        if self._memory.dtype != self.score_dtype:
-            self._memory = np.empty((2, self.size**2), self.score_dtype)
-            self._last = NOBODY
-        self._memory = self._memory[::-1]
-        old, new = self._memory
-        known = len(self._last)
-        return old[: known * known].reshape(known, known), new[: size * size].reshape(size, size)
+    def _seat(self, chosen: Vector) -> tuple[Vector, Vector]:
+        """Give the chosen variables places in the block: the variable at each place, and the places of newcomers."""
+        from mercer._numerics.rounds import by_group, seat
+
+        if self._block.dtype != self.score_dtype:
+            self._block = np.empty(self._block.shape, self.score_dtype)
+            self._clear()
+        if self.active.n_groups > 1:  # groups must not mix: all anew
+            chosen = by_group(chosen, self.active.group)
+            self._clear()
+        self._n_members, newcomers = seat(
+            chosen, self._place, self._members, self._n_members, self._block, self._fresh
+        )  # fmt: skip
+        return self._members[: self._n_members], self._fresh[:newcomers]
 
     def _adapt(self, fresh: Vector) -> None:
         """Ask for fewer new members if few of the last ones were of use, for more if most were."""
@@ -272,7 +281,7 @@ class Decomposition:
         self._left_out.add(inactive, np.zeros(self.n))
         self._stage_tol = FIRST_STAGE_TOL
         self._rows.restrict(samples, self.gram.take(samples))
-        self.active = Active.of(self.qp, samples, self.beta, self.F)
+        self._take_up(samples)
 
     @property
     def _rows(self) -> RowStore:
@@ -296,8 +305,7 @@ class Decomposition:
         # F of those that go is right for the present beta
         self._left_out.add(active.samples[~wanted], self._beta_of_samples())
         self._rows.restrict(index, self._rows.gram.take(index))
-        self._last = NOBODY
-        self.active = Active.of(self.qp, active.samples[index], self.beta, self.F)
+        self._take_up(active.samples[index])
         return active.renumber(previous, self.active)
 
     def _look_at_all(self, tol: float, level: Vector, previous: Vector) -> Vector:
@@ -305,7 +313,7 @@ class Decomposition:
         old = self.active
         old.write_back(self.beta, self.F)
         self._left_out.bring_up_near(self._beta_of_samples(), self.beta, self.F, level)
-        self._take_up_all()
+        self._take_up(np.arange(self.n))
         look = self.active.look()
         if look.violation <= tol:
             self._rows.extend(old.samples, self.gram, np.zeros(len(old.samples), np.bool_))
@@ -321,7 +329,7 @@ class Decomposition:
         gram = self.gram if len(samples) == self.n else self.gram.take(samples)
         # rows of free variables will be asked for again
         self._rows.extend(np.searchsorted(samples, old.samples), gram, old.free_samples())
-        self.active = Active.of(self.qp, samples, self.beta, self.F)
+        self._take_up(samples)
         return old.renumber(previous, self.active)
 
     def _beta_of_samples(self) -> Vector:
@@ -334,5 +342,5 @@ class Decomposition:
         if len(samples) < self.n:
             self._left_out.bring_up(self._beta_of_samples(), self.F)
             self._rows.extend(samples, self.gram, np.zeros(len(samples), np.bool_))
-            self._take_up_all()
+            self._take_up(np.arange(self.n))
         return status
