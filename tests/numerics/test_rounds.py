@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
 
-from mercer._numerics.rounds import by_group, fill, seat, solve_members
+from mercer._numerics.rounds import by_group, line_up, read_rows, reflect, seat, solve_members
 from mercer.problems import dual_objective, feasible_start
 
 
@@ -23,7 +23,11 @@ class Block:
         self.m, count = seat(np.asarray(chosen), self.place, self.members, self.m, self.values, self.fresh)
         members = self.members[: self.m]
         rows = np.where(members < len(K), members, -1)
-        fill(K, rows, rows, self.place, self.fresh[:count], self.values)
+        order, column = np.empty(self.m, int), np.empty(self.m, int)
+        line_up(self.place, rows, order, column)
+        for start, stop in [(0, count // 2), (count // 2, count)]:
+            read_rows(K, rows, order, column, self.fresh, start, stop, self.values)
+        reflect(rows, self.fresh[:count], self.values)
         return members, self.values[: self.m, : self.m]
 
 
@@ -71,12 +75,10 @@ def test_the_gain_is_what_the_dual_gains(loss, intercept):
     F = problem.F(beta)
     members = by_group(np.random.default_rng(1).permutation(qp.n_vars)[:16], qp.group)
     before, change = beta.copy(), np.empty(16)
-    place, everywhere = np.full(qp.n_vars, -1), np.arange(16)
-    place[members] = everywhere
+    block = K[np.ix_(sample[members], sample[members])]
     _, gained, unbounded = solve_members(
-        K, sample[members], members, place, everywhere, np.empty((16, 16)), beta, F, sample,
-        qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, 1e-6, 1000, change,
-    )  # fmt: skip
+        members, block, beta, F, sample, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, 1e-6, 1000, change
+    )
     assert not unbounded
     np.testing.assert_allclose(beta[members], before[members] + change, atol=1e-15)
     assert np.all(beta >= qp.lower) and np.all(beta <= qp.upper)

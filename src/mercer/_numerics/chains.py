@@ -5,7 +5,7 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.maps import apply_map
 from mercer._numerics.optimality import survey
-from mercer._numerics.rounds import by_group, fill, seat
+from mercer._numerics.rounds import by_group, line_up, read_rows, reflect, seat
 from mercer._numerics.smo import solve_block
 from mercer._numerics.tiles import add_rows_product
 from mercer._numerics.working_set import BINS, choose, group_extremes, score_all
@@ -194,7 +194,7 @@ def follow(
     n, extremes = beta.shape[0], np.empty((n_groups, 2))
     up, low, at_samples, change, score = reals[0, :n], reals[1, :n], reals[2, :n], reals[3], memory[size * size :]
     place, members, rows = counts[0, :n], counts[1, :size], counts[2]
-    position, previous, fresh = counts[3], counts[4], counts[5]
+    position, previous, fresh, order, column = counts[3], counts[4], counts[5], counts[6], counts[7]
     for v in range(n):
         place[v] = -1
     # literals would compile what they are passed to twice
@@ -254,7 +254,9 @@ def follow(
             m, newcomers = seat(chosen, place, members, m, block, fresh)
             for t in range(m):
                 position[t] = -1 if members[t] == null else sample[members[t]]
-            fill(K, position[:m], position[:m], place, fresh[:newcomers], block)
+            line_up(place, position, order, column)
+            read_rows(K, position[:m], order, column, fresh, np.int64(0), newcomers, block)
+            reflect(position[:m], fresh[:newcomers], block)
             b, begin, part = reals[4, :m], reals[5, :m], score[:m]
             m_l1, m_ridge, m_lower, m_upper = reals[6, :m], reals[7, :m], reals[8, :m], reals[9, :m]
             n_first = np.int64(0)  # a literal 0 would compile the block's solver twice

@@ -5,6 +5,9 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.smo import solve_block
 
+# of the tiles in which a block is reflected
+TILE_LINES, TILE_COLUMNS = 16, 64
+
 
 @compiled()
 def seat(chosen, place, members, m, block, fresh):
@@ -57,63 +60,72 @@ def seat(chosen, place, members, m, block, fresh):
 
 
 @compiled()
-def fill(values, rows, positions, place, fresh, block):
-    """Write the rows and columns of newcomers, at the places ``fresh``, into a block.
+def line_up(place, positions, order, column):
+    """Those who have places, in the order of the variables, which is that of memory: their places and columns.
 
-    block[a, b] = values[rows[a], positions[b]] is symmetric: only rows of newcomers are read. The null sample has row
-    -1, and zeros.
+    ``positions`` are the columns of the members, -1 for the null sample, which gets any.
     """
-    m = rows.shape[0]
-    # in the order of the variables, which is that of memory; unsigned numbers spare the test for a negative index
-    order, position = np.empty(m, np.uint64), np.empty(m, np.uint64)
-    count, null = 0, -1
+    count = 0
     for v in range(place.shape[0]):
         if place[v] >= 0:
-            order[count], position[count] = place[v], max(0, positions[place[v]])
+            order[count], column[count] = place[v], max(0, positions[place[v]])
             count += 1
-    for k in range(fresh.shape[0]):
+
+
+@compiled()
+def read_rows(values, rows, order, column, fresh, start, stop, block):
+    """Write the rows of newcomers, at the places fresh[start:stop], into a block.
+
+    block[a, b] = values[rows[a], column of b]. The null sample has row -1, and zeros.
+    """
+    m = rows.shape[0]
+    for k in range(start, stop):
         here, row = block[fresh[k]], values[max(0, rows[fresh[k]])]
-        for t in range(m):
-            here[order[t]] = row[position[t]]
-    for u in range(m):
-        if rows[u] < 0:
-            null = u
-    if null >= 0:
-        here = block[null]
-        for u in range(m):
-            here[u], block[u, null] = 0.0, 0.0
-    for u in range(m):
-        here = block[u]
-        for k in range(fresh.shape[0]):
-            here[fresh[k]] = block[fresh[k], u]
+        for t in range(m):  # unsigned numbers spare the test for a negative index
+            here[np.uint64(order[t])] = row[np.uint64(column[t])]
+
+
+@compiled()
+def reflect(rows, fresh, block):
+    """Write the columns of newcomers, whose rows are there, and zeros for the null sample."""
+    m = rows.shape[0]
+    for a in range(m):
+        if rows[a] < 0:
+            here = block[a]
+            for u in range(m):
+                here[u], block[u, a] = 0.0, 0.0
+    # by tiles, which stay in the cache while they are read down their columns
+    for top in range(0, m, TILE_LINES):
+        bottom = min(top + TILE_LINES, m)
+        for first in range(0, fresh.shape[0], TILE_COLUMNS):
+            columns = fresh[first : first + TILE_COLUMNS]
+            for u in range(top, bottom):
+                here = block[u]
+                for k in range(columns.shape[0]):
+                    here[np.uint64(columns[k])] = block[np.uint64(columns[k]), np.uint64(u)]
 
 
 @compiled()
 def solve_members(
-    values, slots, members, place, fresh, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol,
-    max_steps, change,
+    members, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps, change
 ):  # fmt: skip
     """Solve the problem of a working set to tol: (steps, what the objective gained, whether it has no bound).
 
-    ``members`` are variables, those of the first group first; ``slots`` where the rows of their samples are in
-    ``values``, -1 for the null sample. They have their places in ``block`` (see `seat`), but rows and columns of those
-    at ``fresh`` are still missing. Fills these and ``change``, how far each member moves. Edits beta.
+    ``members`` are variables, those of the first group first, ``block`` is their matrix. Fills ``change``, how far each
+    member moves. Edits beta.
     """
     m = members.shape[0]
-    position = np.empty(m, np.int64)
     b, start = np.empty(m), np.empty(m)
     m_linear, m_l1, m_ridge, m_lower, m_upper = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     score = np.empty(m, block.dtype)
     n_first = 0
     for t in range(m):
         v = members[t]
-        position[t] = sample[v] if slots[t] >= 0 else 0
         b[t], m_linear[t], m_l1[t], m_ridge[t] = beta[v], linear[v], l1[v], ridge[v]
         m_lower[t], m_upper[t] = lower[v], upper[v]
         start[t] = linear[v] - F[sample[v]] - ridge[v] * beta[v]
         score[t] = start[t]
         n_first += group[v] == 0
-    fill(values, slots, position, place, fresh, block)
     steps, _, unbounded = solve_block(block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first, tol, max_steps)
     gained = 0.0
     for t in range(m):

@@ -75,7 +75,9 @@ class VectorFeatures:
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.X: Any
-        if isinstance(X, Csr):
+        if isinstance(X, np.ndarray) and X.dtype == self.dtype and X.flags.c_contiguous:
+            self.X = X
+        elif isinstance(X, Csr):
             self.X = X.astype(self.dtype)
         elif sp.issparse(X):
             self.X = Csr.of(X, self.dtype)

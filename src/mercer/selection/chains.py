@@ -211,7 +211,7 @@ class _Run:
         values = np.empty((n_programs, len(test)))
         groups, totals = np.empty((n_programs, n_groups, 5)), np.empty((n_programs, 7))
         state, width = np.zeros(4, np.int64), 2 * (n + self._size) + 4
-        reals, counts = np.empty((10, width)), np.empty((6, width), np.int64)
+        reals, counts = np.empty((10, width)), np.empty((8, width), np.int64)
         surveys: list[Survey] = []
         while len(surveys) < n_programs:
             chains.follow(

@@ -17,6 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from mercer._numerics.pool import run_shares
 from mercer.gram.operator import GramOperator
 from mercer.gram.rows import RowStore, WholeRows
 from mercer.gram.workspace import Loan
@@ -31,6 +32,8 @@ from mercer.solvers.left_out import LeftOut
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 8
 # columns of a block whose lines are so long, or a multiple of it, compete for the same places of the cache
 CONFLICT = 128
+# entries of a block from which a second thread is worth waking to read them: from memory, each on a line of its own
+THREADS_FROM = 200_000
 # two pairs, one for each group
 FEWEST_MEMBERS = 4
 # at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
@@ -221,19 +224,15 @@ class Decomposition:
         chosen = choose(
             look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, self.size, active.null
         )
-        members, fresh = self._seat(chosen)
-        positions = active.sample[members]
-        real = positions < len(active.samples)
-        slots = np.full(len(members), -1, np.intp)
-        slots[real] = self.store.ensure(positions[real])
+        members, slots = self._seat(chosen)
+        real = slots >= 0
         limit = STEPS_PER_MEMBER * len(members)
         if self.options.max_iter >= 0:
             limit = min(limit, self.options.max_iter - self.steps)
         change = np.empty(len(members))
         steps, gained, unbounded = solve_members(
-            self.store.values, slots, members, self._place, fresh, self._block, active.beta, active.F, active.sample,
-            active.linear, active.l1, active.ridge, active.lower, active.upper, active.group,
-            max(0.5 * tol, BLOCK_TOL * look.violation), limit, change,
+            members, self._block, active.beta, active.F, active.sample, active.linear, active.l1, active.ridge,
+            active.lower, active.upper, active.group, max(0.5 * tol, BLOCK_TOL * look.violation), limit, change,
         )  # fmt: skip
         self.steps += steps
         if unbounded:
@@ -248,19 +247,33 @@ class Decomposition:
         return chosen, gained
 
     def _seat(self, chosen: Vector) -> tuple[Vector, Vector]:
-        """Give the chosen variables places in the block: the variable at each place, and the places of newcomers."""
-        from mercer._numerics.rounds import by_group, seat
+        """Make the chosen variables the members of the block: the variable at each place, and the slot of its row."""
+        from mercer._numerics.rounds import by_group, line_up, read_rows, reflect, seat
 
+        active = self.active
         if self._block.dtype != self.score_dtype:
             self._block = np.empty(self._block.shape, self.score_dtype)
             self._clear()
-        if self.active.n_groups > 1:  # groups must not mix: all anew
-            chosen = by_group(chosen, self.active.group)
+        if active.n_groups > 1:  # groups must not mix: all anew
+            chosen = by_group(chosen, active.group)
             self._clear()
-        self._n_members, newcomers = seat(
-            chosen, self._place, self._members, self._n_members, self._block, self._fresh
-        )  # fmt: skip
-        return self._members[: self._n_members], self._fresh[:newcomers]
+        m, newcomers = seat(chosen, self._place, self._members, self._n_members, self._block, self._fresh)
+        self._n_members = m
+        members, fresh = self._members[:m], self._fresh[:newcomers]
+        positions = active.sample[members]
+        real = positions < len(active.samples)
+        slots = np.full(m, -1, np.intp)
+        slots[real] = self.store.ensure(positions[real])
+        positions[~real] = -1
+        order, column = np.empty(m, np.int64), np.empty(m, np.int64)
+        line_up(self._place, positions, order, column)
+
+        def part(start: int, stop: int) -> None:
+            read_rows(self.store.values, slots, order, column, fresh, start, stop, self._block)
+
+        run_shares(part, newcomers, self.options.n_threads if m * newcomers >= THREADS_FROM else 1)
+        reflect(slots, fresh, self._block)
+        return members, slots
 
     def _adapt(self, fresh: Vector) -> None:
         """Ask for fewer new members if few of the last ones were of use, for more if most were."""
