@@ -24,16 +24,21 @@ def addends(rng, n, sign, dtype):
     return np.where(rng.random(n) < 0.3, sign * np.inf, 0.0).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+# of scores and matrix: the scores may have more digits
+DTYPES = [(np.float32, np.float32), (np.float64, np.float64), (np.float64, np.float32)]
+
+
+@pytest.mark.parametrize(("dtype", "stored"), DTYPES)
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize("start", [0, 5])
-def test_move(n, start, dtype):
+def test_move(n, start, dtype, stored):
     rng = np.random.default_rng(n)
-    score, a, b = (rng.normal(size=n + start + 9).astype(dtype) for _ in range(3))
+    score = rng.normal(size=n + start + 9).astype(dtype)
+    a, b = (rng.normal(size=len(score)).astype(stored) for _ in range(2))
     grow, shrink = addends(rng, len(score), -1, dtype), addends(rng, len(score), 1, dtype)
     step, part = dtype(0.7), slice(start, start + n)
     after = score.copy()
-    after[part] -= step * (a - b)[part]
+    after[part] -= step * (a.astype(dtype) - b)[part]
     up, place, low = moved(score, a, b, step, grow, shrink, start, start + n)
     np.testing.assert_allclose(score, after, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(np.delete(score, np.r_[part]), np.delete(after, np.r_[part]))
@@ -45,12 +50,12 @@ def test_move(n, start, dtype):
     assert low == np.min((score + shrink)[part], initial=np.inf)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "stored"), DTYPES)
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize("start", [0, 5])
-def test_best_partner(n, start, dtype):
+def test_best_partner(n, start, dtype, stored):
     rng = np.random.default_rng(n)
-    score, column = (rng.normal(size=n + start + 9).astype(dtype) for _ in range(2))
+    score, column = (rng.normal(size=n + start + 9).astype(kind) for kind in (dtype, stored))
     shrink, diagonal = addends(rng, len(score), 1, dtype), rng.uniform(0.5, 2, len(score)).astype(dtype)
     up, own = dtype(0.3), dtype(1.0)
     slope = np.maximum(up - (score + shrink), 0)

@@ -68,7 +68,8 @@ class TestOptimum:
         """With and without it the optimum is the same to what tol allows; half of the rows can be kept."""
         force(monkeypatch, "rows")
         job = task(loss, n=600)
-        solutions = [run(job, shrinking=shrinking, budget=300 * 600 * 4) for shrinking in (True, False)]
+        options = {"budget": 300 * 600 * 4, "working_set": 48}
+        solutions = [run(job, shrinking=shrinking, **options) for shrinking in (True, False)]
         assert min(point.active for point in solutions[0].trace) < 600
         assert all(point.active == 600 for point in solutions[1].trace)
         for solution in solutions:

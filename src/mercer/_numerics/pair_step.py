@@ -50,10 +50,11 @@ class _Pass:
         """Two of them, one for each vector of a turn."""
         return [_Variable(self.builder, value) for _ in range(2)]
 
-    def start_of(self, value):
-        """The first entry of an array's part."""
-        data = self.context.make_array(self.array)(self.context, self.builder, value).data
-        return self.builder.gep(data, [self.start])
+    def part_of(self, array, value):
+        """Where an array's part begins, and the type of as many of its entries as there are lanes."""
+        data = self.context.make_array(array)(self.context, self.builder, value).data
+        vector = ir.VectorType(self.context.get_data_type(array.dtype), self.lanes)
+        return self.builder.gep(data, [self.start]), vector, array.dtype.bitwidth
 
     def _mask(self, offset):
         """The lanes of a vector at this offset that are before the end."""
@@ -70,7 +71,7 @@ class _Pass:
     def run(self, body):
         """Emit body(half, place, load, store) for both vectors of a turn.
 
-        ``place`` are the numbers of the lanes from the start on; load(pointer, other) has other beyond the end.
+        ``place`` are the numbers of the lanes from the start on; load(part, other) has other beyond the end.
         """
         builder = self.builder
         size, step = builder.sub(self.stop, self.start), ir.Constant(self.intp, 2 * self.lanes)
@@ -89,26 +90,27 @@ class _Pass:
             mask = self._mask(here) if masked else None
             body(half, place, partial(self._load, here, mask), partial(self._store, here, mask))
 
-    def _at(self, pointer, here):
-        return self.builder.bitcast(self.builder.gep(pointer, [here]), self.vector.as_pointer())
-
-    def _load(self, here, mask, pointer, other=0.0):
-        there = self._at(pointer, here)
+    def _load(self, here, mask, part, other=0.0):
+        pointer, vector, bits = part
+        there = self.builder.bitcast(self.builder.gep(pointer, [here]), vector.as_pointer())
         if mask is None:
-            value = self.builder.load(there, typ=self.vector)
-            value.align = self.bits // 8
-            return value
-        align = ir.Constant(ir.IntType(32), self.bits // 8)
-        arguments = [there, align, mask, self.floats(other)]
-        return self._call(f"llvm.masked.load.{self.kind}.p0{self.kind}", self.vector, arguments)
+            value = self.builder.load(there, typ=vector)
+            value.align = bits // 8
+        else:
+            kind, others = f"v{self.lanes}f{bits}", ir.Constant(vector, [other] * self.lanes)
+            arguments = [there, ir.Constant(ir.IntType(32), bits // 8), mask, others]
+            value = self._call(f"llvm.masked.load.{kind}.p0{kind}", vector, arguments)
+        # scores may have more digits than the matrix
+        return value if bits == self.bits else self.builder.fpext(value, self.vector)
 
-    def _store(self, here, mask, value, pointer):
-        there = self._at(pointer, here)
+    def _store(self, here, mask, value, part):
+        pointer, vector, bits = part
+        there = self.builder.bitcast(self.builder.gep(pointer, [here]), vector.as_pointer())
         if mask is None:
-            self.builder.store(value, there).align = self.bits // 8
+            self.builder.store(value, there).align = bits // 8
             return
-        align = ir.Constant(ir.IntType(32), self.bits // 8)
-        self._call(f"llvm.masked.store.{self.kind}.p0{self.kind}", ir.VoidType(), [value, there, align, mask])
+        arguments = [value, there, ir.Constant(ir.IntType(32), bits // 8), mask]
+        self._call(f"llvm.masked.store.{self.kind}.p0{self.kind}", ir.VoidType(), arguments)
 
     def _call(self, name, result, arguments, **options):
         function_type = ir.FunctionType(result, [one.type for one in arguments])
@@ -155,7 +157,7 @@ def move(typingctx, score, column_i, column_j, step, grow, shrink, start, stop):
 
     def codegen(context, builder, sig, args):
         over = _Pass(context, builder, score, args[6], args[7])
-        scores, a, b, up, down = (over.start_of(args[i]) for i in (0, 1, 2, 4, 5))
+        scores, a, b, up, down = (over.part_of(sig.args[i], args[i]) for i in (0, 1, 2, 4, 5))
         step = spread(builder, over.vector, args[3])
         best, worst = over.variables(over.floats(float("-inf"))), over.variables(over.floats(float("inf")))
         where = over.variables(ir.Constant(over.places, [-1] * over.lanes))
@@ -186,7 +188,7 @@ def best_partner(typingctx, score, shrink, diagonal, column_i, up, diagonal_i, s
 
     def codegen(context, builder, sig, args):
         over = _Pass(context, builder, score, args[6], args[7])
-        scores, down, squares, column = (over.start_of(args[i]) for i in range(4))
+        scores, down, squares, column = (over.part_of(sig.args[i], args[i]) for i in range(4))
         up, square = spread(builder, over.vector, args[4]), spread(builder, over.vector, args[5])
         zero, minus_two = over.floats(0.0), over.floats(-2.0)
         # an indefinite kernel, or equal samples, may give a curvature <= 0

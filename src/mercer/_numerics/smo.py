@@ -8,7 +8,7 @@ the smallest ``low`` of a group are equal at the optimum; their difference is th
 
 Second-order working set: WSS 2 of Fan, Chen & Lin, JMLR 6 (2005); [M5] "SMO (I-III)", [CS229] section on SMO.
 Membership is an addend: -inf for those that cannot grow, +inf for those that cannot shrink, so that the loops have
-no branches and LLVM vectorises them. Newton's step on the free members (`face`) ends what would take pair steps long.
+no branches (`pair_step`). Newton's step on the free members (`face`) ends what would take pair steps long.
 """
 
 import numpy as np

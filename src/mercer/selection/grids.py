@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -26,7 +26,11 @@ EPSILON_RANGE, NOVELTY_RANGE, NU_RANGE = (0.01, 0.5), (0.01, 0.5), (0.05, 0.9)
 
 
 def values_of(
-    name: str, given: Any, default: tuple[float, float], low: float = 0.0, high: float = np.inf
+    name: str,
+    given: Any,
+    default: tuple[float, float] | Callable[[], tuple[float, float]],
+    low: float = 0.0,
+    high: float = np.inf,
 ) -> list[float]:
     """The values that a parameter lists; so many between the ends of the default if it is a whole number.
 
@@ -35,9 +39,10 @@ def values_of(
     if isinstance(given, Integral) and not isinstance(given, bool):
         if given < 1:
             raise InvalidInputError(f"{name}={given} asks for {given} values: give a whole number of at least 1.")
+        first, last = default() if callable(default) else default
         if given == 1:
-            return [float(np.sqrt(default[0] * default[1]))]
-        return [float(value) for value in np.geomspace(*default, int(given))]
+            return [float(np.sqrt(first * last))]
+        return [float(value) for value in np.geomspace(first, last, int(given))]
     try:
         found = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):

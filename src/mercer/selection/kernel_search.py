@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -107,8 +108,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
                         f"kernel_grid has the parameter {min(unknown)!r}, but kernel={kernel!r} has "
                         f"{', '.join(NAMED_PARAMETERS)} only."
                     )
-                limits = gamma_range(X) if kernel == "rbf" else product_range(X)
-                gammas = values_of("gammas", self.gammas, limits)
+                gammas = values_of("gammas", self.gammas, partial(gamma_range if kernel == "rbf" else product_range, X))
                 for params in grid:
                     inner = [params] if "gamma" in params else [{**params, "gamma": gamma} for gamma in gammas]
                     choices += [self._named(kernel, one, outer, X) for one in inner]

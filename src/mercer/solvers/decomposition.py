@@ -29,7 +29,7 @@ from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint, un
 from mercer.solvers.left_out import LeftOut
 
 # members of a working set: a share of the variables, since too large a set computes rows that are never needed
-LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 8
+LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
 # columns of a block whose lines are so long, or a multiple of it, compete for the same places of the cache
 CONFLICT = 128
 # entries of a block from which a second thread is worth waking to read them: from memory, each on a line of its own
