@@ -297,6 +297,17 @@ class TestMatrices:
             "diagonal."
         )
 
+    @pytest.mark.parametrize("n", [60, 450, 2000])
+    @pytest.mark.parametrize("gamma", ["auto", 7.4])
+    def test_sigmoid_without_bounds(self, n, gamma):
+        """Whether it is solved on the whole matrix or by rows, what runs away is an error, not a model of 1e160."""
+        rng = np.random.default_rng(n)
+        X = rng.normal(size=(n, 20))
+        y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1, -1)
+        for estimator in (SVC(loss="squared_hinge", C=200), SVR(loss="squared_epsilon_insensitive", C=200)):
+            with pytest.raises(NotPositiveSemidefiniteError, match="smallest eigenvalue is -"):
+                estimator.set_params(kernel="sigmoid", gamma=gamma).fit(X, y)
+
     def test_kernels_that_are_known_not_to_be_definite(self):
         """The sigmoid kernel needs no examination: its certificate is no bound."""
         X, y = sample()

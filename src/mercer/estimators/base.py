@@ -107,8 +107,14 @@ class KernelMachine(KernelEstimator):
         solution = choose_solver(self.solver)(data, problem, options, clock, beta)
         if solution.status is Status.UNBOUNDED and not data.psd:
             report = check_mercer(data.kernel, data.samples)
-            if not report.positive_semidefinite:
-                raise NotPositiveSemidefiniteError(report.smallest_eigenvalue, report.largest_eigenvalue)
+            smallest, size = report.smallest_eigenvalue, float(np.abs(solution.beta).max(initial=0.0))
+            if problem.qp.has_open_box and report.positive_semidefinite:
+                return solution
+            if report.positive_semidefinite and 0 < size < np.inf:
+                # a part of the samples was looked at; with a ridge β grows for one reason only, and is the proof
+                weights = problem.qp.at_samples(solution.beta / size, data.n)
+                smallest = float(solution.F / size @ weights / (weights @ weights))
+            raise NotPositiveSemidefiniteError(smallest, report.largest_eigenvalue)
         return solution
 
     @property

@@ -65,9 +65,14 @@ class BoxQP:
         return len(self.sums)
 
     @cached_property
+    def is_bounded(self) -> bool:
+        """Whether all variables have two bounds."""
+        return bool(np.isfinite(self.upper.sum() - self.lower.sum()))
+
+    @cached_property
     def has_open_box(self) -> bool:
         """Whether some variable may grow without paying for it: hard margins and hard tubes."""
-        if np.isfinite(self.upper.sum() - self.lower.sum()):
+        if self.is_bounded:
             return False
         return bool(np.any((np.isinf(self.lower) | np.isinf(self.upper)) & (self.ridge == 0)))
 

@@ -25,6 +25,8 @@ from mercer.losses.base import BoxQP, Index, Loss, Vector
 
 # β'Kβ / |β|², relative to the largest kernel value, at which a combination is taken for zero
 DIVERGED = 1e-14
+# of the same: more than rounding of a float32 matrix may make of zero
+INDEFINITE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +224,22 @@ def _largest(*violations: float) -> float:
 
 
 def diverges(qp: BoxQP, beta: Vector, F: Vector, largest: float) -> bool:
-    """Whether β runs away without bound: b'Kb is nothing against |b|^2, so hulls meet or no tube fits."""
-    if not qp.has_open_box:
+    """Whether β runs away without bound.
+
+    In an open box because b'Kb is nothing against |b|^2: hulls meet, or no tube fits. Where a ridge prevents that, only
+    because K is indefinite: all multiples of β are feasible, and the objective grows with the square of the factor.
+    """
+    if qp.is_bounded:
         return False
-    total = float(np.abs(beta).sum())
-    return float(qp.at_variables(F) @ beta) <= DIVERGED * largest * total**2 and total > 0
+    size = float(np.abs(beta).max(initial=0.0))
+    if size == 0.0 or not np.isfinite(size):
+        return size != 0.0
+    # of β divided by its largest entry, whose square may be beyond all numbers
+    direction = beta / size
+    total, square = float(np.abs(direction).sum()), float(qp.at_variables(F) / size @ direction)
+    if qp.has_open_box:
+        return square <= DIVERGED * largest * total**2
+    square += float(qp.ridge @ direction**2)
+    if qp.sums.any() or not square < -INDEFINITE * largest * total**2:
+        return False
+    return bool(np.all(np.isinf(np.where(beta > 0, qp.upper, qp.lower)) | (beta == 0)))

@@ -197,7 +197,7 @@ class Decomposition:
             return Status.STALLED
         if 0 <= self.options.max_iter <= self.steps:
             return Status.MAX_ITER
-        if self.open_box:  # then all samples are active
+        if not self.qp.is_bounded:  # samples that are left out, if any, have no weight
             self.active.write_back(self.beta, self.F)
             if diverges(self.qp, self.beta, self.F, self.largest):
                 return Status.UNBOUNDED

@@ -118,6 +118,12 @@ def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, b
     if status in (Status.STALLED, Status.UNBOUNDED) and _over_features(data, problem, run, options):
         rows, seen = None, survey_at(qp, run.beta, run.F, None)
         status = Status.CONVERGED if seen.violation <= options.tol else Status.STALLED
+    if status is Status.UNBOUNDED and not qp.has_open_box:
+        # only the direction counts of what runs away, and its square would be beyond all numbers
+        size = float(np.abs(run.beta).max(initial=0.0))
+        if size > 0:
+            factor = 1 / size if np.isfinite(size) else 0.0
+            run.beta, run.F = (factor * np.nan_to_num(values) for values in (run.beta, run.F))
     state = Found(run.beta, run.F, run.steps, seen)
     return _published(data, problem, options, clock, state, rows, status, trace)
 
