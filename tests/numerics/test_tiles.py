@@ -21,6 +21,7 @@ from mercer._numerics.tiles import (
     sparse_block,
     squared_norms,
 )
+from mercer.kernels import Chi2, Gaussian, Laplacian, Linear, Min, Polynomial, Sigmoid
 
 EPSILON = {np.float32: 1e-6, np.float64: 1e-14}
 
@@ -86,11 +87,36 @@ def test_sparse_sums_of_any_size(term, dtype):
         totals = A.sum(axis=1) if term in (L1, CHI2) else np.zeros(m, dtype)
         sparse_block(
             term, IDENTITY, PLAIN.astype(dtype), a.indptr, a.indices, a.data, np.zeros(m, dtype), totals, rows,
-            b.indptr, b.indices, b.data, np.zeros(n, dtype), 0, n, d, out,
+            b.indptr, b.indices, b.data, np.zeros(n, dtype), d, out,
         )  # fmt: skip
         np.testing.assert_allclose(out, reference(term, A, B)[rows], rtol=0, atol=4 * d * EPSILON[dtype])
         out[...] = 7.0
         assert np.all(around == 7.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "kernel",
+    [Linear(), Gaussian(0.3), Laplacian(0.2), Min(), Chi2(0.5), Polynomial(3, 0.1, 1.0), Sigmoid(0.1, 0.5)],
+    ids=str,
+)
+def test_sparse_products(kernel, dtype):
+    """Σ_j k(a_i, b_j) w_j without the block is what it is with it, and of a row the same in any batch."""
+    rng = np.random.default_rng(5)
+    for m, n, d in [(1, 1, 1), (5, 15, 3), (31, 127, 8), (33, 129, 20), (70, 300, 5)]:
+        A, B = nonnegative(rng, (m, d), dtype, 0.3), nonnegative(rng, (n, d), dtype, 0.3)
+        a, b = kernel.prepare(sp.csr_array(A), dtype), kernel.prepare(sp.csr_array(B), dtype)
+        if not b.sparse:
+            continue
+        w, scratch, out = rng.normal(size=n).astype(dtype), np.empty((m, n), dtype), np.ones(m)
+        kernel.add_product(a, b, w, out, scratch)
+        block = kernel.block(a, b).astype(np.float64)
+        size = np.abs(block) @ np.abs(w.astype(np.float64)) + 1.0
+        np.testing.assert_array_less(np.abs(out - 1.0 - block @ w.astype(np.float64)), 10 * EPSILON[dtype] * size)
+        for i in {0, m // 2, m - 1}:
+            alone = np.ones(1)
+            kernel.add_product(a.take(np.array([i])), b, w, alone, scratch[:1])
+            assert alone[0] == out[i]
 
 
 def test_a_value_does_not_depend_on_its_tile():

@@ -29,6 +29,7 @@ from mercer._numerics.micro import (
 DOT, SQUARE, L1, MIN, CHI2 = range(5)
 TILE_BYTES = 1 << 17
 GROUP = 48
+LINES_AT_ONCE = 16
 
 
 @compiled()
@@ -104,42 +105,61 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, ou
 
 
 @compiled()
+def _write_out(indptr, indices, data, rows, spread):
+    """Add CSR rows to a dense matrix of zeros, features by rows."""
+    for r in range(rows.shape[0]):
+        for t in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            spread[indices[t], r] += data[t]
+
+
+@compiled()
+def _clear(indptr, indices, rows, spread):
+    """Make the matrix zero again."""
+    for r in range(rows.shape[0]):
+        for t in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            spread[indices[t], r] = 0
+
+
+@compiled()
+def _sparse_sums(term, indptr, indices, data, first, last, spread, sums):
+    """sums[j] = term totals of CSR sample first + j against all rows that are written out."""
+    for j in range(first, last):
+        begin, end = indptr[j], indptr[j + 1]
+        if term == DOT:
+            sparse_tile_dot(indices, data, begin, end, spread, sums, j - first)
+        elif term == L1:
+            sparse_tile_l1(indices, data, begin, end, spread, sums, j - first)
+        elif term == MIN:
+            sparse_tile_min(indices, data, begin, end, spread, sums, j - first)
+        else:
+            sparse_tile_chi2(indices, data, begin, end, spread, sums, j - first)
+
+
+@compiled()
 def sparse_block(
     term, code, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
-    b_indptr, b_indices, b_data, b_norms, start, stop, d, out,
+    b_indptr, b_indices, b_data, b_norms, d, out,
 ):  # fmt: skip
-    """out[:, :] = K of the CSR rows a_rows of a against the CSR samples start:stop of b.
+    """out[:, :] = K of the CSR rows a_rows of a against the CSR samples of b.
 
     A block of the rows of a is written out as a dense matrix, features by rows. Features where b is zero
     contribute term(a, 0), whose total over all features is in a_totals.
     """
     width = SPARSE_ROWS_BYTES // a_data.itemsize
     square = VECTOR_BYTES // a_data.itemsize
-    m = a_rows.shape[0]
+    m, n = a_rows.shape[0], b_indptr.shape[0] - 1
     step = 2048 // a_data.itemsize
     spread = np.zeros((d, width), a_data.dtype)
     sums = np.zeros((step, width), a_data.dtype)
     lines = np.empty((width, step), a_data.dtype)
     for top in range(0, m, width):
-        height = min(width, m - top)
-        for r in range(height):
-            row = a_rows[top + r]
-            for t in range(a_indptr[row], a_indptr[row + 1]):
-                spread[a_indices[t], r] += a_data[t]
-        for first in range(start, stop, step):
-            last = min(first + step, stop)
-            for j in range(first, last):
-                begin, end = b_indptr[j], b_indptr[j + 1]
-                if term == DOT:
-                    sparse_tile_dot(b_indices, b_data, begin, end, spread, sums, j - first)
-                elif term == L1:
-                    sparse_tile_l1(b_indices, b_data, begin, end, spread, sums, j - first)
-                elif term == MIN:
-                    sparse_tile_min(b_indices, b_data, begin, end, spread, sums, j - first)
-                else:
-                    sparse_tile_chi2(b_indices, b_data, begin, end, spread, sums, j - first)
+        rows = a_rows[top : top + width]
+        height = rows.shape[0]
+        _write_out(a_indptr, a_indices, a_data, rows, spread)
+        for first in range(0, n, step):
+            last = min(first + step, n)
+            _sparse_sums(term, b_indptr, b_indices, b_data, first, last, spread, sums)
             count = last - first
-            left = first - start
             for j in range(0, count, square):
                 for r in range(0, width, square):
                     transpose_tile(sums, j, r, lines, r, j)
@@ -149,11 +169,79 @@ def sparse_block(
                 if term == L1 or term == CHI2:
                     for j in range(count):  # a distance that rounding made negative is zero
                         line[j] = larger(line[j] + a_totals[row], a_data.dtype.type(0.0))
-                apply_map(code, params, line, a_norms[row], b_norms[first:last], out[top + r, left : left + count])
-        for r in range(height):
-            row = a_rows[top + r]
-            for t in range(a_indptr[row], a_indptr[row + 1]):
-                spread[a_indices[t], r] = 0
+                apply_map(code, params, line, a_norms[row], b_norms[first:last], out[top + r, first:last])
+        _clear(a_indptr, a_indices, rows, spread)
+
+
+@compiled(fast=True)
+def _finish_sums(sums, count, distances, totals, norms, b_norms, first):
+    """From sums over features to distances: with the norms of both sides, or with what the rows have alone."""
+    zero, two = sums.dtype.type(0.0), sums.dtype.type(2.0)
+    for j in range(count):
+        line, norm = sums[j], b_norms[first + j]
+        for r in range(line.shape[0]):
+            value = norm + norms[r] - two * line[r] if distances else line[r] + totals[r]
+            line[r] = zero if value < zero else value  # a distance that rounding made negative; NaN stays
+
+
+@compiled(fast=True)
+def _add_lines(lines, weights, part, out):
+    """out += sum_j weights[j] lines[j], lines as long as out one after the other; ``part`` is scratch space.
+
+    A few of them are summed in the dtype of the lines, which is not exact enough for many.
+    """
+    width = out.shape[0]
+    for first in range(0, weights.shape[0], LINES_AT_ONCE):
+        some = weights[first : first + LINES_AT_ONCE]
+        for r in range(part.shape[0]):
+            part[r] = 0.0
+        for j in range(some.shape[0]):
+            w, line = some[j], lines[(first + j) * width : (first + j + 1) * width]
+            for r in range(part.shape[0]):
+                part[r] += w * line[r]
+        for r in range(part.shape[0]):
+            out[r] += part[r]
+
+
+@compiled()
+def add_sparse_product(
+    term, code, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
+    b_indptr, b_indices, b_data, b_norms, weights, d, out,
+):  # fmt: skip
+    """out[i] += sum_j K[a_rows[i], j] weights[j], which never leaves the order in which `sparse_block` finds it.
+
+    A line for each sample of b, with the values of all rows that are written out: nothing is transposed, and rows do
+    not mix.
+    """
+    width, run = SPARSE_ROWS_BYTES // a_data.itemsize, 128
+    m, n = a_rows.shape[0], b_indptr.shape[0] - 1
+    spread, sums = np.zeros((d, width), a_data.dtype), np.zeros((run, width), a_data.dtype)
+    flat, values = sums.reshape(run * width), np.empty(run * width, a_data.dtype)
+    norms, totals = np.zeros(width, a_data.dtype), np.zeros(width, a_data.dtype)
+    part, nothing = np.empty(width, a_data.dtype), np.empty(0, a_data.dtype)
+    added, zero = np.empty(width), a_data.dtype.type(0.0)
+    # the map finds distances where it needs them
+    plain = params.copy()
+    plain[0] = zero
+    for top in range(0, m, width):
+        rows = a_rows[top : top + width]
+        for r in range(rows.shape[0]):
+            norms[r], totals[r] = a_norms[rows[r]], a_totals[rows[r]]
+        _write_out(a_indptr, a_indices, a_data, rows, spread)
+        for r in range(width):
+            added[r] = 0.0
+        for first in range(0, n, run):
+            last = min(first + run, n)
+            _sparse_sums(term, b_indptr, b_indices, b_data, first, last, spread, sums)
+            distances = params[0] != zero
+            if distances or term == L1 or term == CHI2:
+                _finish_sums(sums, last - first, distances, totals, norms, b_norms, first)
+            size = (last - first) * width
+            apply_map(code, plain, flat[:size], zero, nothing, values[:size])
+            _add_lines(values, weights[first:last], part, added)
+        for r in range(rows.shape[0]):
+            out[top + r] += added[r]
+        _clear(a_indptr, a_indices, rows, spread)
 
 
 @compiled(fast=True)

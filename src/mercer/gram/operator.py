@@ -145,8 +145,6 @@ def product(
     One column is summed in float64 but for short runs, several in the dtype of b. Each row of the result depends on
     its own sample alone, not on the batch it came in.
     """
-    from mercer._numerics.tiles import add_block_product
-
     out = np.zeros((len(a), *weights.shape[1:]))
     if len(b) == 0 or len(a) == 0:
         return out
@@ -161,10 +159,10 @@ def product(
         tile = np.empty((min(step, stop - start), len(b)), b.dtype)
         for first in range(start, stop, step):
             last = min(first + step, stop)
-            block = kernel.block(span(a, first, last), b, tile[: last - first])
             if several is None:
-                add_block_product(block, single, out[first:last])
+                kernel.add_product(span(a, first, last), b, single, out[first:last], tile[: last - first])
             else:
+                block = kernel.block(span(a, first, last), b, tile[: last - first])
                 out[first:last] = _LINEAR.block(VectorFeatures(block, b.dtype), several)
 
     if several is not None:

@@ -42,6 +42,12 @@ class Kernel(ABC):
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
         """K[i, j] = k(a_i, b_j), written to out if given (any strides between rows, contiguous rows)."""
 
+    def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
+        """out[i] += Σ_j k(a_i, b_j) weights[j], the weights in the dtype of b; scratch has room for the block."""
+        from mercer._numerics.tiles import add_block_product
+
+        add_block_product(self.block(a, b, scratch), weights, out)
+
     @abstractmethod
     def diagonal(self, a: Features) -> Vector:
         """k(a_i, a_i) in float64."""

@@ -86,6 +86,16 @@ class SumKernel(Kernel):
         out[...] = values
         return out
 
+    def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
+        """CSR samples are summed as they are found: the block is not written."""
+        from mercer._numerics.tiles import add_sparse_product
+
+        assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
+        if not b.sparse or len(a) == 0 or (b.dtype != np.float64 and self.needs_double(b)):
+            super().add_product(a, b, weights, out, scratch)
+            return
+        add_sparse_product(*self._of_csr(a.stored_like(b), b, self.plan(b)), weights, b.d, out)
+
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         """With k = ψ(u) and u = (width)^power Σ term: each derivative is ψ'(u) times what u changes by."""
         if not self.hyperparameters():
@@ -180,18 +190,27 @@ class SumKernel(Kernel):
         if len(a) == 0 or len(b) == 0:
             return out
         a = a.stored_like(b)
-        term, code, params = plan
-        constants = np.array(params, b.dtype)
-        # inner products need norms only to become distances
-        a_norms, b_norms = (f.norms if params[0] else np.zeros(len(f), b.dtype) for f in (a, b))
         if b.sparse:
-            # what the features add in which b is zero: |a| for absolute and chi-squared distances
-            totals = a.totals if term in (codes.L1, codes.CHI2) else np.zeros(len(a), b.dtype)
-            A, B = a.X, b.X
-            sparse_block(
-                term, code, constants, A.indptr, A.indices, A.data, a_norms, totals, np.arange(len(a)),
-                B.indptr, B.indices, B.data, b_norms, 0, len(b), b.d, out,
-            )  # fmt: skip
+            sparse_block(*self._of_csr(a, b, plan), b.d, out)
         else:
-            dense_block(term, code, constants, a.X, a_norms, b.panels, b_norms, 0, len(b.panels), out)
+            term, code, params = plan
+            a_norms, b_norms = self._norms(a, b, params)
+            dense_block(
+                term, code, np.array(params, b.dtype), a.X, a_norms, b.panels, b_norms, 0, len(b.panels), out
+            )  # fmt: skip
         return out
+
+    @staticmethod
+    def _norms(a: VectorFeatures, b: VectorFeatures, params: list[float]) -> tuple[Vector, Vector]:
+        """Of both sides; inner products need them only to become distances."""
+        a_norms, b_norms = (f.norms if params[0] else np.zeros(len(f), b.dtype) for f in (a, b))
+        return a_norms, b_norms
+
+    def _of_csr(self, a: VectorFeatures, b: VectorFeatures, plan: tuple[int, int, list[float]]) -> tuple[Any, ...]:
+        """What the tiles need of CSR samples."""
+        term, code, params = plan
+        a_norms, b_norms = self._norms(a, b, params)
+        # what the features add in which b is zero: |a| for absolute and chi-squared distances
+        totals = a.totals if term in (codes.L1, codes.CHI2) else np.zeros(len(a), b.dtype)
+        left = a.X.indptr, a.X.indices, a.X.data, a_norms, totals, np.arange(len(a))
+        return term, code, np.array(params, b.dtype), *left, b.X.indptr, b.X.indices, b.X.data, b_norms
