@@ -31,10 +31,10 @@ class _Variable:
 
 
 class _Pass:
-    """A loop over start:stop of arrays of one dtype, two vectors in each turn."""
+    """A loop over start:stop of arrays, two vectors in each turn; ``array`` has the dtype of what is computed."""
 
     def __init__(self, context, builder, array, start, stop):
-        self.context, self.builder, self.array, self.start, self.stop = context, builder, array, start, stop
+        self.context, self.builder, self.start, self.stop = context, builder, start, stop
         self.bits = array.dtype.bitwidth
         self.scalar, self.whole = context.get_data_type(array.dtype), ir.IntType(self.bits)
         self.lanes = VECTOR_BYTES * 8 // self.bits
@@ -56,17 +56,10 @@ class _Pass:
         vector = ir.VectorType(self.context.get_data_type(array.dtype), self.lanes)
         return self.builder.gep(data, [self.start]), vector, array.dtype.bitwidth
 
-    def _mask(self, offset):
-        """The lanes of a vector at this offset that are before the end."""
-        place = self.builder.add(spread(self.builder, self.places, self._short(offset)), self._numbers())
-        size = self._short(self.builder.sub(self.stop, self.start))
-        return self.builder.icmp_signed("<", place, spread(self.builder, self.places, size))
-
-    def _short(self, value):
-        return self.builder.trunc(value, self.whole) if self.bits < self.intp.width else value
-
-    def _numbers(self):
-        return ir.Constant(self.places, list(range(self.lanes)))
+    def _in_all_lanes(self, number):
+        """A whole number, as wide as the floats."""
+        short = self.builder.trunc(number, self.whole) if self.bits < self.intp.width else number
+        return spread(self.builder, self.places, short)
 
     def run(self, body):
         """Emit body(half, place, load, store) for both vectors of a turn.
@@ -86,8 +79,9 @@ class _Pass:
         builder = self.builder
         for half in range(2):
             here = builder.add(offset, ir.Constant(self.intp, half * self.lanes))
-            place = builder.add(spread(builder, self.places, self._short(here)), self._numbers())
-            mask = self._mask(here) if masked else None
+            place = builder.add(self._in_all_lanes(here), ir.Constant(self.places, list(range(self.lanes))))
+            size = builder.sub(self.stop, self.start)
+            mask = builder.icmp_signed("<", place, self._in_all_lanes(size)) if masked else None
             body(half, place, partial(self._load, here, mask), partial(self._store, here, mask))
 
     def _load(self, here, mask, part, other=0.0):
