@@ -51,7 +51,7 @@ def _eliminate(typingctx, U, row, column, inverse, finish):
             return spread(builder, vector, builder.load(builder.gep(pointer, [ir.Constant(intp, r)]), typ=scalar))
 
         lines = [line(row, r, column) for r in range(ROWS)]
-        tile = [[cgutils.alloca_once_value(builder, load(lines[r], half)) for half in range(2)] for r in range(ROWS)]
+        tile = [[cgutils.alloca_once(builder, vector) for _ in range(2)] for _ in range(ROWS)]
         for r in range(ROWS):
             for half in range(2):
                 builder.store(load(lines[r], half), tile[r][half])

@@ -220,7 +220,7 @@ def add_sparse_product(
     norms, totals = np.zeros(width, a_data.dtype), np.zeros(width, a_data.dtype)
     part, nothing = np.empty(width, a_data.dtype), np.empty(0, a_data.dtype)
     added, zero = np.empty(width), a_data.dtype.type(0.0)
-    # the map finds distances where it needs them
+    # distances are found before the map, which would take one row at a time
     plain = params.copy()
     plain[0] = zero
     for top in range(0, m, width):

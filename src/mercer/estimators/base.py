@@ -107,13 +107,13 @@ class KernelMachine(KernelEstimator):
         solution = choose_solver(self.solver)(data, problem, options, clock, beta)
         if solution.status is Status.UNBOUNDED and not data.psd:
             report = check_mercer(data.kernel, data.samples)
-            smallest, size = report.smallest_eigenvalue, float(np.abs(solution.beta).max(initial=0.0))
+            smallest = report.smallest_eigenvalue
             if problem.qp.has_open_box and report.positive_semidefinite:
                 return solution
-            if report.positive_semidefinite and 0 < size < np.inf:
+            if report.positive_semidefinite and solution.beta.any():
                 # a part of the samples was looked at; with a ridge β grows for one reason only, and is the proof
-                weights = problem.qp.at_samples(solution.beta / size, data.n)
-                smallest = float(solution.F / size @ weights / (weights @ weights))
+                weights = problem.qp.at_samples(solution.beta, data.n)
+                smallest = float(solution.F @ weights / (weights @ weights))
             raise NotPositiveSemidefiniteError(smallest, report.largest_eigenvalue)
         return solution
 
