@@ -20,15 +20,15 @@ def test_auto_is_a_share_of_the_smallest_account(monkeypatch):
         ([-5], AT_LEAST),
         ([], memory.FALLBACK),
     ):
-        memory._automatic.cache_clear()
+        memory._available.cache_clear()
         monkeypatch.setattr(memory, "_limits", lambda limits=limits: limits)
         assert budget_bytes("auto") == expected
-    memory._automatic.cache_clear()
+    memory._available.cache_clear()
 
 
 def test_this_machine_has_an_account():
     """What is available is positive, and auto is within it or the least."""
-    memory._automatic.cache_clear()
+    memory._available.cache_clear()
     limits = memory._limits()
     assert limits and min(limits) > 0
     assert budget_bytes("auto") >= AT_LEAST

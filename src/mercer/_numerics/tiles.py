@@ -27,8 +27,8 @@ from mercer._numerics.micro import (
 )
 
 DOT, SQUARE, L1, MIN, CHI2 = range(5)
-TILE_BYTES = 1 << 17
-GROUP = 48
+TILE_BYTES, ROWS_BYTES = 1 << 17, 1 << 18
+GROUP = 96
 LINES_AT_ONCE = 16
 
 
@@ -77,8 +77,10 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, ou
     width = panels.shape[2]
     size = A.itemsize
     # a group of rows that stays in L1 and L2 while the panels stream by, and a tile of long lines for the map
-    group = max(ROWS, min(GROUP, TILE_BYTES // (d * size + 1)) // ROWS * ROWS)
-    group = min(group, (m + ROWS - 1) // ROWS * ROWS)
+    group = max(ROWS, min(GROUP, ROWS_BYTES // (d * size + 1)) // ROWS * ROWS)
+    # all groups alike, since the last one takes as long with few rows as with many
+    many = (m + group - 1) // group
+    group = ((m + many - 1) // many + ROWS - 1) // ROWS * ROWS
     step = max(1, TILE_BYTES // (group * width * size))
     rows = np.zeros((group, d), A.dtype)
     sums = np.empty((group, step * width), A.dtype)

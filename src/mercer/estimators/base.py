@@ -55,6 +55,7 @@ class KernelMachine(KernelEstimator):
             max_iter=int(self.max_iter),
             time_limit=self.time_limit,
             budget=budget_bytes(self.cache_size),
+            costly_budget=budget_bytes(self.cache_size, costly=True),
             shrinking=bool(self.shrinking),
             n_threads=thread_count(self.n_jobs),
             precision=self.precision,

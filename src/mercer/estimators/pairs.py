@@ -75,7 +75,7 @@ class OneVsOne:
         one = partial(self._solve_pair, blocks)
         if n_threads == 1 or len(self.pairs) < 2 * n_threads or largest < SIDE_BY_SIDE_FROM:
             return [one(pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
-        each = replace(self, options=replace(self.options, n_threads=1, budget=self.options.budget // n_threads))
+        each = replace(self, options=self.options.shared(n_threads))
         try:
             return list(pool(n_threads).map(partial(each._solve_pair, blocks), self.pairs, starts))
         except BaseException:

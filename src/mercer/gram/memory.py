@@ -13,6 +13,8 @@ FALLBACK = 256 * MEGABYTE
 # rows seldom come back once they have left the working set: more memory saves few evaluations, and touching new
 # memory costs more than computing a row again
 SHARE = 1 / 64
+# but for values that take long to compute
+COSTLY_SHARE = 1 / 8
 AT_LEAST = 64 * MEGABYTE
 REMEMBERED = 10.0
 
@@ -36,10 +38,14 @@ def _limits() -> list[int]:
     return found
 
 
-def budget_bytes(cache_size: float | str) -> int:
-    """``cache_size`` in megabytes, or "auto": a 64th of the memory that is available now, at least 64 MB."""
+def budget_bytes(cache_size: float | str, costly: bool = False) -> int:
+    """``cache_size`` in megabytes, or "auto": a 64th of the memory that is available now, at least 64 MB.
+
+    An eighth where values are costly.
+    """
     if cache_size == "auto":
-        return _automatic(int(time.monotonic() / REMEMBERED))
+        share = COSTLY_SHARE if costly else SHARE
+        return max(AT_LEAST, int(share * _available(int(time.monotonic() / REMEMBERED))))
     return int(float(cache_size) * MEGABYTE)
 
 
@@ -49,6 +55,6 @@ def available_bytes() -> int:
 
 
 @lru_cache(maxsize=1)
-def _automatic(period: int) -> int:
-    """The automatic budget, looked up once in a while: reading the accounts takes longer than a small fit."""
-    return max(AT_LEAST, int(SHARE * available_bytes()))
+def _available(period: int) -> int:
+    """The memory, looked up once in a while: reading the accounts takes longer than a small fit."""
+    return available_bytes()

@@ -13,6 +13,8 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, sp
 from mercer.kernels.vectors import Linear
 
 TILE_BYTES = 1 << 20
+# terms of the sum behind a kernel value from which it is costly
+COSTLY_TERMS = 128
 # kernel values from which a second thread is worth waking
 THREADS_FROM = 300_000
 # rows of a symmetric matrix computed together
@@ -59,6 +61,14 @@ class GramOperator:
     @property
     def dtype(self) -> np.dtype[Any]:
         return self.features.dtype
+
+    @property
+    def costly(self) -> bool:
+        """Whether to compute a value again takes much longer than to keep it."""
+        if self.kernel.domain == "matrix":
+            return False
+        parts = getattr(self.features, "parts", (self.features,))
+        return any(not isinstance(part, VectorFeatures) or part.terms >= COSTLY_TERMS for part in parts)
 
     def diagonal(self) -> Vector:
         return self.kernel.diagonal(self.features)

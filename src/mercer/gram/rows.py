@@ -34,9 +34,11 @@ class WholeRows:
         self.diagonal: Vector = np.diagonal(K)
         self.n_threads = n_threads
 
-    def ensure(self, samples: Vector) -> Vector:
+    def find(self, samples: Vector) -> Vector:
         """The slots of these samples' rows: their own numbers."""
         return samples
+
+    ensure = find
 
     def add_product(self, slots: Vector, weights: Vector, out: Vector) -> None:
         """out += sum_t weights[t] K[slots[t], :], in float64."""
@@ -70,6 +72,11 @@ class RowStore:
         self.used = 0
         self._next = 0
 
+    @property
+    def has_room(self) -> bool:
+        """Whether no row has been given up for another."""
+        return self.used < self.capacity
+
     def _adopt(self, samples: Vector, last_used: Vector) -> None:
         """The first rows belong to these samples."""
         count = len(samples)
@@ -78,11 +85,16 @@ class RowStore:
         self.last_used[:count] = last_used
         self.used = count
 
-    def ensure(self, samples: Vector) -> Vector:
-        """The slots of these samples' rows, computing the missing ones."""
+    def find(self, samples: Vector) -> Vector:
+        """The slots of these samples' rows, -1 for those that are not there."""
         self.clock += 1
         slots = self.slot_of[samples]
         self.last_used[slots[slots >= 0]] = self.clock
+        return slots
+
+    def ensure(self, samples: Vector) -> Vector:
+        """The slots of these samples' rows, computing the missing ones."""
+        slots = self.find(samples)
         missing = samples[slots < 0]
         if len(missing):
             missing = np.unique(missing)

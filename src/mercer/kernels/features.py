@@ -99,6 +99,11 @@ class VectorFeatures:
         """The number of features."""
         return int(self.X.shape[1])
 
+    @property
+    def terms(self) -> float:
+        """Features that count in a comparison: those that are not zero, if the samples are sparse."""
+        return self.X.indptr[-1] / max(1, len(self)) if self.sparse else self.d
+
     @cached_property
     def norms(self) -> Vector:
         """Squared norms, summed in float64."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ class Options:
     tol : the largest KKT violation allowed, in units of the decision function.
     max_iter : pair steps at most; -1 for no limit.
     time_limit : seconds at most, or None.
-    budget : bytes for kernel rows.
+    budget, costly_budget : bytes for kernel rows; for those whose values take long to compute, if that is more.
     shrinking : leave out variables that seem settled at a bound, and check them at the end.
     working_set : members of a block; 0 to choose.
     n_threads : threads for kernel rows and products.
@@ -59,10 +59,16 @@ class Options:
     max_iter: int = -1
     time_limit: float | None = None
     budget: int = 1 << 30
+    costly_budget: int = 0
     shrinking: bool = True
     working_set: int = 0
     n_threads: int = 1
     precision: str = "auto"
+
+    def shared(self, n_runs: int) -> Options:
+        """For one of so many runs side by side, each on one thread."""
+        budget, costly_budget = self.budget // n_runs, self.costly_budget // n_runs
+        return replace(self, n_threads=1, budget=budget, costly_budget=costly_budget)
 
 
 @dataclass

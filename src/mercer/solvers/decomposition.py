@@ -4,7 +4,8 @@
 
 Each round takes the worst violators and the newest members of the last working set, solves their small problem by
 second-order SMO (smo.solve_block), and carries the change over to F = K b of all active samples with one product of
-stored kernel rows. Joachims, "Making large-scale SVM learning practical" (1999); Fan, Chen & Lin, JMLR 6 (2005).
+stored kernel rows. Only members that move need their rows: the others are compared with the members alone. Joachims,
+"Making large-scale SVM learning practical" (1999); Fan, Chen & Lin, JMLR 6 (2005).
 
 Many samples are begun with a part of them. When a part is solved, F of the samples left out is brought up to date, and
 those that violate the level at which the part has settled come in. Shrinking is the way back: samples whose variables
@@ -34,6 +35,11 @@ LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
 CONFLICT = 128
 # entries of a block from which a second thread is worth waking to read them: from memory, each on a line of its own
 THREADS_FROM = 200_000
+# active samples for each member from which a newcomer's row waits until it has moved: half of them never do; where
+# values are costly
+ROWS_WAIT_FROM, COSTLY_ROWS_WAIT_FROM = 8, 3
+# where values are costly, all samples stay in as long as so large a share of their rows, and those computed, can be kept
+KEPT_SHARE = 0.2
 # two pairs, one for each group
 FEWEST_MEMBERS = 4
 # at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
@@ -91,13 +97,17 @@ class Decomposition:
         self.store: RowStore | WholeRows
         if isinstance(gram, GramOperator):
             # the rows of one working set must fit in the budget
+            budget = max(options.budget, options.costly_budget if gram.costly else 0)
             row_bytes = max(1, self.n * gram.dtype.itemsize)
-            self.size = int(max(min(FEWEST_MEMBERS, self.size), min(self.size, options.budget // row_bytes)))
-            self.store = RowStore(gram, options.budget, self.size)
+            self.size = int(max(min(FEWEST_MEMBERS, self.size), min(self.size, budget // row_bytes)))
+            self.store = RowStore(gram, budget, self.size)
             self.gram = gram
+            self._wait_from = COSTLY_ROWS_WAIT_FROM if gram.costly else ROWS_WAIT_FROM
+            self._keeps_all = gram.costly and self.store.capacity >= KEPT_SHARE * self.n
             diagonal = gram.diagonal()
         else:
             self.store, diagonal = gram, gram.diagonal
+            self._wait_from, self._keeps_all = ROWS_WAIT_FROM, True
         self.largest = float(np.abs(diagonal).max())
         # where all rows can be kept, leaving a few thousand samples out saves less than it costs to take them in again
         self.shrinking = (
@@ -120,7 +130,7 @@ class Decomposition:
         self._stage_tol = 0.0
         self._gaps: list[float] = []
         self.restart()
-        if self.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any():
+        if self.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any() and not self._keeps_all:
             self._start_small()
 
     def restart(self, rows: Vector | None = None) -> None:
@@ -130,7 +140,7 @@ class Decomposition:
         """
         if not isinstance(self.store, RowStore):
             self._take_up(np.arange(self.n))
-        elif rows is None or not self.shrinking:
+        elif rows is None or not self.shrinking or self._keeps_all:
             self._left_out.bring_up(self._beta_of_samples(), self.F, anew=True)
             self._take_up(np.arange(self.n))
         else:
@@ -172,7 +182,7 @@ class Decomposition:
             rounds += 1
             if rounds % GAP_EVERY == 0 and self._crawls(look):
                 return self._finish(Status.STALLED)
-            if self.shrinking and rounds % SHRINK_EVERY == 0:
+            if rounds % SHRINK_EVERY == 0 and self._may_shrink:
                 kept = self._shrink(look, previous)
                 if kept is not None:
                     previous = kept
@@ -224,8 +234,8 @@ class Decomposition:
         chosen = choose(
             look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, self.size, active.null
         )
-        members, slots = self._seat(chosen)
-        real = slots >= 0
+        members = self._seat(chosen)
+        positions = active.sample[members]
         limit = STEPS_PER_MEMBER * len(members)
         if self.options.max_iter >= 0:
             limit = min(limit, self.options.max_iter - self.steps)
@@ -237,17 +247,17 @@ class Decomposition:
         self.steps += steps
         if unbounded:
             return chosen, np.inf
-        moved = (change != 0) & real
+        moved = (change != 0) & (positions < len(active.samples))
         if moved.any():
-            self.store.add_product(slots[moved], change[moved], active.F)
+            self.store.add_product(self.store.ensure(positions[moved]), change[moved], active.F)
         known = np.zeros(len(active.beta), np.bool_)
         known[previous] = True
         self._adapt(chosen[~known[chosen]])
         self.dual += gained
         return chosen, gained
 
-    def _seat(self, chosen: Vector) -> tuple[Vector, Vector]:
-        """Make the chosen variables the members of the block: the variable at each place, and the slot of its row."""
+    def _seat(self, chosen: Vector) -> Vector:
+        """Make the chosen variables the members of the block: the variable at each place."""
         from mercer._numerics.rounds import by_group, line_up, read_rows, reflect, seat
 
         active = self.active
@@ -263,17 +273,22 @@ class Decomposition:
         positions = active.sample[members]
         real = positions < len(active.samples)
         slots = np.full(m, -1, np.intp)
-        slots[real] = self.store.ensure(positions[real])
+        can_wait = len(active.samples) >= self._wait_from * m
+        slots[real] = self.store.find(positions[real]) if can_wait else self.store.ensure(positions[real])
         positions[~real] = -1
         order, column = np.empty(m, np.int64), np.empty(m, np.int64)
         line_up(self._place, positions, order, column)
+        stored = fresh[slots[fresh] >= 0]
 
         def part(start: int, stop: int) -> None:
-            read_rows(self.store.values, slots, order, column, fresh, start, stop, self._block)
+            read_rows(self.store.values, slots, order, column, stored, start, stop, self._block)
 
-        run_shares(part, newcomers, self.options.n_threads if m * newcomers >= THREADS_FROM else 1)
-        reflect(slots, fresh, self._block)
-        return members, slots
+        run_shares(part, len(stored), self.options.n_threads if m * len(stored) >= THREADS_FROM else 1)
+        if len(stored) < newcomers:
+            bare = fresh[(slots[fresh] < 0) & real[fresh]]
+            self._block[bare, :m] = self._rows.gram.block(positions[bare], np.maximum(positions, 0))
+        reflect(positions, fresh, self._block)
+        return members
 
     def _adapt(self, fresh: Vector) -> None:
         """Ask for fewer new members if few of the last ones were of use, for more if most were."""
@@ -301,6 +316,10 @@ class Decomposition:
         """The store of a run that may leave samples out."""
         assert isinstance(self.store, RowStore)
         return self.store
+
+    @property
+    def _may_shrink(self) -> bool:
+        return self.shrinking and not (self._keeps_all and self._rows.has_room)
 
     def _shrink(self, look: Look, previous: Vector) -> Vector | None:
         """Leave out samples that seem settled; the working set in new numbers, or None if too few are."""
