@@ -35,9 +35,9 @@ LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
 CONFLICT = 128
 # entries of a block from which a second thread is worth waking to read them: from memory, each on a line of its own
 THREADS_FROM = 200_000
-# active samples for each member from which a newcomer's row waits until it has moved: half of them never do; where
-# values are costly
-ROWS_WAIT_FROM, COSTLY_ROWS_WAIT_FROM = 8, 3
+# active samples from which a newcomer's row waits until it has moved: half of them never do; where values are costly,
+# for each member
+ROWS_WAIT_FROM, COSTLY_ROWS_WAIT_FROM = 6144, 3
 # where values are costly, all samples stay in as long as so large a share of their rows, and those computed, can be kept
 KEPT_SHARE = 0.2
 # two pairs, one for each group
@@ -102,12 +102,12 @@ class Decomposition:
             self.size = int(max(min(FEWEST_MEMBERS, self.size), min(self.size, budget // row_bytes)))
             self.store = RowStore(gram, budget, self.size)
             self.gram = gram
-            self._wait_from = COSTLY_ROWS_WAIT_FROM if gram.costly else ROWS_WAIT_FROM
+            self._costly = gram.costly
             self._keeps_all = gram.costly and self.store.capacity >= KEPT_SHARE * self.n
             diagonal = gram.diagonal()
         else:
             self.store, diagonal = gram, gram.diagonal
-            self._wait_from, self._keeps_all = ROWS_WAIT_FROM, True
+            self._costly, self._keeps_all = False, True
         self.largest = float(np.abs(diagonal).max())
         # where all rows can be kept, leaving a few thousand samples out saves less than it costs to take them in again
         self.shrinking = (
@@ -271,21 +271,21 @@ class Decomposition:
         self._n_members = m
         members, fresh = self._members[:m], self._fresh[:newcomers]
         positions = active.sample[members]
-        real = positions < len(active.samples)
+        positions[positions == len(active.samples)] = -1
+        wanted = fresh[positions[fresh] >= 0]
         slots = np.full(m, -1, np.intp)
-        can_wait = len(active.samples) >= self._wait_from * m
-        slots[real] = self.store.find(positions[real]) if can_wait else self.store.ensure(positions[real])
-        positions[~real] = -1
+        can_wait = len(active.samples) >= (COSTLY_ROWS_WAIT_FROM * m if self._costly else ROWS_WAIT_FROM)
+        slots[wanted] = self.store.find(positions[wanted]) if can_wait else self.store.ensure(positions[wanted])
         order, column = np.empty(m, np.int64), np.empty(m, np.int64)
         line_up(self._place, positions, order, column)
-        stored = fresh[slots[fresh] >= 0]
+        stored = wanted[slots[wanted] >= 0]
 
         def part(start: int, stop: int) -> None:
             read_rows(self.store.values, slots, order, column, stored, start, stop, self._block)
 
         run_shares(part, len(stored), self.options.n_threads if m * len(stored) >= THREADS_FROM else 1)
-        if len(stored) < newcomers:
-            bare = fresh[(slots[fresh] < 0) & real[fresh]]
+        if len(stored) < len(wanted):
+            bare = wanted[slots[wanted] < 0]
             self._block[bare, :m] = self._rows.gram.block(positions[bare], np.maximum(positions, 0))
         reflect(positions, fresh, self._block)
         return members
