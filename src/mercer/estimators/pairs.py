@@ -16,8 +16,8 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss, NuHinge
 from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import ClassBlocks, Data
-from mercer.solvers.exact import shared_blocks
-from mercer.solvers.many import Pairs, are_plain, are_small, can_join, in_lots, solve_joined, solve_small
+from mercer.solvers.exact import PAIR_UP_TO, shared_blocks
+from mercer.solvers.many import SIFTED_UP_TO, Pairs, are_plain, are_small, can_join, can_sift, in_lots, solve_joined, solve_small
 from mercer.solvers.primal import suits
 
 # of the proof that two classes cannot be separated: its tolerance, relative to kernel values, and its time
@@ -69,7 +69,10 @@ class OneVsOne:
             return self._completed(self.pairs, solve_small(self.data, batch, self.options, self.clock), None)
         largest = sum(sorted(len(index) for index in self.members)[-2:])
         sharing = len(self.pairs) > 1 and not self._over_features(largest, starts)
-        blocks = shared_blocks(self.data, self.members, self.options) if sharing else None
+        blocks = None
+        if sharing:
+            sifting = plain and largest > PAIR_UP_TO and can_sift(self.data, self.options)
+            blocks = shared_blocks(self.data, self.members, self.options, SIFTED_UP_TO if sifting else PAIR_UP_TO)
         if plain and blocks is not None and can_join(blocks, self.options):
             return [solution for lot in in_lots(self.members, self.pairs) for solution in self._joined(blocks, lot)]
         one = partial(self._solve_pair, blocks)

@@ -17,8 +17,8 @@ TILE_BYTES = 1 << 20
 COSTLY_TERMS = 128
 # kernel values from which a second thread is worth waking
 THREADS_FROM = 300_000
-# rows of a symmetric matrix computed together
-MIRROR = 192
+# rows of a symmetric matrix computed together; of a symmetric product of costly values
+MIRROR, COSTLY_MIRROR = 192, 48
 # partial sums of a symmetric product, at most: each is a vector over all samples
 PARTIAL_SUMS = 64
 
@@ -63,12 +63,17 @@ class GramOperator:
         return self.features.dtype
 
     @property
+    def terms(self) -> float:
+        """About how many terms stand behind a value: none in a kernel matrix, no end of them in a kernel on objects."""
+        if self.kernel.domain == "matrix":
+            return 0.0
+        parts = getattr(self.features, "parts", (self.features,))
+        return sum(part.terms if isinstance(part, VectorFeatures) else np.inf for part in parts)
+
+    @property
     def costly(self) -> bool:
         """Whether to compute a value again takes much longer than to keep it."""
-        if self.kernel.domain == "matrix":
-            return False
-        parts = getattr(self.features, "parts", (self.features,))
-        return any(not isinstance(part, VectorFeatures) or part.terms >= COSTLY_TERMS for part in parts)
+        return self.terms >= COSTLY_TERMS
 
     def diagonal(self) -> Vector:
         return self.kernel.diagonal(self.features)
@@ -192,14 +197,16 @@ def symmetric_product(
     from mercer._numerics.tiles import add_block_product, add_rows_product
 
     n = len(a)
-    starts = range(0, n, MIRROR)
+    # low steps of the triangle compute few values twice, high ones need few calls
+    height = COSTLY_MIRROR if GramOperator(kernel, a).costly else MIRROR
+    starts = range(0, n, height)
     parts = np.zeros((min(PARTIAL_SUMS, len(starts)), n))
     prepare_columns(a)
 
     def one(task: int) -> None:
         # every so-manyth of the rows, so that all tasks have as much to do
         for start in starts[task :: len(parts)]:
-            stop = min(start + MIRROR, n)
+            stop = min(start + height, n)
             block = kernel.block(span(a, start, stop), a if start == 0 else span(a, start, n))
             add_block_product(block, weights[start:].astype(block.dtype, copy=False), parts[task, start:stop])
             beyond = parts[task, start:]
@@ -207,7 +214,7 @@ def symmetric_product(
 
     run_tasks(one, len(parts), n_threads if n > MIRROR else 1)
     if evaluations is not None:
-        evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
+        evaluations.add(sum((n - s) * min(height, n - s) for s in starts))
     return np.add.reduce(parts, axis=0)
 
 

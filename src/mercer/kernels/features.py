@@ -102,7 +102,7 @@ class VectorFeatures:
     @property
     def terms(self) -> float:
         """Features that count in a comparison: those that are not zero, if the samples are sparse."""
-        return self.X.indptr[-1] / max(1, len(self)) if self.sparse else self.d
+        return float(self.X.indptr[-1] / max(1, len(self)) if self.sparse else self.d)
 
     @cached_property
     def norms(self) -> Vector:

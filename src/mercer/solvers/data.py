@@ -112,15 +112,21 @@ class ClassBlocks:
         """The matrix of the samples of class i followed by those of class j."""
         from mercer._numerics.storage import join
 
-        K = self._memory(len(self.own[i]) + len(self.own[j]))
+        n = len(self.own[i]) + len(self.own[j])
+        K = self.scratch(n**2).reshape(n, n)
         between = self.kernel.block(self.features[i], self.features[j])
         self.evaluations.add(between.size)
         join(self.own[i], self.own[j], between, K)
         return K
 
-    def _memory(self, n: int) -> Matrix:
-        """For n by n values of this thread, whose next pair overwrites them: to touch new memory takes long."""
+    @property
+    def terms(self) -> float:
+        """About how many terms stand behind a kernel value."""
+        return GramOperator(self.kernel, self.features[0]).terms
+
+    def scratch(self, entries: int) -> Vector:
+        """Memory of this thread, whose next pair overwrites it: to touch new memory takes long."""
         if not hasattr(self._scratch, "loan"):
             two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])
             self._scratch.loan = Loan(two_largest**2, self.dtype)
-        return self._scratch.loan.array[: n * n].reshape(n, n)
+        return self._scratch.loan.array[:entries]

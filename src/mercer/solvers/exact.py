@@ -208,8 +208,10 @@ def _precision(data: Data, qp: BoxQP, options: Options) -> str:
     return "float32" if np.abs(diagonal).max() < SINGLE_UP_TO else "float64"
 
 
-def shared_blocks(data: Data, members: Sequence[Vector], options: Options) -> ClassBlocks | None:
-    """Gram matrices for all pairs of classes, if the pairs are of a size that is solved on one.
+def shared_blocks(
+    data: Data, members: Sequence[Vector], options: Options, pair_up_to: int = PAIR_UP_TO
+) -> ClassBlocks | None:
+    """Gram matrices for all pairs of classes, if the pairs are of a size that is solved on one, or parts of it.
 
     Otherwise the samples are prepared, once for all pairs, in the precision that they will ask for.
     """
@@ -218,11 +220,7 @@ def shared_blocks(data: Data, members: Sequence[Vector], options: Options) -> Cl
     single = options.precision != "float64" and options.tol >= SINGLE_FROM and largest > DOUBLE_UP_TO
     dtype = np.dtype(np.float32 if single or options.precision == "float32" else np.float64)
     kept = sum(size**2 for size in sizes) * dtype.itemsize
-    if (
-        largest <= (PAIR_UP_TO if single else WHOLE_UP_TO)
-        and kept <= options.budget
-        and data.kernel.domain == "vectors"
-    ):
+    if largest <= (pair_up_to if single else WHOLE_UP_TO) and kept <= options.budget and data.kernel.domain == "vectors":
         return ClassBlocks(data, members, dtype, options.n_threads)
     # float32 samples are copied to float64 in parts only
     if single or getattr(data.samples, "dtype", None) != np.float32:

@@ -14,8 +14,9 @@ from functools import partial
 import numpy as np
 
 from mercer._numerics.pool import run_tasks
+from mercer.gram.operator import GramOperator
 from mercer.gram.workspace import Loan
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.certificate import conclude
 from mercer.problems.dual import look, survey, survey_of
@@ -23,6 +24,7 @@ from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import DOUBLE_UP_TO
 from mercer.solvers.judge import check_finite, exact_rows
+from mercer.solvers.sifting import Between, sift
 from mercer.solvers.whole import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
 
 # samples whose float64 matrix is computed for all pairs together
@@ -31,6 +33,10 @@ MANY_UP_TO = 2048
 PAIRS_PER_TASK = 8
 # above this tolerance scores in float32 are near enough; what is left of tol for their rounding
 SINGLE_ABOVE, SHARE_OF_TOL = 1e-4, 0.9
+# terms of the sums behind the values between two classes from which most values are not computed
+SIFTED_FROM = 4e8
+# samples of two classes that are sifted
+SIFTED_UP_TO = 6144
 # variables of the pairs whose programs are built together
 VARIABLES_AT_ONCE = 1 << 18
 
@@ -125,33 +131,36 @@ def can_join(blocks: ClassBlocks, options: Options) -> bool:
     return blocks.dtype == np.float32 and options.tol > SINGLE_ABOVE
 
 
+def can_sift(data: Data, options: Options) -> bool:
+    """Whether pairs that are too large for a matrix are solved on parts of it: where float32 serves, and is costly."""
+    single = options.precision != "float64" and options.tol > SINGLE_ABOVE and data.kernel.domain == "vectors"
+    return single and GramOperator(data.kernel, data.features(np.float32)).costly
+
+
 def solve_joined(
     data: Data, blocks: ClassBlocks, batch: Pairs, options: Options, clock: Clock
 ) -> list[Solution | None]:
     """The solution of each pair, on a float32 matrix of its own; None for those that are left to the exact solver."""
-    from mercer._numerics.smo import solve_block
-
     alone = replace(options, n_threads=1)
     for own in blocks.own:
         check_finite(np.diagonal(own))
     if getattr(data.samples, "dtype", None) == np.float64:
         data.features(np.float64)  # no copy, and prepared once for all pairs
+    terms = blocks.terms
 
     def one(k: int) -> None:
         if clock.over() is not None:
             return
         (i, j), mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
-        qp, beta, n = batch.qp.take(mine, None), batch.beta[mine], mine.stop - mine.start
-        K = blocks.matrix(i, j)
-        taken, _, unbounded = solve_block(
-            K, beta, qp.linear.astype(np.float32), qp.lower, qp.upper, qp.l1, qp.ridge, n,
-            SHARE_OF_TOL * options.tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST,
-        )  # fmt: skip
-        F = matrix_product(K, qp, beta)
-        if unbounded or survey(qp, beta, F).violation > options.tol:
+        qp = batch.qp.take(mine, None)
+        sifting = terms * len(blocks.own[i]) * len(blocks.own[j]) >= SIFTED_FROM
+        found = sift(Between(blocks, i, j), qp, options.tol, clock) if sifting else None
+        found = found or _on_matrix(blocks.matrix(i, j), qp, options.tol)
+        if found is None:
             return
+        beta, F, taken = found
         rows, F[rows] = exact_rows(data.take(batch.index[mine], (blocks, i, j)), qp, beta, F, alone)
-        batch.steps[k], batch.F[mine] = taken, F
+        batch.steps[k], batch.beta[mine], batch.F[mine] = taken, beta, F
         look(qp, beta, F, batch.groups[k : k + 1], batch.totals[k])
 
     try:
@@ -160,6 +169,19 @@ def solve_joined(
         clock.interrupted = True  # the other threads must not go on alone
         raise
     return batch.solutions(data, options, clock)
+
+
+def _on_matrix(K: Matrix, qp: BoxQP, tol: float) -> tuple[Vector, Vector, int] | None:
+    """(beta, K beta, steps) of a program with a variable for each sample; None if tol is not reached."""
+    from mercer._numerics.smo import solve_block
+
+    n, beta = qp.n_vars, np.zeros(qp.n_vars)
+    taken, _, unbounded = solve_block(
+        K, beta, qp.linear.astype(np.float32), qp.lower, qp.upper, qp.l1, qp.ridge, n, SHARE_OF_TOL * tol,
+        STEPS_PER_VARIABLE * n + STEPS_AT_LEAST,
+    )  # fmt: skip
+    F = matrix_product(K, qp, beta)
+    return None if unbounded or survey(qp, beta, F).violation > tol else (beta, F, taken)
 
 
 def in_lots(members: Sequence[Vector], pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
