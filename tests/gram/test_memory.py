@@ -13,16 +13,19 @@ def test_numbers_are_megabytes(asked, expected):
 
 
 def test_auto_is_a_share_of_the_smallest_account(monkeypatch):
-    """A 64th of what is available by every account, at least 64 MB, also where nothing is known."""
-    for limits, expected in (
-        ([1 << 40, 1 << 36], 1 << 30),
-        ([1 << 30], AT_LEAST),
-        ([-5], AT_LEAST),
-        ([], memory.FALLBACK),
+    """A 64th of what is available by every account, an eighth where values are costly, at least 64 MB; also where
+    nothing is known."""
+    for limits, expected, costly in (
+        ([1 << 40, 1 << 36], 1 << 30, 1 << 33),
+        ([1 << 30], AT_LEAST, 1 << 27),
+        ([-5], AT_LEAST, AT_LEAST),
+        ([], memory.FALLBACK, 8 * memory.FALLBACK),
     ):
         memory._available.cache_clear()
         monkeypatch.setattr(memory, "_limits", lambda limits=limits: limits)
         assert budget_bytes("auto") == expected
+        assert budget_bytes("auto", costly=True) == costly
+        assert budget_bytes(200, costly=True) == 200 << 20
     memory._available.cache_clear()
 
 

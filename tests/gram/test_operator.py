@@ -142,3 +142,19 @@ def test_evaluations_are_counted(n):
     assert n * (n + 1) // 2 <= shared.count <= n * (n + 192)
     taken = gram.take(np.arange(n))
     assert taken.evaluations is gram.evaluations
+
+
+def test_costly_values_have_many_terms():
+    """As many as features, or as those that are not zero; none in a given matrix, no end of them in objects."""
+    dense = np.ones((4, 130))
+    for kernel, samples, terms in (
+        (Gaussian(0.1), dense, 130),
+        (Gaussian(0.1), dense[:, :7], 7),
+        (Gaussian(0.1) + Linear(), dense, 130),
+        (Gaussian(0.1), sp.csr_array(np.eye(4, 900)), 1),
+        (CallableKernel(lambda a, b: a @ b.T), dense, np.inf),
+        (Precomputed(), np.eye(4), 0),
+    ):
+        gram = GramOperator(kernel, kernel.prepare(samples))
+        assert gram.terms == terms
+        assert gram.costly == (terms >= 128)

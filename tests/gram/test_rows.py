@@ -58,6 +58,19 @@ def test_rows_that_are_there_are_not_computed_again():
     assert gram.evaluations.count == N * N
 
 
+def test_finding_computes_nothing():
+    """Slots of rows that are there, -1 for others; there is room until the last row."""
+    gram = GramOperator(KERNEL, KERNEL.prepare(X))
+    store = RowStore(gram, 4 * N * 8)
+    slots = store.ensure(np.array([3, 5]))
+    assert store.has_room
+    np.testing.assert_array_equal(store.find(np.array([5, 7, 3])), [slots[1], -1, slots[0]])
+    assert gram.evaluations.count == 2 * N
+    store.ensure(np.array([8, 9]))
+    assert not store.has_room
+    np.testing.assert_array_equal(WholeRows(gram.dense(), 1).find(np.array([4, 2])), [4, 2])
+
+
 def test_rows_asked_for_now_are_not_given_up():
     """A full store keeps those of the present request, in any order of requests."""
     store = RowStore(GRAMS[np.float64], 12 * N * 8)

@@ -45,8 +45,8 @@ _DOUBLE = _Format(
 )  # fmt: skip
 
 
-def _emit(builder, x, form):
-    """Code for exp(x)."""
+def _emit(builder, x, form, bounded=False):
+    """Code for exp(x), without a test for results that are too large if x is known to be bounded."""
     real, integer = x.type, ir.IntType(form.bits)
     magic = 1.5 * 2.0**form.mantissa
 
@@ -59,8 +59,10 @@ def _emit(builder, x, form):
         return builder.call(function, [a, b, c])
 
     too_small = builder.fcmp_ordered("<", x, number(form.lowest))
-    too_large = builder.fcmp_ordered(">", x, number(form.highest))
-    inside = builder.select(too_small, number(form.lowest), builder.select(too_large, number(form.highest), x))
+    inside = builder.select(too_small, number(form.lowest), x)
+    if not bounded:
+        too_large = builder.fcmp_ordered(">", x, number(form.highest))
+        inside = builder.select(too_large, number(form.highest), inside)
     shifted = multiply_add(inside, number(1.4426950408889634), number(magic))
     j = builder.fsub(shifted, number(magic))
     r = multiply_add(j, number(-form.log2_high), inside)
@@ -74,7 +76,7 @@ def _emit(builder, x, form):
     exponent = builder.shl(builder.bitcast(shifted, integer), ir.Constant(integer, form.mantissa))
     value = builder.bitcast(builder.add(builder.bitcast(p, integer), exponent), real)
     value = builder.select(too_small, number(0.0), value)
-    return builder.select(too_large, number(float("inf")), value)
+    return value if bounded else builder.select(too_large, number(float("inf")), value)
 
 
 @intrinsic
@@ -83,6 +85,16 @@ def exp(typingctx, x):
 
     def codegen(context, builder, signature, args):
         return _emit(builder, args[0], _SINGLE if x is types.float32 else _DOUBLE)
+
+    return x(x), codegen
+
+
+@intrinsic
+def bounded_exp(typingctx, x):
+    """e^x for one float32 or float64 that is at most 88; compiled code only."""
+
+    def codegen(context, builder, signature, args):
+        return _emit(builder, args[0], _SINGLE if x is types.float32 else _DOUBLE, bounded=True)
 
     return x(x), codegen
 

@@ -8,7 +8,7 @@ distances: |x - z|^2 = |x|^2 + |z|^2 - 2 <x, z>.
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.exp import exp
+from mercer._numerics.exp import bounded_exp
 
 IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
 
@@ -91,7 +91,7 @@ def apply_map(code, params, values, norm, norms, out):
             for j in range(n):
                 values[j] = np.log1p(gamma * values[j])
         for j in range(n):
-            out[j] = exp(factor * values[j])
+            out[j] = bounded_exp(factor * values[j])  # of 40 at most, of distances at most 0
         if code == MATERN32:
             for j in range(n):
                 out[j] *= one + values[j]

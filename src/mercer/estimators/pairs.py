@@ -17,7 +17,17 @@ from mercer.losses import Loss, NuHinge
 from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import PAIR_UP_TO, shared_blocks
-from mercer.solvers.many import SIFTED_UP_TO, Pairs, are_plain, are_small, can_join, can_sift, in_lots, solve_joined, solve_small
+from mercer.solvers.many import (
+    SIFTED_UP_TO,
+    Pairs,
+    are_plain,
+    are_small,
+    can_join,
+    can_sift,
+    in_lots,
+    solve_joined,
+    solve_small,
+)
 from mercer.solvers.primal import suits
 
 # of the proof that two classes cannot be separated: its tolerance, relative to kernel values, and its time

@@ -38,7 +38,7 @@ THREADS_FROM = 200_000
 # active samples from which a newcomer's row waits until it has moved: half of them never do; where values are costly,
 # for each member
 ROWS_WAIT_FROM, COSTLY_ROWS_WAIT_FROM = 6144, 3
-# where values are costly, all samples stay in as long as so large a share of their rows, and those computed, can be kept
+# costly values: no sample is left out if there is room for so large a share of all rows, until it is full
 KEPT_SHARE = 0.2
 # two pairs, one for each group
 FEWEST_MEMBERS = 4

@@ -220,7 +220,8 @@ def shared_blocks(
     single = options.precision != "float64" and options.tol >= SINGLE_FROM and largest > DOUBLE_UP_TO
     dtype = np.dtype(np.float32 if single or options.precision == "float32" else np.float64)
     kept = sum(size**2 for size in sizes) * dtype.itemsize
-    if largest <= (pair_up_to if single else WHOLE_UP_TO) and kept <= options.budget and data.kernel.domain == "vectors":
+    up_to = pair_up_to if single else WHOLE_UP_TO
+    if largest <= up_to and kept <= options.budget and data.kernel.domain == "vectors":
         return ClassBlocks(data, members, dtype, options.n_threads)
     # float32 samples are copied to float64 in parts only
     if single or getattr(data.samples, "dtype", None) != np.float32:
