@@ -142,6 +142,8 @@ class Loss(ABC):
     name: ClassVar[str]
     # whether the program's data of a sample, with an intercept, depend on that sample alone, and its sum is 0
     one_by_one: ClassVar[bool] = False
+    # whether equal samples with equal targets may be replaced by one of their total weight
+    additive: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, y: Vector, f: Vector) -> Vector:

@@ -37,6 +37,7 @@ class Hinge(Loss):
     """ℓ(y, f) = max(0, 1 − yf).   Dual: linear y, box [0, C]·y."""
 
     name: ClassVar[str] = "hinge loss"
+    additive: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True
 
     def value(self, y: Vector, f: Vector) -> Vector:
@@ -58,6 +59,7 @@ class SquaredHinge(Loss):
     """ℓ(y, f) = max(0, 1 − yf)².   Dual: linear y, ridge 1/(2C), box [0, ∞)·y."""
 
     name: ClassVar[str] = "squared hinge loss"
+    additive: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True
 
     def value(self, y: Vector, f: Vector) -> Vector:

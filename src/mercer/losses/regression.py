@@ -38,6 +38,7 @@ class EpsilonInsensitive(Loss):
 
     epsilon: float = 0.1
     name: ClassVar[str] = "epsilon-insensitive loss"
+    additive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -68,6 +69,7 @@ class SquaredEpsilonInsensitive(Loss):
 
     epsilon: float = 0.1
     name: ClassVar[str] = "squared epsilon-insensitive loss"
+    additive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)

@@ -120,6 +120,7 @@ class Clock:
         self.state: Callable[[], Any] | None = None
         self.interrupted = False
         self._previous: Any = None
+        self._view: Callable[[Any], Any] | None = None
 
     def __enter__(self) -> Clock:
         if threading.current_thread() is threading.main_thread():
@@ -161,11 +162,21 @@ class Clock:
         finally:
             self.progress = progress
 
+    @contextmanager
+    def seen_through(self, view: Callable[[Any], Any]) -> Iterator[None]:
+        """States of the runs in the block are shown as what ``view`` makes of them."""
+        self._view = view
+        try:
+            yield
+        finally:
+            self._view = None
+
     def report(self, point: TracePoint, state: Callable[[], Any] | None = None) -> None:
         """Tell whoever watches; a true answer asks for the end. ``state`` is called if somebody wants the model."""
         if self.progress is None:
             return
-        self.state = state
+        view = self._view
+        self.state = state if state is None or view is None else lambda: view(state())
         if self.progress(point):
             self.interrupted = True
 

@@ -28,6 +28,7 @@ from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.decomposition import Decomposition
 from mercer.solvers.judge import check_finite, exact_product, exact_rows, survey_at
 from mercer.solvers.margin import is_small, largest_margin
+from mercer.solvers.merging import merge
 from mercer.solvers.primal import Found, over_features, suits
 from mercer.solvers.whole import WholeMatrix, matrix_product
 
@@ -53,6 +54,16 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
         found = over_features(data, problem, options, clock)
         if found is not None:
             return _from_features(data, problem, options, clock, found)
+    merged = merge(data, problem)
+    if merged is not None:
+        start = merged.start(start)
+        with clock.seen_through(merged.expand):
+            return merged.expand(_from_start(merged.data, merged.problem, options, clock, start))
+    return _from_start(data, problem, options, clock, start)
+
+
+def _from_start(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None) -> Solution:
+    """By pair steps from a feasible start if given."""
     return _descend(data, problem, options, clock, problem.start() if start is None else start.copy(), 0)
 
 

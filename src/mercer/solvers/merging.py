@@ -1,0 +1,122 @@
+"""Equal samples with equal targets are solved as one sample of their total weight.
+
+They have the same loss at every f, so that the primal is the same function of w and b. The dual variable of the one is
+the sum of theirs: where losses have a ridge it is shared in proportion to their weights, which is optimal; else any
+way within the bounds is, and as few as possible take part. Optimal or not, the value is the same, and no sample
+violates more than the one it belongs to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.kernels.features import Vector
+from mercer.problems.dual import DualProblem
+from mercer.solvers.base import Solution
+from mercer.solvers.data import Data
+
+# samples from which they are compared, and the share that must differ at most
+MERGED_FROM, MOSTLY_DIFFERENT = 4096, 0.97
+# what rounding of sums of bounds leaves of them, relative
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """A problem over samples that differ, and the way back to all.
+
+    Attributes
+    ----------
+    data, problem : of the samples that differ.
+    whole : the problem of all samples.
+    one_of : for each sample, the one that it belongs to.
+    """
+
+    data: Data
+    problem: DualProblem
+    whole: DualProblem
+    one_of: Vector
+
+    def start(self, beta: Vector | None) -> Vector | None:
+        """A start of all samples as one of those that differ."""
+        return None if beta is None else np.bincount(self.one_of, beta, len(self.problem.y))
+
+    def expand(self, solution: Solution) -> Solution:
+        """The solution of the problem of all samples."""
+        return replace(solution, beta=self._shared(solution.beta), F=solution.F[self.one_of])
+
+    def _shared(self, beta: Vector) -> Vector:
+        """Beta of each sample."""
+        qp, few = self.whole.qp, self.problem.qp
+        total = beta[self.one_of]
+        if qp.ridge.any():
+            weight, of_all = self.whole.weight, self.problem.weight[self.one_of]
+            return total * np.divide(weight, of_all, out=np.zeros_like(weight), where=of_all > 0)
+        bound = np.where(total > 0, qp.upper, -qp.lower)
+        full = np.where(beta > 0, beta >= few.upper, (beta <= few.lower) & (beta < 0))[self.one_of]
+        left = np.abs(total) - self._before(bound)
+        share = np.minimum(np.maximum(left, 0.0), bound)
+        # one must not stay beside its bound because sums are rounded
+        share[left <= ROUNDING * np.abs(total)] = 0.0
+        share = np.where(full | (left >= bound - ROUNDING * np.abs(total)), bound, share)
+        return np.sign(total) * np.where(total == 0, 0.0, share)
+
+    def _before(self, bound: Vector) -> Vector:
+        """For each sample, the sum of the bounds of equal ones before it."""
+        order = np.argsort(self.one_of, kind="stable")
+        sums = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(bound), bound, 0.0)[order])[:-1]])
+        group = self.one_of[order]
+        first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+        before = np.empty_like(sums)
+        before[order] = sums - np.repeat(sums[first], np.diff(np.append(first, len(sums))))
+        return before
+
+
+def merge(data: Data, problem: DualProblem) -> Merged | None:
+    """The problem over the samples that differ, if enough are equal."""
+    samples, qp = data.samples, problem.qp
+    if data.n < MERGED_FROM or data.kernel.domain != "vectors" or not problem.loss.additive or qp.sample is not None:
+        return None
+    if not (isinstance(samples, np.ndarray) or sp.issparse(samples)):
+        return None
+    one_of, firsts = _equal(data.own_samples(), np.asarray(problem.y, np.float64))
+    if len(firsts) > MOSTLY_DIFFERENT * data.n:
+        return None
+    weight = np.bincount(one_of, problem.weight, len(firsts))
+    few = DualProblem(None, problem.loss, problem.y[firsts], weight, problem.intercept)
+    return Merged(data.take(firsts), few, problem, one_of)
+
+
+def _equal(X: object, y: Vector) -> tuple[Vector, Vector]:
+    """(for each row the number of the one that it equals, the first row of each number); y belongs to the rows."""
+    from mercer._numerics.equal import equal_to_last, row_codes
+
+    if sp.issparse(X):
+        rows = X if X.format == "csr" else X.tocsr()
+        parts = rows.indptr.astype(np.int64), rows.indices.astype(np.int64), _bits(rows.data)
+    else:
+        rows = np.ascontiguousarray(X)
+        ends = np.arange(len(rows) + 1) * rows.shape[1]
+        parts = ends, np.empty(0, np.int64), _bits(rows).ravel()
+    targets = _bits(y)
+    codes = np.empty(len(y), np.uint64)
+    row_codes(*parts, targets, codes)
+    order = np.argsort(codes, kind="stable")
+    same = np.empty(len(y), np.bool_)
+    equal_to_last(*parts, targets, codes, order, same)
+    group = np.cumsum(~same) - 1
+    # numbered by first appearance, so that the samples stay in their order
+    firsts = order[~same]
+    rank = np.empty(len(firsts), np.intp)
+    rank[np.argsort(firsts)] = np.arange(len(firsts))
+    one_of = np.empty(len(y), np.intp)
+    one_of[order] = rank[group]
+    return one_of, np.sort(firsts)
+
+
+def _bits(values: Vector) -> Vector:
+    """The bits of numbers, as integers."""
+    return np.ascontiguousarray(values).view(np.uint64 if values.itemsize == 8 else np.uint32)
