@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder with the data sets (NAME.npz, NAME.csr.npz)")
     parser.add_argument("--sets", default="", help="names of problems, separated by commas; NAME@ROWS takes a part")
+    parser.add_argument("--peers", default="", help="those compared, separated by commas: mercer, scikit-learn, …")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of each peer, of which the median counts")
     parser.add_argument("--only", choices=SECTIONS, help="one section instead of all")
     parser.add_argument("--cap", type=float, default=600.0, help="seconds after which a slow peer's fit is given up")
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = Report(given.write, preamble(options))
     sections = (given.only,) if given.only else SECTIONS
     if {"fit", "predict"} & set(sections):
-        compare_all(names, options, sections, report)
+        compare_all(names, options, sections, report, given.peers)
     if "small" in sections:
         text = "Warm fits, then what a new process pays; compiled code is on disk.\n\n"
         report.put("Small problems", text + extras.small_problems(options) + "\n\n" + extras.start_up(options))
@@ -83,9 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def compare_all(names: Sequence[str], options: Options, sections: Sequence[str], report: Report) -> None:
+def compare_all(
+    names: Sequence[str], options: Options, sections: Sequence[str], report: Report, wanted: str = ""
+) -> None:
     """Fit and predict every problem; the report grows with each."""
-    peers = available()
+    peers = [peer for peer in available() if not wanted or peer.name.split()[0] in wanted.split(",")]
     done: list[Comparison] = []
     notes: list[str] = []
     for name in names:

@@ -9,6 +9,7 @@ violates more than the one it belongs to.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,12 +86,12 @@ def merge(data: Data, problem: DualProblem) -> Merged | None:
     one_of, firsts = _equal(data.own_samples(), np.asarray(problem.y, np.float64))
     if len(firsts) > MOSTLY_DIFFERENT * data.n:
         return None
-    weight = np.bincount(one_of, problem.weight, len(firsts))
+    weight = np.bincount(one_of, problem.weight, len(firsts)).astype(np.float64)
     few = DualProblem(None, problem.loss, problem.y[firsts], weight, problem.intercept)
     return Merged(data.take(firsts), few, problem, one_of)
 
 
-def _equal(X: object, y: Vector) -> tuple[Vector, Vector]:
+def _equal(X: Any, y: Vector) -> tuple[Vector, Vector]:
     """(for each row the number of the one that it equals, the first row of each number); y belongs to the rows."""
     from mercer._numerics.equal import equal_to_last, row_codes
 
