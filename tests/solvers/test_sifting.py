@@ -9,17 +9,20 @@ from tests.naming import named
 
 from mercer import SVC
 from mercer.gram.operator import Evaluations
-from mercer.kernels import Gaussian
+from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial
+from mercer.kernels.distributions import InformationDiffusion
 from mercer.losses import Hinge, SquaredHinge
-from mercer.problems.dual import DualProblem, violation
-from mercer.solvers import many, sifting
+from mercer.problems.dual import DualProblem, survey_of, violation
+from mercer.solvers import many
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import solve
-from mercer.solvers.sifting import Between, sift
+from mercer.solvers.judge import exact_rows
+from mercer.solvers.sifting import sieve_of
 
 N = 700
 SIZES = (400, 300)
+PAIR = (0, 1)
 
 
 def two_classes(noise=1.0, d=6):
@@ -30,82 +33,97 @@ def two_classes(noise=1.0, d=6):
     return X
 
 
-def blocks_of(X, gamma=0.1):
-    """The kernel values within each class, and the data."""
-    data = Data(Gaussian(gamma), X, N)
-    return data, ClassBlocks(data, [np.arange(SIZES[0]), np.arange(SIZES[0], N)], np.float32, 1)
+def sieve_for(X, kernel, options=None):
+    """The samples, and the sieve of their two classes."""
+    data = Data(kernel, X, N)
+    blocks = ClassBlocks(data, [np.arange(SIZES[0]), np.arange(SIZES[0], N)], np.float32, 1)
+    data.evaluations = Evaluations()
+    return data, sieve_of(data, blocks, options or Options())
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
-def test_matrices_and_products_are_those_of_all_values(storage):
-    """Whatever was asked for before: members with lines, without, on one side only."""
-    X = two_classes().astype(np.float32)
-    values, rng = Between(blocks_of(storage(X))[1], 0, 1), np.random.default_rng(1)
-    K = Gaussian(0.1).block(*2 * [Gaussian(0.1).prepare(X, np.float32)])
-    sides = [(0, N), (0, SIZES[0]), (SIZES[0], N)]
-    for round_ in range(9):
-        first, last = sides[round_ % 3]
-        members = np.sort(rng.permutation(np.arange(first, last))[:90])
-        np.testing.assert_allclose(values.matrix(members), K[np.ix_(members, members)], rtol=1e-6)
-        beta = np.zeros(N)
-        some = rng.permutation(members)[:30]
-        beta[some] = rng.normal(size=30)
-        np.testing.assert_allclose(values.product(beta), K.astype(np.float64) @ beta, atol=1e-5)
-    assert 0 < values.share < 1.1
+def program(loss, C=1.0):
+    """Of the pair: labels, weights, and the quadratic program."""
+    y, weight = np.repeat([1.0, -1.0], SIZES), np.full(N, C)
+    return y, weight, loss.box_qp(y, weight, True)
 
 
-def test_only_lines_and_members_are_computed():
-    """A matrix costs the values between its members, a product the lines of samples that had no weight before."""
-    _, blocks = blocks_of(two_classes())
-    values = Between(blocks, 0, 1)
-    blocks.evaluations = count = Evaluations()
-    values.matrix(np.array([3, 7, 450, 460, 470]))
-    assert count.count == 6
-    beta = np.zeros(N)
-    beta[[3, 450]] = 1.0, -1.0
-    values.product(beta)
-    assert count.count == 6 + SIZES[1] + SIZES[0]
-    values.product(2 * beta)
-    values.matrix(np.array([3, 7, 450, 460]))
-    assert count.count == 6 + N + 1
-    assert values.share == pytest.approx(1 / SIZES[0] + 1 / SIZES[1])
-
-
-def test_there_is_no_room_for_all():
-    """A matrix that does not fit beside the lines is refused."""
-    values = Between(blocks_of(two_classes())[1], 0, 1)
-    assert values.matrix(np.arange(500)) is not None
-    assert values.matrix(np.arange(501)) is None
+def room():
+    """Where the results are written: beta, F, groups, totals."""
+    return np.full(N, np.nan), np.full(N, np.nan), np.empty((1, 5)), np.empty(7)
 
 
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=named)
 @pytest.mark.parametrize("C", [0.5, 10.0])
-def test_the_optimum_is_that_of_the_exact_solver(loss, C):
-    """The dual value, and no violation beyond tol, from fewer values."""
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(0.1), Laplacian(0.1), Polynomial(degree=3, gamma=0.1, coef0=1.0), Cosine()], ids=named
+)
+def test_the_optimum_is_that_of_the_exact_solver(loss, C, kernel):
+    """The dual value, and no violation beyond tol."""
     X = two_classes(0.7)
-    data, blocks = blocks_of(X)
-    y, weight = np.repeat([1.0, -1.0], SIZES), np.full(N, C)
-    qp = loss.box_qp(y, weight, True)
-    blocks.evaluations = count = Evaluations()
-    beta, F, steps = sift(Between(blocks, 0, 1), qp, 1e-3, Clock())
+    data, sieve = sieve_for(X, kernel)
+    y, weight, qp = program(loss, C)
+    beta, F, groups, totals = room()
+    steps = sieve.solve(PAIR, qp, beta, F, groups, totals)
     assert steps > 0 and violation(qp, beta, F) <= 1e-3
-    assert count.count < SIZES[0] * SIZES[1]
-    K = Gaussian(0.1)(X)
-    np.testing.assert_allclose(F, K @ beta, atol=1e-4)
+    assert survey_of(groups, totals, qp.sums).violation == violation(qp, beta, F)
+    K = kernel(X)
+    np.testing.assert_allclose(F, K @ beta, atol=1e-4 * np.abs(K).max())
     exact = solve(data, DualProblem(None, loss, y, weight), Options(tol=1e-6), Clock())
     dual = qp.linear @ beta - 0.5 * beta @ K @ beta - 0.5 * qp.ridge @ beta**2
     assert dual == pytest.approx(exact.certificate.dual, rel=1e-4)
 
 
+def test_most_values_are_not_computed():
+    """Where few samples have weight."""
+    data, sieve = sieve_for(two_classes(0.5), Gaussian(0.1))
+    _, _, qp = program(Hinge(), 10.0)
+    assert sieve.solve(PAIR, qp, *room()) > 0
+    assert 0 < data.evaluations.count < 0.5 * SIZES[0] * SIZES[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [Gaussian(0.1), Gaussian((0.1,) * 6), Linear()], ids=named)
+def test_the_judgement_is_that_of_other_problems(dtype, kernel):
+    """F in float64 at the same samples as `exact_rows`, and what is seen there."""
+    X = two_classes(0.7).astype(dtype)
+    _, sieve = sieve_for(X, kernel)
+    _, _, qp = program(Hinge(), 2.0)
+    beta, F, groups, totals = room()
+    assert sieve.solve(PAIR, qp, beta, F, groups, totals) > 0
+    F += 1e-2 * np.random.default_rng(1).normal(size=N)
+    tracked = F.copy()
+    sieve.judge(np.arange(N), qp, beta, F, groups, totals)
+    rows, values = exact_rows(Data(kernel, X.astype(np.float64), N), qp, beta, tracked, Options())
+    assert 0 < np.count_nonzero(beta) < len(rows)
+    np.testing.assert_array_equal(np.flatnonzero(tracked != F), rows)
+    np.testing.assert_allclose(F[rows], values, rtol=1e-10, atol=1e-11)
+    assert survey_of(groups, totals, qp.sums).violation == violation(qp, beta, F)
+
+
+def test_nothing_is_judged_without_weight():
+    """β = 0 has F = 0."""
+    _, sieve = sieve_for(two_classes(), Gaussian(0.1))
+    _, _, qp = program(Hinge())
+    _, F, groups, totals = room()
+    F[:] = 0.0
+    sieve.judge(np.arange(N), qp, np.zeros(N), F, groups, totals)
+    assert not F.any() and survey_of(groups, totals, qp.sums).violation == 2.0
+
+
 def test_classes_that_cannot_be_told_apart_are_left_to_others():
-    """Where nearly all have weight there is nothing to gain; nor is there time after the end."""
+    """Where nearly all have weight there is nothing to gain."""
     X = two_classes()
     X[: SIZES[0], 0] -= 3.0
-    qp = Hinge().box_qp(np.repeat([1.0, -1.0], SIZES), np.ones(N), True)
-    assert sift(Between(blocks_of(X, 1.0)[1], 0, 1), qp, 1e-3, Clock()) is None
-    clock = Clock()
-    clock.interrupted = True
-    assert sift(Between(blocks_of(two_classes())[1], 0, 1), qp, 1e-3, clock) is None
+    _, _, qp = program(Hinge())
+    assert sieve_for(X, Gaussian(1.0))[1].solve(PAIR, qp, *room()) == -1
+
+
+def test_not_for_every_kernel():
+    """Compiled loops know functions of one sum over dense features."""
+    X = abs(two_classes())
+    mostly_zero = sp.csr_array(np.hstack([X, np.zeros((N, 10))]))
+    for samples, kernel in [(X, 2.0 * Gaussian(0.1)), (X, InformationDiffusion()), (mostly_zero, Gaussian(0.1))]:
+        assert sieve_for(samples, kernel)[1] is None
 
 
 def test_machines_use_it(monkeypatch):
@@ -113,17 +131,16 @@ def test_machines_use_it(monkeypatch):
     rng = np.random.default_rng(2)
     X, y = 0.8 * rng.normal(size=(900, 140)), np.arange(900) % 3
     X[:, 0] += 12.0 * y
-    found = []
-    for least in (0.0, np.inf):
-        monkeypatch.setattr(many, "SIFTED_FROM", least)
-        found.append(SVC(C=1.0, gamma=0.002, n_jobs=2, decision_function_shape="ovo").fit(X, y))
-    sifted, whole = found
+    machine = SVC(C=1.0, gamma=0.002, n_jobs=2, decision_function_shape="ovo")
+    sifted = machine.fit(X, y)
+    monkeypatch.setattr(many, "sieve_of", lambda *_: None)
+    whole = SVC(**machine.get_params()).fit(X, y)
     assert sifted.kernel_evaluations_ < 0.8 * whole.kernel_evaluations_
     np.testing.assert_allclose(sifted.decision_function(X), whole.decision_function(X), atol=5e-3)
     assert sifted.certificate_.relative_gap < 1e-2 and not sifted.fit_status_
 
 
-def test_larger_pairs_are_sifted_where_values_are_costly(monkeypatch):
+def test_larger_pairs_are_sifted_where_values_are_costly():
     """Beyond the size of matrices that are put together; cheap values, or many digits, are not."""
     X = two_classes(d=130)
     costly, cheap = Data(Gaussian(0.1), X, N), Data(Gaussian(0.1), X[:, :20], N)
@@ -131,10 +148,4 @@ def test_larger_pairs_are_sifted_where_values_are_costly(monkeypatch):
     assert many.can_sift(costly, options) and not many.can_sift(cheap, options)
     assert not many.can_sift(costly, replace(options, tol=1e-5))
     assert not many.can_sift(costly, replace(options, precision="float64"))
-
-
-def test_stages_end(monkeypatch):
-    """A limit on stages leaves the pair to others."""
-    monkeypatch.setattr(sifting, "STAGES", 1)
-    qp = Hinge().box_qp(np.repeat([1.0, -1.0], SIZES), np.ones(N), True)
-    assert sift(Between(blocks_of(two_classes())[1], 0, 1), qp, 1e-3, Clock()) is None
+    assert not many.can_sift(Data(2.0 * Gaussian(0.1), X, N), options)

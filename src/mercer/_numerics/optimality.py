@@ -47,3 +47,14 @@ def survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals):
             outside = distance
     totals[OUTSIDE], totals[NORM], totals[ABS_NORM], totals[LINEAR] = outside, norm, abs_norm, line
     totals[ABS_LINEAR], totals[PAID], totals[RIDGE] = abs_line, paid, squares
+
+
+@compiled()
+def threshold(found):
+    """The threshold of a group from what `survey` has found of it: see ``Survey.thresholds``."""
+    if found[N_FREE] > 0.0:
+        return found[LEVELS] / found[N_FREE]
+    low, high = found[M_UP], found[M_LOW]
+    if np.isfinite(low) and np.isfinite(high):
+        return 0.5 * (low + high)
+    return low if np.isfinite(low) else (high if np.isfinite(high) else 0.0)

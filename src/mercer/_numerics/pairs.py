@@ -1,4 +1,4 @@
-"""Pairs of classes: many small problems without leaving compiled code, and matrices put together from parts."""
+"""Pairs of classes: many small problems without leaving compiled code."""
 
 import numpy as np
 
@@ -53,34 +53,3 @@ def solve_pairs(
         # a literal 0 would compile it twice
         add_rows_product(K, support[:count], weights[:count], np.int64(0), n, f)
         survey(b, f, linear[start:stop], c_l1, c_ridge, low, high, group[start:stop], groups[k : k + 1], totals[k])
-
-
-@compiled()
-def put_together(own_i, own_j, i, j, slots_i, slots_j, lines_i, lines_j, fresh, K):
-    """K = the Gram matrix of the samples i of one class and j of another.
-
-    What is known: each class's own matrix, lines of a sample with all of the other class at the slots that are not
-    negative, and ``fresh``: the values of the samples without a line, of i with those of j.
-    """
-    n_i, row = i.shape[0], 0
-    for p in range(n_i):
-        here, own, slot = K[p], own_i[i[p]], slots_i[i[p]]
-        for q in range(n_i):
-            here[q] = own[i[q]]
-        column = 0
-        for q in range(j.shape[0]):
-            other = slots_j[j[q]]
-            if slot >= 0:
-                value = lines_i[slot, j[q]]
-            elif other >= 0:
-                value = lines_j[other, i[p]]
-            else:
-                value = fresh[row, column]
-            column += other < 0
-            here[n_i + q] = value
-            K[n_i + q, p] = value
-        row += slot < 0
-    for p in range(j.shape[0]):
-        here, own = K[n_i + p], own_j[j[p]]
-        for q in range(j.shape[0]):
-            here[n_i + q] = own[j[q]]

@@ -141,3 +141,13 @@ def removable(up, low, group, extremes, slack, keep):
         if not keep[v]:
             count += 1
     return count
+
+
+@compiled()
+def most_of(values, scale, group, count, place, chosen):
+    """The variables of group 0 with the largest values above 0, roughly, up to count: how many there are.
+
+    Values times scale are at most BINS; fills ``chosen`` in increasing order. ``place`` is scratch space.
+    """
+    _sort_in(values, 0.0, scale, group, 0, place)
+    return _pick(place, count, chosen, 0, np.empty(BINS + 1, np.int64))

@@ -59,6 +59,10 @@ class Kernel(ABC):
     def check_samples(self, samples: Any) -> None:  # noqa: B027 (most kernels are defined everywhere)
         """Raise InvalidInputError where the kernel is not defined for these samples."""
 
+    def formula(self, b: Features) -> tuple[int, int, Vector] | None:
+        """(term, map, parameters) by which compiled loops compute values with columns like b; None if they do not."""
+        return None
+
     @property
     def domain(self) -> str:
         """What a set of samples is, by its name in ``mercer.kernels.domains``.

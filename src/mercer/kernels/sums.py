@@ -86,6 +86,13 @@ class SumKernel(Kernel):
         out[...] = values
         return out
 
+    def formula(self, b: Features) -> tuple[int, int, Vector] | None:
+        """Of dense samples: what `plan` says of all of them alike."""
+        if not isinstance(b, VectorFeatures) or b.sparse or type(self).block is not SumKernel.block:
+            return None
+        term, code, params = self.plan(b)
+        return term, code, np.array(params, b.dtype)
+
     def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
         """CSR samples are summed as they are found: the block is not written."""
         from mercer._numerics.tiles import add_sparse_product

@@ -24,7 +24,7 @@ from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import DOUBLE_UP_TO
 from mercer.solvers.judge import check_finite, exact_rows
-from mercer.solvers.sifting import Between, sift
+from mercer.solvers.sifting import sieve_of
 from mercer.solvers.whole import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
 
 # samples whose float64 matrix is computed for all pairs together
@@ -33,8 +33,6 @@ MANY_UP_TO = 2048
 PAIRS_PER_TASK = 8
 # above this tolerance scores in float32 are near enough; what is left of tol for their rounding
 SINGLE_ABOVE, SHARE_OF_TOL = 1e-4, 0.9
-# terms of the sums behind the values between two classes from which most values are not computed
-SIFTED_FROM = 4e8
 # samples of two classes that are sifted
 SIFTED_UP_TO = 6144
 # variables of the pairs whose programs are built together
@@ -133,35 +131,39 @@ def can_join(blocks: ClassBlocks, options: Options) -> bool:
 
 def can_sift(data: Data, options: Options) -> bool:
     """Whether pairs that are too large for a matrix are solved on parts of it: where float32 serves, and is costly."""
-    single = options.precision != "float64" and options.tol > SINGLE_ABOVE and data.kernel.domain == "vectors"
-    return single and GramOperator(data.kernel, data.features(np.float32)).costly
+    if options.precision == "float64" or options.tol <= SINGLE_ABOVE or data.kernel.domain != "vectors":
+        return False
+    features = data.features(np.float32)
+    return GramOperator(data.kernel, features).costly and data.kernel.formula(features) is not None
 
 
 def solve_joined(
     data: Data, blocks: ClassBlocks, batch: Pairs, options: Options, clock: Clock
 ) -> list[Solution | None]:
-    """The solution of each pair, on a float32 matrix of its own; None for those that are left to the exact solver."""
-    alone = replace(options, n_threads=1)
+    """The solution of each pair, from float32 values; None for those that are left to the exact solver."""
     for own in blocks.own:
         check_finite(np.diagonal(own))
     if getattr(data.samples, "dtype", None) == np.float64:
         data.features(np.float64)  # no copy, and prepared once for all pairs
-    terms = blocks.terms
+    sieve, alone = sieve_of(data, blocks, options), replace(options, n_threads=1)
 
     def one(k: int) -> None:
         if clock.over() is not None:
             return
-        (i, j), mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
-        qp = batch.qp.take(mine, None)
-        sifting = terms * len(blocks.own[i]) * len(blocks.own[j]) >= SIFTED_FROM
-        found = sift(Between(blocks, i, j), qp, options.tol, clock) if sifting else None
-        found = found or _on_matrix(blocks.matrix(i, j), qp, options.tol)
-        if found is None:
+        pair, mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
+        qp, index, beta, F = batch.qp.take(mine, None), batch.index[mine], batch.beta[mine], batch.F[mine]
+        found = batch.groups[k : k + 1], batch.totals[k]
+        steps = -1 if sieve is None else sieve.solve(pair, qp, beta, F, *found)
+        if steps < 0:
+            steps = _on_matrix(blocks.matrix(*pair), qp, options.tol, beta, F)
+        if steps < 0:
             return
-        beta, F, taken = found
-        rows, F[rows] = exact_rows(data.take(batch.index[mine], (blocks, i, j)), qp, beta, F, alone)
-        batch.steps[k], batch.beta[mine], batch.F[mine] = taken, beta, F
-        look(qp, beta, F, batch.groups[k : k + 1], batch.totals[k])
+        if sieve is not None:
+            sieve.judge(index, qp, beta, F, *found)
+        else:
+            rows, F[rows] = exact_rows(data.take(index, (blocks, *pair)), qp, beta, F, alone)
+            look(qp, beta, F, *found)
+        batch.steps[k] = steps
 
     try:
         run_tasks(one, len(batch.pairs), options.n_threads)
@@ -171,17 +173,18 @@ def solve_joined(
     return batch.solutions(data, options, clock)
 
 
-def _on_matrix(K: Matrix, qp: BoxQP, tol: float) -> tuple[Vector, Vector, int] | None:
-    """(beta, K beta, steps) of a program with a variable for each sample; None if tol is not reached."""
+def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int:
+    """Solve a program with a variable for each sample: the steps, -1 if tol is not reached. Edits beta, F = K beta."""
     from mercer._numerics.smo import solve_block
 
-    n, beta = qp.n_vars, np.zeros(qp.n_vars)
+    n = qp.n_vars
+    beta[:] = 0.0
     taken, _, unbounded = solve_block(
         K, beta, qp.linear.astype(np.float32), qp.lower, qp.upper, qp.l1, qp.ridge, n, SHARE_OF_TOL * tol,
         STEPS_PER_VARIABLE * n + STEPS_AT_LEAST,
     )  # fmt: skip
-    F = matrix_product(K, qp, beta)
-    return None if unbounded or survey(qp, beta, F).violation > tol else (beta, F, taken)
+    F[:] = matrix_product(K, qp, beta)
+    return -1 if unbounded or survey(qp, beta, F).violation > tol else int(taken)
 
 
 def in_lots(members: Sequence[Vector], pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
