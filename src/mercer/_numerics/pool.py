@@ -1,6 +1,7 @@
 """A small pool of threads for compiled functions, which release the interpreter's lock.
 
-numba's own parallel loops abort the process when two threads enter them; these do not.
+numba's own parallel loops abort the process when two threads enter them; these do not. For loops of less than a
+millisecond there is `team`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from typing import Any
 # parts of a job for each thread, so that a core that is slower, or busy, gets fewer of them
 SHARES_PER_THREAD = 4
 
+# what belongs to the thread that asks: its team
+local = threading.local()
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+
+def has_team() -> bool:
+    """Whether this thread shares its loops with a team (see team): then all that is around them is its own work."""
+    return getattr(local, "team", None) is not None
 
 
 def available_cores() -> int:
@@ -34,7 +42,7 @@ def pool(n_threads: int) -> ThreadPoolExecutor:
 
 def run_shares(function: Callable[[int, int], Any], n: int, n_threads: int, align: int = 1) -> None:
     """function(start, stop) over consecutive parts of range(n), several a thread: the quicker thread takes more."""
-    if n_threads <= 1 or n <= align:
+    if n_threads <= 1 or n <= align or has_team():
         if n > 0:
             function(0, n)
         return
@@ -46,7 +54,7 @@ def run_shares(function: Callable[[int, int], Any], n: int, n_threads: int, alig
 
 def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
     """function(0), ..., function(n - 1), each thread taking the next one that is free."""
-    if n_threads <= 1 or n <= 1:
+    if n_threads <= 1 or n <= 1 or has_team():
         for task in range(n):
             function(task)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._numerics.pool import run_shares
+from mercer._numerics.pool import has_team, run_shares
 from mercer.gram.operator import GramOperator
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
@@ -15,8 +15,12 @@ THREADS_FROM = 1_000_000
 
 def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_threads: int) -> None:
     """out += sum_t weights[t] rows[slots[t]], in float64, threads over columns."""
+    from mercer._numerics import shared
     from mercer._numerics.tiles import add_rows_product
 
+    if has_team():
+        shared.add_rows_product(rows, slots, weights, out)
+        return
     n = rows.shape[1]
 
     def part(start: int, stop: int) -> None:

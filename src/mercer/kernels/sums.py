@@ -186,7 +186,8 @@ class SumKernel(Kernel):
         out: Matrix | None = None,
     ) -> Matrix:
         """phi(sum_k term(a_ik, b_jk)) of a plan."""
-        from mercer._numerics.tiles import dense_block, sparse_block
+        from mercer._numerics.shared import dense_block
+        from mercer._numerics.tiles import sparse_block
 
         if a.d != b.d:
             raise InvalidInputError(
@@ -202,9 +203,7 @@ class SumKernel(Kernel):
         else:
             term, code, params = plan
             a_norms, b_norms = self._norms(a, b, params)
-            dense_block(
-                term, code, np.array(params, b.dtype), a.X, a_norms, b.panels, b_norms, 0, len(b.panels), out
-            )  # fmt: skip
+            dense_block(term, code, np.array(params, b.dtype), a.X, a_norms, b.panels, b_norms, out)
         return out
 
     @staticmethod

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mercer._numerics.pool import run_shares
+from mercer._numerics.pool import has_team, run_shares
 from mercer.gram.operator import GramOperator
 from mercer.gram.rows import RowStore, WholeRows
 from mercer.gram.workspace import Loan
@@ -258,6 +258,7 @@ class Decomposition:
 
     def _seat(self, chosen: Vector) -> Vector:
         """Make the chosen variables the members of the block: the variable at each place."""
+        from mercer._numerics import shared
         from mercer._numerics.rounds import by_group, line_up, read_rows, reflect, seat
 
         active = self.active
@@ -280,10 +281,14 @@ class Decomposition:
         line_up(self._place, positions, order, column)
         stored = wanted[slots[wanted] >= 0]
 
-        def part(start: int, stop: int) -> None:
-            read_rows(self.store.values, slots, order, column, stored, start, stop, self._block)
+        if has_team():
+            shared.read_rows(self.store.values, slots, order, column, stored, self._block)
+        else:
 
-        run_shares(part, len(stored), self.options.n_threads if m * len(stored) >= THREADS_FROM else 1)
+            def part(start: int, stop: int) -> None:
+                read_rows(self.store.values, slots, order, column, stored, start, stop, self._block)
+
+            run_shares(part, len(stored), self.options.n_threads if m * len(stored) >= THREADS_FROM else 1)
         if len(stored) < len(wanted):
             bare = wanted[slots[wanted] < 0]
             self._block[bare, :m] = self._rows.gram.block(positions[bare], np.maximum(positions, 0))

@@ -39,6 +39,8 @@ WHOLE_UP_TO = 1536
 PAIR_UP_TO = 2560
 # up to this many variables a run that stalls is given the float64 matrix
 RESCUED_UP_TO = 2048
+# samples from which threads share loops
+SHARED_FROM = 500
 # below this tolerance rounding of float32 rows costs more rounds than it saves
 SINGLE_FROM = 2e-6
 # largest kernel value at which float32 rows keep their meaning
@@ -64,7 +66,20 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
 
 def _from_start(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None) -> Solution:
     """By pair steps from a feasible start if given."""
-    return _descend(data, problem, options, clock, problem.start() if start is None else start.copy(), 0)
+    beta = problem.start() if start is None else start.copy()
+    if not _is_shared(data, options):
+        return _descend(data, problem, options, clock, beta, 0)
+    from mercer._numerics.team import gathered
+
+    with gathered(options.n_threads):
+        return _descend(data, problem, options, clock, beta, 0)
+
+
+def _is_shared(data: Data, options: Options) -> bool:
+    """Whether threads share each loop over kernel values: those that compiled loops compute, of enough samples."""
+    if options.n_threads == 1 or data.n < SHARED_FROM or data.matrix_dtype is not None:
+        return False
+    return data.kernel.formula(data.features(np.float32)) is not None
 
 
 def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:

@@ -1,0 +1,162 @@
+"""Loops that a team shares: of each a job, which runs one part of it, and a door, which decides whether to share.
+
+Arrays reach a job as addresses in the mail: threads that wait in compiled code can be passed nothing else.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from mercer._numerics import rounds, tiles
+from mercer._numerics.compile import compiled
+from mercer._numerics.micro import ROWS
+from mercer._numerics.team import MAIL, NEEDS, Team, address_of, at, current, share
+
+# parts of a loop for each thread, so that a core that is slower, or busy, gets fewer of them
+PARTS_PER_THREAD = 4
+# about how many nanoseconds a loop must take to be shared
+SHARED_FROM = 30_000
+# of a kernel value, of each of its terms, of a term of a sum of rows, of an entry of a block
+VALUE, TERM, ENTRY, READ = 0.6, 0.03, 0.15, 1.0
+# the columns of a part of a sum of rows are a multiple of it
+COLUMNS = 256
+
+_dense_block, _add_rows_product, _read_rows = tiles.dense_block, tiles.add_rows_product, rounds.read_rows
+
+
+def _block_job(kind: Any, size: int) -> Any:
+    @compiled()
+    def block_job(address, part):
+        need = carray(at(address), (MAIL,), np.int64)[NEEDS:]
+        m, d, width, stop, columns, height = need[8], need[9], need[10], need[11], need[12], need[13]
+        first = part * height
+        many = min(m, first + height) - first
+        _dense_block(
+            need[0], need[1], carray(at(need[2]), (need[14],), kind),
+            carray(at(need[3] + first * d * size), (many, d), kind), carray(at(need[4] + first * size), (many,), kind),
+            carray(at(need[5]), (stop, d, width), kind), carray(at(need[6]), (columns,), kind), np.int64(0), stop,
+            carray(at(need[7] + first * columns * size), (many, columns), kind),
+        )  # fmt: skip
+
+    return block_job
+
+
+def _product_job(kind: Any) -> Any:
+    @compiled()
+    def product_job(address, part):
+        need = carray(at(address), (MAIL,), np.int64)[NEEDS:]
+        lines, columns, count, width = need[4], need[5], need[6], need[7]
+        _add_rows_product(
+            carray(at(need[0]), (lines, columns), kind), carray(at(need[1]), (count,), np.int64),
+            carray(at(need[2]), (count,), np.float64), part * width, min((part + 1) * width, columns),
+            carray(at(need[3]), (columns,), np.float64),
+        )  # fmt: skip
+
+    return product_job
+
+
+def _read_job(kind: Any, block_kind: Any) -> Any:
+    @compiled()
+    def read_job(address, part):
+        need = carray(at(address), (MAIL,), np.int64)[NEEDS:]
+        lines, columns, m, count, side, height = need[6], need[7], need[8], need[9], need[10], need[11]
+        _read_rows(
+            carray(at(need[0]), (lines, columns), kind), carray(at(need[1]), (m,), np.int64),
+            carray(at(need[2]), (m,), np.int64), carray(at(need[3]), (m,), np.int64),
+            carray(at(need[4]), (count,), np.int64), part * height, min((part + 1) * height, count),
+            carray(at(need[5]), (side, side), block_kind),
+        )  # fmt: skip
+
+    return read_job
+
+
+_KINDS = {np.dtype(np.float32): np.float32, np.dtype(np.float64): np.float64}
+
+
+@lru_cache
+def _job(loop: str, dtype: np.dtype[Any], block_dtype: np.dtype[Any] | None = None) -> int:
+    """The address of a job for arrays of this dtype, and blocks of another."""
+    kind = _KINDS[dtype]
+    if loop == "block":
+        return address_of(_block_job(kind, dtype.itemsize))
+    return address_of(_product_job(kind) if block_dtype is None else _read_job(kind, _KINDS[block_dtype]))
+
+
+@compiled()
+def share_block(mail, ticket, job, term, code, params, A, a_norms, panels, b_norms, out, height):
+    """Fill the mail for `block_job`, and share it."""
+    need = mail[NEEDS:]
+    need[0], need[1], need[2], need[14] = term, code, params.ctypes.data, params.shape[0]
+    need[3], need[4], need[5], need[6] = A.ctypes.data, a_norms.ctypes.data, panels.ctypes.data, b_norms.ctypes.data
+    need[7], need[8], need[9], need[10] = out.ctypes.data, A.shape[0], A.shape[1], panels.shape[2]
+    need[11], need[12], need[13] = panels.shape[0], out.shape[1], height
+    share(mail, ticket, job, (A.shape[0] + height - 1) // height)
+
+
+@compiled()
+def share_product(mail, ticket, job, store, slots, weights, out, width):
+    """Fill the mail for `product_job`, and share it."""
+    need = mail[NEEDS:]
+    need[0], need[1], need[2], need[3] = store.ctypes.data, slots.ctypes.data, weights.ctypes.data, out.ctypes.data
+    need[4], need[5], need[6], need[7] = store.shape[0], store.shape[1], slots.shape[0], width
+    share(mail, ticket, job, (store.shape[1] + width - 1) // width)
+
+
+@compiled()
+def share_reading(mail, ticket, job, values, slots, order, column, fresh, block, height):
+    """Fill the mail for `read_job`, and share it."""
+    need = mail[NEEDS:]
+    need[0], need[1], need[2], need[3] = values.ctypes.data, slots.ctypes.data, order.ctypes.data, column.ctypes.data
+    need[4], need[5], need[6], need[7] = fresh.ctypes.data, block.ctypes.data, values.shape[0], values.shape[1]
+    need[8], need[9], need[10], need[11] = slots.shape[0], fresh.shape[0], block.shape[0], height
+    share(mail, ticket, job, (fresh.shape[0] + height - 1) // height)
+
+
+def _team(nanoseconds: float) -> Team | None:
+    """The team of this thread, if the loop is long enough to be shared."""
+    return current() if nanoseconds >= SHARED_FROM else None
+
+
+def _per_part(n: int, team: Team, align: int = 1) -> int:
+    size = -(-n // (PARTS_PER_THREAD * team.size))
+    return -(-size // align) * align
+
+
+def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: ignore[no-untyped-def]
+    """`tiles.dense_block` against all panels."""
+    team = _team(out.size * (VALUE + TERM * A.shape[1]))
+    if team is None or not out.flags.c_contiguous:
+        _dense_block(term, code, params, A, a_norms, panels, b_norms, 0, len(panels), out)
+        return
+    share_block(
+        team.mail, team.ticket(), _job("block", A.dtype), term, code, params, A, a_norms, panels, b_norms, out,
+        _per_part(len(A), team, ROWS),
+    )  # fmt: skip
+
+
+def add_rows_product(store, slots, weights, out):  # type: ignore[no-untyped-def]
+    """`tiles.add_rows_product` over all columns of the store; out may be longer. Edits out."""
+    n = store.shape[1]
+    team = _team(ENTRY * len(slots) * n)
+    if team is None:
+        _add_rows_product(store, slots, weights, 0, n, out)
+        return
+    share_product(
+        team.mail, team.ticket(), _job("product", store.dtype), store, slots, weights, out, _per_part(n, team, COLUMNS)
+    )
+
+
+def read_rows(values, slots, order, column, fresh, block):  # type: ignore[no-untyped-def]
+    """`rounds.read_rows` of all newcomers. Edits the block."""
+    team = _team(READ * len(fresh) * len(slots))
+    if team is None:
+        _read_rows(values, slots, order, column, fresh, 0, len(fresh), block)
+        return
+    share_reading(
+        team.mail, team.ticket(), _job("read", values.dtype, block.dtype), values, slots, order, column, fresh, block,
+        _per_part(len(fresh), team),
+    )  # fmt: skip
