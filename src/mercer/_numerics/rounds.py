@@ -1,9 +1,13 @@
-"""One round of decomposition: a working set is taken from stored rows and solved."""
+"""One round of decomposition: a working set is taken from stored rows and solved.
+
+Two calls do what needs no kernel value: `form_set` before the rows are there, `solve_set` when they are.
+"""
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.smo import solve_block
+from mercer._numerics.working_set import choose
 
 # of the tiles in which a block is reflected
 TILE_LINES, TILE_COLUMNS = 16, 64
@@ -148,3 +152,65 @@ def by_group(chosen, group):
                 ordered[count] = chosen[t]
                 count += 1
     return ordered
+
+
+@compiled()
+def form_set(
+    up, low, group, extremes, previous, n_new, size, null, sample,
+    place, members, m, block, fresh, positions, order, column, wanted, asked,
+):  # fmt: skip
+    """Choose a working set and seat it: (the variables chosen, members, newcomers, those of them that want rows).
+
+    ``m`` is how many members the last set has. Fills, for each member, ``positions``, the place of its sample among the
+    columns, -1 for the null variable; ``order`` and ``column`` (see line_up); and the places of the newcomers, ``fresh``,
+    those that have a sample, ``wanted``, and these samples, ``asked``. Edits all from ``place`` on.
+    """
+    n_groups = extremes.shape[0]
+    chosen = choose(up, low, group, n_groups, extremes, previous, n_new, size, null)
+    seated = chosen
+    if n_groups > 1:  # groups must not mix: all anew
+        seated = by_group(chosen, group)
+        for t in range(m):
+            place[members[t]] = -1
+        m = 0
+    m, newcomers = seat(seated, place, members, m, block, fresh)
+    for t in range(m):
+        positions[t] = -1 if members[t] == null else sample[members[t]]
+    line_up(place, positions[:m], order, column)
+    count = 0
+    for k in range(newcomers):
+        if positions[fresh[k]] >= 0:
+            wanted[count], asked[count] = fresh[k], positions[fresh[k]]
+            count += 1
+    return chosen, m, newcomers, count
+
+
+@compiled()
+def solve_set(
+    members, positions, fresh, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps,
+    chosen, previous, moved, change,
+):  # fmt: skip
+    """Solve the set whose newcomers' rows have been written: (steps, gained, unbounded, moved, new, of use).
+
+    The first three are those of `solve_members`; how many samples have moved: ``moved`` begins with them and ``change``
+    with how far; how many of the chosen variables are not of the previous set, and how many of these are not zero now.
+    Edits block, beta, moved and change.
+    """
+    reflect(positions, fresh, block)
+    steps, gained, unbounded = solve_members(
+        members, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps, change
+    )
+    count = 0
+    for t in range(members.shape[0]):
+        if change[t] != 0.0 and positions[t] >= 0:
+            moved[count], change[count] = positions[t], change[t]
+            count += 1
+    known = np.zeros(beta.shape[0], np.bool_)
+    for t in range(previous.shape[0]):
+        known[previous[t]] = True
+    n_new, n_used = 0, 0
+    for t in range(chosen.shape[0]):
+        if not known[chosen[t]]:
+            n_new += 1
+            n_used += beta[chosen[t]] != 0.0
+    return steps, gained, unbounded, count, n_new, n_used

@@ -52,6 +52,19 @@ def group_extremes(up, low, group, extremes):
         extremes[g, 0], extremes[g, 1] = best, worst
 
 
+@compiled()
+def survey_scores(beta, F, sample, linear, l1, ridge, lower, upper, group, up, low, extremes):
+    """Fill all scores and the extremes of the groups; the largest violation, NaN if one is."""
+    score_all(beta, F, sample, linear, l1, ridge, lower, upper, up, low)
+    group_extremes(up, low, group, extremes)
+    violation = -np.inf
+    for g in range(extremes.shape[0]):
+        span = extremes[g, 0] - extremes[g, 1]
+        if span > violation or span != span:
+            violation = span
+    return violation
+
+
 @compiled(fast=True)
 def _sort_in(rates, level, scale, group, g, place):
     """place[v] = (rates[v] - level) scale as a whole number from 0 to BINS, 0 for other groups than g."""

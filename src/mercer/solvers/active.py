@@ -47,6 +47,10 @@ class Active:
     F: Vector  # of the active samples, and a zero for the null sample
     null: int  # its variable, or -1
 
+    def __post_init__(self) -> None:
+        self._up, self._low = np.empty(len(self.beta)), np.empty(len(self.beta))
+        self._extremes = np.empty((self.n_groups, 2))
+
     @classmethod
     def of(cls, qp: BoxQP, samples: Vector, beta: Vector, F: Vector) -> Active:
         """These samples of a program, in the state (beta, F) of the whole."""
@@ -82,15 +86,14 @@ class Active:
         return self.variables >= 0
 
     def look(self) -> Look:
-        """The scores as they are now."""
-        from mercer._numerics.working_set import group_extremes, score_all
+        """The scores as they are now, until the next look."""
+        from mercer._numerics.working_set import survey_scores
 
-        up, low = np.empty(len(self.beta)), np.empty(len(self.beta))
-        score_all(self.beta, self.F, self.sample, self.linear, self.l1, self.ridge, self.lower, self.upper, up, low)
-        extremes = np.empty((2, 2))
-        group_extremes(up, low, self.group, extremes)
-        extremes = extremes[: self.n_groups]
-        return Look(up, low, extremes, float((extremes[:, 0] - extremes[:, 1]).max()))
+        violation = survey_scores(
+            self.beta, self.F, self.sample, self.linear, self.l1, self.ridge, self.lower, self.upper, self.group,
+            self._up, self._low, self._extremes,
+        )  # fmt: skip
+        return Look(self._up, self._low, self._extremes, violation)
 
     def gap(self, level: Vector) -> float:
         """How much the primal at these thresholds exceeds the dual, as far as the active variables contribute.
