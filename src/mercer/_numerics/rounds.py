@@ -11,6 +11,8 @@ from mercer._numerics.working_set import choose
 
 # of the tiles in which a block is reflected
 TILE_LINES, TILE_COLUMNS = 16, 64
+# what is known of a working set: see form_set
+MEMBERS, POSITIONS, ORDER, COLUMN, WANTED, ASKED = range(6)
 
 
 @compiled()
@@ -156,15 +158,16 @@ def by_group(chosen, group):
 
 @compiled()
 def form_set(
-    up, low, group, extremes, previous, n_new, size, null, sample,
-    place, members, m, block, fresh, positions, order, column, wanted, asked,
+    up, low, group, extremes, previous, n_new, size, null, sample, place, seats, m, block, fresh,
 ):  # fmt: skip
     """Choose a working set and seat it: (the variables chosen, members, newcomers, those of them that want rows).
 
-    ``m`` is how many members the last set has. Fills, for each member, ``positions``, the place of its sample among the
-    columns, -1 for the null variable; ``order`` and ``column`` (see line_up); and the places of the newcomers, ``fresh``,
-    those that have a sample, ``wanted``, and these samples, ``asked``. Edits all from ``place`` on.
+    ``m`` is how many members the last set has. The rows of ``seats`` are the members; for each the position of its
+    sample among the columns, -1 for the null variable; `line_up`'s order and columns; the places of the newcomers that
+    have a sample, and these samples. ``fresh`` begins with the places of all newcomers. Edits all from ``place`` on.
     """
+    members, positions, order, column = seats[MEMBERS], seats[POSITIONS], seats[ORDER], seats[COLUMN]
+    wanted, asked = seats[WANTED], seats[ASKED]
     n_groups = extremes.shape[0]
     chosen = choose(up, low, group, n_groups, extremes, previous, n_new, size, null)
     seated = chosen
@@ -187,19 +190,20 @@ def form_set(
 
 @compiled()
 def solve_set(
-    members, positions, fresh, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps,
-    chosen, previous, moved, change,
+    seats, m, newcomers, block, fresh, beta, F, sample, program, group, tol, max_steps, chosen, previous, change,
 ):  # fmt: skip
     """Solve the set whose newcomers' rows have been written: (steps, gained, unbounded, moved, new, of use).
 
-    The first three are those of `solve_members`; how many samples have moved: ``moved`` begins with them and ``change``
-    with how far; how many of the chosen variables are not of the previous set, and how many of these are not zero now.
-    Edits block, beta, moved and change.
+    The first three are those of `solve_members`; how many samples have moved: the row ASKED of ``seats`` begins with
+    them and ``change`` with how far; how many of the chosen variables are not of the previous set, and how many of these
+    are not zero now. The rows of ``program`` are linear, l1, ridge, lower and upper. Edits block, beta, seats, change.
     """
-    reflect(positions, fresh, block)
+    members, positions, moved = seats[MEMBERS, :m], seats[POSITIONS, :m], seats[ASKED]
+    reflect(positions, fresh[:newcomers], block)
     steps, gained, unbounded = solve_members(
-        members, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps, change
-    )
+        members, block, beta, F, sample, program[0], program[1], program[2], program[3], program[4], group, tol,
+        max_steps, change,
+    )  # fmt: skip
     count = 0
     for t in range(members.shape[0]):
         if change[t] != 0.0 and positions[t] >= 0:

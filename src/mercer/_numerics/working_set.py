@@ -40,6 +40,27 @@ def slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
             slack[v] = min(slack[v], s + l1[v] - level[group[v]])
 
 
+@compiled()
+def near_kinks(slack, F, exact, done, margin, safety, near):
+    """Samples that are not done and nearer to a kink than the margin, or safety times the largest error of F.
+
+    F of those that are done is known to be ``exact``. Fills the beginning of ``near``: (how many, the margin).
+    """
+    error = 0.0
+    for i in range(F.shape[0]):
+        if done[i]:
+            off = abs(exact[i] - F[i])
+            if off > error or off != off:
+                error = off
+    margin = max(margin, safety * error) if error < np.inf else np.inf  # NaN is no error that is known
+    count = 0
+    for i in range(F.shape[0]):
+        if not done[i] and slack[i] < margin:
+            near[count] = i
+            count += 1
+    return count, margin
+
+
 @compiled(fast=True)
 def group_extremes(up, low, group, extremes):
     """extremes[g] = (largest up, smallest low) of group g."""
@@ -53,9 +74,12 @@ def group_extremes(up, low, group, extremes):
 
 
 @compiled()
-def survey_scores(beta, F, sample, linear, l1, ridge, lower, upper, group, up, low, extremes):
-    """Fill all scores and the extremes of the groups; the largest violation, NaN if one is."""
-    score_all(beta, F, sample, linear, l1, ridge, lower, upper, up, low)
+def survey_scores(beta, F, sample, program, group, up, low, extremes):
+    """Fill all scores and the extremes of the groups; the largest violation, NaN if one is.
+
+    The rows of ``program`` are linear, l1, ridge, lower and upper.
+    """
+    score_all(beta, F, sample, program[0], program[1], program[2], program[3], program[4], up, low)
     group_extremes(up, low, group, extremes)
     violation = -np.inf
     for g in range(extremes.shape[0]):

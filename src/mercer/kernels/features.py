@@ -269,8 +269,12 @@ def take_samples(samples: Any, index: Vector) -> Any:
     """samples[index] for arrays, sparse matrices, data frames, lists and tuples."""
     if hasattr(samples, "iloc"):
         return samples.iloc[index]
-    if isinstance(samples, np.ndarray) or sp.issparse(samples):
-        return (samples.tocsr() if sp.issparse(samples) else samples)[index]
+    if isinstance(samples, np.ndarray):
+        # several times as quick as an index, but for masks, and for other orders of memory, of which it copies all
+        takes = samples.flags.c_contiguous and isinstance(index, np.ndarray) and index.dtype.kind == "i"
+        return samples.take(index, axis=0) if takes else samples[index]
+    if sp.issparse(samples):
+        return samples.tocsr()[index]
     if isinstance(samples, Sequence) and not isinstance(samples, str):
         return [samples[i] for i in index]
     return samples[index]

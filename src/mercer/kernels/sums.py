@@ -17,7 +17,6 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.sample_gradients import term_gradients
 
-
 Plan = tuple[int, int, list[float] | Vector]
 
 

@@ -89,7 +89,8 @@ class Decomposition:
         self.n = len(F)
         self.steps = 0
         self.trace: list[TracePoint] = []
-        self.dual = dual_objective(qp, beta, F)
+        begun = bool(beta.any())
+        self.dual = dual_objective(qp, beta, F) if begun else 0.0
         self.open_box = qp.has_open_box
         self.size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
         if not options.working_set and self.size % CONFLICT == 0:
@@ -119,22 +120,20 @@ class Decomposition:
         )
         # scores of float32 rows need no more digits, until a block no longer gains by them
         self.score_dtype = np.float32 if diagonal.dtype == np.float32 and options.tol > 1e-4 else np.float64
-        # the block of the working set, the variables that have places in it, how many there are, and scratch space
+        # the block of the working set, who has places in it (see form_set), how many they are, and scratch space
         self._block = np.empty((self.size, self.size), self.score_dtype)
-        self._members, self._n_members = np.empty(self.size, np.int64), 0
-        self._fresh, self._change = np.empty(2 * self.size, np.int64), np.empty(self.size)
-        self._positions, self._order, self._column, self._wanted, self._asked, self._slots = np.empty(
-            (6, self.size), np.intp
-        )
+        self._seats, self._n_members = np.empty((6, self.size), np.intp), 0
+        self._fresh, self._slots = np.empty(2 * self.size, np.intp), np.empty(self.size, np.intp)
+        self._change = np.empty(self.size)
         self._most_new = max(2, int(NEW_SHARE * self.size))
         self._n_new = self._most_new
-        self._room = self.size if beta.any() else min(self.size, FIRST_MEMBERS)
+        self._room = self.size if begun else min(self.size, FIRST_MEMBERS)
         if isinstance(gram, GramOperator):
             self._left_out = LeftOut(gram, qp, options, self.largest)
         self._stage_tol = 0.0
         self._gaps: list[float] = []
         self.restart()
-        if self.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any() and not self._keeps_all:
+        if self.shrinking and self.n >= FIRST_STAGE_FROM and not begun and not self._keeps_all:
             self._start_small()
 
     def restart(self, rows: Vector | None = None) -> None:
@@ -229,7 +228,7 @@ class Decomposition:
 
     def _round(self, look: Look, previous: Vector, tol: float) -> tuple[Vector, float]:
         """Solve one working set; its members, and what the dual gained: inf if it has no bound."""
-        from mercer._numerics.rounds import solve_set
+        from mercer._numerics.rounds import ASKED, solve_set
 
         active = self.active
         n_new = min(self._room, self._n_new if len(previous) else 2 * self._n_new)
@@ -239,17 +238,16 @@ class Decomposition:
         limit = STEPS_PER_MEMBER * m
         if self.options.max_iter >= 0:
             limit = min(limit, self.options.max_iter - self.steps)
-        moved, change = self._asked, self._change
         steps, gained, unbounded, n_moved, n_new, n_used = solve_set(
-            self._members[:m], self._positions[:m], self._fresh[:newcomers], self._block,
-            active.beta, active.F, active.sample, active.linear, active.l1, active.ridge, active.lower, active.upper,
-            active.group, max(0.5 * tol, BLOCK_TOL * look.violation), limit, chosen, previous, moved, change,
+            self._seats, m, newcomers, self._block, self._fresh, active.beta, active.F, active.sample, active.program,
+            active.group, max(0.5 * tol, BLOCK_TOL * look.violation), limit, chosen, previous, self._change,
         )  # fmt: skip
         self.steps += steps
         if unbounded:
             return chosen, np.inf
         if n_moved:
-            self.store.add_product(self.store.ensure(moved[:n_moved]), change[:n_moved], active.F)
+            slots = self.store.ensure(self._seats[ASKED, :n_moved])
+            self.store.add_product(slots, self._change[:n_moved], active.F)
         self._adapt(n_new, n_used)
         self.dual += gained
         return chosen, gained
@@ -259,7 +257,7 @@ class Decomposition:
 
         Of the newcomers the rows of the block are written.
         """
-        from mercer._numerics.rounds import form_set, read_rows
+        from mercer._numerics.rounds import ASKED, COLUMN, ORDER, POSITIONS, WANTED, form_set, read_rows
 
         active, store = self.active, self.store
         if self._block.dtype != self.score_dtype:
@@ -267,11 +265,11 @@ class Decomposition:
             self._clear()
         chosen, m, newcomers, n_wanted = form_set(
             look.up, look.low, active.group, look.extremes, previous, n_new, self.size, active.null, active.sample,
-            self._place, self._members, self._n_members, self._block, self._fresh,
-            self._positions, self._order, self._column, self._wanted, self._asked,
+            self._place, self._seats, self._n_members, self._block, self._fresh,
         )  # fmt: skip
         self._n_members = m
-        wanted, asked, slots = self._wanted[:n_wanted], self._asked[:n_wanted], self._slots[:m]
+        wanted, asked, slots = self._seats[WANTED, :n_wanted], self._seats[ASKED, :n_wanted], self._slots[:m]
+        order, column = self._seats[ORDER], self._seats[COLUMN]
         stored = wanted
         if len(active.samples) < (COSTLY_ROWS_WAIT_FROM * m if self._costly else ROWS_WAIT_FROM):
             slots[wanted] = store.ensure(asked)
@@ -279,11 +277,11 @@ class Decomposition:
             slots[wanted] = found = store.find(asked)
             stored, bare = wanted[found >= 0], wanted[found < 0]
             if len(bare):
-                positions = self._positions[:m]
+                positions = self._seats[POSITIONS, :m]
                 self._block[bare, :m] = self._rows.gram.block(positions[bare], np.maximum(positions, 0))
 
         def part(start: int, stop: int) -> None:
-            read_rows(store.values, slots, self._order, self._column, stored, start, stop, self._block)
+            read_rows(store.values, slots, order, column, stored, start, stop, self._block)
 
         run_shares(part, len(stored), self.options.n_threads if m * len(stored) >= THREADS_FROM else 1)
         return chosen, newcomers
