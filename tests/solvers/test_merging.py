@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests.naming import named
 
 from mercer import SVC, certify
-from mercer._numerics.equal import number_rows, row_codes
+from mercer._numerics.equal import number_rows, row_codes, share_out
 from mercer.kernels import Gaussian, Precomputed
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.problems.dual import DualProblem, violation
@@ -165,3 +165,18 @@ def test_an_interrupted_run_has_all_samples():
     solution = solve(Data(Gaussian(0.3), X, N), DualProblem(None, Hinge(), y, weight), Options(), clock)
     assert solution.status is Status.INTERRUPTED
     assert len(solution.beta) == len(solution.F) == N
+
+
+def test_sharing_begins_with_the_first():
+    """Up to its bound; a total at its bound is at that of each, and rounding leaves nobody beside one."""
+    one_of, upper = np.array([0, 1, 0, 1, 0, 2]), np.array([0.1, 1.0, 0.2, np.inf, 0.3, 1.0])
+    share = np.empty(6)
+
+    def shared(total, full=(False, False, False)):
+        share_out(np.array(total), one_of, np.array(full), upper, -2 * upper, 1e-13, share)
+        return share
+
+    np.testing.assert_array_equal(shared([0.25, 3.0, 0.0]), [0.1, 1.0, 0.25 - 0.1, 2.0, 0.0, 0.0])
+    np.testing.assert_array_equal(shared([-0.1, -1.0, -0.5]), [-0.1, -1.0, 0.0, 0.0, 0.0, -0.5])
+    np.testing.assert_array_equal(shared([0.6 - 1e-16, 0.5, 0.0], (True, False, False)), [0.1, 0.5, 0.2, 0, 0.3, 0])
+    np.testing.assert_array_equal(shared([0.1 + 0.2, 0.0, 0.0]), [0.1, 0.0, 0.2, 0.0, 0.0, 0.0])

@@ -15,7 +15,7 @@ TILE_LINES, TILE_COLUMNS = 16, 64
 MEMBERS, POSITIONS, ORDER, COLUMN, WANTED, ASKED = range(6)
 
 
-@compiled()
+@compiled(inline=True)
 def seat(chosen, place, members, m, block, fresh):
     """Give the chosen variables places in the block, which keeps what it has of them: (members, newcomers).
 
@@ -65,7 +65,7 @@ def seat(chosen, place, members, m, block, fresh):
     return m, newcomers
 
 
-@compiled()
+@compiled(inline=True)
 def line_up(place, positions, order, column):
     """Those who have places, in the order of the variables, which is that of memory: their places and columns.
 
@@ -91,7 +91,7 @@ def read_rows(values, rows, order, column, fresh, start, stop, block):
             here[np.uint64(order[t])] = row[np.uint64(column[t])]
 
 
-@compiled()
+@compiled(inline=True)
 def reflect(rows, fresh, block):
     """Write the columns of newcomers, whose rows are there, and zeros for the null sample."""
     m = rows.shape[0]
@@ -111,7 +111,7 @@ def reflect(rows, fresh, block):
                     here[np.uint64(columns[k])] = block[np.uint64(columns[k]), np.uint64(u)]
 
 
-@compiled()
+@compiled(inline=True)
 def solve_members(
     members, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps, change
 ):  # fmt: skip
@@ -143,7 +143,7 @@ def solve_members(
     return steps, gained, unbounded
 
 
-@compiled()
+@compiled(inline=True)
 def by_group(chosen, group):
     """The variables of the first group, then the others, each in their order."""
     ordered = np.empty(chosen.shape[0], chosen.dtype)
@@ -195,7 +195,7 @@ def solve_set(
     """Solve the set whose newcomers' rows have been written: (steps, gained, unbounded, moved, new, of use).
 
     The first three are those of `solve_members`; how many samples have moved: the row ASKED of ``seats`` begins with
-    them and ``change`` with how far; how many of the chosen variables are not of the previous set, and how many of these
+    them and ``change`` with how far; how many of those chosen are not of the previous set, and how many of these
     are not zero now. The rows of ``program`` are linear, l1, ridge, lower and upper. Edits block, beta, seats, change.
     """
     members, positions, moved = seats[MEMBERS, :m], seats[POSITIONS, :m], seats[ASKED]

@@ -94,7 +94,7 @@ class RowStore:
         from mercer._numerics.storage import find_rows
 
         self.clock += 1
-        slots, missing = np.empty(len(samples), np.intp), np.empty(len(samples), np.intp)
+        slots, missing = np.empty((2, len(samples)), np.intp)
         count = find_rows(self.slot_of, self.last_used, self.clock, samples, slots, missing)
         return slots, missing[:count]
 

@@ -6,6 +6,8 @@ float32 value of its F, with the error seen at thousands of other samples, is en
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
 from mercer.gram.operator import product, symmetric_product
@@ -103,7 +105,7 @@ def survey_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> Survey
 
 def check_finite(values: Vector | float) -> None:
     """scikit-learn's words for kernel values that are not numbers."""
-    if not np.all(np.isfinite(values)):
+    if not (isfinite(values) if isinstance(values, float) else np.isfinite(values).all()):
         raise ValueError(
             "The dual coefficients or intercepts are not finite. The input data may contain large values and need to "
             "be preprocessed: the kernel gives values that are not finite numbers. Scale the features, for example "
