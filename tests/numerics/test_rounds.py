@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
 
-from mercer._numerics.rounds import by_group, line_up, read_rows, reflect, seat, solve_members
+from mercer._numerics import rounds
+from mercer._numerics.rounds import by_group, form_set, line_up, read_rows, reflect, seat, solve_members, solve_set
+from mercer._numerics.working_set import choose
 from mercer.problems import dual_objective, feasible_start
+from mercer.solvers.active import Active
 
 
 class Block:
@@ -86,3 +89,54 @@ def test_the_gain_is_what_the_dual_gains(loss, intercept):
         assert change[qp.group[members] == g].sum() == pytest.approx(0, abs=1e-12)
     risen = dual_objective(qp, beta, problem.F(beta)) - dual_objective(qp, before, F)
     assert gained == pytest.approx(risen, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
+def test_rounds_are_their_pieces(loss, intercept):
+    """form_set chooses, seats and lines up, solve_set reflects and solves; both say what a run asks next."""
+    n, size = 40, 16
+    problem = instance(loss, intercept, n=n, seed=3)
+    beta = feasible_start(problem.qp, near=np.random.default_rng(0).normal(size=problem.qp.n_vars))
+    active = Active.of(problem.qp, np.arange(n), beta, problem.F(beta))
+    K = np.zeros((n + 1, n + 1))  # with the null sample
+    K[:n, :n] = problem.K
+    place, seats, fresh = np.full(len(active.beta), -1), np.empty((6, size), np.intp), np.empty(2 * size, np.intp)
+    block, change, m, previous = np.full((size, size), np.nan), np.empty(size), 0, np.empty(0, np.int64)
+    for n_new in (8, 6, 16, 4):
+        look = active.look()
+        worst = choose(
+            look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, size, active.null
+        )
+        before = np.flatnonzero(place >= 0) if active.n_groups == 1 else []
+        chosen, m, newcomers, n_wanted = form_set(
+            look.up, look.low, active.group, look.extremes, previous, n_new, size, active.null, active.sample,
+            place, seats, m, block, fresh,
+        )  # fmt: skip
+        np.testing.assert_array_equal(chosen, worst)
+        members, positions = seats[rounds.MEMBERS, :m].copy(), seats[rounds.POSITIONS, :m].copy()
+        assert sorted(members) == sorted(chosen) and np.all(np.diff(active.group[members]) >= 0)
+        samples = active.sample[members]
+        np.testing.assert_array_equal(positions, np.where(samples < n, samples, -1))
+        np.testing.assert_array_equal(np.sort(fresh[:newcomers]), np.flatnonzero(~np.isin(members, before)))
+        wanted = seats[rounds.WANTED, :n_wanted]
+        np.testing.assert_array_equal(wanted, fresh[:newcomers][positions[fresh[:newcomers]] >= 0])
+        np.testing.assert_array_equal(seats[rounds.ASKED, :n_wanted], positions[wanted])
+        np.testing.assert_array_equal(members[seats[rounds.ORDER, :m]], np.sort(members))
+
+        read_rows(K, positions, seats[rounds.ORDER], seats[rounds.COLUMN], wanted, 0, n_wanted, block)
+        whole, moves, then = K[np.ix_(samples, samples)], np.empty(m), active.beta.copy()
+        expected = solve_members(members, whole, then, active.F, active.sample, *active.program, active.group, 1e-6,
+                                 1000, moves)  # fmt: skip
+        found = solve_set(seats, m, newcomers, block, fresh, active.beta, active.F, active.sample, active.program,
+                          active.group, 1e-6, 1000, chosen, previous, change)  # fmt: skip
+        np.testing.assert_array_equal(block[:m, :m], whole)
+        assert found[:3] == expected
+        np.testing.assert_array_equal(active.beta, then)
+        moved = (moves != 0) & (positions >= 0)
+        assert found[3] == np.count_nonzero(moved)
+        np.testing.assert_array_equal(seats[rounds.ASKED, : found[3]], positions[moved])
+        np.testing.assert_array_equal(change[: found[3]], moves[moved])
+        new = np.setdiff1d(chosen, previous)
+        assert found[4:] == (len(new), np.count_nonzero(then[new]))
+        active.F += change[: found[3]] @ K[seats[rounds.ASKED, : found[3]]]
+        previous = chosen

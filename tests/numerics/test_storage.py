@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer._numerics.storage import compact, fill, join, place_rows, spread, take_rows
+from mercer._numerics.storage import compact, fill, find_rows, join, place_rows, spread, take_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -80,3 +80,15 @@ def test_take_rows(dtype):
         assert data.dtype == dtype and len(indptr) == len(rows) + 1
         found = sp.csr_array((data, indices, indptr), shape=(len(rows), 9)).toarray()
         np.testing.assert_array_equal(found, X.toarray()[index])
+
+
+def test_rows_are_found():
+    """Each sample's slot, with the time of its use, and those that have none once, in their order."""
+    slot_of, last_used = np.array([-1, 2, -1, 0, -1, 1]), np.zeros(4, np.int64)
+    samples, known = np.array([4, 3, 0, 4, 1, 0, 3]), slot_of.copy()
+    slots, missing = np.empty((2, 7), np.intp)
+    count = find_rows(slot_of, last_used, 9, samples, slots, missing)
+    np.testing.assert_array_equal(slots, known[samples])
+    np.testing.assert_array_equal(missing[:count], [4, 0])
+    np.testing.assert_array_equal(slot_of, known)
+    np.testing.assert_array_equal(last_used, [9, 0, 9, 0])

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
 
-from mercer._numerics.working_set import BINS, choose, group_extremes, removable, score_all
+from mercer._numerics.working_set import (
+    BINS,
+    choose,
+    group_extremes,
+    near_kinks,
+    removable,
+    score_all,
+    survey_scores,
+)
 from mercer.problems import brackets, feasible_start, rates
 
 NONE = np.empty(0, np.int64)
@@ -89,3 +97,33 @@ def test_what_is_removable_violates_with_nobody(loss, intercept):
     out = ~keep
     assert np.all(up[out] <= extremes[qp.group, 1][out] - 0.5 * np.maximum(0, span[out]))
     assert np.all(low[out] >= extremes[qp.group, 0][out] + 0.5 * np.maximum(0, span[out]))
+
+
+@pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
+def test_all_scores_in_one_pass(loss, intercept):
+    """survey_scores is score_all, group_extremes and the widest of them; what is no number stays none."""
+    qp, beta, F, up, low, extremes = scores(loss, intercept)
+    n_groups = max(1, qp.n_groups)
+    program = np.array([qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper])
+    sample = np.arange(len(F)) if qp.sample is None else qp.sample
+    found = np.empty_like(up), np.empty_like(low), np.empty((n_groups, 2))
+    violation = survey_scores(beta, F, sample, program, qp.group, *found)
+    for one, other in zip(found, (up, low, extremes[:n_groups]), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert violation == (extremes[:n_groups, 0] - extremes[:n_groups, 1]).max()
+    F[:] = np.inf
+    program[0] = np.inf
+    assert not np.isfinite(survey_scores(beta, F, sample, program, qp.group, *found))
+
+
+@pytest.mark.parametrize("error", [0.0, 0.01, 0.1, np.inf, np.nan])
+def test_near_kinks(error):
+    """Those within the margin, which is at least a multiple of the largest error; all if that is not known."""
+    rng = np.random.default_rng(0)
+    slack, F, done = rng.normal(size=50), rng.normal(size=50), rng.random(50) < 0.5
+    slack[::7] = np.nan
+    exact, near = np.where(done, F, np.nan), np.empty(50, np.intp)
+    exact[np.flatnonzero(done)[[3, 5]]] += [error, 0.5 * error]
+    count, margin = near_kinks(slack, F, exact, done, 0.2, 4.0, near)
+    assert margin == pytest.approx(max(0.2, 4 * error) if np.isfinite(error) else np.inf)
+    np.testing.assert_array_equal(near[:count], np.flatnonzero(~done & (slack < margin)))

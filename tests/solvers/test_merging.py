@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests.naming import named
 
 from mercer import SVC, certify
-from mercer._numerics.equal import equal_to_last, row_codes
+from mercer._numerics.equal import number_rows, row_codes, share_out
 from mercer.kernels import Gaussian, Precomputed
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.problems.dual import DualProblem, violation
@@ -59,9 +59,11 @@ def test_codes_that_meet_by_chance_are_looked_at():
     """With one code for all only rows that are equal bit by bit are."""
     rows = np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]])
     bits, targets = rows.view(np.uint64).ravel(), np.array([1.0, 1.0, 1.0, 1.0, -1.0]).view(np.uint64)
-    ends, none, same = 2 * np.arange(6), np.empty(0, np.int64), np.empty(5, np.bool_)
-    equal_to_last(ends, none, bits, targets, np.zeros(5, np.uint64), np.arange(5), same)
-    np.testing.assert_array_equal(same, [False, True, False, True, False])
+    ends, none, (one_of, firsts) = 2 * np.arange(6), np.empty(0, np.int64), np.empty((2, 5), np.intp)
+    for code in (0, 2**64 - 1):  # the last place of the table is followed by the first
+        count = number_rows(ends, none, bits, targets, np.full(5, code, np.uint64), one_of, firsts)
+        np.testing.assert_array_equal(one_of, [0, 0, 1, 1, 2])
+        np.testing.assert_array_equal(firsts[:count], [0, 2, 4])
 
 
 def test_codes_differ():
@@ -163,3 +165,18 @@ def test_an_interrupted_run_has_all_samples():
     solution = solve(Data(Gaussian(0.3), X, N), DualProblem(None, Hinge(), y, weight), Options(), clock)
     assert solution.status is Status.INTERRUPTED
     assert len(solution.beta) == len(solution.F) == N
+
+
+def test_sharing_begins_with_the_first():
+    """Up to its bound; a total at its bound is at that of each, and rounding leaves nobody beside one."""
+    one_of, upper = np.array([0, 1, 0, 1, 0, 2]), np.array([0.1, 1.0, 0.2, np.inf, 0.3, 1.0])
+    share = np.empty(6)
+
+    def shared(total, full=(False, False, False)):
+        share_out(np.array(total), one_of, np.array(full), upper, -2 * upper, 1e-13, share)
+        return share
+
+    np.testing.assert_array_equal(shared([0.25, 3.0, 0.0]), [0.1, 1.0, 0.25 - 0.1, 2.0, 0.0, 0.0])
+    np.testing.assert_array_equal(shared([-0.1, -1.0, -0.5]), [-0.1, -1.0, 0.0, 0.0, 0.0, -0.5])
+    np.testing.assert_array_equal(shared([0.6 - 1e-16, 0.5, 0.0], (True, False, False)), [0.1, 0.5, 0.2, 0, 0.3, 0])
+    np.testing.assert_array_equal(shared([0.1 + 0.2, 0.0, 0.0]), [0.1, 0.0, 0.2, 0.0, 0.0, 0.0])

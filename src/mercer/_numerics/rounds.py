@@ -1,15 +1,21 @@
-"""One round of decomposition: a working set is taken from stored rows and solved."""
+"""One round of decomposition: a working set is taken from stored rows and solved.
+
+Two calls do what needs no kernel value: `form_set` before the rows are there, `solve_set` when they are.
+"""
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.smo import solve_block
+from mercer._numerics.working_set import choose
 
 # of the tiles in which a block is reflected
 TILE_LINES, TILE_COLUMNS = 16, 64
+# what is known of a working set: see form_set
+MEMBERS, POSITIONS, ORDER, COLUMN, WANTED, ASKED = range(6)
 
 
-@compiled()
+@compiled(inline=True)
 def seat(chosen, place, members, m, block, fresh):
     """Give the chosen variables places in the block, which keeps what it has of them: (members, newcomers).
 
@@ -59,7 +65,7 @@ def seat(chosen, place, members, m, block, fresh):
     return m, newcomers
 
 
-@compiled()
+@compiled(inline=True)
 def line_up(place, positions, order, column):
     """Those who have places, in the order of the variables, which is that of memory: their places and columns.
 
@@ -85,7 +91,7 @@ def read_rows(values, rows, order, column, fresh, start, stop, block):
             here[np.uint64(order[t])] = row[np.uint64(column[t])]
 
 
-@compiled()
+@compiled(inline=True)
 def reflect(rows, fresh, block):
     """Write the columns of newcomers, whose rows are there, and zeros for the null sample."""
     m = rows.shape[0]
@@ -105,7 +111,7 @@ def reflect(rows, fresh, block):
                     here[np.uint64(columns[k])] = block[np.uint64(columns[k]), np.uint64(u)]
 
 
-@compiled()
+@compiled(inline=True)
 def solve_members(
     members, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps, change
 ):  # fmt: skip
@@ -137,7 +143,7 @@ def solve_members(
     return steps, gained, unbounded
 
 
-@compiled()
+@compiled(inline=True)
 def by_group(chosen, group):
     """The variables of the first group, then the others, each in their order."""
     ordered = np.empty(chosen.shape[0], chosen.dtype)
@@ -148,3 +154,67 @@ def by_group(chosen, group):
                 ordered[count] = chosen[t]
                 count += 1
     return ordered
+
+
+@compiled()
+def form_set(
+    up, low, group, extremes, previous, n_new, size, null, sample, place, seats, m, block, fresh,
+):  # fmt: skip
+    """Choose a working set and seat it: (the variables chosen, members, newcomers, those of them that want rows).
+
+    ``m`` is how many members the last set has. The rows of ``seats`` are the members; for each the position of its
+    sample among the columns, -1 for the null variable; `line_up`'s order and columns; the places of the newcomers that
+    have a sample, and these samples. ``fresh`` begins with the places of all newcomers. Edits all from ``place`` on.
+    """
+    members, positions, order, column = seats[MEMBERS], seats[POSITIONS], seats[ORDER], seats[COLUMN]
+    wanted, asked = seats[WANTED], seats[ASKED]
+    n_groups = extremes.shape[0]
+    chosen = choose(up, low, group, n_groups, extremes, previous, n_new, size, null)
+    seated = chosen
+    if n_groups > 1:  # groups must not mix: all anew
+        seated = by_group(chosen, group)
+        for t in range(m):
+            place[members[t]] = -1
+        m = 0
+    m, newcomers = seat(seated, place, members, m, block, fresh)
+    for t in range(m):
+        positions[t] = -1 if members[t] == null else sample[members[t]]
+    line_up(place, positions[:m], order, column)
+    count = 0
+    for k in range(newcomers):
+        if positions[fresh[k]] >= 0:
+            wanted[count], asked[count] = fresh[k], positions[fresh[k]]
+            count += 1
+    return chosen, m, newcomers, count
+
+
+@compiled()
+def solve_set(
+    seats, m, newcomers, block, fresh, beta, F, sample, program, group, tol, max_steps, chosen, previous, change,
+):  # fmt: skip
+    """Solve the set whose newcomers' rows have been written: (steps, gained, unbounded, moved, new, of use).
+
+    The first three are those of `solve_members`; how many samples have moved: the row ASKED of ``seats`` begins with
+    them and ``change`` with how far; how many of those chosen are not of the previous set, and how many of these
+    are not zero now. The rows of ``program`` are linear, l1, ridge, lower and upper. Edits block, beta, seats, change.
+    """
+    members, positions, moved = seats[MEMBERS, :m], seats[POSITIONS, :m], seats[ASKED]
+    reflect(positions, fresh[:newcomers], block)
+    steps, gained, unbounded = solve_members(
+        members, block, beta, F, sample, program[0], program[1], program[2], program[3], program[4], group, tol,
+        max_steps, change,
+    )  # fmt: skip
+    count = 0
+    for t in range(members.shape[0]):
+        if change[t] != 0.0 and positions[t] >= 0:
+            moved[count], change[count] = positions[t], change[t]
+            count += 1
+    known = np.zeros(beta.shape[0], np.bool_)
+    for t in range(previous.shape[0]):
+        known[previous[t]] = True
+    n_new, n_used = 0, 0
+    for t in range(chosen.shape[0]):
+        if not known[chosen[t]]:
+            n_new += 1
+            n_used += beta[chosen[t]] != 0.0
+    return steps, gained, unbounded, count, n_new, n_used

@@ -7,6 +7,27 @@ from mercer._numerics.micro import VECTOR_BYTES, transpose_tile
 
 
 @compiled()
+def find_rows(slot_of, last_used, clock, samples, slots, missing):
+    """Fill slots[t] = slot_of[samples[t]] and mark these rows as used now; how many samples have none (-1), each once.
+
+    ``missing`` begins with them. Edits last_used.
+    """
+    count, listed = 0, -2
+    for t in range(samples.shape[0]):
+        slot = slot_of[samples[t]]
+        slots[t] = max(slot, -1)
+        if slot >= 0:
+            last_used[slot] = clock
+        elif slot != listed:
+            slot_of[samples[t]] = listed
+            missing[count] = samples[t]
+            count += 1
+    for t in range(count):
+        slot_of[missing[t]] = -1
+    return count
+
+
+@compiled()
 def compact(buffer, n_old, slots, columns):
     """Row t becomes the entries ``columns`` of row slots[t]; both increase, so nothing is overwritten too early."""
     n_new = columns.shape[0]

@@ -40,6 +40,27 @@ def slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
             slack[v] = min(slack[v], s + l1[v] - level[group[v]])
 
 
+@compiled()
+def near_kinks(slack, F, exact, done, margin, safety, near):
+    """Samples that are not done and nearer to a kink than the margin, or safety times the largest error of F.
+
+    F of those that are done is known to be ``exact``. Fills the beginning of ``near``: (how many, the margin).
+    """
+    error = 0.0
+    for i in range(F.shape[0]):
+        if done[i]:
+            off = abs(exact[i] - F[i])
+            if off > error or off != off:
+                error = off
+    margin = max(margin, safety * error) if error < np.inf else np.inf  # NaN is no error that is known
+    count = 0
+    for i in range(F.shape[0]):
+        if not done[i] and slack[i] < margin:
+            near[count] = i
+            count += 1
+    return count, margin
+
+
 @compiled(fast=True)
 def group_extremes(up, low, group, extremes):
     """extremes[g] = (largest up, smallest low) of group g."""
@@ -50,6 +71,22 @@ def group_extremes(up, low, group, extremes):
             best = larger(best, up[v] if mine else -np.inf)
             worst = smaller(worst, low[v] if mine else np.inf)
         extremes[g, 0], extremes[g, 1] = best, worst
+
+
+@compiled()
+def survey_scores(beta, F, sample, program, group, up, low, extremes):
+    """Fill all scores and the extremes of the groups; the largest violation, NaN if one is.
+
+    The rows of ``program`` are linear, l1, ridge, lower and upper.
+    """
+    score_all(beta, F, sample, program[0], program[1], program[2], program[3], program[4], up, low)
+    group_extremes(up, low, group, extremes)
+    violation = -np.inf
+    for g in range(extremes.shape[0]):
+        span = extremes[g, 0] - extremes[g, 1]
+        if span > violation or span != span:
+            violation = span
+    return violation
 
 
 @compiled(fast=True)
@@ -88,7 +125,7 @@ def _pick(place, count, chosen, n_chosen, histogram):
     return n_chosen
 
 
-@compiled()
+@compiled(inline=True)
 def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first):
     """The next working set: the worst violators of each group, then the newest of the previous set.
 

@@ -99,7 +99,8 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             full[j - 1, members[i]] = published.beta[: len(members[i])]
             full[i, members[j]] = published.beta[len(members[i]) :]
             intercept[k], norms[k], steps[k] = published.intercept, norm(solution) / published.scale, solution.steps
-        support = [m[full[:, m].any(axis=0)] for m in members]
+        carries: Any = full.any(axis=0)
+        support = [m[carries[m]] for m in members]
         order = np.concatenate(support)
         self._n_support = np.array([len(s) for s in support], dtype=np.int32)
         self.rkhs_norm_ = norms

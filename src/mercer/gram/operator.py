@@ -65,10 +65,7 @@ class GramOperator:
     @property
     def terms(self) -> float:
         """About how many terms stand behind a value: none in a kernel matrix, no end of them in a kernel on objects."""
-        if self.kernel.domain == "matrix":
-            return 0.0
-        parts = getattr(self.features, "parts", (self.features,))
-        return sum(part.terms if isinstance(part, VectorFeatures) else np.inf for part in parts)
+        return terms_of(self.kernel, self.features)
 
     @property
     def costly(self) -> bool:
@@ -128,6 +125,14 @@ class GramOperator:
         run_tasks(one, len(starts), self.n_threads)
         self.evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
         return K
+
+
+def terms_of(kernel: Kernel, features: Features) -> float:
+    """About how many terms stand behind a value between these samples."""
+    if kernel.domain == "matrix":
+        return 0.0
+    parts = getattr(features, "parts", (features,))
+    return sum(part.terms if isinstance(part, VectorFeatures) else np.inf for part in parts)
 
 
 def prepare_columns(b: Features) -> int:
@@ -198,8 +203,8 @@ def symmetric_product(
 
     n = len(a)
     # low steps of the triangle compute few values twice, high ones need few calls
-    height = COSTLY_MIRROR if GramOperator(kernel, a).costly else MIRROR
-    starts = range(0, n, height)
+    height = COSTLY_MIRROR if terms_of(kernel, a) >= COSTLY_TERMS else MIRROR
+    starts, all_rows = range(0, n, height), np.arange(height)
     parts = np.zeros((min(PARTIAL_SUMS, len(starts)), n))
     prepare_columns(a)
 
@@ -210,7 +215,7 @@ def symmetric_product(
             block = kernel.block(span(a, start, stop), a if start == 0 else span(a, start, n))
             add_block_product(block, weights[start:].astype(block.dtype, copy=False), parts[task, start:stop])
             beyond = parts[task, start:]
-            add_rows_product(block, np.arange(stop - start), weights[start:stop], stop - start, n - start, beyond)
+            add_rows_product(block, all_rows[: stop - start], weights[start:stop], stop - start, n - start, beyond)
 
     run_tasks(one, len(parts), n_threads if n > MIRROR else 1)
     if evaluations is not None:

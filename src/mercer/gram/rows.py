@@ -91,18 +91,23 @@ class RowStore:
 
     def find(self, samples: Vector) -> Vector:
         """The slots of these samples' rows, -1 for those that are not there."""
+        return self._look_up(samples)[0]
+
+    def _look_up(self, samples: Vector) -> tuple[Vector, Vector]:
+        """The slots of these samples' rows and the samples that have none, each once."""
+        from mercer._numerics.storage import find_rows
+
         self.clock += 1
-        slots = self.slot_of[samples]
-        self.last_used[slots[slots >= 0]] = self.clock
-        return slots
+        slots, missing = np.empty((2, len(samples)), np.intp)
+        count = find_rows(self.slot_of, self.last_used, self.clock, samples, slots, missing)
+        return slots, missing[:count]
 
     def ensure(self, samples: Vector) -> Vector:
         """The slots of these samples' rows, computing the missing ones."""
-        slots = self.find(samples)
-        missing = samples[slots < 0]
+        slots, missing = self._look_up(samples)
         if len(missing):
-            missing = np.unique(missing)
-            self._compute(missing, self._free_slots(len(missing)))
+            missing.sort()
+            self._compute(missing)
             slots = self.slot_of[samples]
         return slots
 
@@ -123,11 +128,17 @@ class RowStore:
             slots = np.concatenate([slots, old])
         return slots
 
-    def _compute(self, samples: Vector, slots: Vector) -> None:
-        breaks = np.flatnonzero(np.diff(slots) != 1) + 1
-        for part, place in zip(np.split(samples, breaks), np.split(slots, breaks), strict=True):
-            features = self.gram.features.take(part)
-            self.gram.rows(features, out=self.values[place[0] : place[-1] + 1])
+    def _compute(self, samples: Vector) -> None:
+        """The rows of these samples, which have none, in pieces of adjacent slots."""
+        slots = self._free_slots(len(samples))
+        ends = [len(slots)]
+        if slots[-1] - slots[0] != len(slots) - 1:
+            ends = [*(np.flatnonzero(np.diff(slots) != 1) + 1).tolist(), *ends]
+        start = 0
+        for end in ends:
+            features, first = self.gram.features.take(samples[start:end]), slots[start]
+            self.gram.rows(features, out=self.values[first : first + end - start])
+            start = end
         self.slot_of[samples] = slots
         self.sample_of[slots] = samples
         self.last_used[slots] = self.clock

@@ -11,7 +11,7 @@ import numpy as np
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
-from mercer.kernels.sums import SumKernel
+from mercer.kernels.sums import Plan, SumKernel
 from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positive, check_width, gamma_number
 
 # up to this many features differences cost no more than inner products, and lose no digits
@@ -82,9 +82,7 @@ class Gaussian(RadialKernel):
         term, distances = squared_distance_term(b, gamma)
         return term, codes.EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
 
-    def _compare(
-        self, a: VectorFeatures, b: VectorFeatures, plan: tuple[int, int, list[float]], out: Matrix | None
-    ) -> Matrix:
+    def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
         """The kernel values of a plan.
 
         If few of the columns are outliers, rows near the origin are compared by inner products all the same: where

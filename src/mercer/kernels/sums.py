@@ -17,6 +17,8 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.sample_gradients import term_gradients
 
+Plan = tuple[int, int, list[float] | Vector]
+
 
 @dataclass(frozen=True)
 class SumKernel(Kernel):
@@ -31,7 +33,19 @@ class SumKernel(Kernel):
 
     @abstractmethod
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        """(term, map, [needs distances, gamma, constant, degree, coefficients...]) for columns b."""
+        """(term, map, [needs distances, gamma, constant, degree, coefficients...]) for columns b.
+
+        The same for all parts of b: it depends on the storage, the number of features and the range of norms alone.
+        """
+
+    def _plan(self, b: VectorFeatures) -> Plan:
+        """The plan, made once for columns that many rows are compared with, its numbers in their dtype."""
+        kernel, plan = b.planned
+        if kernel is not self:
+            term, code, params = self.plan(b)
+            plan = term, code, np.array(params, b.dtype)
+            b.planned = self, plan
+        return plan  # type: ignore[no-any-return]
 
     def weights(self) -> Vector | None:
         """Factors by which each feature is multiplied first, if any."""
@@ -79,8 +93,8 @@ class SumKernel(Kernel):
         """K[i, j] = k(a_i, b_j), tile by tile."""
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
         if not (b.sparse and b.dtype != np.float64 and self.needs_double(b)):
-            return self._compare(a, b, self.plan(b), out)
-        values = self._tiles(a.in_double, b.in_double, self.plan(b.in_double))
+            return self._compare(a, b, self._plan(b), out)
+        values = self._tiles(a.in_double, b.in_double, self._plan(b.in_double))
         if out is None:
             return values.astype(b.dtype)
         out[...] = values
@@ -101,7 +115,7 @@ class SumKernel(Kernel):
         if not b.sparse or len(a) == 0 or (b.dtype != np.float64 and self.needs_double(b)):
             super().add_product(a, b, weights, out, scratch)
             return
-        add_sparse_product(*self._of_csr(a.stored_like(b), b, self.plan(b)), weights, b.d, out)
+        add_sparse_product(*self._of_csr(a.stored_like(b), b, self._plan(b)), weights, b.d, out)
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         """With k = ψ(u) and u = (width)^power Σ term: each derivative is ψ'(u) times what u changes by."""
@@ -172,30 +186,23 @@ class SumKernel(Kernel):
         add_moments(codes.SQUARE if params[0] else term, A, np.ascontiguousarray(B.T), change, moments)
         return power * self.width_factor(b) * moments[np.asarray(value) > 0]
 
-    def _compare(
-        self, a: VectorFeatures, b: VectorFeatures, plan: tuple[int, int, list[float]], out: Matrix | None
-    ) -> Matrix:
+    def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
         """The kernel values of a plan; here all of them in the same way."""
         return self._tiles(a, b, plan, out)
 
-    def _tiles(
-        self,
-        a: VectorFeatures,
-        b: VectorFeatures,
-        plan: tuple[int, int, list[float]],
-        out: Matrix | None = None,
-    ) -> Matrix:
+    def _tiles(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None = None) -> Matrix:
         """phi(sum_k term(a_ik, b_jk)) of a plan."""
         from mercer._numerics.shared import dense_block
         from mercer._numerics.tiles import sparse_block
 
-        if a.d != b.d:
+        (m, a_d), (n, b_d) = a.X.shape, b.X.shape
+        if a_d != b_d:
             raise InvalidInputError(
                 f"{self!r} compares vectors of one length, but some samples have {a.d} features and others {b.d}."
             )
         if out is None:
-            out = np.empty((len(a), len(b)), b.dtype)
-        if len(a) == 0 or len(b) == 0:
+            out = np.empty((m, n), b.dtype)
+        if m == 0 or n == 0:
             return out
         a = a.stored_like(b)
         if b.sparse:
@@ -203,20 +210,21 @@ class SumKernel(Kernel):
         else:
             term, code, params = plan
             a_norms, b_norms = self._norms(a, b, params)
-            dense_block(term, code, np.array(params, b.dtype), a.X, a_norms, b.panels, b_norms, out)
+            dense_block(term, code, np.asarray(params, b.dtype), a.X, a_norms, b.panels, b_norms, out)
         return out
 
     @staticmethod
-    def _norms(a: VectorFeatures, b: VectorFeatures, params: list[float]) -> tuple[Vector, Vector]:
-        """Of both sides; inner products need them only to become distances."""
-        a_norms, b_norms = (f.norms if params[0] else np.zeros(len(f), b.dtype) for f in (a, b))
-        return a_norms, b_norms
+    def _norms(a: VectorFeatures, b: VectorFeatures, params: list[float] | Vector) -> tuple[Vector, Vector]:
+        """Of both sides; inner products need them only to become distances, else only their number counts."""
+        if params[0]:
+            return a.norms, b.norms
+        return a.some_norms, b.some_norms
 
-    def _of_csr(self, a: VectorFeatures, b: VectorFeatures, plan: tuple[int, int, list[float]]) -> tuple[Any, ...]:
+    def _of_csr(self, a: VectorFeatures, b: VectorFeatures, plan: Plan) -> tuple[Any, ...]:
         """What the tiles need of CSR samples."""
         term, code, params = plan
         a_norms, b_norms = self._norms(a, b, params)
         # what the features add in which b is zero: |a| for absolute and chi-squared distances
         totals = a.totals if term in (codes.L1, codes.CHI2) else np.zeros(len(a), b.dtype)
         left = a.X.indptr, a.X.indices, a.X.data, a_norms, totals, np.arange(len(a))
-        return term, code, np.array(params, b.dtype), *left, b.X.indptr, b.X.indices, b.X.data, b_norms
+        return term, code, np.asarray(params, b.dtype), *left, b.X.indptr, b.X.indices, b.X.data, b_norms

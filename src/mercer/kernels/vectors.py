@@ -64,6 +64,8 @@ def gamma_number(kernel: Kernel, gamma: Width) -> float:
 
 def check_width(name: str, value: Any, smallest: float = 0.0) -> Any:
     """A number or one number per feature, as a plain float or tuple."""
+    if type(value) is float and smallest <= value < np.inf:
+        return value
     try:
         array = np.asarray(value, dtype=np.float64)
         valid = array.ndim <= 1 and array.size > 0 and bool(np.all(np.isfinite(array)) and np.all(array >= smallest))

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
+
+# linear, l1, ridge, lower and upper of the null variable
+NULL = (0.0, 0.0, 0.0, -np.inf, np.inf)
 
 
 class Look(NamedTuple):
@@ -36,16 +39,16 @@ class Active:
     samples: Vector  # active samples
     variables: Vector  # their variables in the whole program, -1 for the null variable
     sample: Vector  # position of each variable's sample in ``samples``
-    linear: Vector
-    l1: Vector
-    ridge: Vector
-    lower: Vector
-    upper: Vector
+    program: Matrix  # linear, l1, ridge, lower and upper: a row each
     group: Vector
     n_groups: int
     beta: Vector
     F: Vector  # of the active samples, and a zero for the null sample
     null: int  # its variable, or -1
+
+    def __post_init__(self) -> None:
+        self._up, self._low = np.empty(len(self.beta)), np.empty(len(self.beta))
+        self._extremes = np.empty((self.n_groups, 2))
 
     @classmethod
     def of(cls, qp: BoxQP, samples: Vector, beta: Vector, F: Vector) -> Active:
@@ -54,7 +57,12 @@ class Active:
         position[samples] = np.arange(len(samples))
         at = position if qp.sample is None else position[qp.sample]
         variables = np.flatnonzero(at >= 0)
-        has_null = qp.n_groups == 0
+        n, has_null = len(variables), qp.n_groups == 0
+        program = np.empty((len(NULL), n + has_null))
+        for row, values in zip(program, (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper), strict=True):
+            row[:n] = values if n == qp.n_vars else values[variables]
+        if has_null:
+            program[:, n] = NULL
 
         def column(values: Vector, extra: float) -> Vector:
             taken = values[variables]
@@ -64,16 +72,12 @@ class Active:
             samples=samples,
             variables=np.append(variables, -1) if has_null else variables,
             sample=column(at, len(samples)).astype(np.intp, copy=False),
-            linear=column(qp.linear, 0.0),
-            l1=column(qp.l1, 0.0),
-            ridge=column(qp.ridge, 0.0),
-            lower=column(qp.lower, -np.inf),
-            upper=column(qp.upper, np.inf),
+            program=program,
             group=column(qp.group, 0).astype(np.int8, copy=False),
             n_groups=max(1, qp.n_groups),
             beta=column(beta, 0.0),
             F=np.append(F[samples], 0.0),
-            null=len(variables) if has_null else -1,
+            null=n if has_null else -1,
         )
 
     @property
@@ -82,15 +86,13 @@ class Active:
         return self.variables >= 0
 
     def look(self) -> Look:
-        """The scores as they are now."""
-        from mercer._numerics.working_set import group_extremes, score_all
+        """The scores as they are now, until the next look."""
+        from mercer._numerics.working_set import survey_scores
 
-        up, low = np.empty(len(self.beta)), np.empty(len(self.beta))
-        score_all(self.beta, self.F, self.sample, self.linear, self.l1, self.ridge, self.lower, self.upper, up, low)
-        extremes = np.empty((2, 2))
-        group_extremes(up, low, self.group, extremes)
-        extremes = extremes[: self.n_groups]
-        return Look(up, low, extremes, float((extremes[:, 0] - extremes[:, 1]).max()))
+        violation = survey_scores(
+            self.beta, self.F, self.sample, self.program, self.group, self._up, self._low, self._extremes
+        )
+        return Look(self._up, self._low, self._extremes, violation)
 
     def gap(self, level: Vector) -> float:
         """How much the primal at these thresholds exceeds the dual, as far as the active variables contribute.
@@ -98,16 +100,18 @@ class Active:
         Each variable's share is the most that  t b - l1|b| - ridge b^2/2  can reach in its box, t = linear - F - level,
         less what it reaches at beta; inf where the box has no end.
         """
-        t = self.linear - self.F[self.sample] - level[self.group]
-        beyond = np.sign(t) * np.maximum(np.abs(t) - self.l1, 0.0)
+        linear, l1, ridge, lower, upper = self.program
+        t = linear - self.F[self.sample] - level[self.group]
+        beyond = np.sign(t) * np.maximum(np.abs(t) - l1, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            best = np.clip(np.where(beyond == 0, 0.0, beyond / self.ridge), self.lower, self.upper)
+            best = np.clip(np.where(beyond == 0, 0.0, beyond / ridge), lower, upper)
             gain = self._value(t, best) - self._value(t, self.beta)
         total = float(gain.sum())
         return total if np.isfinite(total) else np.inf
 
     def _value(self, t: Vector, b: Vector) -> Vector:
-        return t * b - self.l1 * np.abs(b) - 0.5 * self.ridge * b**2
+        _, l1, ridge, _, _ = self.program
+        return t * b - l1 * np.abs(b) - 0.5 * ridge * b**2
 
     def samples_of(self, chosen: Vector) -> Vector:
         """Which active samples have a variable among those chosen (a mask)."""
@@ -117,7 +121,8 @@ class Active:
 
     def free_samples(self) -> Vector:
         """Which active samples have a variable strictly inside its box and not at zero."""
-        return self.samples_of((self.beta > self.lower) & (self.beta < self.upper) & (self.beta != 0))
+        *_, lower, upper = self.program
+        return self.samples_of((self.beta > lower) & (self.beta < upper) & (self.beta != 0))
 
     def write_back(self, beta: Vector, F: Vector) -> None:
         """Bring beta and F of the whole up to date at the active samples. Edits both."""

@@ -15,6 +15,7 @@ sit at a bound with a gain that is negative by a margin are left out. The end is
 from __future__ import annotations
 
 from itertools import pairwise
+from math import isfinite
 
 import numpy as np
 
@@ -88,7 +89,8 @@ class Decomposition:
         self.n = len(F)
         self.steps = 0
         self.trace: list[TracePoint] = []
-        self.dual = dual_objective(qp, beta, F)
+        begun = bool(beta.any())
+        self.dual = dual_objective(qp, beta, F) if begun else 0.0
         self.open_box = qp.has_open_box
         self.size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
         if not options.working_set and self.size % CONFLICT == 0:
@@ -118,19 +120,20 @@ class Decomposition:
         )
         # scores of float32 rows need no more digits, until a block no longer gains by them
         self.score_dtype = np.float32 if diagonal.dtype == np.float32 and options.tol > 1e-4 else np.float64
-        # the block of the working set, the variables that have places in it, and how many there are
+        # the block of the working set, who has places in it (see form_set), how many they are, and scratch space
         self._block = np.empty((self.size, self.size), self.score_dtype)
-        self._members, self._n_members = np.empty(self.size, np.int64), 0
-        self._fresh = np.empty(2 * self.size, np.int64)
+        self._seats, self._n_members = np.empty((6, self.size), np.intp), 0
+        self._fresh, self._slots = np.empty(2 * self.size, np.intp), np.empty(self.size, np.intp)
+        self._change = np.empty(self.size)
         self._most_new = max(2, int(NEW_SHARE * self.size))
         self._n_new = self._most_new
-        self._room = self.size if beta.any() else min(self.size, FIRST_MEMBERS)
+        self._room = self.size if begun else min(self.size, FIRST_MEMBERS)
         if isinstance(gram, GramOperator):
             self._left_out = LeftOut(gram, qp, options, self.largest)
         self._stage_tol = 0.0
         self._gaps: list[float] = []
         self.restart()
-        if self.shrinking and self.n >= FIRST_STAGE_FROM and not beta.any() and not self._keeps_all:
+        if self.shrinking and self.n >= FIRST_STAGE_FROM and not begun and not self._keeps_all:
             self._start_small()
 
     def restart(self, rows: Vector | None = None) -> None:
@@ -203,7 +206,7 @@ class Decomposition:
         return unfinished(self.beta, self.F, seen.thresholds, self.steps, self.clock.seconds, seen.violation, seen.dual)
 
     def _must_end(self, violation: float, idle: int) -> Status | None:
-        if idle > PATIENCE or not np.isfinite(violation):
+        if idle > PATIENCE or not isfinite(violation):
             return Status.STALLED
         if 0 <= self.options.max_iter <= self.steps:
             return Status.MAX_ITER
@@ -225,80 +228,80 @@ class Decomposition:
 
     def _round(self, look: Look, previous: Vector, tol: float) -> tuple[Vector, float]:
         """Solve one working set; its members, and what the dual gained: inf if it has no bound."""
-        from mercer._numerics.rounds import solve_members
-        from mercer._numerics.working_set import choose
+        from mercer._numerics.rounds import ASKED, solve_set
 
         active = self.active
         n_new = min(self._room, self._n_new if len(previous) else 2 * self._n_new)
         self._room = min(self.size, 2 * self._room)
-        chosen = choose(
-            look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, self.size, active.null
-        )
-        members = self._seat(chosen)
-        positions = active.sample[members]
-        limit = STEPS_PER_MEMBER * len(members)
+        chosen, newcomers = self._seat(look, previous, n_new)
+        m = self._n_members
+        limit = STEPS_PER_MEMBER * m
         if self.options.max_iter >= 0:
             limit = min(limit, self.options.max_iter - self.steps)
-        change = np.empty(len(members))
-        steps, gained, unbounded = solve_members(
-            members, self._block, active.beta, active.F, active.sample, active.linear, active.l1, active.ridge,
-            active.lower, active.upper, active.group, max(0.5 * tol, BLOCK_TOL * look.violation), limit, change,
+        steps, gained, unbounded, n_moved, n_new, n_used = solve_set(
+            self._seats, m, newcomers, self._block, self._fresh, active.beta, active.F, active.sample, active.program,
+            active.group, max(0.5 * tol, BLOCK_TOL * look.violation), limit, chosen, previous, self._change,
         )  # fmt: skip
         self.steps += steps
         if unbounded:
             return chosen, np.inf
-        moved = (change != 0) & (positions < len(active.samples))
-        if moved.any():
-            self.store.add_product(self.store.ensure(positions[moved]), change[moved], active.F)
-        known = np.zeros(len(active.beta), np.bool_)
-        known[previous] = True
-        self._adapt(chosen[~known[chosen]])
+        if n_moved:
+            slots = self.store.ensure(self._seats[ASKED, :n_moved])
+            self.store.add_product(slots, self._change[:n_moved], active.F)
+        self._adapt(n_new, n_used)
         self.dual += gained
         return chosen, gained
 
-    def _seat(self, chosen: Vector) -> Vector:
-        """Make the chosen variables the members of the block: the variable at each place."""
-        from mercer._numerics import shared
-        from mercer._numerics.rounds import by_group, line_up, read_rows, reflect, seat
+    def _seat(self, look: Look, previous: Vector, n_new: int) -> tuple[Vector, int]:
+        """Make the chosen variables the members of the block: these variables, and how many are newcomers.
 
-        active = self.active
+        Of the newcomers the rows of the block are written.
+        """
+        from mercer._numerics.rounds import ASKED, COLUMN, ORDER, POSITIONS, WANTED, form_set
+
+        active, store = self.active, self.store
         if self._block.dtype != self.score_dtype:
             self._block = np.empty(self._block.shape, self.score_dtype)
             self._clear()
-        if active.n_groups > 1:  # groups must not mix: all anew
-            chosen = by_group(chosen, active.group)
-            self._clear()
-        m, newcomers = seat(chosen, self._place, self._members, self._n_members, self._block, self._fresh)
+        chosen, m, newcomers, n_wanted = form_set(
+            look.up, look.low, active.group, look.extremes, previous, n_new, self.size, active.null, active.sample,
+            self._place, self._seats, self._n_members, self._block, self._fresh,
+        )  # fmt: skip
         self._n_members = m
-        members, fresh = self._members[:m], self._fresh[:newcomers]
-        positions = active.sample[members]
-        positions[positions == len(active.samples)] = -1
-        wanted = fresh[positions[fresh] >= 0]
-        slots = np.full(m, -1, np.intp)
-        can_wait = len(active.samples) >= (COSTLY_ROWS_WAIT_FROM * m if self._costly else ROWS_WAIT_FROM)
-        slots[wanted] = self.store.find(positions[wanted]) if can_wait else self.store.ensure(positions[wanted])
-        order, column = np.empty(m, np.int64), np.empty(m, np.int64)
-        line_up(self._place, positions, order, column)
-        stored = wanted[slots[wanted] >= 0]
-
-        if has_team():
-            shared.read_rows(self.store.values, slots, order, column, stored, self._block)
+        wanted, asked, slots = self._seats[WANTED, :n_wanted], self._seats[ASKED, :n_wanted], self._slots[:m]
+        order, column = self._seats[ORDER], self._seats[COLUMN]
+        stored = wanted
+        if len(active.samples) < (COSTLY_ROWS_WAIT_FROM * m if self._costly else ROWS_WAIT_FROM):
+            slots[wanted] = store.ensure(asked)
         else:
+            slots[wanted] = found = store.find(asked)
+            stored, bare = wanted[found >= 0], wanted[found < 0]
+            if len(bare):
+                positions = self._seats[POSITIONS, :m]
+                self._block[bare, :m] = self._rows.gram.block(positions[bare], np.maximum(positions, 0))
 
-            def part(start: int, stop: int) -> None:
-                read_rows(self.store.values, slots, order, column, stored, start, stop, self._block)
+        self._read(slots, order, column, stored)
+        return chosen, newcomers
 
-            run_shares(part, len(stored), self.options.n_threads if m * len(stored) >= THREADS_FROM else 1)
-        if len(stored) < len(wanted):
-            bare = wanted[slots[wanted] < 0]
-            self._block[bare, :m] = self._rows.gram.block(positions[bare], np.maximum(positions, 0))
-        reflect(positions, fresh, self._block)
-        return members
+    def _read(self, slots: Vector, order: Vector, column: Vector, stored: Vector) -> None:
+        """Write the rows of newcomers whose rows are stored into the block."""
+        from mercer._numerics import rounds, shared
 
-    def _adapt(self, fresh: Vector) -> None:
+        values, block = self.store.values, self._block
+        if has_team():
+            shared.read_rows(values, slots, order, column, stored, block)
+            return
+
+        def part(start: int, stop: int) -> None:
+            rounds.read_rows(values, slots, order, column, stored, start, stop, block)
+
+        threads = self.options.n_threads if len(slots) * len(stored) >= THREADS_FROM else 1
+        run_shares(part, len(stored), threads)
+
+    def _adapt(self, n_new: int, n_used: int) -> None:
         """Ask for fewer new members if few of the last ones were of use, for more if most were."""
-        if len(fresh) >= FEWEST_NEW // 2:
-            used = np.count_nonzero(self.active.beta[fresh]) / len(fresh)
+        if n_new >= FEWEST_NEW // 2:
+            used = n_used / n_new
             if used < FEW_USED:
                 self._n_new = min(self._most_new, max(FEWEST_NEW, self._n_new // 2))
             elif used > MOST_USED:

@@ -200,7 +200,10 @@ def _start(
     features = data.features(dtype)
     weights = qp.at_samples(beta, data.n)
     support = np.flatnonzero(weights)
-    F = product(data.kernel, features, features.take(support), weights[support], options.n_threads, data.evaluations)
+    F = np.zeros(data.n)
+    if len(support):
+        columns = features.take(support)
+        F = product(data.kernel, features, columns, weights[support], options.n_threads, data.evaluations)
     gram = GramOperator(data.kernel, features, options.n_threads, data.evaluations)
     return Decomposition(gram, qp, beta, F, options, clock)
 

@@ -6,6 +6,8 @@ float32 value of its F, with the error seen at thousands of other samples, is en
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
 from mercer.gram.operator import product, symmetric_product
@@ -26,26 +28,25 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     Samples with weight, and those within a margin of a kink of the loss: at least SAFETY times the largest error of
     the given F.
     """
+    from mercer._numerics.working_set import near_kinks
+
     weights = qp.at_samples(beta, data.n)
     columns = np.flatnonzero(weights)
     if len(columns) == 0:
         return np.arange(data.n), np.zeros(data.n)
-    b_columns = data.exact(columns)
+    b_columns, weights = data.exact(columns), weights[columns]
     margin = nearness(options)
     gap = slack(qp, beta, F, thresholds(qp, beta, F))
     exact = np.zeros(data.n)
-    exact[columns] = symmetric_product(data.kernel, b_columns, weights[columns], options.n_threads, data.evaluations)
-    done = np.zeros(data.n, np.bool_)
+    exact[columns] = symmetric_product(data.kernel, b_columns, weights, options.n_threads, data.evaluations)
+    done, near = np.zeros(data.n, np.bool_), np.empty(data.n, np.intp)
     done[columns] = True
     for _ in range(3):
-        error = float(np.abs(exact[done] - F[done]).max(initial=0.0))
-        margin = max(margin, SAFETY * error) if np.isfinite(error) else np.inf
-        todo = np.flatnonzero(~done & (gap < margin))
-        if len(todo) == 0:
+        count, margin = near_kinks(gap, F, exact, done, margin, SAFETY, near)
+        if count == 0:
             break
-        exact[todo] = product(
-            data.kernel, data.exact(todo), b_columns, weights[columns], options.n_threads, data.evaluations
-        )
+        todo = near[:count]
+        exact[todo] = product(data.kernel, data.exact(todo), b_columns, weights, options.n_threads, data.evaluations)
         done[todo] = True
     rows = np.flatnonzero(done)
     return rows, exact[rows]
@@ -104,7 +105,7 @@ def survey_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> Survey
 
 def check_finite(values: Vector | float) -> None:
     """scikit-learn's words for kernel values that are not numbers."""
-    if not np.all(np.isfinite(values)):
+    if not (isfinite(values) if isinstance(values, float) else np.isfinite(values).all()):
         raise ValueError(
             "The dual coefficients or intercepts are not finite. The input data may contain large values and need to "
             "be preprocessed: the kernel gives values that are not finite numbers. Scale the features, for example "

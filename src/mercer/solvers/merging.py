@@ -51,29 +51,16 @@ class Merged:
 
     def _shared(self, beta: Vector) -> Vector:
         """Beta of each sample."""
+        from mercer._numerics.equal import share_out
+
         qp, few = self.whole.qp, self.problem.qp
-        total = beta[self.one_of]
         if qp.ridge.any():
             weight, of_all = self.whole.weight, self.problem.weight[self.one_of]
-            return total * np.divide(weight, of_all, out=np.zeros_like(weight), where=of_all > 0)
-        bound = np.where(total > 0, qp.upper, -qp.lower)
-        full = np.where(beta > 0, beta >= few.upper, (beta <= few.lower) & (beta < 0))[self.one_of]
-        left = np.abs(total) - self._before(bound)
-        share = np.minimum(np.maximum(left, 0.0), bound)
-        # one must not stay beside its bound because sums are rounded
-        share[left <= ROUNDING * np.abs(total)] = 0.0
-        share = np.where(full | (left >= bound - ROUNDING * np.abs(total)), bound, share)
-        return np.sign(total) * np.where(total == 0, 0.0, share)
-
-    def _before(self, bound: Vector) -> Vector:
-        """For each sample, the sum of the bounds of equal ones before it."""
-        order = np.argsort(self.one_of, kind="stable")
-        sums = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(bound), bound, 0.0)[order])[:-1]])
-        group = self.one_of[order]
-        first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-        before = np.empty_like(sums)
-        before[order] = sums - np.repeat(sums[first], np.diff(np.append(first, len(sums))))
-        return before
+            return beta[self.one_of] * np.divide(weight, of_all, out=np.zeros_like(weight), where=of_all > 0)
+        full = np.where(beta > 0, beta >= few.upper, (beta <= few.lower) & (beta < 0))
+        share = np.empty(len(self.one_of))
+        share_out(beta, self.one_of, full, qp.upper, qp.lower, ROUNDING, share)
+        return share
 
 
 def merge(data: Data, problem: DualProblem) -> Merged | None:
@@ -92,8 +79,11 @@ def merge(data: Data, problem: DualProblem) -> Merged | None:
 
 
 def _equal(X: Any, y: Vector) -> tuple[Vector, Vector]:
-    """(for each row the number of the one that it equals, the first row of each number); y belongs to the rows."""
-    from mercer._numerics.equal import equal_to_last, row_codes
+    """(for each row the number of those that equal it, the first row of each number); y belongs to the rows.
+
+    Numbered by first appearance, so that the samples stay in their order.
+    """
+    from mercer._numerics.equal import number_rows, row_codes
 
     if sp.issparse(X):
         rows = X if X.format == "csr" else X.tocsr()
@@ -105,17 +95,9 @@ def _equal(X: Any, y: Vector) -> tuple[Vector, Vector]:
     targets = _bits(y)
     codes = np.empty(len(y), np.uint64)
     row_codes(*parts, targets, codes)
-    order = np.argsort(codes, kind="stable")
-    same = np.empty(len(y), np.bool_)
-    equal_to_last(*parts, targets, codes, order, same)
-    group = np.cumsum(~same) - 1
-    # numbered by first appearance, so that the samples stay in their order
-    firsts = order[~same]
-    rank = np.empty(len(firsts), np.intp)
-    rank[np.argsort(firsts)] = np.arange(len(firsts))
-    one_of = np.empty(len(y), np.intp)
-    one_of[order] = rank[group]
-    return one_of, np.sort(firsts)
+    one_of, firsts = np.empty(len(y), np.intp), np.empty(len(y), np.intp)
+    count = number_rows(*parts, targets, codes, one_of, firsts)
+    return one_of, firsts[:count]
 
 
 def _bits(values: Vector) -> Vector:
