@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
-from mercer._numerics.exp import exp_inplace
+from mercer._numerics.exp import bounded_exp, exp_inplace
 
 # (dtype, smallest and largest argument with a normal result, relative error promised)
 FORMATS = [(np.float32, -87.3365, 88.7228, 4e-7), (np.float64, -708.3964, 709.7827, 1e-14)]
@@ -13,6 +14,12 @@ def exponential(values, dtype):
     result = np.array(values, dtype)
     exp_inplace(result)
     return result
+
+
+@njit
+def _bounded(values):
+    for i in range(values.shape[0]):
+        values[i] = bounded_exp(values[i])
 
 
 @pytest.mark.parametrize(("dtype", "lowest", "highest", "error"), FORMATS)
@@ -50,3 +57,11 @@ class TestExp:
         """A larger distance never gives a larger similarity, beyond one unit in the last place."""
         values = exponential(np.linspace(lowest, 0, 200_001), dtype).astype(np.float64)
         assert np.all(np.diff(values) >= -2 * np.finfo(dtype).eps * values[1:])
+
+    def test_a_bound_changes_no_value(self, dtype, lowest, highest, error):
+        """Up to 88 the form without a test for large results has the same bits; 0, 1 and NaN are as they are."""
+        x = np.linspace(lowest, 88.0, 200_001).astype(dtype)
+        x = np.concatenate([np.maximum(x, dtype(lowest)), np.array([-np.inf, 1.01 * lowest, 0.0, np.nan], dtype)])
+        values = x.copy()
+        _bounded(values)
+        np.testing.assert_array_equal(values, exponential(x, dtype))

@@ -78,6 +78,76 @@ def spread(builder, vector_type, value):
     )
 
 
+def _rolled_loop(builder, count, values, body):
+    """Code for ``for k in range(count): values = body(k, values)``; gives the last values.
+
+    LLVM is told not to unroll it: two turns of a tile's loop have more values than there are registers, and some sums
+    then go to memory and back, which made squared differences take a quarter longer.
+    """
+    integer, module, before = count.type, builder.module, builder.basic_block
+    inside, after = builder.append_basic_block("turn"), builder.append_basic_block("after")
+    builder.cbranch(builder.icmp_signed(">", count, ir.Constant(integer, 0)), inside, after)
+    builder.position_at_end(inside)
+    k, carried = builder.phi(integer), [builder.phi(value.type) for value in values]
+    results = body(k, carried)
+    following = builder.add(k, ir.Constant(integer, 1))
+    last = builder.basic_block
+    for phi, first, result in zip(
+        [k, *carried], [ir.Constant(integer, 0), *values], [following, *results], strict=True
+    ):
+        phi.add_incoming(first, before)
+        phi.add_incoming(result, last)
+    branch = builder.cbranch(builder.icmp_signed("<", following, count), inside, after)
+    wish = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
+    # a loop is named by a node that names itself; the number keeps it apart from those of other loops until it does
+    name = module.add_metadata([wish, ir.Constant(integer, len(module.metadata))])
+    name.operands = (name, wish)
+    branch.set_metadata("llvm.loop", name)
+    builder.position_at_end(after)
+    final = [builder.phi(value.type) for value in values]
+    for phi, first, result in zip(final, values, results, strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(result, last)
+    return final
+
+
+def load_vector(builder, vector, pointer):
+    """A vector from memory that is aligned as its numbers are."""
+    load = builder.load(builder.bitcast(pointer, vector.as_pointer()), typ=vector)
+    load.align = VECTOR_BYTES // vector.count
+    return load
+
+
+def store_vector(builder, value, pointer):
+    """A vector to memory that is aligned as its numbers are."""
+    store = builder.store(value, builder.bitcast(pointer, value.type.as_pointer()))
+    store.align = VECTOR_BYTES // value.type.count
+
+
+def emit_sums(builder, op, vector, rows, panel, d):
+    """Code for the sums of a tile: 2 vectors for each of ROWS rows, one after the other, in registers.
+
+    rows and panel point to ROWS x d and d x LANES numbers.
+    """
+
+    def const(value):
+        return ir.Constant(d.type, value)
+
+    starts = [builder.gep(rows, [builder.mul(const(r), d)]) for r in range(ROWS)]
+
+    def add_feature(k, sums):
+        line = builder.gep(panel, [builder.mul(k, const(2 * vector.count))])
+        b = [load_vector(builder, vector, builder.gep(line, [const(half * vector.count)])) for half in range(2)]
+        results = []
+        for r in range(ROWS):
+            value = spread(builder, vector, builder.load(builder.gep(starts[r], [k]), typ=vector.element))
+            for half in range(2):
+                results.append(_term(builder, op, vector, sums[2 * r + half], value, b[half]))
+        return results
+
+    return _rolled_loop(builder, d, [ir.Constant(vector, None)] * (2 * ROWS), add_feature)
+
+
 def _register_tile(op):
     @intrinsic
     def register_tile(typingctx, A, row, panels, panel, out, out_row, out_col):
@@ -85,51 +155,20 @@ def _register_tile(op):
         signature = types.void(A, row, panels, panel, out, out_row, out_col)
 
         def codegen(context, builder, sig, args):
-            a_type, _, p_type, _, out_type, _, _ = sig.args
-            a = context.make_array(a_type)(context, builder, args[0])
-            p = context.make_array(p_type)(context, builder, args[2])
-            o = context.make_array(out_type)(context, builder, args[4])
-            scalar = context.get_data_type(a_type.dtype)
-            width = VECTOR_BYTES * 8 // a_type.dtype.bitwidth
-            vector = ir.VectorType(scalar, width)
-            intp = context.get_value_type(types.intp)
-            const = lambda value: ir.Constant(intp, value)  # noqa: E731
             row, panel, out_row, out_col = (
                 context.cast(builder, args[i], sig.args[i], types.intp) for i in (1, 3, 5, 6)
             )
+            a, p, o = (context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 2, 4))
             d = cgutils.unpack_tuple(builder, p.shape)[1]
-            a_stride = cgutils.unpack_tuple(builder, a.shape)[1]
-            out_stride = cgutils.unpack_tuple(builder, o.shape)[1]
-
-            panel_base = builder.gep(p.data, [builder.mul(panel, builder.mul(d, const(2 * width)))])
-            row_base = [builder.gep(a.data, [builder.mul(builder.add(row, const(r)), a_stride)]) for r in range(ROWS)]
-            zero = ir.Constant(vector, None)
-            sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(2)] for _ in range(ROWS)]
-            for r in range(ROWS):
-                for half in range(2):
-                    builder.store(zero, sums[r][half])
-            with cgutils.for_range(builder, d, intp=intp) as loop:
-                column = builder.gep(panel_base, [builder.mul(loop.index, const(2 * width))])
-                b = []
-                for half in range(2):
-                    pointer = builder.gep(column, [const(half * width)])
-                    load = builder.load(builder.bitcast(pointer, vector.as_pointer()), typ=vector)
-                    load.align = a_type.dtype.bitwidth // 8
-                    b.append(load)
-                for r in range(ROWS):
-                    value = builder.load(builder.gep(row_base[r], [loop.index]), typ=scalar)
-                    lanes_of = spread(builder, vector, value)
-                    for half in range(2):
-                        total = builder.load(sums[r][half], typ=vector)
-                        builder.store(_term(builder, op, vector, total, lanes_of, b[half]), sums[r][half])
-            for r in range(ROWS):
-                line = builder.gep(
-                    o.data, [builder.add(builder.mul(builder.add(out_row, const(r)), out_stride), out_col)]
-                )
-                for half in range(2):
-                    pointer = builder.bitcast(builder.gep(line, [const(half * width)]), vector.as_pointer())
-                    store = builder.store(builder.load(sums[r][half], typ=vector), pointer)
-                    store.align = a_type.dtype.bitwidth // 8
+            stride = cgutils.unpack_tuple(builder, o.shape)[1]
+            width = VECTOR_BYTES * 8 // sig.args[0].dtype.bitwidth
+            vector = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
+            rows = builder.gep(a.data, [builder.mul(row, d)])
+            columns = builder.gep(p.data, [builder.mul(panel, builder.mul(d, ir.Constant(d.type, 2 * width)))])
+            for i, total in enumerate(emit_sums(builder, op, vector, rows, columns, d)):
+                line = builder.mul(builder.add(out_row, ir.Constant(d.type, i // 2)), stride)
+                column = builder.add(out_col, ir.Constant(d.type, i % 2 * width))
+                store_vector(builder, total, builder.gep(o.data, [builder.add(line, column)]))
             return context.get_dummy_value()
 
         return signature, codegen

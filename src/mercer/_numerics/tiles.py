@@ -9,7 +9,8 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.extrema import larger
-from mercer._numerics.maps import apply_map
+from mercer._numerics.gaussian import gaussian_block
+from mercer._numerics.maps import EXPONENTIAL, apply_map
 from mercer._numerics.micro import (
     ROWS,
     SPARSE_ROWS_BYTES,
@@ -67,12 +68,22 @@ def _sums(term, A, panels, first, last, sums):
                 register_tile_chi2(A, r, panels, p, sums, r, column)
 
 
-@compiled()
 def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
     """out[:, :] = K of the rows A against the samples start*L : stop*L of the panels.
 
     out has one column for each sample from start*L on; the last panel may be cut short by its width.
     """
+    # chosen here, not in compiled code: most fits need one of the two, and compile no more than that
+    gaussian = code == EXPONENTIAL and (term == SQUARE or (term == DOT and params[0] != 0))
+    if gaussian and out.dtype == A.dtype and out.strides[1] == out.itemsize:
+        gaussian_block(term == DOT, params[1], A, a_norms, panels, b_norms, start, stop, out)
+    else:
+        mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out)
+
+
+@compiled()
+def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
+    """`dense_block` for any term and map: a tile of sums in memory, then the map, line by line."""
     m, d = A.shape
     width = panels.shape[2]
     size = A.itemsize
