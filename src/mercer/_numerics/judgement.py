@@ -4,7 +4,8 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.optimality import survey, threshold
-from mercer._numerics.tiles import add_block_product, add_rows_product, dense_block, pack
+from mercer._numerics.tiles import add_block_product, add_rows_product, pack
+from mercer._numerics.values import fill_block
 from mercer._numerics.working_set import slack_of
 
 # rows of a block of values: low steps of the triangle compute few values twice
@@ -27,7 +28,7 @@ def _take_rows(X, index, rows, norms):
 
 @compiled()
 def exact_values(
-    term, code, params, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, groups, totals
+    plan, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, groups, totals
 ):  # fmt: skip
     """Make F exact where a loss or a violation may not be zero; how many values that took.
 
@@ -58,8 +59,8 @@ def exact_values(
         stop = min(start + HEIGHT, s)
         height, length = stop - start, s - start
         block = memory[: height * length].reshape((height, length))
-        dense_block(
-            term, code, params, rows[start:stop], norms[start:stop], panels, norms, start // width, n_panels, block
+        fill_block(
+            plan, rows[start:stop], norms[start:stop], panels, norms, start // width, n_panels, block
         )
         values += height * length
         add_block_product(block, weights[start:], exact[start:stop])
@@ -84,7 +85,7 @@ def exact_values(
                 break
             _take_rows(X, index[todo[:count]], others, other_norms)
             block = memory[: count * s].reshape((count, s))
-            dense_block(term, code, params, others[:count], other_norms[:count], panels, norms, zero, n_panels, block)
+            fill_block(plan, others[:count], other_norms[:count], panels, norms, zero, n_panels, block)
             for t in range(count):
                 found[t] = 0.0
             add_block_product(block, weights, found[:count])

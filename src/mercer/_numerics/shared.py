@@ -13,8 +13,10 @@ from numba import carray
 
 from mercer._numerics import rounds, tiles
 from mercer._numerics.compile import compiled
+from mercer._numerics.gaussian import gaussian_block
 from mercer._numerics.micro import ROWS
 from mercer._numerics.team import MAIL, NEEDS, Team, address_of, at, current, share
+from mercer._numerics.tiles import DOT, mapped_block
 
 # parts of a loop for each thread, so that a core that is slower, or busy, gets fewer of them
 PARTS_PER_THREAD = 4
@@ -25,24 +27,38 @@ VALUE, TERM, ENTRY, READ = 0.6, 0.03, 0.15, 1.0
 # the columns of a part of a sum of rows are a multiple of it
 COLUMNS = 256
 
-_dense_block, _add_rows_product, _read_rows = tiles.dense_block, tiles.add_rows_product, rounds.read_rows
+_add_rows_product, _read_rows = tiles.add_rows_product, rounds.read_rows
 
 
-def _block_job(kind: Any, size: int) -> Any:
-    @compiled()
-    def block_job(address, part):
-        need = carray(at(address), (MAIL,), np.int64)[NEEDS:]
+def _block_job(kind: Any, size: int, gaussian: bool) -> Any:
+    """One of two jobs, since one that could do both would have to compile both."""
+
+    @compiled(inline=True)
+    def arrays(need, part):
         m, d, width, stop, columns, height = need[8], need[9], need[10], need[11], need[12], need[13]
         first = part * height
         many = min(m, first + height) - first
-        _dense_block(
-            need[0], need[1], carray(at(need[2]), (need[14],), kind),
+        return (
             carray(at(need[3] + first * d * size), (many, d), kind), carray(at(need[4] + first * size), (many,), kind),
-            carray(at(need[5]), (stop, d, width), kind), carray(at(need[6]), (columns,), kind), np.int64(0), stop,
+            carray(at(need[5]), (stop, d, width), kind), carray(at(need[6]), (columns,), kind),
             carray(at(need[7] + first * columns * size), (many, columns), kind),
         )  # fmt: skip
 
-    return block_job
+    @compiled()
+    def gaussian_job(address, part):
+        need = carray(at(address), (MAIL,), np.int64)[NEEDS:]
+        A, a_norms, panels, b_norms, out = arrays(need, part)
+        gamma = carray(at(need[2]), (need[14],), kind)[1]
+        gaussian_block(need[0] == DOT, gamma, A, a_norms, panels, b_norms, np.int64(0), need[11], out)
+
+    @compiled()
+    def mapped_job(address, part):
+        need = carray(at(address), (MAIL,), np.int64)[NEEDS:]
+        A, a_norms, panels, b_norms, out = arrays(need, part)
+        params = carray(at(need[2]), (need[14],), kind)
+        mapped_block(need[0], need[1], params, A, a_norms, panels, b_norms, np.int64(0), need[11], out)
+
+    return gaussian_job if gaussian else mapped_job
 
 
 def _product_job(kind: Any) -> Any:
@@ -78,12 +94,18 @@ _KINDS = {np.dtype(np.float32): np.float32, np.dtype(np.float64): np.float64}
 
 
 @lru_cache
-def _job(loop: str, dtype: np.dtype[Any], block_dtype: np.dtype[Any] | None = None) -> int:
-    """The address of a job for arrays of this dtype, and blocks of another."""
-    kind = _KINDS[dtype]
-    if loop == "block":
-        return address_of(_block_job(kind, dtype.itemsize))
-    return address_of(_product_job(kind) if block_dtype is None else _read_job(kind, _KINDS[block_dtype]))
+def _block_address(dtype: np.dtype[Any], gaussian: bool) -> int:
+    return address_of(_block_job(_KINDS[dtype], dtype.itemsize, gaussian))
+
+
+@lru_cache
+def _product_address(dtype: np.dtype[Any]) -> int:
+    return address_of(_product_job(_KINDS[dtype]))
+
+
+@lru_cache
+def _read_address(dtype: np.dtype[Any], block_dtype: np.dtype[Any]) -> int:
+    return address_of(_read_job(_KINDS[dtype], _KINDS[block_dtype]))
 
 
 @compiled()
@@ -130,10 +152,10 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: 
     """`tiles.dense_block` against all panels."""
     team = _team(out.size * (VALUE + TERM * A.shape[1]))
     if team is None or not out.flags.c_contiguous:
-        _dense_block(term, code, params, A, a_norms, panels, b_norms, 0, len(panels), out)
+        tiles.dense_block(term, code, params, A, a_norms, panels, b_norms, 0, len(panels), out)
         return
     share_block(
-        team.mail, team.ticket(), _job("block", A.dtype), term, code, params, A, a_norms, panels, b_norms, out,
+        team.mail, team.ticket(), _block_address(A.dtype, tiles.is_gaussian(term, code, params)), term, code, params, A, a_norms, panels, b_norms, out,
         _per_part(len(A), team, ROWS),
     )  # fmt: skip
 
@@ -146,7 +168,7 @@ def add_rows_product(store, slots, weights, out):  # type: ignore[no-untyped-def
         _add_rows_product(store, slots, weights, 0, n, out)
         return
     share_product(
-        team.mail, team.ticket(), _job("product", store.dtype), store, slots, weights, out, _per_part(n, team, COLUMNS)
+        team.mail, team.ticket(), _product_address(store.dtype), store, slots, weights, out, _per_part(n, team, COLUMNS)
     )
 
 
@@ -157,6 +179,6 @@ def read_rows(values, slots, order, column, fresh, block):  # type: ignore[no-un
         _read_rows(values, slots, order, column, fresh, 0, len(fresh), block)
         return
     share_reading(
-        team.mail, team.ticket(), _job("read", values.dtype, block.dtype), values, slots, order, column, fresh, block,
+        team.mail, team.ticket(), _read_address(values.dtype, block.dtype), values, slots, order, column, fresh, block,
         _per_part(len(fresh), team),
     )  # fmt: skip

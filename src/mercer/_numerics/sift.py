@@ -16,7 +16,8 @@ from mercer._numerics.compile import compiled
 from mercer._numerics.optimality import M_LOW, M_UP, survey, threshold
 from mercer._numerics.rounds import TILE_COLUMNS, TILE_LINES, seat
 from mercer._numerics.smo import solve_block
-from mercer._numerics.tiles import add_rows_product, dense_block, pack
+from mercer._numerics.tiles import add_rows_product, pack
+from mercer._numerics.values import fill_block
 from mercer._numerics.working_set import BINS, most_of
 
 # the first members: a share of the samples, at least so many; how far their problem is solved
@@ -54,7 +55,7 @@ def _take(X, norms, index, rows, row_norms):
 
 
 @compiled()
-def _between(term, code, params, a, index_a, b, index_b):
+def _between(plan, a, index_a, b, index_b):
     """The values of some samples of one class with some of the other, and their transpose."""
     d, width = a.X.shape[1], a.panels.shape[2]
     n_a, n_b = index_a.shape[0], index_b.shape[0]
@@ -67,7 +68,7 @@ def _between(term, code, params, a, index_a, b, index_b):
     zero = np.int64(0)  # a literal would compile what it is passed to twice
     pack(columns, zero, count, panels)
     if n_a > 0 and n_b > 0:
-        dense_block(term, code, params, rows, row_norms, panels, column_norms, zero, count, out)
+        fill_block(plan, rows, row_norms, panels, column_norms, zero, count, out)
     turned = np.empty((n_b, n_a), a.X.dtype)
     for c in range(n_b):
         here = turned[c]
@@ -136,7 +137,7 @@ def _reflect_columns(m, fresh, block):
 
 
 @compiled()
-def _add_product(term, code, params, a, b, index, change, slots, used, lines, F_a, F_b):
+def _add_product(plan, a, b, index, change, slots, used, lines, F_a, F_b):
     """Carry the change of some samples of one class over to F of both; the lines that they lack are computed: how many.
 
     Edits slots, lines and F.
@@ -150,8 +151,8 @@ def _add_product(term, code, params, a, b, index, change, slots, used, lines, F_
     if count > 0:
         rows, row_norms = np.empty((count, d), a.X.dtype), np.empty(count, a.X.dtype)
         _take(a.X, a.norms, missing[:count], rows, row_norms)
-        dense_block(
-            term, code, params, rows, row_norms, b.panels, b.norms, np.int64(0), np.int64(b.panels.shape[0]),
+        fill_block(
+            plan, rows, row_norms, b.panels, b.norms, np.int64(0), np.int64(b.panels.shape[0]),
             lines[used : used + count],
         )  # fmt: skip
     place, zero = np.empty(m, np.int64), np.int64(0)
@@ -194,7 +195,7 @@ def _next_members(beta, F, linear, l1, group, lower, upper, level, beyond, rank,
 
 @compiled()
 def sift(
-    term, code, params, first, second, linear, l1, ridge, lower, upper, group, tol, memory, wholes, reals, beta, F,
+    plan, first, second, linear, l1, ridge, lower, upper, group, tol, memory, wholes, reals, beta, F,
     groups, totals,
 ):  # fmt: skip
     """Solve the problem of two classes from beta = 0: (steps, values computed); steps are -1 where this is not the way.
@@ -235,7 +236,7 @@ def sift(
                 else:
                     number[v], bare_j[free_j] = free_j, v - n_i
                     free_j += 1
-        between, turned = _between(term, code, params, first, bare_i[:free_i], second, bare_j[:free_j])
+        between, turned = _between(plan, first, bare_i[:free_i], second, bare_j[:free_j])
         values += free_i * free_j
         _sort_newcomers(members, fresh[:newcomers], n_i, slots, number, lists, counts)
         own_i, own_j = lists[0, :, : counts[0]], lists[1, :, : counts[1]]
@@ -272,12 +273,12 @@ def sift(
                 moved += 1
                 of_first += v < n_i
         added = _add_product(
-            term, code, params, first, second, chosen[:of_first], change[:of_first], slots[:n_i], used_i, lines_i,
+            plan, first, second, chosen[:of_first], change[:of_first], slots[:n_i], used_i, lines_i,
             F[:n_i], F[n_i:],
         )  # fmt: skip
         used_i, values = used_i + added, values + added * n_j
         added = _add_product(
-            term, code, params, second, first, chosen[of_first:moved], change[of_first:moved], slots[n_i:], used_j,
+            plan, second, first, chosen[of_first:moved], change[of_first:moved], slots[n_i:], used_j,
             lines_j, F[n_i:], F[:n_i],
         )  # fmt: skip
         used_j, values = used_j + added, values + added * n_i

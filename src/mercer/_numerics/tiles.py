@@ -68,14 +68,18 @@ def _sums(term, A, panels, first, last, sums):
                 register_tile_chi2(A, r, panels, p, sums, r, column)
 
 
+def is_gaussian(term, code, params):
+    """Whether values are exp(-gamma |x - z|^2)."""
+    return code == EXPONENTIAL and (term == SQUARE or (term == DOT and params[0] != 0))
+
+
 def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
     """out[:, :] = K of the rows A against the samples start*L : stop*L of the panels.
 
     out has one column for each sample from start*L on; the last panel may be cut short by its width.
     """
     # chosen here, not in compiled code: most fits need one of the two, and compile no more than that
-    gaussian = code == EXPONENTIAL and (term == SQUARE or (term == DOT and params[0] != 0))
-    if gaussian and out.dtype == A.dtype and out.strides[1] == out.itemsize:
+    if is_gaussian(term, code, params) and out.dtype == A.dtype and out.strides[1] == out.itemsize:
         gaussian_block(term == DOT, params[1], A, a_norms, panels, b_norms, start, stop, out)
     else:
         mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out)

@@ -119,7 +119,7 @@ class Decomposition:
             and (self.n >= FIRST_STAGE_FROM or self.store.capacity < self.n)
         )
         # scores of float32 rows need no more digits, until a block no longer gains by them
-        self.score_dtype = np.float32 if diagonal.dtype == np.float32 and options.tol > 1e-4 else np.float64
+        self.score_dtype = np.float32 if self.store.values.dtype == np.float32 and options.tol > 1e-4 else np.float64
         # the block of the working set, who has places in it (see form_set), how many they are, and scratch space
         self._block = np.empty((self.size, self.size), self.score_dtype)
         self._seats, self._n_members = np.empty((6, self.size), np.intp), 0

@@ -17,8 +17,6 @@ from mercer.solvers.base import Options
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.judge import nearness
 
-# a kernel as compiled loops know it
-Formula = tuple[int, int, Vector]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +34,8 @@ class Sieve:
 
     blocks: ClassBlocks
     sides: list[Any]
-    single: Formula
-    double: Formula
+    single: Any
+    double: Any
     X: Matrix
     options: Options
     evaluations: Evaluations
@@ -52,7 +50,7 @@ class Sieve:
         n = qp.n_vars
         wholes, reals = np.empty((8, 2 * n), np.int64), np.empty((8, n))
         steps, values = sift(
-            *self.single, *(self.sides[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+            self.single, *(self.sides[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
             self.options.tol, self.blocks.scratch(n**2), wholes, reals, beta, F, groups, totals,
         )  # fmt: skip
         self.evaluations.add(values)
@@ -63,7 +61,7 @@ class Sieve:
         from mercer._numerics.judgement import exact_values
 
         values = exact_values(
-            *self.double, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+            self.double, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
             nearness(self.options), groups, totals,
         )  # fmt: skip
         self.evaluations.add(values)
@@ -72,6 +70,7 @@ class Sieve:
 def sieve_of(data: Data, blocks: ClassBlocks, options: Options) -> Sieve | None:
     """For the pairs of these classes; None where compiled loops do not know the kernel."""
     from mercer._numerics.sift import Side
+    from mercer._numerics.values import plan_of
 
     features = data.features(np.float32)
     single = data.kernel.formula(features)
@@ -91,4 +90,4 @@ def sieve_of(data: Data, blocks: ClassBlocks, options: Options) -> Sieve | None:
     for part, own in zip(blocks.features, blocks.own, strict=True):
         assert isinstance(part, VectorFeatures)
         sides.append(Side(part.X, part.norms, part.panels, own))
-    return Sieve(blocks, sides, single, double, X, options, data.evaluations)
+    return Sieve(blocks, sides, plan_of(*single), plan_of(*double), X, options, data.evaluations)
