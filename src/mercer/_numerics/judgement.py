@@ -59,9 +59,7 @@ def exact_values(
         stop = min(start + HEIGHT, s)
         height, length = stop - start, s - start
         block = memory[: height * length].reshape((height, length))
-        fill_block(
-            plan, rows[start:stop], norms[start:stop], panels, norms, start // width, n_panels, block
-        )
+        fill_block(plan, rows[start:stop], norms[start:stop], panels, norms, start // width, n_panels, block)
         values += height * length
         add_block_product(block, weights[start:], exact[start:stop])
         add_rows_product(block, some[:height], weights[start:stop], height, length, exact[start:])

@@ -20,8 +20,8 @@ from mercer._numerics.tiles import DOT, mapped_block
 
 # parts of a loop for each thread, so that a core that is slower, or busy, gets fewer of them
 PARTS_PER_THREAD = 4
-# about how many nanoseconds a loop must take to be shared
-SHARED_FROM = 30_000
+# about how many nanoseconds a loop must take to be shared, and a part of it at least: a helper's memory is cold
+SHARED_FROM, PART_FROM = 80_000, 30_000
 # of a kernel value, of each of its terms, of a term of a sum of rows, of an entry of a block
 VALUE, TERM, ENTRY, READ = 0.6, 0.03, 0.15, 1.0
 # the columns of a part of a sum of rows are a multiple of it
@@ -143,42 +143,53 @@ def _team(nanoseconds: float) -> Team | None:
     return current() if nanoseconds >= SHARED_FROM else None
 
 
-def _per_part(n: int, team: Team, align: int = 1) -> int:
-    size = -(-n // (PARTS_PER_THREAD * team.size))
+def _per_part(n: int, nanoseconds: float, team: Team, align: int = 1) -> int:
+    """How many of n go into a part: several parts for each thread, unless they would be too short."""
+    parts = min(PARTS_PER_THREAD * team.size, max(2, int(nanoseconds / PART_FROM)))
+    size = -(-n // parts)
     return -(-size // align) * align
 
 
 def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: ignore[no-untyped-def]
     """`tiles.dense_block` against all panels."""
-    team = _team(out.size * (VALUE + TERM * A.shape[1]))
+    took = out.size * (VALUE + TERM * A.shape[1])
+    team = _team(took)
     if team is None or not out.flags.c_contiguous:
         tiles.dense_block(term, code, params, A, a_norms, panels, b_norms, 0, len(panels), out)
         return
-    share_block(
-        team.mail, team.ticket(), _block_address(A.dtype, tiles.is_gaussian(term, code, params)), term, code, params, A, a_norms, panels, b_norms, out,
-        _per_part(len(A), team, ROWS),
-    )  # fmt: skip
+    job = _block_address(A.dtype, tiles.is_gaussian(term, code, params))
+    height = _per_part(len(A), took, team, ROWS)
+    share_block(team.mail, team.ticket(), job, term, code, params, A, a_norms, panels, b_norms, out, height)
 
 
 def add_rows_product(store, slots, weights, out):  # type: ignore[no-untyped-def]
     """`tiles.add_rows_product` over all columns of the store; out may be longer. Edits out."""
     n = store.shape[1]
-    team = _team(ENTRY * len(slots) * n)
+    took = ENTRY * len(slots) * n
+    team = _team(took)
     if team is None:
         _add_rows_product(store, slots, weights, 0, n, out)
         return
     share_product(
-        team.mail, team.ticket(), _product_address(store.dtype), store, slots, weights, out, _per_part(n, team, COLUMNS)
+        team.mail,
+        team.ticket(),
+        _product_address(store.dtype),
+        store,
+        slots,
+        weights,
+        out,
+        _per_part(n, took, team, COLUMNS),
     )
 
 
 def read_rows(values, slots, order, column, fresh, block):  # type: ignore[no-untyped-def]
     """`rounds.read_rows` of all newcomers. Edits the block."""
-    team = _team(READ * len(fresh) * len(slots))
+    took = READ * len(fresh) * len(slots)
+    team = _team(took)
     if team is None:
         _read_rows(values, slots, order, column, fresh, 0, len(fresh), block)
         return
     share_reading(
         team.mail, team.ticket(), _read_address(values.dtype, block.dtype), values, slots, order, column, fresh, block,
-        _per_part(len(fresh), team),
+        _per_part(len(fresh), took, team),
     )  # fmt: skip

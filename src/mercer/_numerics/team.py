@@ -1,17 +1,20 @@
-"""Threads that share one loop at a time without the interpreter: they wait for it in compiled code.
+"""Threads that share one loop at a time without the interpreter: they live in compiled code.
 
-A thread that is woken by the interpreter's pool begins 0.1 to 0.25 ms later, as long as a small loop takes. Those of a
-team spin for a while instead, and find the next loop within a microsecond. A loop is cut into parts, each of which
-writes to places of its own, so that nothing depends on who takes which.
+A thread that is woken by the interpreter's pool begins 0.1 to 0.25 ms later, as long as a small loop takes, and each
+time that it asks for the interpreter another one may wait. Those of a team spin for a while instead, and find the next
+loop within a microsecond. A loop is cut into parts, each of which writes to places of its own, so that nothing depends
+on who takes which.
 
 The loop that is open is described by the mail, an array of whole numbers that all see. Its owner writes what the loop
-needs, opens it by a ticket, takes parts like the others, closes it when none are left, and waits until nobody is inside.
+needs, opens it by a ticket, takes parts like the others, closes it when none are left, and waits until nobody is
+inside.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -29,9 +32,12 @@ from mercer._numerics.pool import available_cores, local
 # places in the mail, each on a cache line of its own, then what the loop needs
 OPEN, NEXT, INSIDE, QUIT, PARTS, JOB, NEEDS = 0, 8, 16, 24, 32, 33, 40
 MAIL = 64
+# places at the desk of a helper: the address of the mail that it attends to, 0 if it is free, and a semaphore
+WANTED, SEMAPHORE, DESK = 0, 8, 16
 # turns of waiting: with a pause each, then giving the processor to others, until a thread goes back to sleep
 PAUSES, MOST_TURNS = 4_000, 12_000
-CAN_SPIN = os.name == "posix"
+# semaphores without a name, and the processor given to others, are not to be had everywhere
+CAN_SPIN = sys.platform == "linux"
 
 
 def _pointer(context, builder, array, mail, place):
@@ -93,6 +99,26 @@ def _wait(typingctx, turn):
     return types.void(types.int64), codegen
 
 
+def _semaphore(name, *constants):
+    """A function of the system that takes the semaphore of a desk, and some numbers."""
+
+    @intrinsic
+    def function(typingctx, desk):
+        def codegen(context, builder, signature, args):
+            numbers = [ir.Constant(ir.IntType(32), value) for value in constants]
+            kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64).as_pointer(), *(n.type for n in numbers)])
+            place = ir.Constant(context.get_value_type(types.intp), SEMAPHORE)
+            system = cgutils.get_or_insert_function(builder.module, kind, name)
+            return builder.call(system, [_pointer(context, builder, desk, args[0], place), *numbers])
+
+        return types.int32(desk), codegen
+
+    return function
+
+
+_sem_init, _sem_wait, _sem_post = _semaphore("sem_init", 0, 0), _semaphore("sem_wait"), _semaphore("sem_post")
+
+
 @intrinsic
 def _call(typingctx, job, mail, part):
     """Run one part of a loop, whose code is at the address ``job``."""
@@ -128,7 +154,7 @@ def _take_parts(mail):
 
 
 @compiled()
-def serve(mail):
+def _serve(mail):
     """Take parts of whatever loop is open, until there is none for long or the owner of the mail has no more."""
     seen, turn = 0, 0
     while load(mail, QUIT) == 0 and turn < MOST_TURNS:
@@ -144,6 +170,31 @@ def serve(mail):
             seen = ticket
         add(mail, INSIDE, -1)
         turn = 0
+
+
+@compiled()
+def prepare(desk):
+    """Make a desk ready for its helper."""
+    _sem_init(desk)
+
+
+@compiled()
+def attend(desk):
+    """The life of a helper: it sleeps until it is wanted, and never comes back."""
+    while True:
+        address = load(desk, WANTED)
+        if address == 0:
+            _sem_wait(desk)
+            continue
+        _serve(carray(at(address), (MAIL,), np.int64))
+        store(desk, WANTED, 0)
+
+
+@compiled()
+def hire(desk, mail):
+    """Let a helper that is free attend to this mail."""
+    store(desk, WANTED, mail.ctypes.data)
+    _sem_post(desk)
 
 
 @compiled()
@@ -173,74 +224,68 @@ class Team:
     """The threads of one fit: its own, and helpers that wait for loops."""
 
     def __init__(self, n_helpers: int) -> None:
-        self.mail = np.zeros(MAIL, np.int64)
         self.size = 1 + n_helpers
         self._ticket = 0
-        self._helpers: list[_Helper] = []
-        self._call()
+        self._desks: list[np.ndarray] = []
+        self.mail = _take_mail()
+        self._address = self.mail.ctypes.data
+        self._ask()
 
-    def _call(self) -> None:
-        """Ask for helpers: those who have none elsewhere, at most as many as are missing."""
-        self._helpers = [helper for helper in self._helpers if helper.mail is self.mail]
-        while len(self._helpers) < self.size - 1:
-            helper = _find_helper()
-            if helper is None:
+    def _ask(self) -> None:
+        """Ask for helpers that are free, at most as many as are missing."""
+        self._desks = [desk for desk in self._desks if desk[WANTED] == self._address]
+        while len(self._desks) < self.size - 1:
+            desk = _hire(self.mail)
+            if desk is None:
                 return
-            helper.begin(self.mail)
-            self._helpers.append(helper)
+            self._desks.append(desk)
 
     def ticket(self) -> int:
-        """Of the next loop; helpers that went to sleep are called for it."""
+        """Of the next loop; helpers that were busy before, or went to sleep since, are asked for it."""
         self._ticket += 1
-        if any(helper.mail is not self.mail for helper in self._helpers):
-            self._call()
+        here = sum(int(desk[WANTED]) == self._address for desk in self._desks)
+        if here < self.size - 1:
+            self._ask()
         return self._ticket
 
     def dismiss(self) -> None:
         """No more loops: helpers go back to sleep."""
         self.mail[QUIT] = 1
-
-
-class _Helper(threading.Thread):
-    """A thread of this process that sleeps until a team wants it."""
-
-    def __init__(self) -> None:
-        super().__init__(name="mercer-helper", daemon=True)
-        self.mail: np.ndarray | None = None
-        self._wanted = threading.Semaphore(0)
-
-    def begin(self, mail: np.ndarray) -> None:
-        """Take part in the loops of this mail."""
-        self.mail = mail
-        self._wanted.release()
-
-    def run(self) -> None:
-        while True:
-            self._wanted.acquire()
-            serve(self.mail)
-            with _lock:
-                self.mail = None
+        _mails.append(self.mail)
 
 
 _lock = threading.Lock()
-_helpers: dict[int, list[_Helper]] = {}  # of each process, since threads do not survive a fork
+# desks of each process, since threads do not survive a fork; mails that no team has, which are never given back to the
+# system: a helper may look at one late
+_desks: dict[int, list[np.ndarray]] = {}
+_mails: list[np.ndarray] = []
 
 
-def _find_helper() -> _Helper | None:
-    """One that sleeps; a new one if there are fewer than cores to spare."""
+def _take_mail() -> np.ndarray:
+    """One that nobody attends to."""
     with _lock:
-        mine = _helpers.setdefault(os.getpid(), [])
-        for helper in mine:
-            if helper.mail is None:
-                helper.mail = np.empty(0, np.int64)  # taken
-                return helper
-        if len(mine) >= available_cores() - 1:
-            return None
-        helper = _Helper()
-        helper.mail = np.empty(0, np.int64)
-        mine.append(helper)
-    helper.start()
-    return helper
+        attended = {int(desk[WANTED]) for desk in _desks.get(os.getpid(), ())}
+        for k, mail in enumerate(_mails):
+            if mail.ctypes.data not in attended:
+                mail[:] = 0
+                return _mails.pop(k)
+    return np.zeros(MAIL, np.int64)
+
+
+def _hire(mail: np.ndarray) -> np.ndarray | None:
+    """The desk of a helper that is free, who attends to this mail from now on; a new one while there are cores."""
+    with _lock:
+        mine = _desks.setdefault(os.getpid(), [])
+        desk = next((desk for desk in mine if desk[WANTED] == 0), None)
+        if desk is None:
+            if len(mine) >= available_cores() - 1:
+                return None
+            desk = np.zeros(DESK, np.int64)
+            prepare(desk)
+            threading.Thread(target=attend, args=(desk,), name="mercer-helper", daemon=True).start()
+            mine.append(desk)
+        hire(desk, mail)
+        return desk
 
 
 def current() -> Team | None:

@@ -39,8 +39,9 @@ WHOLE_UP_TO = 1536
 PAIR_UP_TO = 2560
 # up to this many variables a run that stalls is given the float64 matrix
 RESCUED_UP_TO = 2048
-# samples from which threads share loops
-SHARED_FROM = 500
+# about how many nanoseconds a kernel value takes, and each of its terms; from how many for a whole matrix on other
+# threads are worth waking
+VALUE, TERM, THREADS_FROM = 0.6, 0.03, 1e7
 # below this tolerance rounding of float32 rows costs more rounds than it saves
 SINGLE_FROM = 2e-6
 # largest kernel value at which float32 rows keep their meaning
@@ -67,19 +68,17 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
 def _from_start(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None) -> Solution:
     """By pair steps from a feasible start if given."""
     beta = problem.start() if start is None else start.copy()
-    if not _is_shared(data, options):
+    if options.n_threads == 1 or data.n <= DOUBLE_UP_TO or data.matrix_dtype is not None:
         return _descend(data, problem, options, clock, beta, 0)
+    features = data.features(np.float32)
+    if data.kernel.formula(features) is None:
+        return _descend(data, problem, options, clock, beta, 0)
+    if data.n**2 * (VALUE + TERM * GramOperator(data.kernel, features).terms) < THREADS_FROM:
+        return _descend(data, problem, replace(options, n_threads=1), clock, beta, 0)
     from mercer._numerics.team import gathered
 
     with gathered(options.n_threads):
         return _descend(data, problem, options, clock, beta, 0)
-
-
-def _is_shared(data: Data, options: Options) -> bool:
-    """Whether threads share each loop over kernel values: those that compiled loops compute, of enough samples."""
-    if options.n_threads == 1 or data.n < SHARED_FROM or data.matrix_dtype is not None:
-        return False
-    return data.kernel.formula(data.features(np.float32)) is not None
 
 
 def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:

@@ -18,7 +18,6 @@ from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.judge import nearness
 
 
-
 @dataclass(frozen=True, eq=False)
 class Sieve:
     """All pairs of some classes.
