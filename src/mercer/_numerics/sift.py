@@ -22,8 +22,8 @@ from mercer._numerics.working_set import BINS, most_of
 
 # the first members: a share of the samples, at least so many; how far their problem is solved
 SAMPLES_PER_FIRST, FEWEST_FIRST, FIRST_TOL = 8, 200, 0.1
-# with lines of this share of all values the whole matrix costs no more
-MOSTLY_LINES = 0.9
+# with lines of this share of all values, each of which is on two, nearly all samples have weight
+MOSTLY_LINES = 1.6
 # newcomers: as many as there are support vectors, at least so many
 FEWEST_NEW = 32
 # a problem is solved to this share of the violation of all, and to the end once that is small

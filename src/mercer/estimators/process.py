@@ -243,6 +243,10 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         factor = evidence.factor(kernel)
         if isinstance(factor, int):
             raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, factor))
+        largest, residual = float(np.abs(self.y_train_).max()), evidence.residual(kernel, factor.alpha)
+        if residual > largest:  # zeros would be nearer: it is rounding that the smallest pivot is positive
+            order = 1 + int(np.argmin(np.diagonal(factor.L)))
+            raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, order))
         self._kernel, self.kernel_ = kernel, public(kernel, self.kernel)
         self.L_ = factor.L
         self.alpha_ = factor.alpha.reshape(self.y_train_.shape)
@@ -250,10 +254,9 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         self.n_evaluations_ = 1 if found is None else found.evaluations
         self.n_iter_ = 1 if found is None else max(1, found.iterations)
         self.gradient_ = np.full(len(kernel.theta), np.nan) if found is None else found.gradient
-        self.residual_ = evidence.residual(kernel, factor.alpha)
+        self.residual_ = residual
         if found is not None and found.status is not Status.CONVERGED:
             self._warn_unfinished(found, kernel.bounds)
-        largest = float(np.abs(self.y_train_).max())
         if not self.residual_ <= RESIDUAL * largest:
             warn_user(
                 "K is singular to working precision: the equations (K + alpha) a = y are missed by "
