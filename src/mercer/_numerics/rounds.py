@@ -124,7 +124,7 @@ def solve_members(
     b, start = np.empty(m), np.empty(m)
     m_linear, m_l1, m_ridge, m_lower, m_upper = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     score = np.empty(m, block.dtype)
-    n_first = 0
+    n_first = np.int64(0)  # a literal would compile what it is passed to twice
     for t in range(m):
         v = members[t]
         b[t], m_linear[t], m_l1[t], m_ridge[t] = beta[v], linear[v], l1[v], ridge[v]
