@@ -274,12 +274,12 @@ def sift(
                 of_first += v < n_i
         for c in range(2):
             if c == 0:
-                a_class, b_class, lines, used, some = first, second, lines_i, used_i, slice(0, of_first)
+                own, other, lines, used, some = first, second, lines_i, used_i, slice(0, of_first)
                 mine, others, place_of = F[:n_i], F[n_i:], slots[:n_i]
             else:
-                a_class, b_class, lines, used, some = second, first, lines_j, used_j, slice(of_first, moved)
+                own, other, lines, used, some = second, first, lines_j, used_j, slice(of_first, moved)
                 mine, others, place_of = F[n_i:], F[:n_i], slots[n_i:]
-            added = _add_product(plan, a_class, b_class, chosen[some], change[some], place_of, used, lines, mine, others)
+            added = _add_product(plan, own, other, chosen[some], change[some], place_of, used, lines, mine, others)
             values += added * others.shape[0]
             if c == 0:
                 used_i += added
