@@ -104,8 +104,7 @@ class SumKernel(Kernel):
         """Of dense samples: what `plan` says of all of them alike."""
         if not isinstance(b, VectorFeatures) or b.sparse or type(self).block is not SumKernel.block:
             return None
-        term, code, params = self.plan(b)
-        return term, code, np.array(params, b.dtype)
+        return self._plan(b)  # type: ignore[return-value]
 
     def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
         """CSR samples are summed as they are found: the block is not written."""

@@ -119,11 +119,6 @@ class ClassBlocks:
         join(self.own[i], self.own[j], between, K)
         return K
 
-    @property
-    def terms(self) -> float:
-        """About how many terms stand behind a kernel value."""
-        return GramOperator(self.kernel, self.features[0]).terms
-
     def scratch(self, entries: int) -> Vector:
         """Memory of this thread, whose next pair overwrites it: to touch new memory takes long."""
         if not hasattr(self._scratch, "loan"):

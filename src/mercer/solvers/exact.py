@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.gram.operator import GramOperator, product
+from mercer.gram.operator import GramOperator, product, terms_of
 from mercer.gram.rows import WholeRows
 from mercer.gram.workspace import Loan
 from mercer.kernels import Linear
@@ -39,9 +39,8 @@ WHOLE_UP_TO = 1536
 PAIR_UP_TO = 2560
 # up to this many variables a run that stalls is given the float64 matrix
 RESCUED_UP_TO = 2048
-# about how many nanoseconds a kernel value takes, and each of its terms; from how many for a whole matrix on other
-# threads are worth waking
-VALUE, TERM, THREADS_FROM = 0.6, 0.03, 1e7
+# about how many nanoseconds a whole matrix takes from which other threads are worth waking
+THREADS_FROM = 1e7
 # below this tolerance rounding of float32 rows costs more rounds than it saves
 SINGLE_FROM = 2e-6
 # largest kernel value at which float32 rows keep their meaning
@@ -73,10 +72,11 @@ def _from_start(data: Data, problem: DualProblem, options: Options, clock: Clock
     features = data.features(np.float32)
     if data.kernel.formula(features) is None:
         return _descend(data, problem, options, clock, beta, 0)
-    if data.n**2 * (VALUE + TERM * GramOperator(data.kernel, features).terms) < THREADS_FROM:
-        return _descend(data, problem, replace(options, n_threads=1), clock, beta, 0)
+    from mercer._numerics.shared import TERM, VALUE
     from mercer._numerics.team import gathered
 
+    if data.n**2 * (VALUE + TERM * terms_of(data.kernel, features)) < THREADS_FROM:
+        return _descend(data, problem, replace(options, n_threads=1), clock, beta, 0)
     with gathered(options.n_threads):
         return _descend(data, problem, options, clock, beta, 0)
 
