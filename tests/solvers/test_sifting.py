@@ -93,7 +93,11 @@ def test_the_judgement_is_that_of_other_problems(dtype, kernel):
     F += 1e-2 * np.random.default_rng(1).normal(size=N)
     tracked = F.copy()
     sieve.judge(np.arange(N), qp, beta, F, groups, totals)
-    rows, values = exact_rows(Data(kernel, X.astype(np.float64), N), qp, beta, tracked, Options())
+    data = Data(kernel, X.astype(np.float64), N)
+    rows, values = exact_rows(data, qp, beta, tracked, Options(n_threads=2))  # several threads: many calls
+    alone, of_one_call = exact_rows(data, qp, beta, tracked, Options(n_threads=1))
+    np.testing.assert_array_equal(alone, rows)
+    np.testing.assert_allclose(of_one_call, values, rtol=1e-10, atol=1e-11)
     assert 0 < np.count_nonzero(beta) < len(rows)
     np.testing.assert_array_equal(np.flatnonzero(tracked != F), rows)
     np.testing.assert_allclose(F[rows], values, rtol=1e-10, atol=1e-11)
@@ -108,6 +112,10 @@ def test_nothing_is_judged_without_weight():
     F[:] = 0.0
     sieve.judge(np.arange(N), qp, np.zeros(N), F, groups, totals)
     assert not F.any() and survey_of(groups, totals, qp.sums).violation == 2.0
+    for n_threads in (1, 2):
+        data = Data(Gaussian(0.1), two_classes(), N)
+        rows, values = exact_rows(data, qp, np.zeros(N), np.full(N, 1e-9), Options(n_threads=n_threads))
+        assert len(rows) == N and not values.any()
 
 
 def test_classes_that_cannot_be_told_apart_are_left_to_others():

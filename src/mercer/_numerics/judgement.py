@@ -15,59 +15,60 @@ SAFETY = 4.0
 
 
 @compiled()
-def _take_rows(X, index, rows, norms):
-    """Copy some samples, in the precision of ``rows``, and compute their squared norms."""
-    for t in range(index.shape[0]):
-        source, target = X[index[t]], rows[t]
-        total = 0.0
-        for k in range(source.shape[0]):
-            target[k] = source[k]
-            total += target[k] * target[k]
+def _take_rows(X, index, chosen, count, rows, norms):
+    """Copy the samples X[index[chosen]], in the precision of ``rows``, and compute their squared norms."""
+    for t in range(count):
+        i, total = index[chosen[t]], 0.0
+        for k in range(X.shape[1]):
+            rows[t, k] = X[i, k]
+            total += rows[t, k] * rows[t, k]
         norms[t] = total
 
 
 @compiled()
 def exact_values(
-    plan, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, groups, totals
+    plan, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, slack, groups, totals
 ):  # fmt: skip
     """Make F exact where a loss or a violation may not be zero; how many values that took.
 
     The problem is that of the samples X[index]. F is tracked; samples with weight are judged, and those within a
-    margin of a kink of the loss: at least ``near``, and SAFETY times the largest error of F that was seen. Then fills
-    what `survey` finds in groups and totals.
+    margin of a kink of the loss: at least ``near``, and SAFETY times the largest error of F that was seen. Fills
+    ``slack`` with -inf for these, and what `survey` finds in groups and totals.
     """
     n, d, width = beta.shape[0], X.shape[1], 8
-    support, weights = np.empty(n, np.int64), np.empty(n)
-    s = 0
+    support, level = np.empty(n, np.int64), np.empty(1)
+    s = np.int64(0)
     for v in range(n):
         if beta[v] != 0.0:
-            support[s], weights[s] = v, beta[v]
+            support[s] = v
             s += 1
-    support, weights = support[:s], weights[:s]
-    slack, level = np.empty(n), np.empty(1)
     survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
     level[0] = threshold(groups[0])
     slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack)
-    rows, norms, exact = np.empty((s, d)), np.empty(s), np.zeros(s)
-    _take_rows(X, index[support], rows, norms)
+    for v in range(n if s == 0 else 0):
+        F[v], slack[v] = 0.0, -np.inf
     n_panels, zero = (s + width - 1) // width, np.int64(0)
-    panels = np.empty((n_panels, d, width))
+    rows, norms, panels = np.empty((s, d)), np.empty(s), np.empty((n_panels, d, width))
+    weights, exact, some = np.empty(s), np.empty(max(s, HEIGHT)), np.empty(HEIGHT, np.int64)
+    _take_rows(X, index, support, s, rows, norms)
     pack(rows, zero, n_panels, panels)
-    memory, some = np.empty(HEIGHT * s), np.arange(HEIGHT)
+    for t in range(s):
+        weights[t], exact[t] = beta[support[t]], 0.0
+    for t in range(HEIGHT):
+        some[t] = t
     values = 0
     for start in range(0, s, HEIGHT):
-        stop = min(start + HEIGHT, s)
-        height, length = stop - start, s - start
-        block = memory[: height * length].reshape((height, length))
+        height, length = min(HEIGHT, s - start), s - start
+        block, mine, of_mine = np.empty((height, length)), exact[start:], weights[start:]
+        stop = start + height
         fill_block(plan, rows[start:stop], norms[start:stop], panels, norms, start // width, n_panels, block)
         values += height * length
-        add_block_product(block, weights[start:], exact[start:stop])
-        add_rows_product(block, some[:height], weights[start:stop], height, length, exact[start:])
+        add_block_product(block, of_mine, mine)
+        add_rows_product(block, some[:height], of_mine, height, length, mine)
     error = 0.0
     for t in range(s):
         error = max(error, abs(exact[t] - F[support[t]]))
         F[support[t]] = exact[t]
-    todo, found = np.empty(HEIGHT, np.int64), np.empty(HEIGHT)
     others, other_norms = np.empty((HEIGHT, d)), np.empty(HEIGHT)
     for _ in range(3):
         margin = max(near, SAFETY * error) if np.isfinite(error) else np.inf
@@ -75,21 +76,21 @@ def exact_values(
         while v < n:
             count = 0
             while v < n and count < HEIGHT:
-                if beta[v] == 0.0 and slack[v] < margin:
-                    todo[count], slack[v] = v, np.inf  # but once
+                if -np.inf < slack[v] < margin:
+                    some[count], slack[v] = v, -np.inf
                     count += 1
                 v += 1
-            if count == 0 or s == 0:
+            if count == 0:
                 break
-            _take_rows(X, index[todo[:count]], others, other_norms)
-            block = memory[: count * s].reshape((count, s))
+            _take_rows(X, index, some, count, others, other_norms)
+            block = np.empty((count, s))
             fill_block(plan, others[:count], other_norms[:count], panels, norms, zero, n_panels, block)
             for t in range(count):
-                found[t] = 0.0
-            add_block_product(block, weights, found[:count])
+                exact[t] = 0.0
+            add_block_product(block, weights, exact)
             for t in range(count):
-                error = max(error, abs(found[t] - F[todo[t]]))
-                F[todo[t]] = found[t]
+                error = max(error, abs(exact[t] - F[some[t]]))
+                F[some[t]] = exact[t]
             values, judged = values + count * s, judged + count
         if judged == 0:
             break

@@ -17,7 +17,7 @@ from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positiv
 # up to this many features differences cost no more than inner products, and lose no digits
 FEW_FEATURES = 16
 # an inner product may lose this much of the exponent to cancellation before differences are used instead
-CANCELLATION = 1e-5
+CANCELLATION = 2e-5
 # with outliers among the columns, differences are for rows beyond this share of the norm at which products lose so much
 NEAR = 0.9
 # CSR samples have no differences to turn to; float64 costs twice the time, so it is used later

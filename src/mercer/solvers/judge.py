@@ -7,11 +7,12 @@ float32 value of its F, with the error seen at thousands of other samples, is en
 from __future__ import annotations
 
 from math import isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer.gram.operator import product, symmetric_product
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import Survey, survey, thresholds
 from mercer.solvers.base import Options
@@ -20,6 +21,54 @@ from mercer.solvers.data import Data
 # F tracked in float32 is trusted this many times the largest error seen
 SAFETY = 4.0
 BATCH = 8192
+# samples that are judged without a look at the clock
+ONE_CALL_UP_TO = 4096
+
+
+class ExactFormula(NamedTuple):
+    """A kernel that compiled loops know, and the samples, in float64 or to be converted one by one."""
+
+    plan: Any
+    X: Matrix
+
+    def values(
+        self, index: Vector, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
+        totals: Vector,
+    ) -> int:  # fmt: skip
+        """Make F of a program with a variable for each of the samples ``index`` exact: see `exact_rows`.
+
+        How many kernel values that took. Edits F, fills slacks with -inf where it is exact, and what `survey_of` makes
+        a survey of.
+        """
+        from mercer._numerics.judgement import exact_values
+
+        return int(exact_values(
+            self.plan, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+            nearness(options), slacks, groups, totals,
+        ))  # fmt: skip
+
+
+def exact_formula(data: Data) -> ExactFormula | None:
+    """The kernel of the data in float64; None where compiled loops do not know it."""
+    from mercer._numerics.values import plan_of
+
+    features = data.features(np.float32) if getattr(data.samples, "dtype", None) == np.float32 else None
+    if isinstance(features, VectorFeatures) and features.X is data.samples:
+        # float32 samples that are compared as they are need no float64 copy: each is converted when it is judged
+        X, some = features.X, VectorFeatures(features.X[:1], np.float64, norm_range=features.norm_range)
+    else:
+        double = data.features(np.float64)
+        if not isinstance(double, VectorFeatures):
+            return None
+        X, some = double.X, double
+    plan = data.kernel.formula(some)
+    return None if plan is None else ExactFormula(plan_of(*plan), X)
+
+
+def _in_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
+    """Whether a program is so small, and plain, that calls from Python are most of the judgement."""
+    plain = qp.sample is None and qp.n_groups == 1 and data.matrix_dtype is None
+    return plain and options.n_threads == 1 and data.n <= ONE_CALL_UP_TO and isinstance(data.samples, np.ndarray)
 
 
 def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options) -> tuple[Vector, Vector]:
@@ -30,6 +79,13 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     """
     from mercer._numerics.working_set import near_kinks
 
+    formula = exact_formula(data) if _in_one_call(data, qp, options) else None
+    if formula is not None:
+        F, slacks = F.copy(), np.empty(data.n)
+        found = np.empty((1, 5)), np.empty(7)
+        data.evaluations.add(formula.values(np.arange(data.n), qp, beta, F, options, slacks, *found))
+        rows = np.flatnonzero(slacks == -np.inf)
+        return rows, F[rows]
     weights = qp.at_samples(beta, data.n)
     columns = np.flatnonzero(weights)
     if len(columns) == 0:

@@ -15,7 +15,7 @@ from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP
 from mercer.solvers.base import Options
 from mercer.solvers.data import ClassBlocks, Data
-from mercer.solvers.judge import nearness
+from mercer.solvers.judge import ExactFormula, exact_formula
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +26,14 @@ class Sieve:
     ----------
     blocks : what each class has with itself, and memory.
     sides : each class as the compiled call takes it.
-    single, double : the kernel in float32, for the solution, and in float64, for the judgement.
-    X : all samples, in the precision in which they were given.
+    single, exact : the kernel in float32, for the solution, and in float64, for the judgement.
     options, evaluations : of the fit.
     """
 
     blocks: ClassBlocks
     sides: list[Any]
     single: Any
-    double: Any
-    X: Matrix
+    exact: ExactFormula
     options: Options
     evaluations: Evaluations
 
@@ -57,13 +55,7 @@ class Sieve:
 
     def judge(self, index: Vector, qp: BoxQP, beta: Vector, F: Vector, groups: Matrix, totals: Vector) -> None:
         """F in float64 where it matters; ``index`` are the samples of the program. Edits F, fills as `solve` does."""
-        from mercer._numerics.judgement import exact_values
-
-        values = exact_values(
-            self.double, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
-            nearness(self.options), groups, totals,
-        )  # fmt: skip
-        self.evaluations.add(values)
+        self.evaluations.add(self.exact.values(index, qp, beta, F, self.options, np.empty(qp.n_vars), groups, totals))
 
 
 def sieve_of(data: Data, blocks: ClassBlocks, options: Options) -> Sieve | None:
@@ -76,17 +68,10 @@ def sieve_of(data: Data, blocks: ClassBlocks, options: Options) -> Sieve | None:
     if single is None or blocks.dtype != np.float32:
         return None
     assert isinstance(features, VectorFeatures)
-    if features.X is data.samples:
-        # float32 samples that are compared as they are need no float64 copy: each is converted when it is judged
-        X, some = features.X, VectorFeatures(features.X[:1], np.float64, norm_range=features.norm_range)
-    else:
-        double_features = data.features(np.float64)
-        assert isinstance(double_features, VectorFeatures)
-        X, some = double_features.X, double_features
-    double = data.kernel.formula(some)
-    assert double is not None
+    exact = exact_formula(data)
+    assert exact is not None
     sides = []
     for part, own in zip(blocks.features, blocks.own, strict=True):
         assert isinstance(part, VectorFeatures)
         sides.append(Side(part.X, part.norms, part.panels, own))
-    return Sieve(blocks, sides, plan_of(*single), plan_of(*double), X, options, data.evaluations)
+    return Sieve(blocks, sides, plan_of(*single), exact, options, data.evaluations)
