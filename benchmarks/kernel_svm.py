@@ -18,7 +18,7 @@ from pathlib import Path
 
 import extras
 from datasets import BUNDLED, STORED, find, instance
-from measure import EQUAL, LONG, MISSED, MORE, SHORT, WARM, Comparison, Options, compare, say
+from measure import EQUAL, LONG, MISSED, MORE, SHORT, TURN, WARM, Comparison, Options, compare, say
 from peers import CACHE_MB, TOL, available
 from table import fit_table, machine, predict_table, quality_table, remarks, summary
 
@@ -146,10 +146,11 @@ How it is measured:
   OMP_WAIT_POLICY={os.environ["OMP_WAIT_POLICY"]}: threads that spin while they wait slow it down on a busy machine.
 - Every peer first fits a tiny problem of the same kind, and its first run is not counted unless it takes more than
   {WARM:g} s: neither imports, nor compilation, nor the conversion of the data to the peer's favourite form are timed.
-- The peers take turns within one process, medians of {options.repeats}. Fits of more than {LONG:g} s are timed once;
-  where all take less than {SHORT:g} s there are {MORE} times as many rounds.
+- The peers take turns within one process, medians of {options.repeats} turns. A turn lasts {TURN:g} s or one fit,
+  whichever is longer: shorter fits are repeated, as timeit does, and their mean is the turn's time. Fits of more than
+  {LONG:g} s are timed once; where all take less than {SHORT:g} s there are {MORE} times as many turns.
 - Where a set is marked as slow, each peer's first fit runs in a process of its own and is given up after
-  {options.cap:g} s.
+  {options.cap:g} s; if it takes more than {LONG:g} s, it is the one that counts.
 - Dual objectives and gaps are recomputed in float64 from data and coefficients by `mercer.certify`. Coefficients of the
   peers are first moved into the box and to sum zero, which float32 misses by its rounding; mercer's are taken as they
   are. "Equal objective": mercer's dual value is at most {EQUAL:g} (relative) below the best of all peers. A peer more

@@ -1,4 +1,4 @@
-"""One fit in a process of its own: whether it ends within the cap, and how much memory it takes.
+"""One fit in a process of its own: whether it ends within the cap, how much memory it takes, and how good it is.
 
 python benchmarks/probe.py NAME PEER [DIR]       prints one line of JSON
 """
@@ -12,19 +12,25 @@ import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 WARM_UP_ROWS = 200
-# reading and scaling the data, importing and warming up come before the fit
-PREPARATION = 120.0
+# reading and scaling the data, importing and warming up come before the fit, its judgement after it
+PREPARATION = 240.0
 INTERVAL = 0.002
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Seconds of the fit and the largest resident memory during it beyond that before it, in MB."""
+    """Seconds of the fit and the largest resident memory during it beyond that before it, in MB.
+
+    ``judgement`` and ``remark`` are what the peer says of its model, as `Judgement` takes it.
+    """
 
     seconds: float
     peak_mb: float
+    judgement: dict[str, Any]
+    remark: str
 
 
 def probe(name: str, peer: str, folder: Path | None, cap: float) -> Probe | None:
@@ -77,9 +83,9 @@ def main(name: str, peer_name: str, folder: str = "") -> None:
     given = peer.prepare(p)
     with PeakMemory() as memory:
         start = perf_counter()
-        peer.fit(p, given)
+        model = peer.fit(p, given)
         seconds = perf_counter() - start
-    print(json.dumps(asdict(Probe(seconds, memory.mb))))
+    print(json.dumps(asdict(Probe(seconds, memory.mb, asdict(peer.judge(p, model)), peer.remark(model)))))
 
 
 if __name__ == "__main__":
