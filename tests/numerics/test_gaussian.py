@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mercer._numerics.gaussian import GROUP
 from mercer._numerics.maps import EXPONENTIAL
 from mercer._numerics.micro import ROWS, lanes
 from mercer._numerics.tiles import DOT, SQUARE, dense_block, mapped_block, pack
@@ -93,7 +92,7 @@ def test_the_passes_over_sums_give_the_same_bits(term, dtype):
 def test_a_value_does_not_depend_on_its_place(term, dtype):
     """Alone, in a tile that is not full, in another group of rows or from a later panel on: the same bits."""
     rng = np.random.default_rng(3)
-    m, n, d = GROUP + 2 * ROWS + 1, 5 * lanes(np.dtype(dtype)) + 3, 19
+    m, n, d = 16 * ROWS + 1, 5 * lanes(np.dtype(dtype)) + 3, 19
     A, B = (rng.normal(size=(size, d)).astype(dtype) for size in (m, n))
     whole = gaussian(term, 0.05, A, B)
     for i, j in ((0, 0), (4, 11), (m // 2, n // 2), (m - 1, n - 1)):
@@ -104,6 +103,19 @@ def test_a_value_does_not_depend_on_its_place(term, dtype):
         np.testing.assert_array_equal(
             gaussian(term, 0.05, A, B, start=start), whole[:, start * lanes(np.dtype(dtype)) :]
         )
+
+
+@both_terms
+@both_dtypes
+@pytest.mark.parametrize("compute", [dense_block, mapped_block])
+def test_lines_that_are_longer_end_with_the_samples(term, dtype, compute):
+    """As those of a part of a matrix, whose columns belong to panels before it."""
+    rng = np.random.default_rng(5)
+    A, B = rng.normal(size=(8, 3)).astype(dtype), rng.normal(size=(lanes(np.dtype(dtype)) + 2, 3)).astype(dtype)
+    out = np.full((8, 100), np.nan, dtype)
+    whole = gaussian(term, 0.3, A, B, compute=compute)
+    np.testing.assert_array_equal(gaussian(term, 0.3, A, B, out, compute=compute)[:, : len(B)], whole)
+    assert np.isnan(out[:, len(B) :]).all()
 
 
 @both_terms

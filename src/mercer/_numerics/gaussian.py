@@ -28,8 +28,8 @@ from mercer._numerics.micro import (
 # rows of a tile whose exponentials are computed side by side: with fewer the processor waits for each step's result,
 # with more there are no registers for them
 ROWS_AT_ONCE = 3
-# a group of rows that stays in L2 while the panels stream by, and panels that stay there while the group is compared
-GROUP, ROWS_BYTES, PANELS_BYTES = 96, 1 << 18, 1 << 16
+# panels that stay in L2 while all rows are compared with them
+PANELS_BYTES = 1 << 17
 
 
 def _function(module, name, arguments):
@@ -178,32 +178,33 @@ def gaussian_block(products, gamma, A, a_norms, panels, b_norms, start, stop, ou
     """
     m, d = A.shape
     width, size = panels.shape[2], A.itemsize
-    n = min(out.shape[1], (stop - start) * width)
-    group = max(ROWS, min(GROUP, ROWS_BYTES // (d * size + 1)) // ROWS * ROWS)
-    # all groups alike, since the last one takes as long with few rows as with many
-    many = (m + group - 1) // group
-    group = ((m + many - 1) // many + ROWS - 1) // ROWS * ROWS
+    # lines of out may be longer: no more columns than there are norms
+    n = min(out.shape[1], (stop - start) * width, b_norms.shape[0] - start * width)
     step = max(1, min(n // width, PANELS_BYTES // (d * width * size + 1)))
-    rows, norms = np.zeros((group, d), A.dtype), np.zeros(group, A.dtype)
-    lowest, rightmost = np.empty((ROWS, step * width), A.dtype), np.empty((group, width), A.dtype)
-    whole, right = start + n // width, n // width * width
+    full, whole, right = m // ROWS * ROWS, start + n // width, n // width * width
+    lowest, rightmost = np.empty((ROWS, step * width), A.dtype), np.empty((full, width), A.dtype)
+    last_rows, last_row_norms = np.zeros((ROWS, d), A.dtype), np.zeros(ROWS, A.dtype)
+    for r in range(full, m):
+        last_row_norms[r - full] = a_norms[r]
+        for k in range(d):
+            last_rows[r - full, k] = A[r, k]
     last_norms = np.zeros(width, A.dtype)
     for j in range(right, n):
         last_norms[j - right] = b_norms[start * width + j]
     factor = -gamma
-    for top in range(0, m, group):
-        height = min(group, m - top)
-        for r in range(height):
-            norms[r] = a_norms[top + r]
-            for k in range(d):
-                rows[r, k] = A[top + r, k]
-        full, padded = height // ROWS * ROWS, (height + ROWS - 1) // ROWS * ROWS
-        for first in range(start, whole, step):
-            last, left, b = min(first + step, whole), (first - start) * width, first * width
-            _fill(products, factor, rows, 0, full, norms, panels, first, last, b_norms, b, out, top, left)
-            if full < height:
-                _fill(products, factor, rows, full, padded, norms, panels, first, last, b_norms, b, lowest, 0, 0)
-                _copy(lowest, height - full, (last - first) * width, out, top + full, left)
-        if right < n:
-            _fill(products, factor, rows, 0, padded, norms, panels, whole, whole + 1, last_norms, 0, rightmost, 0, 0)
-            _copy(rightmost, height, n - right, out, top, right)
+    # the columns, which are many, come from memory once
+    for first in range(start, whole, step):
+        last, left, b = min(first + step, whole), (first - start) * width, first * width
+        _fill(products, factor, A, 0, full, a_norms, panels, first, last, b_norms, b, out, 0, left)
+        if full < m:
+            _fill(products, factor, last_rows, 0, ROWS, last_row_norms, panels, first, last, b_norms, b, lowest, 0, 0)
+            _copy(lowest, m - full, (last - first) * width, out, full, left)
+    if right < n:
+        _fill(products, factor, A, 0, full, a_norms, panels, whole, whole + 1, last_norms, 0, rightmost, 0, 0)
+        _copy(rightmost, full, n - right, out, 0, right)
+        if full < m:
+            _fill(
+                products, factor, last_rows, 0, ROWS, last_row_norms, panels, whole, whole + 1, last_norms, 0, lowest,
+                0, 0,
+            )  # fmt: skip
+            _copy(lowest, m - full, n - right, out, full, right)

@@ -14,7 +14,6 @@ from numba import carray
 from mercer._numerics import rounds, tiles
 from mercer._numerics.compile import compiled
 from mercer._numerics.gaussian import gaussian_block
-from mercer._numerics.micro import ROWS
 from mercer._numerics.team import MAIL, NEEDS, Team, address_of, at, current, share
 from mercer._numerics.tiles import DOT, mapped_block
 
@@ -35,28 +34,24 @@ def _block_job(kind: Any, size: int, gaussian: bool) -> Any:
 
     @compiled(inline=True)
     def arrays(need, part):
-        m, d, width, stop, columns, height = need[8], need[9], need[10], need[11], need[12], need[13]
-        first = part * height
-        many = min(m, first + height) - first
+        m, d, width, count, columns, panels = need[8], need[9], need[10], need[11], need[12], need[13]
+        start = part * panels
         return (
-            carray(at(need[3] + first * d * size), (many, d), kind), carray(at(need[4] + first * size), (many,), kind),
-            carray(at(need[5]), (stop, d, width), kind), carray(at(need[6]), (columns,), kind),
-            carray(at(need[7] + first * columns * size), (many, columns), kind),
+            carray(at(need[3]), (m, d), kind), carray(at(need[4]), (m,), kind),
+            carray(at(need[5]), (count, d, width), kind), carray(at(need[6]), (columns,), kind),
+            start, min(start + panels, count), carray(at(need[7] + start * width * size), (m, columns), kind),
         )  # fmt: skip
 
     @compiled()
     def gaussian_job(address, part):
         need = carray(at(address), (MAIL,), np.int64)[NEEDS:]
-        A, a_norms, panels, b_norms, out = arrays(need, part)
         gamma = carray(at(need[2]), (need[14],), kind)[1]
-        gaussian_block(need[0] == DOT, gamma, A, a_norms, panels, b_norms, np.int64(0), need[11], out)
+        gaussian_block(need[0] == DOT, gamma, *arrays(need, part))
 
     @compiled()
     def mapped_job(address, part):
         need = carray(at(address), (MAIL,), np.int64)[NEEDS:]
-        A, a_norms, panels, b_norms, out = arrays(need, part)
-        params = carray(at(need[2]), (need[14],), kind)
-        mapped_block(need[0], need[1], params, A, a_norms, panels, b_norms, np.int64(0), need[11], out)
+        mapped_block(need[0], need[1], carray(at(need[2]), (need[14],), kind), *arrays(need, part))
 
     return gaussian_job if gaussian else mapped_job
 
@@ -109,14 +104,16 @@ def _read_address(dtype: np.dtype[Any], block_dtype: np.dtype[Any]) -> int:
 
 
 @compiled()
-def share_block(mail, ticket, job, term, code, params, A, a_norms, panels, b_norms, out, height):
-    """Fill the mail for `block_job`, and share it."""
+def share_block(mail, ticket, job, term, code, params, A, a_norms, panels, b_norms, out, per_part):
+    """Fill the mail for `block_job`, and share it: all rows with so many panels at a time, which then come from memory
+    once.
+    """
     need = mail[NEEDS:]
     need[0], need[1], need[2], need[14] = term, code, params.ctypes.data, params.shape[0]
     need[3], need[4], need[5], need[6] = A.ctypes.data, a_norms.ctypes.data, panels.ctypes.data, b_norms.ctypes.data
     need[7], need[8], need[9], need[10] = out.ctypes.data, A.shape[0], A.shape[1], panels.shape[2]
-    need[11], need[12], need[13] = panels.shape[0], out.shape[1], height
-    share(mail, ticket, job, (A.shape[0] + height - 1) // height)
+    need[11], need[12], need[13] = panels.shape[0], out.shape[1], per_part
+    share(mail, ticket, job, (panels.shape[0] + per_part - 1) // per_part)
 
 
 @compiled()
@@ -158,8 +155,8 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: 
         tiles.dense_block(term, code, params, A, a_norms, panels, b_norms, 0, len(panels), out)
         return
     job = _block_address(A.dtype, tiles.is_gaussian(term, code, params))
-    height = _per_part(len(A), took, team, ROWS)
-    share_block(team.mail, team.ticket(), job, term, code, params, A, a_norms, panels, b_norms, out, height)
+    per_part = _per_part(len(panels), took, team)
+    share_block(team.mail, team.ticket(), job, term, code, params, A, a_norms, panels, b_norms, out, per_part)
 
 
 def add_rows_product(store, slots, weights, out):  # type: ignore[no-untyped-def]

@@ -76,7 +76,7 @@ def is_gaussian(term, code, params):
 def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
     """out[:, :] = K of the rows A against the samples start*L : stop*L of the panels.
 
-    out has one column for each sample from start*L on; the last panel may be cut short by its width.
+    out has a column for each sample from start*L on, or more; the last panel may be cut short.
     """
     # chosen here, not in compiled code: most fits need one of the two, and compile no more than that
     if is_gaussian(term, code, params) and out.dtype == A.dtype and out.strides[1] == out.itemsize:
@@ -111,9 +111,8 @@ def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, o
         for first in range(start, stop, step):
             last = min(first + step, stop)
             _sums(term, rows[:padded], panels, first, last, sums)
-            left = (first - start) * width
-            count = min(last * width - start * width, out.shape[1]) - left
-            base = first * width
+            left, base = (first - start) * width, first * width
+            count = min(last * width, start * width + out.shape[1], b_norms.shape[0]) - base
             for r in range(height):
                 apply_map(
                     code, params, sums[r, :count], a_norms[top + r], b_norms[base : base + count],

@@ -30,7 +30,7 @@ class Features(Protocol):
 
 
 class Csr(NamedTuple):
-    """The arrays of a CSR matrix without duplicates: cutting it costs a copy, not scipy's checks."""
+    """The arrays of a CSR matrix without duplicates: taking rows of it costs a copy, not scipy's checks."""
 
     indptr: Vector
     indices: Vector
@@ -57,6 +57,12 @@ class Csr(NamedTuple):
 
         indptr, indices, data = take_rows(self.indptr, self.indices, self.data, index.astype(np.intp, copy=False))
         return Csr(indptr, indices, data, (len(index), self.shape[1]))
+
+    def span(self, start: int, stop: int) -> Csr:
+        """The rows from start to stop, whose indices and data are not copied."""
+        first, last = self.indptr[start], self.indptr[stop]
+        indptr = self.indptr[start : stop + 1] - first
+        return Csr(indptr, self.indices[first:last], self.data[first:last], (stop - start, self.shape[1]))
 
     def toarray(self) -> Matrix:
         """The dense matrix."""
@@ -194,10 +200,9 @@ class VectorFeatures:
         return VectorFeatures(rows, self.dtype, self.norms.take(index), self.norm_range)
 
     def span(self, start: int, stop: int) -> VectorFeatures:
-        """The samples from start to stop, without a copy if they are dense."""
-        if self.sparse:
-            return self.take(np.arange(start, stop))
-        part = VectorFeatures(self.X[start:stop], self.dtype, self.norms[start:stop], self.norm_range)
+        """The samples from start to stop, without a copy."""
+        X = self.X.span(start, stop) if self.sparse else self.X[start:stop]
+        part = VectorFeatures(X, self.dtype, self.norms[start:stop], self.norm_range)
         part.planned = self.planned  # of the dtype, the number of features and the range of norms alone
         panels = self.__dict__.get("panels")
         if panels is not None and start % panels.shape[2] == 0:
