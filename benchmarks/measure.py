@@ -158,8 +158,8 @@ def in_turns(
 ) -> dict[str, Timing]:
     """Each call once a round, each round begun by another one, so that a slow moment hits all alike.
 
-    A call that takes less than a turn is repeated until the turn is over; its mean counts. The first turn of a call only
-    warms up, unless it takes so long that this makes no difference.
+    A call that takes less than a turn is repeated until the turn is over; its mean counts. The first turn of a call
+    only warms up, unless it takes so long that this makes no difference.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     results: dict[str, Any] = {}

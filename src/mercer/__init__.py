@@ -53,6 +53,8 @@ _NAMES = {
     ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
+# parts that are used by their own name: mercer.kernels.Gaussian
+_PARTS = ("datasets", "display", "estimators", "exceptions", "io", "kernels", "losses", "problems", "selection")
 
 __all__ = sorted(_HOME)
 
@@ -62,10 +64,12 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("mercer")
+    if name in _PARTS:
+        return import_module(f"mercer.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, *_PARTS])
