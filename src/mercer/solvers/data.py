@@ -44,6 +44,20 @@ class Data:
                 self._features[dtype] = self.kernel.prepare(self.own_samples(), dtype)
         return self._features[dtype]
 
+    @property
+    def index(self) -> Vector | None:
+        """Which of the samples this part has, in their order; None for all."""
+        return self._index
+
+    @property
+    def compares_float32(self) -> bool:
+        """Whether the samples are float32 and compared as they are."""
+        X = self.samples
+        if not isinstance(X, np.ndarray) or X.dtype != np.float32 or self.kernel.domain != "vectors":
+            return False
+        rows = X[:1]
+        return getattr(self.kernel.prepare(rows, np.float32), "X", None) is rows
+
     def own_samples(self) -> Any:
         """The samples of this part, as they were given."""
         return self.samples if self._index is None else take_samples(self.samples, self._index)

@@ -22,26 +22,33 @@ from mercer.solvers.data import Data
 SAFETY = 4.0
 BATCH = 8192
 # samples that are judged without a look at the clock
-ONE_CALL_UP_TO = 4096
+ONE_CALL_UP_TO = 1536
 
 
 class ExactFormula(NamedTuple):
-    """A kernel that compiled loops know, and the samples, in float64 or to be converted one by one."""
+    """A kernel that compiled loops know, and the samples, in float64 or to be converted one by one.
+
+    ``index`` are the rows of X that the data have, in their order; None for all.
+    """
 
     plan: Any
     X: Matrix
+    index: Vector | None
 
     def values(
-        self, index: Vector, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
+        self, some: Vector | None, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
         totals: Vector,
     ) -> int:  # fmt: skip
-        """Make F of a program with a variable for each of the samples ``index`` exact: see `exact_rows`.
+        """Make F of a program with a variable for each of these samples, or for all, exact: see `exact_rows`.
 
         How many kernel values that took. Edits F, fills slacks with -inf where it is exact, and what `survey_of` makes
         a survey of.
         """
         from mercer._numerics.judgement import exact_values
 
+        index = self.index if some is None or self.index is None else self.index[some]
+        if index is None:
+            index = np.arange(len(beta)) if some is None else some
         return int(exact_values(
             self.plan, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
             nearness(options), slacks, groups, totals,
@@ -52,17 +59,20 @@ def exact_formula(data: Data) -> ExactFormula | None:
     """The kernel of the data in float64; None where compiled loops do not know it."""
     from mercer._numerics.values import plan_of
 
-    features = data.features(np.float32) if getattr(data.samples, "dtype", None) == np.float32 else None
-    if isinstance(features, VectorFeatures) and features.X is data.samples:
-        # float32 samples that are compared as they are need no float64 copy: each is converted when it is judged
-        X, some = features.X, VectorFeatures(features.X[:1], np.float64, norm_range=features.norm_range)
+    index = None
+    if data.compares_float32:
+        # no float64 copy: each sample is converted when it is judged
+        single = data.features(np.float32)
+        assert isinstance(single, VectorFeatures)
+        X, index = data.samples, data.index
+        some = VectorFeatures(X[:1], np.float64, norm_range=single.norm_range)
     else:
         double = data.features(np.float64)
         if not isinstance(double, VectorFeatures):
             return None
         X, some = double.X, double
     plan = data.kernel.formula(some)
-    return None if plan is None else ExactFormula(plan_of(*plan), X)
+    return None if plan is None else ExactFormula(plan_of(*plan), X, index)
 
 
 def _in_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
@@ -83,7 +93,7 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     if formula is not None:
         F, slacks = F.copy(), np.empty(data.n)
         found = np.empty((1, 5)), np.empty(7)
-        data.evaluations.add(formula.values(np.arange(data.n), qp, beta, F, options, slacks, *found))
+        data.evaluations.add(formula.values(None, qp, beta, F, options, slacks, *found))
         rows = np.flatnonzero(slacks == -np.inf)
         return rows, F[rows]
     weights = qp.at_samples(beta, data.n)
