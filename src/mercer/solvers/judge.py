@@ -28,12 +28,12 @@ ONE_CALL_UP_TO = 1536
 class ExactFormula(NamedTuple):
     """A kernel that compiled loops know, and the samples, in float64 or to be converted one by one.
 
-    ``index`` are the rows of X that the data have, in their order; None for all.
+    ``rows`` are those of X that the data have, in their order; None for all.
     """
 
     plan: Any
     X: Matrix
-    index: Vector | None
+    rows: Vector | None
 
     def values(
         self, some: Vector | None, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
@@ -46,9 +46,9 @@ class ExactFormula(NamedTuple):
         """
         from mercer._numerics.judgement import exact_values
 
-        index = self.index if some is None or self.index is None else self.index[some]
-        if index is None:
-            index = np.arange(len(beta)) if some is None else some
+        index = np.arange(len(beta)) if some is None else some
+        if self.rows is not None:
+            index = self.rows[index]
         return int(exact_values(
             self.plan, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
             nearness(options), slacks, groups, totals,
