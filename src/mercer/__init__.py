@@ -54,7 +54,7 @@ _NAMES = {
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 # parts that are used by their own name: mercer.kernels.Gaussian
-_PARTS = ("datasets", "display", "estimators", "exceptions", "io", "kernels", "losses", "problems", "selection")
+_PARTS = {module.split(".")[1] for module in _NAMES} | {"datasets", "losses", "report", "testing"}
 
 __all__ = sorted(_HOME)
 

@@ -90,9 +90,9 @@ def test_the_passes_over_sums_give_the_same_bits(term, dtype):
 @both_terms
 @both_dtypes
 def test_a_value_does_not_depend_on_its_place(term, dtype):
-    """Alone, in a tile that is not full, in another group of rows or from a later panel on: the same bits."""
+    """Alone, in a tile that is not full, in another tile or from a later panel on: the same bits."""
     rng = np.random.default_rng(3)
-    m, n, d = 16 * ROWS + 1, 5 * lanes(np.dtype(dtype)) + 3, 19
+    m, n, d = 18 * ROWS + 1, 5 * lanes(np.dtype(dtype)) + 3, 19
     A, B = (rng.normal(size=(size, d)).astype(dtype) for size in (m, n))
     whole = gaussian(term, 0.05, A, B)
     for i, j in ((0, 0), (4, 11), (m // 2, n // 2), (m - 1, n - 1)):
