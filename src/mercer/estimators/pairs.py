@@ -129,10 +129,19 @@ class OneVsOne:
         pair: tuple[ClassBlocks, int, int] | None = None,
     ) -> Solution:
         """The problem of these samples, whose Gram matrix may be known in parts."""
-        whole = len(index) == self.data.n and np.array_equal(index, np.arange(self.data.n))
-        data = self.data if whole else self.data.take(index, pair)
         loss = self.loss if loss is None else loss
-        return self.machine._run(data, loss, y, self.factor[index], self.options, self.clock, start)
+        if len(self.members) > 2:
+            data = self.data.take(index, pair)
+            return self.machine._run(data, loss, y, self.factor[index], self.options, self.clock, start)
+        # two classes: in the order in which the samples are there, so that none is copied if all take part
+        order = np.argsort(index, kind="stable")
+        samples, back = index[order], np.empty_like(order)
+        back[order] = np.arange(len(order))
+        data = self.data if len(index) == self.data.n else self.data.take(samples)
+        start = None if start is None or len(start) != len(index) else start[order]
+        with self.clock.seen_through(lambda solution: solution.taken(back)):
+            found = self.machine._run(data, loss, y[order], self.factor[samples], self.options, self.clock, start)
+        return found.taken(back)
 
     def _solve_pair(self, blocks: ClassBlocks | None, pair: tuple[int, int], start: Vector | None) -> Solution | None:
         n_positive, n_negative = (len(self.members[c]) for c in pair)

@@ -32,6 +32,12 @@ class RampSolution(Solution):
     given_up: Vector = ()  # type: ignore[assignment]
     stationary: bool = True
 
+    def taken(self, order: Vector) -> RampSolution:
+        """The same with its samples in another order: first the one that is now at order[0]."""
+        given_up = np.zeros(len(order), bool)
+        given_up[self.given_up] = True
+        return replace(super().taken(order), given_up=np.flatnonzero(given_up[order]))
+
 
 class RampSVC(BaseSVC):
     """Support vector classification with the ramp loss: ½|w|² + Σ Cᵢ min(clip, max(0, 1 - yᵢ(f(xᵢ) + b))).

@@ -1,8 +1,8 @@
 """Memory for kernel rows that the next fit uses again, and that the system may have in between.
 
 Touching new memory costs more than the arithmetic that fills it: a page must be found, zeroed and mapped, on a virtual
-machine first be got from the host. So a buffer that is given back is kept mapped, in huge pages where there are any,
-and marked free (MADV_FREE): the system takes its pages when it needs them, else they are ready for the next fit.
+machine first be got from the host. So a buffer that is given back is kept mapped and marked free (MADV_FREE): the
+system takes its pages when it needs them, else they are ready for the next fit.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import numpy as np
 from mercer.kernels.features import Vector
 
 HUGE_PAGE = 1 << 21
+# bytes of a buffer up to which huge pages are asked for: they are read faster, but a virtual machine may be left with
+# large pieces that it has given back to the host, which take up to ten times as long to touch as scattered small pages
+HUGE_UP_TO = 1 << 28
 # buffers kept for later, and their bytes in all
-MOST_KEPT, MOST_BYTES = 8, 1 << 30
+MOST_KEPT, MOST_BYTES = 8, 1 << 32
 
 _CAN_LEND = all(hasattr(mmap, name) for name in ("MAP_PRIVATE", "MAP_ANONYMOUS", "MADV_FREE", "MADV_HUGEPAGE"))
 _lock = threading.Lock()
@@ -55,7 +58,8 @@ def _borrow(size: int) -> mmap.mmap:
             _kept.remove(best)
             return best
     memory = mmap.mmap(-1, -(-size // HUGE_PAGE) * HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    _advise(memory, mmap.MADV_HUGEPAGE)
+    if size <= HUGE_UP_TO:
+        _advise(memory, mmap.MADV_HUGEPAGE)
     return memory
 
 

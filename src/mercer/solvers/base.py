@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
@@ -83,6 +83,10 @@ class Solution:
     seconds: float
     certificate: Certificate
     trace: list[TracePoint] = field(default_factory=list)
+
+    def taken(self, order: Vector) -> Self:
+        """The same with its samples in another order: first the one that is now at order[0]."""
+        return replace(self, beta=self.beta[order], F=self.F[order])
 
     @property
     def squared_norm(self) -> float:
@@ -165,11 +169,12 @@ class Clock:
     @contextmanager
     def seen_through(self, view: Callable[[Any], Any]) -> Iterator[None]:
         """States of the runs in the block are shown as what ``view`` makes of them."""
-        self._view = view
+        outer = self._view
+        self._view = view if outer is None else lambda state: outer(view(state))
         try:
             yield
         finally:
-            self._view = None
+            self._view = outer
 
     def report(self, point: TracePoint, state: Callable[[], Any] | None = None) -> None:
         """Tell whoever watches; a true answer asks for the end. ``state`` is called if somebody wants the model."""
