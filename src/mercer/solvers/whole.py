@@ -17,6 +17,10 @@ from mercer.solvers.interior import interior_point
 
 # pair steps between two looks at the clock; Newton's step helps where so many were not enough
 STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
+# after so many for each variable those that are settled are left out, if no more than this share remains: rows of a
+# smaller matrix are shorter and stay in the cache
+SETTLED_AFTER, MOST_UNSETTLED = 3, 0.7
+NEVER = np.iinfo(np.intp).max
 # looks without an improvement of the violation
 PATIENCE = 3
 
@@ -66,8 +70,6 @@ class WholeMatrix:
 
     def run(self, tol: float) -> Status:
         """Descend until the violation is at most tol, as far as F tells."""
-        from mercer._numerics.smo import solve_block
-
         qp, options = self.qp, self.options
         n = qp.n_vars
         # scores of a float32 matrix need no more digits unless many are asked for
@@ -75,16 +77,15 @@ class WholeMatrix:
         largest = float(np.abs(np.diagonal(self.K)).max(initial=0.0))
         best, idle = np.inf, 0
         b = self._column(self.beta, 0.0)
+        pause, members = int(SETTLED_AFTER * n), None
         while True:
             F = qp.at_variables(self.F)
             score = self._linear - self._column(F, 0.0) - self._ridge * b
             limit = STEPS_PER_VARIABLE * n + STEPS_AT_LEAST
             if options.max_iter >= 0:
                 limit = max(0, min(limit, options.max_iter - self.steps))
-            taken, _, unbounded = solve_block(
-                self._block, b, score.astype(kind), self._lower, self._upper, self._l1, self._ridge,
-                self._first_group, 0.9 * tol if kind == np.float32 else tol, limit,
-            )  # fmt: skip
+            asked = 0.9 * tol if kind == np.float32 else tol
+            taken, unbounded = self._pair_steps(b, score.astype(kind), asked, min(limit, pause), members)
             self.steps += taken
             self.beta[self._order] = b[:n]
             self.F = matrix_product(self.K, self.qp, self.beta)
@@ -104,7 +105,10 @@ class WholeMatrix:
             over = self.clock.over()
             if over is not None:
                 return over
-            if kind == np.float32:
+            if members is not None or pause <= taken < limit:
+                # once, then all take part again
+                members, pause = (self._unsettled(b) if members is None else None), NEVER
+            elif kind == np.float32:
                 kind = np.float64
             elif not np.isfinite(found):
                 return Status.STALLED
@@ -118,6 +122,34 @@ class WholeMatrix:
                 self._newton(b)
                 self.beta[self._order] = b[:n]
                 self.F = matrix_product(self.K, self.qp, self.beta)
+
+    def _pair_steps(self, b: Vector, score: Vector, tol: float, limit: int, members: Vector | None) -> tuple[int, bool]:
+        """Descend on these members, or on all: the steps, and whether there is no end. Edits b in place."""
+        from mercer._numerics.smo import solve_block
+
+        K, box, first = self._block, (self._lower, self._upper, self._l1, self._ridge), self._first_group
+        if members is None:
+            taken, _, unbounded = solve_block(K, b, score, *box, first, tol, limit)
+            return taken, unbounded
+        part = b[members]
+        taken, _, unbounded = solve_block(
+            K[np.ix_(members, members)], part, score[members], *(column[members] for column in box),
+            int(np.count_nonzero(members < first)), tol, limit,
+        )  # fmt: skip
+        b[members] = part
+        return taken, unbounded
+
+    def _unsettled(self, b: Vector) -> Vector | None:
+        """Members that may move soon: the others would lose by it even at the worst violator's threshold."""
+        score = self._linear - self._column(self.qp.at_variables(self.F), 0.0) - self._ridge * b
+        up = np.where(b < self._upper, score - np.where(b >= 0, self._l1, -self._l1), -np.inf)
+        low = np.where(b > self._lower, score + np.where(b <= 0, self._l1, -self._l1), np.inf)
+        apart = [
+            (up[group] < low[group].min(initial=np.inf)) & (low[group] > up[group].max(initial=-np.inf))
+            for group in (slice(None, self._first_group), slice(self._first_group, None))
+        ]
+        members = np.flatnonzero(~np.concatenate(apart))
+        return members if len(members) <= MOST_UNSETTLED * len(b) else None
 
     def _now(self, seen: Survey) -> Solution:
         return unfinished(self.beta, self.F, seen.thresholds, self.steps, self.clock.seconds, seen.violation, seen.dual)
