@@ -191,20 +191,20 @@ def gaussian_block(products, gamma, A, a_norms, panels, b_norms, start, stop, ou
     last_norms = np.zeros(width, A.dtype)
     for j in range(right, n):
         last_norms[j - right] = b_norms[start * width + j]
-    factor = -gamma
+    factor, o, tile = -gamma, np.int64(0), np.int64(ROWS)  # literals would compile what they are passed to again
     # the columns, which are many, come from memory once
     for first in range(start, whole, step):
         last, left, b = min(first + step, whole), (first - start) * width, first * width
-        _fill(products, factor, A, 0, full, a_norms, panels, first, last, b_norms, b, out, 0, left)
+        _fill(products, factor, A, o, full, a_norms, panels, first, last, b_norms, b, out, o, left)
         if full < m:
-            _fill(products, factor, last_rows, 0, ROWS, last_row_norms, panels, first, last, b_norms, b, lowest, 0, 0)
+            _fill(products, factor, last_rows, o, tile, last_row_norms, panels, first, last, b_norms, b, lowest, o, o)
             _copy(lowest, m - full, (last - first) * width, out, full, left)
     if right < n:
-        _fill(products, factor, A, 0, full, a_norms, panels, whole, whole + 1, last_norms, 0, rightmost, 0, 0)
-        _copy(rightmost, full, n - right, out, 0, right)
+        _fill(products, factor, A, o, full, a_norms, panels, whole, whole + 1, last_norms, o, rightmost, o, o)
+        _copy(rightmost, full, n - right, out, o, right)
         if full < m:
             _fill(
-                products, factor, last_rows, 0, ROWS, last_row_norms, panels, whole, whole + 1, last_norms, 0, lowest,
-                0, 0,
+                products, factor, last_rows, o, tile, last_row_norms, panels, whole, whole + 1, last_norms, o, lowest,
+                o, o,
             )  # fmt: skip
             _copy(lowest, m - full, n - right, out, full, right)

@@ -147,9 +147,14 @@ def _per_part(n: int, nanoseconds: float, team: Team, align: int = 1) -> int:
     return -(-size // align) * align
 
 
+def price(values: float, terms: float) -> float:
+    """About how many nanoseconds so many kernel values take, each a function of a sum of terms."""
+    return values * (VALUE + TERM * terms)
+
+
 def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: ignore[no-untyped-def]
     """`tiles.dense_block` against all panels."""
-    took = out.size * (VALUE + TERM * A.shape[1])
+    took = price(out.size, A.shape[1])
     team = _team(took)
     if team is None or not out.flags.c_contiguous:
         tiles.dense_block(term, code, params, A, a_norms, panels, b_norms, 0, len(panels), out)

@@ -72,10 +72,10 @@ def _from_start(data: Data, problem: DualProblem, options: Options, clock: Clock
     features = data.features(np.float32)
     if data.kernel.formula(features) is None:
         return _descend(data, problem, options, clock, beta, 0)
-    from mercer._numerics.shared import TERM, VALUE
+    from mercer._numerics.shared import price
     from mercer._numerics.team import gathered
 
-    if data.n**2 * (VALUE + TERM * terms_of(data.kernel, features)) < THREADS_FROM:
+    if price(data.n**2, terms_of(data.kernel, features)) < THREADS_FROM:
         return _descend(data, problem, replace(options, n_threads=1), clock, beta, 0)
     with gathered(options.n_threads):
         return _descend(data, problem, options, clock, beta, 0)

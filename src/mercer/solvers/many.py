@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from mercer._numerics.pool import run_tasks
-from mercer.gram.operator import GramOperator
+from mercer.gram.operator import GramOperator, terms_of
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP, Loss
@@ -35,6 +35,9 @@ PAIRS_PER_TASK = 8
 SINGLE_ABOVE, SHARE_OF_TOL = 1e-4, 0.9
 # samples of two classes that are sifted
 SIFTED_UP_TO = 6144
+# about how many nanoseconds the matrices of all pairs take from which most of their values are left out: of less there
+# is little to save, and the loops for it take ten seconds to compile
+SIFTED_FROM = 2e7
 # variables of the pairs whose programs are built together
 VARIABLES_AT_ONCE = 1 << 18
 
@@ -146,6 +149,7 @@ def solve_joined(
     if getattr(data.samples, "dtype", None) == np.float64:
         data.features(np.float64)  # no copy, and prepared once for all pairs
     sieve, alone = sieve_of(data, blocks, options), replace(options, n_threads=1)
+    sifting = sieve is not None and _worth_sifting(blocks)
 
     def one(k: int) -> None:
         if clock.over() is not None:
@@ -153,7 +157,7 @@ def solve_joined(
         pair, mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
         qp, index, beta, F = batch.qp.take(mine, None), batch.index[mine], batch.beta[mine], batch.F[mine]
         found = batch.groups[k : k + 1], batch.totals[k]
-        steps = -1 if sieve is None else sieve.solve(pair, qp, beta, F, *found)
+        steps = sieve.solve(pair, qp, beta, F, *found) if sieve is not None and sifting else -1
         if steps < 0:
             steps = _on_matrix(blocks.matrix(*pair), qp, options.tol, beta, F)
         if steps < 0:
@@ -171,6 +175,15 @@ def solve_joined(
         clock.interrupted = True  # the other threads must not go on alone
         raise
     return batch.solutions(data, options, clock)
+
+
+def _worth_sifting(blocks: ClassBlocks) -> bool:
+    """Whether the matrices of all pairs would take long."""
+    from mercer._numerics.shared import price
+
+    sizes = np.array([len(own) for own in blocks.own])
+    values = 0.5 * float((np.triu(sizes[:, None] + sizes, 1) ** 2).sum())
+    return price(values, terms_of(blocks.kernel, blocks.features[0])) >= SIFTED_FROM
 
 
 def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int:
