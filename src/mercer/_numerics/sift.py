@@ -272,19 +272,17 @@ def sift(
                 held[v] = beta[v]
                 moved += 1
                 of_first += v < n_i
-        for c in range(2):
-            if c == 0:
-                own, other, lines, used, some = first, second, lines_i, used_i, slice(0, of_first)
-                mine, others, place_of = F[:n_i], F[n_i:], slots[:n_i]
-            else:
-                own, other, lines, used, some = second, first, lines_j, used_j, slice(of_first, moved)
-                mine, others, place_of = F[n_i:], F[:n_i], slots[n_i:]
-            added = _add_product(plan, own, other, chosen[some], change[some], place_of, used, lines, mine, others)
-            values += added * others.shape[0]
-            if c == 0:
-                used_i += added
-            else:
-                used_j += added
+        added = _add_product(
+            plan, first, second, chosen[:of_first], change[:of_first], slots[:n_i], used_i, lines_i, F[:n_i], F[n_i:]
+        )  # fmt: skip
+        used_i += added
+        values += added * n_j
+        added = _add_product(
+            plan, second, first, chosen[of_first:moved], change[of_first:moved], slots[n_i:], used_j, lines_j, F[n_i:],
+            F[:n_i],
+        )  # fmt: skip
+        used_j += added
+        values += added * n_i
         survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
         violation = groups[0, M_UP] - groups[0, M_LOW]
         if violation <= tol:
