@@ -53,21 +53,21 @@ class TestOptimum:
             check_solution(job, solution, tol)
             check_optimum(job, solution.beta, best, tol)
 
-    @pytest.mark.parametrize("way", ["double", "single"])
     @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
-    def test_settled_members_are_left_out(self, loss, intercept, way, monkeypatch):
-        """The reference's optimum though some members of the whole matrix leave as early as can be."""
-        force(monkeypatch, way)
+    def test_settled_members_are_left_out(self, loss, intercept, monkeypatch):
+        """The reference's optimum though some members of a float32 matrix leave as early as can be."""
+        force(monkeypatch, "single")
         monkeypatch.setattr(whole, "SETTLED_AFTER", 0.3)
         monkeypatch.setattr(whole, "MOST_UNSETTLED", 1.0)
         sizes, taken = [], whole.WholeMatrix._unsettled
         monkeypatch.setattr(whole.WholeMatrix, "_unsettled", lambda *a: sizes.append(len(taken(*a))) or taken(*a))
         job = task(loss, intercept, n=60)
-        solution = run(job, tol=1e-4)
+        solution = run(job, tol=1e-3)
         assert solution.status is Status.CONVERGED
-        assert sizes[0] < 60 if isinstance(loss, (Hinge, OneClass)) else sizes  # others may have no bound
-        check_solution(job, solution, 1e-4)
-        check_optimum(job, solution.beta, solve_qp(job.K, job.problem.qp), 1e-4)
+        assert sizes or isinstance(loss, HardMargin)  # which is solved in float64
+        assert not isinstance(loss, (Hinge, OneClass)) or sizes[0] < 60  # others may have no bound
+        check_solution(job, solution, 1e-3)
+        check_optimum(job, solution.beta, solve_qp(job.K, job.problem.qp), 1e-3)
 
     @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_certificate_of_screened_rows(self, loss, monkeypatch):

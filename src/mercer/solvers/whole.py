@@ -77,7 +77,8 @@ class WholeMatrix:
         largest = float(np.abs(np.diagonal(self.K)).max(initial=0.0))
         best, idle = np.inf, 0
         b = self._column(self.beta, 0.0)
-        pause, members = int(SETTLED_AFTER * n), None
+        # where the last digits count all take part throughout
+        pause, members = int(SETTLED_AFTER * n) if kind == np.float32 else NEVER, None
         while True:
             F = qp.at_variables(self.F)
             score = self._linear - self._column(F, 0.0) - self._ridge * b
