@@ -149,7 +149,7 @@ def solve_joined(
     if getattr(data.samples, "dtype", None) == np.float64:
         data.features(np.float64)  # no copy, and prepared once for all pairs
     sieve, alone = sieve_of(data, blocks, options), replace(options, n_threads=1)
-    sifting = sieve is not None and _worth_sifting(blocks)
+    sifting = sieve if _worth_sifting(blocks) else None
 
     def one(k: int) -> None:
         if clock.over() is not None:
@@ -157,7 +157,7 @@ def solve_joined(
         pair, mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
         qp, index, beta, F = batch.qp.take(mine, None), batch.index[mine], batch.beta[mine], batch.F[mine]
         found = batch.groups[k : k + 1], batch.totals[k]
-        steps = sieve.solve(pair, qp, beta, F, *found) if sieve is not None and sifting else -1
+        steps = -1 if sifting is None else sifting.solve(pair, qp, beta, F, *found)
         if steps < 0:
             steps = _on_matrix(blocks.matrix(*pair), qp, options.tol, beta, F)
         if steps < 0:

@@ -80,13 +80,11 @@ class WholeMatrix:
         # where the last digits count all take part throughout
         pause, members = int(SETTLED_AFTER * n) if kind == np.float32 else NEVER, None
         while True:
-            F = qp.at_variables(self.F)
-            score = self._linear - self._column(F, 0.0) - self._ridge * b
             limit = STEPS_PER_VARIABLE * n + STEPS_AT_LEAST
             if options.max_iter >= 0:
                 limit = max(0, min(limit, options.max_iter - self.steps))
             asked = 0.9 * tol if kind == np.float32 else tol
-            taken, unbounded = self._pair_steps(b, score.astype(kind), asked, min(limit, pause), members)
+            taken, unbounded = self._pair_steps(b, self._score(b).astype(kind), asked, min(limit, pause), members)
             self.steps += taken
             self.beta[self._order] = b[:n]
             self.F = matrix_product(self.K, self.qp, self.beta)
@@ -124,6 +122,10 @@ class WholeMatrix:
                 self.beta[self._order] = b[:n]
                 self.F = matrix_product(self.K, self.qp, self.beta)
 
+    def _score(self, b: Vector) -> Vector:
+        """What each member gains by growing, but for its kink (see smo), as F tells."""
+        return self._linear - self._column(self.qp.at_variables(self.F), 0.0) - self._ridge * b
+
     def _pair_steps(self, b: Vector, score: Vector, tol: float, limit: int, members: Vector | None) -> tuple[int, bool]:
         """Descend on these members, or on all: the steps, and whether there is no end. Edits b in place."""
         from mercer._numerics.smo import solve_block
@@ -142,7 +144,7 @@ class WholeMatrix:
 
     def _unsettled(self, b: Vector) -> Vector | None:
         """Members that may move soon: the others would lose by it even at the worst violator's threshold."""
-        score = self._linear - self._column(self.qp.at_variables(self.F), 0.0) - self._ridge * b
+        score = self._score(b)
         up = np.where(b < self._upper, score - np.where(b >= 0, self._l1, -self._l1), -np.inf)
         low = np.where(b > self._lower, score + np.where(b <= 0, self._l1, -self._l1), np.inf)
         apart = [
