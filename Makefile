@@ -9,19 +9,23 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 installed = $(VENV)/.installed-$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test test-all check bench clean
 
 help:
-	@echo "make demo    fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
-	@echo "make test    run the tests                (PYTEST_ARGS='-n 2')"
-	@echo "make check   lint, format, types and layers"
-	@echo "make bench   compare with the peers       (DATA=folder with the data sets)"
-	@echo "make clean   delete the environment, caches and built files"
+	@echo "make demo      fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
+	@echo "make test      run the tests, without the slow ones   (PYTEST_ARGS='-n 2')"
+	@echo "make test-all  run all tests, the slow ones too"
+	@echo "make check     lint, format, types and layers"
+	@echo "make bench     compare with the peers                 (DATA=folder with the data sets)"
+	@echo "make clean     delete the environment, caches and built files"
 
 demo: $(call installed,report)
 	$(VENV)/bin/mercer demo
 
 test: $(call installed,test)
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not slow"
+
+test-all: $(call installed,test)
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 check: $(call installed,dev)

@@ -91,7 +91,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(file)
         except DAMAGE as error:
-            raise ModelFileError(f"it is no zip archive, or only part of one ({error})") from None
+            raise ModelFileError(f"it is not a zip archive, or only part of one ({error})") from None
         self._entries = _entries(self._zip.infolist(), size)
         if MANIFEST not in self._entries:
             raise ModelFileError(f"it has no {MANIFEST}: it was not written by mercer.save")
@@ -126,27 +126,27 @@ class Archive:
         except (*DAMAGE, OSError) as error:
             raise ModelFileError(f"{name} cannot be read ({error})") from None
         if read != len(data) or rest:
-            raise ModelFileError(f"{name} is shorter or longer than it is said to be")
+            raise ModelFileError(f"{name} has another length than the archive says")
         return data
 
 
 def _entries(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
     """The members by name, if all have names, sizes and storage that the writer gives."""
     if len(infos) > MEMBERS:
-        raise ModelFileError(f"it has {len(infos)} members, at most {MEMBERS} are allowed")
+        raise ModelFileError(f"it has {len(infos)} members, but at most {MEMBERS} are allowed")
     entries: dict[str, zipfile.ZipInfo] = {}
     for info in infos:
         name = info.orig_filename
         if name != MANIFEST and not MEMBER.fullmatch(name):
-            raise ModelFileError(f"it has a member {name!r}, which is none of a model file")
+            raise ModelFileError(f"it has a member {name!r}, which a model file may not have")
         if name in entries:
             raise ModelFileError(f"it has two members {name!r}")
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size or info.flag_bits & 1:
-            raise ModelFileError(f"{name} is compressed or encrypted; members of a model file are not")
+            raise ModelFileError(f"{name} is compressed or encrypted, but members of a model file must not be")
         entries[name] = info
     total = sum(info.file_size for info in infos)
     if total > size:
-        raise ModelFileError(f"its members are said to have {total} bytes, but the file has {size}")
+        raise ModelFileError(f"its members claim {total} bytes, but the file has {size}")
     return entries
 
 
@@ -154,10 +154,10 @@ def _manifest(data: bytearray) -> dict[str, Any]:
     """The manifest, if it is one of a version that can be read."""
     manifest = parse_json(data, MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError(f"its {MANIFEST} is not that of a model file")
+        raise ModelFileError(f"its {MANIFEST} does not describe a model file")
     version = manifest.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"its version is {version!r}, which is none")
+        raise ModelFileError(f"{version!r} is not a valid version")
     if version > VERSION:
         raise ModelFileError(
             f"its version is {version}, written by mercer {manifest.get('mercer')!s:.40}; this mercer reads versions "
@@ -168,7 +168,7 @@ def _manifest(data: bytearray) -> dict[str, Any]:
         isinstance(m, dict) and type(m.get("bytes")) is int and isinstance(m.get("sha256"), str)
         for m in members.values()
     ):
-        raise ModelFileError(f"its {MANIFEST} does not list the members as it should")
+        raise ModelFileError(f"its {MANIFEST} does not list each member with its size and checksum")
     return manifest
 
 
@@ -179,7 +179,7 @@ def parse_json(data: bytes | bytearray, name: str) -> Any:
     except RecursionError:
         raise ModelFileError(f"{name} is nested too deeply") from None
     except ValueError as error:
-        raise ModelFileError(f"{name} is no valid JSON text ({error})") from None
+        raise ModelFileError(f"{name} is not valid JSON ({error})") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

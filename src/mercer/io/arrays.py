@@ -41,12 +41,12 @@ def read_array(data: bytearray, name: str) -> Vector:
             raise ValueError("its version is not 1.0")
         shape, fortran, dtype = npy.read_array_header_1_0(stream, max_header_size=LONGEST_HEADER)
     except Exception as error:  # of NumPy's parser, which lets those of Python's tokenizer pass
-        raise ModelFileError(f"{name} is no array ({error!s:.100})") from None
+        raise ModelFileError(f"{name} is not an array in NumPy's format ({error!s:.100})") from None
     if not can_store(dtype):
-        raise ModelFileError(f"{name} holds values of type {dtype}, which a model file does not")
+        raise ModelFileError(f"{name} holds values of type {dtype}, which a model file may not hold")
     sizes = [int(n) for n in shape]
     if len(sizes) > DIMENSIONS or any(n < 0 for n in sizes):
-        raise ModelFileError(f"{name} has the shape {shape}, which is none")
+        raise ModelFileError(f"{name} has the shape {shape}, which is not valid")
     start = stream.tell()
     if math.prod(sizes) * dtype.itemsize != len(data) - start:
         raise ModelFileError(f"{name} says shape {tuple(sizes)} of {dtype}, but has {len(data) - start} bytes")
@@ -56,7 +56,7 @@ def read_array(data: bytearray, name: str) -> Vector:
         return np.empty(sizes, dtype.newbyteorder("="))
     flat = np.frombuffer(data, dtype, offset=start)
     if dtype.kind == "b" and flat.view(np.uint8).max() > 1:
-        raise ModelFileError(f"{name} has truth values that are neither 0 nor 1")
+        raise ModelFileError(f"{name} has truth values other than 0 and 1")
     array = flat.reshape(sizes, order="F" if fortran else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)
 
@@ -76,12 +76,12 @@ def sparse_parts(matrix: Any) -> dict[str, Any]:
 def build_sparse(parts: dict[str, Any], name: str) -> Any:
     """The matrix, if each of its indices lies inside of it: compiled loops trust them."""
     if set(parts) != {"format", "array", "shape", "data", "indices", "indptr"}:
-        raise ModelFileError(f"{name} is no sparse matrix")
+        raise ModelFileError(f"{name} is not a sparse matrix")
     shape, form, data, indices, indptr = (parts[key] for key in ("shape", "format", "data", "indices", "indptr"))
     if not isinstance(form, str) or form not in ("csr", "csc") or type(parts["array"]) is not bool:
         raise ModelFileError(f"{name} is a sparse matrix of an unknown format")
     if not isinstance(shape, list) or len(shape) != 2 or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
-        raise ModelFileError(f"{name} is a sparse matrix of the shape {shape!r:.60}")
+        raise ModelFileError(f"{name} is a sparse matrix of the shape {shape!r:.60}, which is not valid")
     for part, kinds in ((data, "biuf"), (indices, "i"), (indptr, "i")):
         if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in kinds:
             raise ModelFileError(f"{name} is a sparse matrix whose parts are not vectors of numbers")

@@ -30,7 +30,7 @@ def check_object(value: Any) -> None:
         if isinstance(value, SupportVectors):
             _check_vectors(value)
         elif isinstance(value, TrainingSamples):
-            _require(isinstance(value.kernel, Kernel) and "samples" in vars(value), "training samples without a kernel")
+            _require(isinstance(value.kernel, Kernel) and "samples" in vars(value), "the training samples have no kernel")
             value._features = None
         elif isinstance(value, BaseEstimator):
             _check_estimator(value)
@@ -51,27 +51,27 @@ def _require(truth: Any, what: str) -> None:
 def _numbers(value: Any, dimensions: int, kinds: str = "f") -> Any:
     """An array or sparse matrix of numbers with so many dimensions."""
     array = value.data if sp.issparse(value) else value
-    _require(isinstance(array, np.ndarray) and array.dtype.kind in kinds, "numbers that are none")
-    _require(value.ndim == dimensions, f"an array of {value.ndim} dimensions in place of {dimensions}")
+    _require(isinstance(array, np.ndarray) and array.dtype.kind in kinds, "expected an array of numbers")
+    _require(value.ndim == dimensions, f"expected an array of {dimensions} dimensions, found {value.ndim}")
     return value
 
 
 def _check_vectors(vectors: SupportVectors) -> None:
     vectors._features = {}
-    _require(isinstance(vectors.kernel, Kernel), "support vectors without a kernel")
+    _require(isinstance(vectors.kernel, Kernel), "the support vectors have no kernel")
     support = _numbers(vectors.support, 1, "iu")
-    _require(type(vectors.n_train) is int and vectors.n_train >= 0, "a number of training samples that is none")
+    _require(type(vectors.n_train) is int and vectors.n_train >= 0, "the number of training samples is not a whole number of at least 0")
     if len(support):
         _require(
-            support.min() >= 0 and support.max() < max(vectors.n_train, 1), "support vectors outside of the sample"
+            support.min() >= 0 and support.max() < max(vectors.n_train, 1), "a support vector's index is beyond the training samples"
         )
     ends = _numbers(vectors.ends, 1, "iu")
-    _require(len(ends) >= 2 and ends[0] == 0 and np.all(np.diff(ends) >= 0), "classes of support vectors that overlap")
-    _require(ends[-1] == len(support), f"{ends[-1]} support vectors in classes, but {len(support)} numbers of them")
+    _require(len(ends) >= 2 and ends[0] == 0 and np.all(np.diff(ends) >= 0), "the classes of the support vectors overlap")
+    _require(ends[-1] == len(support), f"{ends[-1]} support vectors in classes, but {len(support)} indices")
     _numbers(vectors.norms, 1)
     if vectors.kernel.domain != "matrix":
         found = count_samples(vectors.vectors)
-        _require(found == len(support), f"{found} support vectors, but {len(support)} numbers of them")
+        _require(found == len(support), f"{found} support vectors, but {len(support)} indices")
     if vectors.kernel.domain == "vectors":
         _numbers(vectors.vectors, 2, "fiub")
 
@@ -79,14 +79,14 @@ def _check_vectors(vectors: SupportVectors) -> None:
 def _check_graph(graph: Any) -> None:
     """Edges between nodes that there are, and as many labels and weights as there must be."""
     n, edges = graph.n_nodes, _numbers(graph.edges, 2, "i")
-    _require(type(n) is int and 0 <= n < 2**31 and type(graph.directed) is bool, "a graph without a size")
-    _require(edges.dtype == np.int64 and edges.shape[1] == 2, "edges that are no pairs")
-    _require(len(edges) == 0 or (edges.min() >= 0 and edges.max() < n), f"edges to other than {n} nodes")
+    _require(type(n) is int and 0 <= n < 2**31 and type(graph.directed) is bool, "a graph has no valid size")
+    _require(edges.dtype == np.int64 and edges.shape[1] == 2, "the edges are not pairs of nodes")
+    _require(len(edges) == 0 or (edges.min() >= 0 and edges.max() < n), f"an edge leads to a node beyond the {n} nodes")
     counts = {"names": n, "node_labels": n, "edge_labels": len(edges)}
     for name, count in counts.items():
         labels = getattr(graph, name)
-        _require(labels is None or (isinstance(labels, tuple) and len(labels) == count), f"{name} of another length")
-    _require(graph.weights is None or _numbers(graph.weights, 1).shape == (len(edges),), "weights of other edges")
+        _require(labels is None or (isinstance(labels, tuple) and len(labels) == count), f"{name} has the wrong length")
+    _require(graph.weights is None or _numbers(graph.weights, 1).shape == (len(edges),), "there is not one weight for each edge")
 
 
 def _check_estimator(model: BaseEstimator) -> None:
@@ -94,14 +94,14 @@ def _check_estimator(model: BaseEstimator) -> None:
         model._validate_params()
     state = vars(model)
     if "_kernel" in state:
-        _require(isinstance(model._kernel, Kernel), "a kernel that is none")
+        _require(isinstance(model._kernel, Kernel), "the kernel is not a kernel object")
     if "classes_" in state:
-        _require(isinstance(model.classes_, np.ndarray) and model.classes_.ndim == 1, "classes that are no vector")
+        _require(isinstance(model.classes_, np.ndarray) and model.classes_.ndim == 1, "the classes are not a vector")
     if "vocabulary_" in state:
         # the numbers become columns of a matrix
         places = list(model.vocabulary_.values())
         whole = all(isinstance(p, int | np.integer) and not isinstance(p, bool) for p in places)
-        _require(whole and sorted(places) == list(range(len(places))), "a vocabulary without a place for each word")
+        _require(whole and sorted(places) == list(range(len(places))), "the words of the vocabulary are not numbered 0, 1, 2, ...")
     if isinstance(model, LinearMachine):
         _check_linear(model)
     elif isinstance(model, BaseRidge):
@@ -117,26 +117,26 @@ def _check_estimator(model: BaseEstimator) -> None:
 def _check_machine(model: Any) -> None:
     """Coefficients, intercepts and classes that belong to the support vectors."""
     support: SupportVectors = model._support
-    _require(isinstance(support, SupportVectors) and support.kernel == model._kernel, "two different kernels")
+    _require(isinstance(support, SupportVectors) and support.kernel == model._kernel, "it has two different kernels")
     coef, m = _numbers(model._dual_coef_, 2), len(support.support)
     _require(coef.shape[1] == m, f"coefficients for {coef.shape[1]} support vectors, but there are {m}")
     intercept = _numbers(model.intercept_ if isinstance(model, OnlineClassifier) else model._intercept_, 1)
     problems = len(intercept)
-    _require(np.array_equal(np.diff(support.ends), model._n_support), "numbers of support vectors that differ")
+    _require(np.array_equal(np.diff(support.ends), model._n_support), "the counts of support vectors differ")
     if isinstance(support, Expansion) or not isinstance(model, BaseSVC):
         _require(coef.shape[0] == problems, f"{coef.shape[0]} rows of coefficients, but {problems} intercepts")
     else:
         k = len(model.classes_)
-        _require(k >= 2 and coef.shape[0] == k - 1 == len(support.ends) - 2, f"coefficients of other than {k} classes")
+        _require(k >= 2 and coef.shape[0] == k - 1 == len(support.ends) - 2, f"the coefficients do not fit {k} classes")
         _require(problems == k * (k - 1) // 2, f"{problems} intercepts for {k} classes")
         for name in ("_probA", "_probB"):
-            _require(len(_numbers(getattr(model, name), 1)) in (0, problems), f"a {name} of another length")
-    _require(len(support.norms) in (0, problems), "lengths of other problems")
+            _require(len(_numbers(getattr(model, name), 1)) in (0, problems), f"{name} has the wrong length")
+    _require(len(support.norms) in (0, problems), "there is not one norm for each problem")
     _check_features(model, support.kernel, support.vectors)
 
 
 def _check_features(model: Any, kernel: Kernel, vectors: Any) -> None:
-    _require("_sparse" not in vars(model) or type(model._sparse) is bool, "storage that is neither sparse nor dense")
+    _require("_sparse" not in vars(model) or type(model._sparse) is bool, "the storage is neither sparse nor dense")
     if kernel.domain == "vectors" and count_samples(vectors):
         d = vectors.shape[1]
         _require(
@@ -148,22 +148,22 @@ def _check_linear(model: LinearMachine) -> None:
     if "coef_" not in vars(model):
         return
     coef = _numbers(model.coef_, 1 if np.ndim(model.coef_) == 1 and not sp.issparse(model.coef_) else 2)
-    _require(coef.shape[-1] == model.n_features_in_, "weights of another number of features")
+    _require(coef.shape[-1] == model.n_features_in_, "the weights do not fit the number of features")
     rows = coef.shape[0] if coef.ndim == 2 else 1
-    _require(np.size(model.intercept_) in (1, rows), "intercepts of another number of problems")
+    _require(np.size(model.intercept_) in (1, rows), "the intercepts do not fit the number of problems")
     if "classes_" in vars(model):
-        _require(rows == (1 if len(model.classes_) == 2 else len(model.classes_)), "weights of other classes")
+        _require(rows == (1 if len(model.classes_) == 2 else len(model.classes_)), "the weights do not fit the classes")
 
 
 def _check_ridge(model: BaseRidge) -> None:
     if "_training" not in vars(model):
         return
-    _require(isinstance(model._training, TrainingSamples), "no training samples")
+    _require(isinstance(model._training, TrainingSamples), "it has no training samples")
     coef = _numbers(model.dual_coef_, np.ndim(model.dual_coef_))
-    _require(coef.ndim in (1, 2), "coefficients without a shape")
+    _require(coef.ndim in (1, 2), "the coefficients are neither a vector nor a matrix")
     n = count_samples(model._training.samples)
     _require(len(coef) == n, f"coefficients for {len(coef)} samples, but there are {n}")
-    _require(model._training.kernel == model._kernel, "two different kernels")
+    _require(model._training.kernel == model._kernel, "it has two different kernels")
     _check_features(model, model._kernel, model._training.samples)
 
 
@@ -172,18 +172,18 @@ def _check_process(model: GaussianProcessRegressor) -> None:
         return
     n = count_samples(model.X_train_)
     alpha = _numbers(model.alpha_, np.ndim(model.alpha_))
-    _require(alpha.ndim in (1, 2) and len(alpha) == n, f"coefficients of other than {n} samples")
-    _require(_numbers(model.L_, 2).shape == (n, n), f"a factor of other than {n} samples")
+    _require(alpha.ndim in (1, 2) and len(alpha) == n, f"the coefficients do not fit {n} samples")
+    _require(_numbers(model.L_, 2).shape == (n, n), f"the Cholesky factor does not fit {n} samples")
 
 
 def _check_memory(model: Any) -> None:
     memory = model._memory
-    _require(isinstance(memory, Memory) and type(memory.t) is int and memory.t >= 0, "a memory that is none")
+    _require(isinstance(memory, Memory) and type(memory.t) is int and memory.t >= 0, "the state of the online learner is not valid")
     rows = 1 if len(model.classes_) == 2 else len(model.classes_)
     v, A, state = (_numbers(part, 2) for part in (memory.v, memory.A, memory.state))
-    _require(v.shape == A.shape and len(v) == len(state) == rows and state.shape[1] == 6, "a memory of other problems")
+    _require(v.shape == A.shape and len(v) == len(state) == rows and state.shape[1] == 6, "the state of the online learner does not fit the classes")
     if model._is_linear:
         w = _numbers(model._w, 2)
-        _require(w.shape == v.shape == (rows, model.n_features_in_), "weights of another number of features")
+        _require(w.shape == v.shape == (rows, model.n_features_in_), "the weights do not fit the number of features")
     elif model._memory_samples is not None:
-        _require(count_samples(model._memory_samples) == v.shape[1], "a memory of other samples")
+        _require(count_samples(model._memory_samples) == v.shape[1], "the state of the online learner does not fit its samples")

@@ -94,10 +94,10 @@ def find_class(name: Any) -> type:
     if isinstance(name, str) and name in _registered:
         return _registered[name]
     if not isinstance(name, str) or name not in _table():
-        raise ModelFileError(f"it names the class {name!r:.80}, which is not one that a model file may hold")
+        raise ModelFileError(f"it names the class {name!r:.80}, which a model file may not hold")
     found = getattr(import_module(_table()[name]), name.rpartition(".")[2])
     if not isinstance(found, type) or issubclass(found, BaseException):
-        raise ModelFileError(f"it names {name!r}, which is no class of values")
+        raise ModelFileError(f"it names {name!r}, which is not a class of values")
     return found
 
 
@@ -139,7 +139,7 @@ def take_apart(value: Any) -> dict[str, Any]:
 def put_together(cls: type, state: dict[str, Any]) -> Any:
     """The object that was taken apart into this state."""
     if issubclass(cls, Enum):
-        raise ModelFileError(f"{cls.__name__} is not made of attributes")
+        raise ModelFileError(f"{cls.__name__} is an enumeration and has no attributes to restore")
     try:
         if _is_tuple(cls):
             return cls(**state)
@@ -150,11 +150,11 @@ def put_together(cls: type, state: dict[str, Any]) -> Any:
     except Exception as error:  # whatever a constructor has against its arguments
         raise ModelFileError(f"its {cls.__name__} is not valid: {str(error) or type(error).__name__}") from None
     if inspect.isabstract(cls) or not (issubclass(cls, BaseEstimator) or _has_plain_state(cls)):
-        raise ModelFileError(f"it has an object of class {cls.__name__}, which none can be")
+        raise ModelFileError(f"an object of class {cls.__name__} cannot be stored in a model file")
     for name in state:
         known = inspect.getattr_static(cls, name, None)
         if not name.isidentifier() or name.startswith("__") or callable(known) or isinstance(known, property):
-            raise ModelFileError(f"its {cls.__name__} has an attribute {name!r:.60}, which would hide one of the class")
+            raise ModelFileError(f"its {cls.__name__} has an attribute {name!r:.60}, which would replace one of the class")
     value: Any = cls.__new__(cls)
     if hasattr(cls, "__setstate__") and not issubclass(cls, BaseEstimator):
         value.__setstate__(state)
@@ -167,7 +167,7 @@ def _call(cls: type, state: dict[str, Any]) -> Any:
     expected = set(inspect.signature(cls).parameters)
     unknown = sorted(set(state) - expected)
     if unknown:
-        raise ModelFileError(f"its {cls.__name__} has a parameter {unknown[0]!r:.60}, which the class does not know")
+        raise ModelFileError(f"its {cls.__name__} has an unknown parameter {unknown[0]!r:.60}")
     return cls(**state)
 
 

@@ -31,10 +31,10 @@ class Decoder:
         if not isinstance(document, dict) or set(document) != {"model", "shared"}:
             raise ModelFileError("its model.json does not hold a model")
         if not isinstance(document["shared"], list):
-            raise ModelFileError("its shared values are no list")
+            raise ModelFileError("its shared values are not a list")
         for values in document["shared"]:
             if not isinstance(values, list):
-                raise ModelFileError("a shared value is no list")
+                raise ModelFileError("a shared value is not a list")
             self._shared.append([self.decode(v, 1) for v in values])
         return self.decode(document["model"])
 
@@ -51,11 +51,11 @@ class Decoder:
         if isinstance(value, list):
             return [self.decode(v, depth + 1) for v in value]
         if not isinstance(value, dict) or len(value) != 1:
-            raise ModelFileError("it has a value that is not one of a model file")
+            raise ModelFileError("it has a value of a form that no model file has")
         ((tag, content),) = value.items()
         read = _READERS.get(tag)
         if read is None:
-            raise ModelFileError(f"it has a value of the kind {tag!r:.40}, which is not known")
+            raise ModelFileError(f"it has a value of the unknown kind {tag!r:.40}")
         return read(self, content, depth + 1)
 
     def _items(self, content: Any, depth: int, length: int | None = None) -> list[Any]:
@@ -65,29 +65,29 @@ class Decoder:
 
     def _state(self, content: Any, depth: int) -> dict[str, Any]:
         if not isinstance(content, dict):
-            raise ModelFileError("it has an object without a state")
+            raise ModelFileError("the state of an object is not a table of attributes")
         return {name: self.decode(part, depth) for name, part in content.items()}
 
     def _read_array(self, content: Any, depth: int) -> Vector:
         if type(content) is not int or content < 0:
-            raise ModelFileError(f"it refers to the array {content!r:.40}")
+            raise ModelFileError(f"it refers to an array by {content!r:.40}, which is not a whole number of at least 0")
         if content not in self._arrays:
             self._arrays[content] = self._array(content)
         return self._arrays[content]
 
     def _read_shared(self, content: Any, depth: int) -> Any:
         if type(content) is not int or not 0 <= content < len(self._shared):
-            raise ModelFileError(f"it refers to the shared value {content!r:.40}, which does not come before")
+            raise ModelFileError(f"it refers to the shared value {content!r:.40}, which is not one of those before it")
         return self._shared[content]
 
     def _objects(self, content: Any, depth: int) -> Vector:
         if not isinstance(content, dict) or set(content) != {"shape", "items"}:
-            raise ModelFileError("it has an array of objects without a shape")
+            raise ModelFileError("an array of objects has no shape")
         items, shape = self._items(content["items"], depth), content["shape"]
         if not isinstance(shape, list) or not all(type(n) is int and 0 <= n <= len(items) for n in shape):
-            raise ModelFileError(f"it has an array of objects of the shape {shape!r:.60}")
+            raise ModelFileError(f"an array of objects has the shape {shape!r:.60}, which is not valid")
         if len(shape) > 8 or int(np.prod(shape, dtype=object)) != len(items):
-            raise ModelFileError(f"it has an array of {len(items)} objects of the shape {shape!r:.60}")
+            raise ModelFileError(f"an array has {len(items)} objects, but the shape {shape!r:.60}")
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
             array[i] = item
@@ -97,12 +97,12 @@ class Decoder:
         data, mask = self._items(content, depth, 2)
         arrays = isinstance(data, np.ndarray) and isinstance(mask, np.ndarray)
         if not arrays or mask.dtype != bool or mask.shape != data.shape:
-            raise ModelFileError("it has an array with a mask that is none")
+            raise ModelFileError("the mask of an array is not an array of truth values of the same shape")
         return np.ma.MaskedArray(data, mask)
 
     def _float(self, content: Any, depth: int) -> float:
         if content not in ("inf", "-inf", "nan"):
-            raise ModelFileError(f"it has a number {content!r:.40}")
+            raise ModelFileError(f"{content!r:.40} is not a number: expected 'inf', '-inf' or 'nan'")
         return float(content)
 
     def _scalar(self, content: Any, depth: int) -> Any:
@@ -110,15 +110,15 @@ class Decoder:
         if name == "str" and isinstance(value, str):
             return np.str_(value)
         if not isinstance(name, str) or name not in SCALARS or not isinstance(value, bool | int | float):
-            raise ModelFileError(f"it has a number of the type {name!r:.40}")
+            raise ModelFileError(f"it has a number of the unknown type {name!r:.40}")
         try:
             return SCALARS[name](value)
         except (OverflowError, ValueError, TypeError):
-            raise ModelFileError(f"it has the number {value!r:.40} of type {name}") from None
+            raise ModelFileError(f"{value!r:.40} is not a number of type {name}") from None
 
     def _dict(self, content: Any, depth: int) -> dict[Any, Any]:
         if not isinstance(content, list):
-            raise ModelFileError("it has a dictionary that is none")
+            raise ModelFileError("a dictionary is not a list of pairs")
         pairs = [self._items(pair, depth, 2) for pair in content]
         return {self._hashable(key): value for key, value in pairs}
 
@@ -128,7 +128,7 @@ class Decoder:
             for part in value:
                 self._hashable(part)
         elif not (plain is None or isinstance(plain, bool | int | float | str | bytes)):
-            raise ModelFileError("it has a key that cannot be one")
+            raise ModelFileError("a key of a dictionary is not a plain value")
         return value
 
     def _set(self, content: Any, depth: int) -> list[Any]:
@@ -138,23 +138,23 @@ class Decoder:
         try:
             return bytes.fromhex(content)
         except (TypeError, ValueError):
-            raise ModelFileError("it has bytes that are none") from None
+            raise ModelFileError("bytes are not written as hexadecimal digits") from None
 
     def _three(self, content: Any, depth: int) -> list[Any]:
         numbers = self._items(content, depth, 3)
         if not all(n is None or (type(n) is int and abs(n) < 2**63) for n in numbers):
-            raise ModelFileError("it has a slice of something else than whole numbers")
+            raise ModelFileError("a slice is not made of whole numbers")
         return numbers
 
     def _range(self, content: Any, depth: int) -> range:
         start, stop, step = self._three(content, depth)
         if None in (start, stop, step) or step == 0:
-            raise ModelFileError("it has a range that is none")
+            raise ModelFileError("a range is not valid")
         return range(start, stop, step)
 
     def _type(self, content: Any, depth: int) -> type:
         if not isinstance(content, str) or content not in TYPES:
-            raise ModelFileError(f"it names the type {content!r:.40}")
+            raise ModelFileError(f"it names the type {content!r:.40}, which a model file may not hold")
         return TYPES[content]
 
     def _dtype(self, content: Any, depth: int) -> np.dtype[Any]:
@@ -163,7 +163,7 @@ class Decoder:
         except (TypeError, ValueError, SyntaxError):
             dtype = np.dtype(object)
         if not can_store(dtype):
-            raise ModelFileError(f"it names the type {content!r:.40}")
+            raise ModelFileError(f"it names the type {content!r:.40}, which a model file may not hold")
         return dtype
 
     def _sparse(self, content: Any, depth: int) -> Any:
@@ -176,7 +176,7 @@ class Decoder:
         name, member = self._items(content, depth, 2)
         cls = find_class(name)
         if not issubclass(cls, Enum) or not isinstance(member, str) or member not in cls.__members__:
-            raise ModelFileError(f"it has a {name} {member!r:.40}, which there is none")
+            raise ModelFileError(f"{member!r:.40} is not a member of {name}")
         return cls[member]
 
     def _random(self, content: Any, depth: int) -> Any:
@@ -184,7 +184,7 @@ class Decoder:
 
     def _object(self, content: Any, depth: int) -> Any:
         if not isinstance(content, dict) or set(content) != {"class", "state"}:
-            raise ModelFileError("it has an object without a class")
+            raise ModelFileError("an object has no class")
         cls = find_class(content["class"])
         self.classes.add(content["class"])
         value = put_together(cls, self._state(content["state"], depth))
@@ -221,7 +221,7 @@ def random_state(state: Any) -> Any:
     kind = state.get("bit_generator") if isinstance(state, dict) else None
     inner = state.get("state") if kind in ("MT19937", "PCG64") else None
     if not isinstance(inner, dict):
-        raise ModelFileError("it has a random state that is none")
+        raise ModelFileError("a random state is not of a known kind")
 
     def whole(value: Any, limit: int) -> bool:
         return type(value) is int and 0 <= value < limit
@@ -230,14 +230,14 @@ def random_state(state: Any) -> Any:
         key, gauss = inner.get("key"), state.get("gauss")
         words = isinstance(key, list) and len(key) == 624 and all(whole(k, 2**32) for k in key)
         if not (words and whole(inner.get("pos"), 625) and whole(state.get("has_gauss"), 2) and type(gauss) is float):
-            raise ModelFileError("it has a random state whose numbers cannot be")
+            raise ModelFileError("the numbers of a random state are not valid")
         generator = np.random.RandomState()
         generator.set_state(("MT19937", np.array(key, np.uint32), inner["pos"], state["has_gauss"], gauss))
         return generator
     parts: tuple[Any, Any] = (inner.get("state"), inner.get("inc"))
     rest = whole(state.get("has_uint32"), 2) and whole(state.get("uinteger"), 2**32)
     if not (rest and all(whole(part, 2**128) for part in parts)):
-        raise ModelFileError("it has a random state whose numbers cannot be")
+        raise ModelFileError("the numbers of a random state are not valid")
     bits = np.random.PCG64()
     bits.state = {
         "bit_generator": "PCG64",

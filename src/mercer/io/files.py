@@ -74,7 +74,7 @@ def load(path: Any) -> Any:
     Raises
     ------
     ModelFileError
-        Where the file was damaged, or is no model file.
+        If the file is damaged, or is not a model file.
     """
     name = str(path) if isinstance(path, str | os.PathLike) else "the file"
     try:
@@ -104,7 +104,7 @@ def _load(file: Any) -> Any:
     except Exception as error:  # a value of a type that some check did not think of
         raise ModelFileError(f"it is not consistent ({type(error).__name__}: {error!s:.200})") from None
     if not isinstance(model, BaseEstimator | Kernel):
-        raise ModelFileError("what it holds is neither an estimator nor a kernel")
+        raise ModelFileError("it holds neither an estimator nor a kernel")
     written = archive.manifest.get("scikit-learn")
     if written != sklearn.__version__ and any(name.startswith("sklearn.") for name in decoder.classes):
         warn_user(

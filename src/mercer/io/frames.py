@@ -38,14 +38,14 @@ def _values(column: Any) -> Any:
 def build_frame(parts: dict[str, Any]) -> Any:
     """The data frame, if its library is installed."""
     if set(parts) != {"library", "columns", "values", "length"} or parts["library"] not in LIBRARIES:
-        raise ModelFileError("it has a data frame of an unknown library")
+        raise ModelFileError("a data frame comes from an unknown library")
     names, values, length = parts["columns"], parts["values"], parts["length"]
     plain = isinstance(names, list) and all(isinstance(n, str | int) for n in names) and len(set(names)) == len(names)
     if not plain or not isinstance(values, list) or len(names) != len(values):
-        raise ModelFileError("it has a data frame without names for its columns")
+        raise ModelFileError("a data frame has no valid column names")
     for column in values:
         if not isinstance(column, list | np.ndarray) or np.ndim(column[:0]) != 1 or len(column) != length:
-            raise ModelFileError("it has a data frame with columns of different lengths")
+            raise ModelFileError("the columns of a data frame differ in length")
     try:
         if parts["library"] == "pandas":
             import pandas as pd  # type: ignore[import-untyped]
@@ -57,4 +57,4 @@ def build_frame(parts: dict[str, Any]) -> Any:
     except ImportError:
         raise ModelFileError(f"it needs {parts['library']}, which is not installed") from None
     except Exception as error:  # whatever a data frame has against its columns
-        raise ModelFileError(f"it has a data frame that {parts['library']} does not take ({error})") from None
+        raise ModelFileError(f"{parts['library']} refuses a data frame ({error})") from None
