@@ -24,8 +24,12 @@ def linear_function(A, B):
 def assert_same(a, b, data, tol=1e-9):
     assert a.predict(data).dtype == b.predict(data).dtype
     if hasattr(a, "decision_function"):
-        assert np.array_equal(a.predict(data), b.predict(data))
-        np.testing.assert_allclose(a.decision_function(data), b.decision_function(data), rtol=tol, atol=tol)
+        values = a.decision_function(data)
+        np.testing.assert_allclose(values, b.decision_function(data), rtol=tol, atol=tol)
+        # a sample on the boundary has the sign that rounding gives it
+        clear = np.abs(values).reshape(len(values), -1).min(axis=1) > tol
+        assert clear.any()
+        assert np.array_equal(a.predict(data)[clear], b.predict(data)[clear])
     else:
         np.testing.assert_allclose(a.predict(data), b.predict(data), rtol=tol, atol=tol)
 

@@ -68,6 +68,16 @@ def test_rows_of_newcomers(dtype, block_dtype):
     np.testing.assert_array_equal(together, alone)
 
 
+def comes_true(condition, seconds=60.0):
+    """Whether the condition holds before so many seconds are over, which a busy machine may need."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
 def test_helpers_help():
     """Another thread takes parts, if it is given the time to come."""
     if os.cpu_count() == 1:
@@ -76,16 +86,13 @@ def test_helpers_help():
     b = kernel.prepare(rows(2000, 50), np.float32)
     with team.gathered(2):
         mine = team.current()
-        for _ in range(200):
+        for _ in range(2000):
             kernel.block(b, b)
-            if mine.mail[team.NEXT] > 0 and len(mine._desks) == 1:
+            helped = len(mine._desks) == 1 and mine._desks[0][team.WANTED] == mine.mail.ctypes.data
+            if mine.mail[team.NEXT] > 0 and helped:
                 break
-        assert len(mine._desks) == 1 and mine._desks[0][team.WANTED] == mine.mail.ctypes.data
-    for _ in range(1000):
-        if mine._desks[0][team.WANTED] == 0:
-            return
-        time.sleep(0.005)
-    pytest.fail("the helper was dismissed, but is still there")
+        assert helped
+    assert comes_true(lambda: mine._desks[0][team.WANTED] == 0), "the helper was dismissed, but is still there"
 
 
 def test_idle_helpers_sleep_and_come_back():
@@ -93,12 +100,7 @@ def test_idle_helpers_sleep_and_come_back():
     store, out = rows(), np.zeros(1502)
     with team.gathered(2):
         desk = team.current()._desks[0]
-        for _ in range(1000):
-            if desk[team.WANTED] == 0:
-                break
-            time.sleep(0.005)
-        else:
-            pytest.fail("the helper spins for ever")
+        assert comes_true(lambda: desk[team.WANTED] == 0), "the helper spins for ever"
         shared.add_rows_product(store, np.arange(5), np.ones(5), out)
         assert len(team.current()._desks) == 1
     np.testing.assert_allclose(out[:-1], store[:5].sum(axis=0, dtype=np.float64))

@@ -30,7 +30,9 @@ def check_object(value: Any) -> None:
         if isinstance(value, SupportVectors):
             _check_vectors(value)
         elif isinstance(value, TrainingSamples):
-            _require(isinstance(value.kernel, Kernel) and "samples" in vars(value), "the training samples have no kernel")
+            _require(
+                isinstance(value.kernel, Kernel) and "samples" in vars(value), "the training samples have no kernel"
+            )
             value._features = None
         elif isinstance(value, BaseEstimator):
             _check_estimator(value)
@@ -60,13 +62,19 @@ def _check_vectors(vectors: SupportVectors) -> None:
     vectors._features = {}
     _require(isinstance(vectors.kernel, Kernel), "the support vectors have no kernel")
     support = _numbers(vectors.support, 1, "iu")
-    _require(type(vectors.n_train) is int and vectors.n_train >= 0, "the number of training samples is not a whole number of at least 0")
+    _require(
+        type(vectors.n_train) is int and vectors.n_train >= 0,
+        "the number of training samples is not a whole number of at least 0",
+    )
     if len(support):
         _require(
-            support.min() >= 0 and support.max() < max(vectors.n_train, 1), "a support vector's index is beyond the training samples"
+            support.min() >= 0 and support.max() < max(vectors.n_train, 1),
+            "a support vector's index is beyond the training samples",
         )
     ends = _numbers(vectors.ends, 1, "iu")
-    _require(len(ends) >= 2 and ends[0] == 0 and np.all(np.diff(ends) >= 0), "the classes of the support vectors overlap")
+    _require(
+        len(ends) >= 2 and ends[0] == 0 and np.all(np.diff(ends) >= 0), "the classes of the support vectors overlap"
+    )
     _require(ends[-1] == len(support), f"{ends[-1]} support vectors in classes, but {len(support)} indices")
     _numbers(vectors.norms, 1)
     if vectors.kernel.domain != "matrix":
@@ -86,7 +94,10 @@ def _check_graph(graph: Any) -> None:
     for name, count in counts.items():
         labels = getattr(graph, name)
         _require(labels is None or (isinstance(labels, tuple) and len(labels) == count), f"{name} has the wrong length")
-    _require(graph.weights is None or _numbers(graph.weights, 1).shape == (len(edges),), "there is not one weight for each edge")
+    _require(
+        graph.weights is None or _numbers(graph.weights, 1).shape == (len(edges),),
+        "there is not one weight for each edge",
+    )
 
 
 def _check_estimator(model: BaseEstimator) -> None:
@@ -101,7 +112,10 @@ def _check_estimator(model: BaseEstimator) -> None:
         # the numbers become columns of a matrix
         places = list(model.vocabulary_.values())
         whole = all(isinstance(p, int | np.integer) and not isinstance(p, bool) for p in places)
-        _require(whole and sorted(places) == list(range(len(places))), "the words of the vocabulary are not numbered 0, 1, 2, ...")
+        _require(
+            whole and sorted(places) == list(range(len(places))),
+            "the words of the vocabulary are not numbered 0, 1, 2, ...",
+        )
     if isinstance(model, LinearMachine):
         _check_linear(model)
     elif isinstance(model, BaseRidge):
@@ -178,12 +192,21 @@ def _check_process(model: GaussianProcessRegressor) -> None:
 
 def _check_memory(model: Any) -> None:
     memory = model._memory
-    _require(isinstance(memory, Memory) and type(memory.t) is int and memory.t >= 0, "the state of the online learner is not valid")
+    _require(
+        isinstance(memory, Memory) and type(memory.t) is int and memory.t >= 0,
+        "the state of the online learner is not valid",
+    )
     rows = 1 if len(model.classes_) == 2 else len(model.classes_)
     v, A, state = (_numbers(part, 2) for part in (memory.v, memory.A, memory.state))
-    _require(v.shape == A.shape and len(v) == len(state) == rows and state.shape[1] == 6, "the state of the online learner does not fit the classes")
+    _require(
+        v.shape == A.shape and len(v) == len(state) == rows and state.shape[1] == 6,
+        "the state of the online learner does not fit the classes",
+    )
     if model._is_linear:
         w = _numbers(model._w, 2)
         _require(w.shape == v.shape == (rows, model.n_features_in_), "the weights do not fit the number of features")
     elif model._memory_samples is not None:
-        _require(count_samples(model._memory_samples) == v.shape[1], "the state of the online learner does not fit its samples")
+        _require(
+            count_samples(model._memory_samples) == v.shape[1],
+            "the state of the online learner does not fit its samples",
+        )

@@ -154,7 +154,9 @@ def put_together(cls: type, state: dict[str, Any]) -> Any:
     for name in state:
         known = inspect.getattr_static(cls, name, None)
         if not name.isidentifier() or name.startswith("__") or callable(known) or isinstance(known, property):
-            raise ModelFileError(f"its {cls.__name__} has an attribute {name!r:.60}, which would replace one of the class")
+            raise ModelFileError(
+                f"its {cls.__name__} has an attribute {name!r:.60}, which would replace one of the class"
+            )
     value: Any = cls.__new__(cls)
     if hasattr(cls, "__setstate__") and not issubclass(cls, BaseEstimator):
         value.__setstate__(state)

@@ -140,7 +140,7 @@ class Walk:
         reached = length * (1.0 + 1e-9)
         moved = np.where(to_zero <= reached, 0.0, np.where(to_bound <= reached, self.y * self.w * C_next, moved))
         moved = np.where(at_bound & ~moving, self.y * self.w * C_next, moved)
-        return C_next, self._corrected(moved, C_next)
+        return C_next, self._corrected(self.at_ends(moved, C_next), C_next)
 
     def _direction(self, free: Mask, at_bound: Mask, on_margin: Mask) -> tuple[Mask, Vector, Vector] | None:
         """Who moves, and the derivatives of β and of the decision values; None if nothing is consistent.
