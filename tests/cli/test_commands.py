@@ -211,7 +211,7 @@ def test_bench(capsys):
         (["fit", "iris.csv", "--report", "no/r.html"], "no/r.html cannot be written: there is no folder no."),
         (["convert", "iris.mercer", "no/m.c"], "no/m.c cannot be written: there is no folder no."),
         (["kernel-check", "iris.csv"], "For a table of samples name a --kernel."),
-        (["kernel-check", "empty.csv"], "empty.csv has no lines"),
+        (["kernel-check", "empty.csv"], "empty.csv is empty"),
         (["kernel-check", "nowhere.csv"], "nowhere.csv not found."),
     ],
 )

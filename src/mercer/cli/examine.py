@@ -157,10 +157,12 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     if samples.kind == "table":
         names = [column.name for column in samples.columns if X[column.name].dtype.kind not in "fiub"]
         if names:
-            raise InvalidInputError(f"The column {names[0]!r} is none of numbers, which this model was fitted to.")
+            raise InvalidInputError(
+                f"The column {names[0]!r} does not hold numbers, but the model was fitted to numbers."
+            )
         X = X.to_numpy(dtype=float)
     elif samples.kind == "strings":
-        raise InvalidInputError(f"{arguments.model} is a machine of vectors, but {arguments.data} holds sequences.")
+        raise InvalidInputError(f"{arguments.model} was fitted to vectors, but {arguments.data} holds sequences.")
     model = read_model(arguments.model, _width(arguments, X), arguments.nu is not None)
     if getattr(model, "kernel", "") == "precomputed":
         X = (X.toarray() if hasattr(X, "toarray") else X)[:, -X.shape[0] :]  # LIBSVM's first column is a number
@@ -230,10 +232,10 @@ def _matrix(path: str) -> Any:
             text = sys.stdin if path == "-" else path
             return np.loadtxt(text, delimiter="," if path.endswith(".csv") else None, ndmin=2)
     except UserWarning:
-        raise InvalidInputError(f"{path} has no lines: a matrix has a line of numbers for each row.") from None
+        raise InvalidInputError(f"{path} is empty: a matrix file has one line of numbers for each row.") from None
     except ValueError as error:
         raise InvalidInputError(
-            f"{path} is no matrix of numbers: {str(error).rstrip('.')}. For a table of samples name a --kernel."
+            f"{path} is not a matrix of numbers: {str(error).rstrip('.')}. For a table of samples name a --kernel."
         ) from None
 
 
@@ -270,7 +272,8 @@ def convert(arguments: argparse.Namespace) -> int:
         write_model(machine_of(_last(model)), arguments.output)
     else:
         raise InvalidInputError(
-            f"The name {Path(arguments.output).name!r} says not what to write: use .mercer, .onnx, .py, .c or .model."
+            f"The output format is chosen by the file's suffix, and {Path(arguments.output).name!r} has none that is "
+            "known: use .mercer, .onnx, .py, .c or .model."
         )
     return 0
 
@@ -280,7 +283,7 @@ def _last(model: Any) -> Any:
     steps = getattr(model, "steps", ())
     if len(steps) > 1:
         names = ", ".join(name for name, _ in steps[:-1])
-        say(f"note: only the machine is written; samples must be prepared as the model's own steps do ({names}).")
+        say(f"note: only the machine is written; apply the model's other steps to the samples first ({names}).")
     return model[-1] if steps else model
 
 
@@ -299,15 +302,19 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument("--target", metavar="COLUMN", help="default: the last column")
     parser.add_argument("--format", help="of the data (default: by the file's name)")
     parser.add_argument("--labels", metavar="FILE", help="for FASTA")
-    parser.add_argument("--C", type=number(above=0), help="which C a model of other programs was fitted with")
-    parser.add_argument("--epsilon", type=number(least=0), help="the same for the width of a tube")
-    parser.add_argument("--nu", type=number(above=0), help="the same for nu")
+    parser.add_argument(
+        "--C",
+        type=number(above=0),
+        help="the C that the model was fitted with, if the file does not say",
+    )
+    parser.add_argument("--epsilon", type=number(least=0), help="the epsilon that the model was fitted with")
+    parser.add_argument("--nu", type=number(above=0), help="the nu that the model was fitted with")
     parser.add_argument(
         "--class-weight",
         nargs=2,
         action="append",
         metavar=("LABEL", "WEIGHT"),
-        help="the same for the weight of a class",
+        help="the weight of a class that the model was fitted with",
     )
     parser.add_argument("--tol", type=number(least=0), default=1e-2, help="largest relative gap (default: 0.01)")
     parser.add_argument("--trust-pickle", action="store_true", help="load a pickle, which may run any code")
@@ -317,7 +324,7 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser("kernel-check", help="test Mercer's condition")
     parser.add_argument("data", help="samples; or, without --kernel, a matrix (.npy, .csv, text)")
     parser.add_argument("--kernel", help='an expression such as "gaussian(gamma=0.1) * linear()"')
-    parser.add_argument("--target", metavar="COLUMN", help="a column that is no feature")
+    parser.add_argument("--target", metavar="COLUMN", help="a column to leave out")
     parser.add_argument("--format", help="of the samples (default: by the file's name)")
     parser.set_defaults(run=kernel_check)
 

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     _write({**names, **columns}, arguments)
     if samples.y is not None and hasattr(model, "score"):
         name = "accuracy" if hasattr(model, "classes_") else "R²"
-        say(f"{name} {model.score(samples.X, samples.y):.4g} on the {len(samples):,} rows, whose target is known")
+        say(f"{name} {model.score(samples.X, samples.y):.4g} on these {len(samples):,} rows")
     return 0
 
 
@@ -94,8 +94,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE", default="-", help="default: standard output")
     parser.add_argument("--probabilities", action="store_true", help="add a column for each class")
     parser.add_argument("--decision", action="store_true", help="add decision values")
-    parser.add_argument("--sets", type=float, metavar="ALPHA", help="add sets of classes that are right but for ALPHA")
     parser.add_argument(
-        "--intervals", type=float, metavar="ALPHA", help="of regressions: intervals, right but for ALPHA"
+        "--sets",
+        type=float,
+        metavar="ALPHA",
+        help="add a set of classes to each row, which contains the true class with probability 1 - ALPHA",
+    )
+    parser.add_argument(
+        "--intervals",
+        type=float,
+        metavar="ALPHA",
+        help="regression: add an interval to each row, which contains the true value with probability 1 - ALPHA",
     )
     parser.add_argument("--json", action="store_true", help="a JSON object per line instead of CSV")
