@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -19,9 +20,11 @@ def test_parts_are_reached_by_their_names():
 
 
 def test_every_name_is_there():
-    """Those that completion shows can be used."""
-    for name in dir(mercer):
-        assert getattr(mercer, name) is not None
+    """Every name that completion shows leads to a module, a class, a function or a text."""
+    kinds = (ModuleType, type, FunctionType, str)
+    assert {name for name in dir(mercer) if not name.startswith("_")} >= set(mercer.__all__)
+    for name in mercer.__all__:
+        assert isinstance(getattr(mercer, name), kinds), name
 
 
 def test_other_names_are_errors():

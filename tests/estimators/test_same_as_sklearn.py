@@ -72,7 +72,8 @@ def assert_same(ours, theirs, X):
         assert type(one) is type(other), name
         # a sample within rounding of the margin may be a support vector for one of them alone
         assert one.ndim == other.ndim and one.dtype.kind == other.dtype.kind, name
-        assert len(one) == len(other) if name in ("n_support_", "intercept_") else True, name
+    for name in ("n_support_", "intercept_"):
+        assert len(getattr(ours, name)) == len(getattr(theirs, name)), name
     if np.array_equal(ours.support_, theirs.support_):
         np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
         assert ours.dual_coef_.shape == theirs.dual_coef_.shape
