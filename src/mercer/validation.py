@@ -33,6 +33,7 @@ from mercer.kernels import (
 from mercer.kernels.combinators import common_domain
 from mercer.kernels.domains import check_no_objects, check_sequence, is_objects, tags_of
 from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.probing import check_takes_sets
 from mercer.kernels.sklearn import is_sklearn_kernel
 
 # entries of a kernel matrix may differ from their mirror image by this share of the largest
@@ -350,11 +351,19 @@ def check_pairwise_kernel(kernel: Kernel) -> None:
         )
 
 
+def training_matrix(function: Any, X: Any) -> Matrix:
+    """A user's function for all training samples. Raise if it compares two samples, not two sets of them."""
+    check_takes_sets(f"The kernel function {getattr(function, '__qualname__', repr(function))}", function, X, False)
+    return call_kernel(function, X, X)
+
+
 def call_kernel(function: Any, X: Any, Z: Any) -> Matrix:
     """The matrix that a user's function gives for all of X against all of Z."""
+    expected = (_num_samples(X), _num_samples(Z))
+    if expected[1] == 0:
+        return np.empty(expected)  # a model without support vectors
     K = function(X, Z)
     K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64, order="C")
-    expected = (_num_samples(X), _num_samples(Z))
     if K.shape != expected:
         raise InvalidInputError(
             f"The kernel function returned an array of shape {K.shape} for {expected[0]} and {expected[1]} samples: it "

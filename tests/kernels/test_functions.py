@@ -77,9 +77,9 @@ class TestCallable:
                 "sample of the first argument, one column for each of the second.",
             ),
             (
-                lambda X, Z: 1.0,
-                "returned a matrix of shape () for 2 and 3 samples: the shape must be (2, 3), one row for each sample "
-                "of the first argument, one column for each of the second.",
+                lambda X, Z: np.ones(2),
+                "returned a matrix of shape (2,) for 2 and 3 samples: the shape must be (2, 3), one row for each "
+                "sample of the first argument, one column for each of the second.",
             ),
             (
                 lambda X, Z: np.full((2, 3), "a"),

@@ -19,6 +19,7 @@ from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Kernel, check_mercer
 from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.kernels.probing import depends_on_sets
 from mercer.losses import BoxQP, Loss
 from mercer.problems.dual import DualProblem, feasible_start, infeasibility
 from mercer.solvers.base import Clock, Options, Solution, Status
@@ -29,6 +30,7 @@ from mercer.validation import (
     is_pairwise,
     resolve_kernel,
     thread_count,
+    training_matrix,
     validate_samples,
     validate_weights,
 )
@@ -70,6 +72,7 @@ class KernelMachine(KernelEstimator):
         targets = self._validate_targets(y, weight)
         data = self._bind(X, n)
         self._solve(data, targets, weight, clock)
+        self._forget_others()
         self.kernel_evaluations_ = data.evaluations.count
         self._warn_unfinished()
 
@@ -82,7 +85,14 @@ class KernelMachine(KernelEstimator):
         kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
         is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
         self._function_samples = X if is_function else None
-        return self._bind_kernel(kernel, call_kernel(self.kernel, X, X) if is_function else X, X, n)
+        return self._bind_kernel(kernel, training_matrix(self.kernel, X) if is_function else X, X, n)
+
+    def _forget_others(self) -> None:
+        """Of a kernel function's training samples keep the support vectors, unless its values depend on the others."""
+        samples = self._function_samples
+        if samples is not None and not depends_on_sets(self.kernel, samples, self.support_):
+            self._function_samples = take_samples(samples, self.support_)
+            self._support.number_anew()
 
     @abstractmethod
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:

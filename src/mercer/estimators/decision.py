@@ -43,6 +43,12 @@ class SupportVectors:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_features": {}}
 
+    def number_anew(self) -> None:
+        """Rows of a kernel matrix have a column for each support vector from now on, not for each training sample."""
+        self.n_train = len(self.support)
+        self.support = np.arange(self.n_train, dtype=np.int32)
+        self._features = {}
+
     def features(self, dtype: Any, part: int = -1) -> Features:
         """All of them, or those of one class, prepared once."""
         key = np.dtype(dtype), part

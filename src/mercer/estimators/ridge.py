@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -357,7 +358,7 @@ def resolve_pairwise(kernel: Any, model: Any) -> Kernel:
     ``model`` has degree, gamma, coef0 and kernel_params.
     """
     if not isinstance(kernel, str | Kernel) and callable(kernel) and not isinstance(kernel, type):
-        return CallableKernel(EachPair(kernel, model.kernel_params or {}))
+        return CallableKernel(partial(kernel, **model.kernel_params) if model.kernel_params else kernel, pairwise=True)
     gamma = "auto" if model.gamma is None else model.gamma
     if not isinstance(kernel, str) or kernel not in SKLEARN_KERNELS:
         degree = model.degree if float(model.degree).is_integer() else 3
@@ -367,19 +368,6 @@ def resolve_pairwise(kernel: Any, model: Any) -> Kernel:
             f"degree={model.degree!r} is no whole number: a polynomial of negative values would not be defined."
         )
     return SKLEARN_KERNELS[kernel](model, gamma)
-
-
-class EachPair:
-    """The matrix of a function of two samples."""
-
-    def __init__(self, function: Any, params: dict[str, Any]) -> None:
-        self.function = function
-        self.params = params
-        self.__qualname__ = getattr(function, "__qualname__", repr(function))
-
-    def __call__(self, X: Any, Z: Any) -> Matrix:
-        X, Z = (a.toarray() if hasattr(a, "toarray") else a for a in (X, Z))
-        return np.array([[self.function(x, z, **self.params) for z in Z] for x in X], dtype=np.float64)
 
 
 # what scikit-learn's names stand for, beside those that all estimators share

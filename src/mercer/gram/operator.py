@@ -19,6 +19,8 @@ COSTLY_TERMS = 128
 THREADS_FROM = 300_000
 # rows of a symmetric matrix computed together; of a symmetric product of costly values
 MIRROR, COSTLY_MIRROR = 192, 48
+# rows of a symmetric matrix whose values are computed one by one
+PAIR_MIRROR = 8
 # partial sums of a symmetric product, at most: each is a vector over all samples
 PARTIAL_SUMS = 64
 
@@ -109,21 +111,22 @@ class GramOperator:
 
         n = self.n
         K = np.empty((n, n), self.dtype) if out is None else out
-        if n <= MIRROR or self.kernel.whole:
+        height = PAIR_MIRROR if self.kernel.pair_by_pair else MIRROR
+        if n <= height or self.kernel.whole:
             self.evaluations.add(n * n)
             return self.kernel.block(self.features, self.features, K)
-        starts = range(0, n, MIRROR)
+        starts = range(0, n, height)
         prepare_columns(self.features)
 
         def one(task: int) -> None:
             start = starts[task]
-            stop = min(start + MIRROR, n)
+            stop = min(start + height, n)
             rest = self.features if start == 0 else span(self.features, start, n)
             rows = self.kernel.block(span(self.features, start, stop), rest)
             place_rows(np.ascontiguousarray(rows, K.dtype), K, start, mirrored)
 
         run_tasks(one, len(starts), self.n_threads)
-        self.evaluations.add(sum((n - s) * min(MIRROR, n - s) for s in starts))
+        self.evaluations.add(sum((n - s) * min(height, n - s) for s in starts))
         return K
 
 

@@ -29,8 +29,8 @@ from mercer.kernels import (
     Precomputed,
     Sigmoid,
 )
-from mercer.kernels.features import Matrix
-from mercer.validation import call_kernel, resolve_kernel
+from mercer.kernels.features import Matrix, count_samples
+from mercer.validation import resolve_kernel
 
 NAMES = (*KINDS, "KernelRidge")
 # scikit-learn's names of kernels with one gamma
@@ -151,6 +151,7 @@ def _machine_to_sklearn(name: str, model: Any) -> Any:
     vectors, support = model.support_vectors_, model.support_
     if function:
         theirs.kernel, theirs._BaseLibSVM__Xfit = model.kernel, model._function_samples
+        support = model._support.support
     elif not own:
         # scikit-learn calls a function with the samples of fit: the support vectors are enough
         theirs._BaseLibSVM__Xfit, support = vectors, np.arange(len(support), dtype=np.int32)
@@ -160,7 +161,7 @@ def _machine_to_sklearn(name: str, model: Any) -> Any:
         vectors = sp.csr_array(vectors, dtype=np.float64) if own else vectors
         vectors.sort_indices()
     theirs._sparse = bool(sp.issparse(vectors)) and own
-    theirs.shape_fit_ = model.shape_fit_ if own or function else (len(support), len(support))
+    theirs.shape_fit_ = model.shape_fit_ if own and not function else 2 * (count_samples(theirs._BaseLibSVM__Xfit),)
     if not own:
         vectors = np.empty((0, 0))
     theirs.support_, theirs.support_vectors_ = support, in_configured_interface(vectors)
@@ -220,7 +221,7 @@ def _machine_from_sklearn(name: str, theirs: Any) -> Any:
     if function:
         model._function_samples = theirs._BaseLibSVM__Xfit
         model.shape_fit_ = theirs.shape_fit_
-        call_kernel(model.kernel, model._function_samples[:1], model._function_samples[:1])
+        model._forget_others()
     if classes is not None:
         model.class_weight_ = theirs.class_weight_
         model._probA, model._probB = theirs._probA, theirs._probB

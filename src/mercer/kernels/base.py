@@ -84,6 +84,11 @@ class Kernel(ABC):
         return False
 
     @property
+    def pair_by_pair(self) -> bool:
+        """Whether each value is computed by itself, so that small blocks cost no more than large ones."""
+        return False
+
+    @property
     def preparation(self) -> Hashable:
         """All that ``prepare`` depends on: kernels for which this is equal share their prepared samples."""
         return self

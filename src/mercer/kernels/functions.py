@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, ObjectFeatures, Vector
+from mercer.kernels.probing import check_takes_pairs, check_takes_sets, each
 from mercer.kernels.vectors import check_whole
 
 # the diagonal of a function is read off blocks of this size: few calls, few values for nothing
@@ -25,6 +26,10 @@ class CallableKernel(Kernel):
     X and Z are parts of what was given as samples: an array if that was an array, a list if it was a list. The function
     may be called from several threads, for any part of the matrix, and must give the same values each time.
 
+    With ``pairwise=True`` the function is k(x, z) itself: it is called for each pair of samples and returns a number.
+    A sample is a row of an array or of a data frame, an element of a list, or, of a sparse matrix, a row as a dense
+    vector. This is much slower than one call for all pairs.
+
     That it is positive semidefinite is assumed, not known (``psd_is_assumed``): ``check_mercer(function, samples)``
     examines it, and so does a fit. A kernel that is known not to be has ``positive_semidefinite`` in a subclass.
 
@@ -32,15 +37,18 @@ class CallableKernel(Kernel):
     >>> overlap([{"milk", "bread"}, {"milk", "eggs"}])
     array([[2., 1.],
            [1., 2.]])
+    >>> CallableKernel(lambda x, z: len(x & z), pairwise=True)([{"milk", "bread"}, {"milk", "eggs"}])
+    array([[2., 1.],
+           [1., 2.]])
     """
 
     function: Callable[[Any, Any], Any]
+    pairwise: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InvalidInputError(
-                f"CallableKernel needs a function f(X, Z) that returns a matrix, but was given {self.function!r}."
-            )
+            returns = "(x, z) that returns a number" if self.pairwise else "(X, Z) that returns a matrix"
+            raise InvalidInputError(f"CallableKernel needs a function f{returns}, but was given {self.function!r}.")
 
     @property
     def domain(self) -> str:
@@ -51,8 +59,20 @@ class CallableKernel(Kernel):
         return True
 
     @property
+    def pair_by_pair(self) -> bool:
+        return self.pairwise
+
+    @property
     def preparation(self) -> Hashable:
         return "objects"
+
+    def bind(self, samples: Any) -> Kernel:
+        """The kernel itself, if the function compares what it is given: two sets of samples, or two samples."""
+        if self.pairwise:
+            check_takes_pairs(repr(self), self.function, samples)
+        else:
+            check_takes_sets(repr(self), self.function, samples)
+        return self
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> ObjectFeatures:
         """The samples as they are."""
@@ -65,29 +85,49 @@ class CallableKernel(Kernel):
             out = np.empty((len(a), len(b)), b.dtype)
         if len(a) == 0 or len(b) == 0:
             return out
-        values = self.function(a.samples, b.samples)
-        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        if self.pairwise:
+            rows = list(each(a.samples))  # b may have more samples
+            values = self._numbers([[self.function(x, z) for x in rows] for z in each(b.samples)])
+            values = np.swapaxes(values, 0, 1)
+        else:
+            values = self._numbers(self.function(a.samples, b.samples))
         if values.shape != (len(a), len(b)):
-            raise InvalidInputError(
-                f"{self!r} returned a matrix of shape {values.shape} for {len(a)} and {len(b)} samples: the shape must "
-                f"be {(len(a), len(b))}, one row for each sample of the first argument, one column for each of the "
-                "second."
-            )
-        if values.dtype.kind not in "fiub":
-            raise InvalidInputError(f"{self!r} must return real numbers, but returned a matrix of {values.dtype}.")
+            raise self._wrong_shape(values.shape, (len(a), len(b)))
         out[...] = values
         return out
+
+    def _numbers(self, values: Any) -> Matrix:
+        """What the function returned, as an array of real numbers."""
+        try:
+            values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        except ValueError as error:  # rows of different lengths
+            raise InvalidInputError(f"{self!r} must return real numbers, but returned no array: {error}") from None
+        if values.dtype.kind not in "fiub":
+            raise InvalidInputError(f"{self!r} must return real numbers, but returned a matrix of {values.dtype}.")
+        return values
+
+    def _wrong_shape(self, found: tuple[int, ...], expected: tuple[int, int]) -> InvalidInputError:
+        if self.pairwise:
+            return InvalidInputError(
+                f"{self!r} must return one real number for each pair of samples, but returned an array of shape "
+                f"{found[2:]}."
+            )
+        return InvalidInputError(
+            f"{self!r} returned a matrix of shape {found} for {expected[0]} and {expected[1]} samples: the shape must "
+            f"be {expected}, one row for each sample of the first argument, one column for each of the second."
+        )
 
     def diagonal(self, a: Features) -> Vector:
         """k(a_i, a_i), from small blocks along the diagonal."""
         assert isinstance(a, ObjectFeatures)
-        n, step = len(a), DIAGONAL_BLOCK
+        n, step = len(a), 1 if self.pairwise else DIAGONAL_BLOCK
         double = ObjectFeatures(a.samples, np.float64)
         parts = [double.take(np.arange(start, min(start + step, n))) for start in range(0, n, step)]
         return np.concatenate([np.diagonal(self.block(part, part)) for part in parts]) if parts else np.empty(0)
 
     def __repr__(self) -> str:
-        return f"CallableKernel({getattr(self.function, '__qualname__', repr(self.function))})"
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"CallableKernel({name}{', pairwise=True' if self.pairwise else ''})"
 
 
 class PrecomputedFeatures:

@@ -25,12 +25,12 @@ from mercer.selection.scoring import highest_score
 from mercer.selection.search import Candidate, KernelChoice, Prune, SettingChoice, Table
 from mercer.solvers.base import Clock
 from mercer.validation import (
-    call_kernel,
     check_pairwise_kernel,
     domain_of,
     is_pairwise,
     resolve_kernel,
     square_matrix,
+    training_matrix,
     validate_samples,
 )
 
@@ -163,7 +163,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
     def _search(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock) -> Table:
         samples = X
         if self._is_function(self.kernel):
-            samples = call_kernel(self.kernel, X, X)
+            samples = training_matrix(self.kernel, X)
             kernels = [KernelChoice(Precomputed(), {})]
         else:
             kernels = self._kernels(X)
