@@ -32,7 +32,7 @@ from mercer.kernels import (
 )
 from mercer.kernels.combinators import common_domain
 from mercer.kernels.domains import check_no_objects, check_sequence, is_objects, tags_of
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Matrix, Vector, as_csr
 from mercer.kernels.probing import check_takes_sets
 from mercer.kernels.sklearn import is_sklearn_kernel
 
@@ -54,7 +54,6 @@ _VECTORS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "order": "C",
     "accept_sparse": "csr",
-    "accept_large_sparse": False,
 }
 
 
@@ -173,6 +172,7 @@ def validate_vectors(
     else:
         checked = validate_data(estimator, X, y, **_VECTORS, **targets)
         X, y = checked if isinstance(checked, tuple) else (checked, y)
+    X = as_csr(X) if sp.issparse(X) else X
     return (_canonical(X) if canonical else X), y
 
 

@@ -8,6 +8,8 @@ from tests.naming import named
 
 from mercer import SVC, SVR, KernelRidge, LinearSVC, NuSVR, OneClassSVM
 from mercer.estimators import machine
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import Gaussian
 from mercer.validation import class_codes
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -22,11 +24,18 @@ def _shuffled(X):
     return sp.csr_array((parts.ravel(), columns, 4 * np.arange(len(X) + 1, dtype=np.int32)), shape=X.shape)
 
 
-def _long(X):
-    """CSR rows whose columns are numbered by 64 bits."""
-    rows = sp.csr_array(X)
-    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
-    return rows
+def _long(kind):
+    """The sparse format with 64-bit indices."""
+
+    def form(X):
+        rows = kind(X)
+        if rows.format == "coo":
+            rows.coords = tuple(numbers.astype(np.int64) for numbers in rows.coords)
+        else:
+            rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+        return rows
+
+    return form
 
 
 def values(model, Z=X):
@@ -47,7 +56,12 @@ def test_every_form_gives_the_same_model(estimator, form):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
-@pytest.mark.parametrize("form", [sp.csr_matrix, sp.coo_array, _shuffled], ids=["matrix", "coo", "shuffled"])
+@pytest.mark.parametrize(
+    "form",
+    [sp.csr_matrix, sp.coo_array, _shuffled]
+    + [_long(kind) for kind in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array, sp.coo_matrix)],
+    ids=["matrix", "coo", "shuffled", "long csr", "long matrix", "long csc", "long coo", "long coo matrix"],
+)
 def test_every_sparse_form_gives_the_same_model(estimator, form):
     """Sparse rows that are taken as they are, and those that are sorted, summed up or converted first."""
     plain = values(estimator.fit(sp.csr_array(X), Y), sp.csr_array(X))
@@ -72,8 +86,16 @@ def test_errors_of_sparse_rows(estimator):
             estimator.fit(rows, Y[:-1])
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
         estimator.fit(rows[:0], Y[:0])
-    with pytest.raises(ValueError, match="Only sparse matrices with 32-bit integer indices are accepted"):
-        estimator.fit(_long(X), Y)
+    wide = sp.csr_array((np.ones(2), (np.array([0, 1]), np.array([0, 2**31]))), shape=(2, 2**31 + 1))
+    with pytest.raises(InvalidInputError, match=r"2 stored values and 2,147,483,649 features: at most 2,147,483,647"):
+        estimator.fit(wide, [0, 1])
+
+
+def test_kernels_take_64_bit_indices():
+    """A kernel by itself computes the same values from sparse samples with 64-bit indices."""
+    rows = _long(sp.csr_array)(X)
+    np.testing.assert_array_equal(Gaussian(0.5)(rows), Gaussian(0.5)(sp.csr_array(X)))
+    assert rows.indices.dtype == np.int64  # what was given stays as it is
 
 
 def test_names_of_features():

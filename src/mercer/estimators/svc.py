@@ -25,8 +25,8 @@ class SVC(BaseSVC):
         Weight of the loss. May be inf.
     kernel : str, callable or Kernel, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "precomputed", an expression such as "0.5*gaussian(gamma=0.1) + linear()",
-        a kernel object, or a function f(X, Z) of two sets of samples that returns the matrix of all k(x, z). ``predict``
-        calls it with the support vectors alone. A function k(x, z) of two samples is given as
+        a kernel object, or a function f(X, Z) of two sets of samples that returns the matrix of all k(x, z);
+        ``predict`` calls it with the support vectors alone. A function k(x, z) of two samples is given as
         ``CallableKernel(k, pairwise=True)``. The kernel decides what samples are: rows of numbers, or any objects, such
         as strings for ``Spectrum(3)``, sets for ``Jaccard()``, graphs for ``WeisfeilerLehman()``, and records for
         ``On("title", Spectrum(4)) + On("price", Gaussian())``.

@@ -40,7 +40,7 @@ class Csr(NamedTuple):
     @classmethod
     def of(cls, X: Any, dtype: np.dtype[Any]) -> Csr:
         """A scipy matrix's arrays, its duplicates summed."""
-        X = X if X.format == "csr" else X.tocsr()
+        X = as_csr(X)
         if not X.has_canonical_format:
             # the same position stored twice means the sum, which only inner products would respect
             X = X.copy()
@@ -300,10 +300,26 @@ def stack_samples(first: Any, second: Any) -> Any:
     return [*first, *second]
 
 
+def as_csr(X: Any) -> Any:
+    """A scipy matrix in CSR format with 32-bit indices, which compiled loops read; X itself if it is one."""
+    X = X if X.format == "csr" else X.tocsr()
+    if X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    most = np.iinfo(np.int32).max
+    if X.nnz > most or X.shape[1] > most:
+        raise InvalidInputError(
+            f"The sparse matrix has {X.nnz:,} stored values and {X.shape[1]:,} features: at most {most:,} of each are "
+            "supported, which 32-bit indices can count. Use fewer samples, or fewer features, for instance with "
+            "FeatureHasher or SelectKBest."
+        )
+    narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return type(X)(narrow, shape=X.shape)
+
+
 def as_matrix(samples: Any) -> Any:
     """Samples as a dense array or CSR matrix of numbers, a row each; data frames and nested lists included."""
     if sp.issparse(samples):
-        return samples if samples.format == "csr" else samples.tocsr()
+        return as_csr(samples)
     check_no_objects(lambda: "This kernel", samples)
     array = np.asarray(samples)
     if array.ndim != 2:
