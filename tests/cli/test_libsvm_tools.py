@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_diabetes, load_digits, load_svmlight_file
 from sklearn.svm import SVC
+from tests.io.make_libsvm_data import libsvm_values
 
 import mercer
 from mercer.cli import main
@@ -40,6 +41,7 @@ def test_scale_train_predict(files, capsys):
 @pytest.mark.parametrize(("kind", "machine"), [(1, "NuSVC"), (2, "OneClassSVM"), (3, "SVR"), (4, "NuSVR")])
 def test_other_machines(files, kind, machine, capsys):
     X, y = load_diabetes(return_X_y=True)
+    X = 20 * X  # with features of 0.05 all kernel values are nearly 1, and tol=1e-3 decides nothing
     y = y[:80] if kind > 2 else np.where(y[:80] > 140, 1, -1)
     dump_svmlight_file(X[:80], y, "d", zero_based=False)
     assert main(["svm-train", "-s", str(kind), "-n", "0.3", "-q", "d", "m"]) == 0
@@ -96,6 +98,89 @@ def test_help(capsys, tool):
 def test_missing_files(files, capsys):
     assert main(["svm-train", "nowhere"]) == 1
     assert "nowhere" in capsys.readouterr().err
+
+
+# ---- the order of the classes --------------------------------------------------------------------------------------
+
+ORDERS = {
+    "1 0": [1, 0],
+    "0 1": [0, 1],
+    "-1 first": [-1, 1],
+    "+1 first": [1, -1],
+    "three": [2, 9, -4],
+    "five": [3, 1, 5, -2, 4],
+}
+
+
+def header_of(path):
+    with open(path) as file:
+        return {line.split()[0]: line.split()[1:] for line in file.read().split("SV\n")[0].splitlines()}
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("order", ORDERS)
+def test_order_of_classes(tmp_path, monkeypatch, capsys, kind, order):
+    """The model file has LIBSVM's order of labels, so that all its decision values have LIBSVM's signs."""
+    svmutil = pytest.importorskip("libsvm.svmutil")
+    monkeypatch.chdir(tmp_path)
+    labels = np.array(ORDERS[order])
+    X, codes = load_digits(return_X_y=True, n_class=len(labels))
+    X, codes = X[:120] / 16, codes[:120]
+    assert [codes.tolist().index(c) for c in range(len(labels))] == sorted(codes.tolist().index(c) for c in set(codes))
+    y = labels[codes]
+    dump_svmlight_file(X, y, "train", zero_based=False)
+    options = ["-s", str(kind), "-n", "0.2", "-c", "3", "-g", "0.2", "-e", "1e-7", f"-w{labels[-1]}", "2"]
+    assert main(["svm-train", "-q", *options, "train", "ours"]) == 0
+    _, samples = svmutil.svm_read_problem("train")
+    theirs = svmutil.svm_train(y, samples, " ".join([*options, "-q"]))
+    svmutil.svm_save_model("theirs", theirs)
+    ours = svmutil.svm_load_model("ours")
+    assert header_of("ours")["label"] == header_of("theirs")["label"]
+    thresholds = [np.array(header_of(name)["rho"], dtype=float) for name in ("ours", "theirs")]
+    np.testing.assert_allclose(*thresholds, atol=1e-5)
+    new = [{j: v + 0.3 * (j % 3) for j, v in sample.items()} for sample in samples]
+    found = libsvm_values(ours, new, False)
+    expected = libsvm_values(theirs, new, False)
+    np.testing.assert_allclose(found["values"], expected["values"], atol=1e-5)
+    assert found["labels"] == expected["labels"]
+    dump_svmlight_file([[sample.get(j, 0.0) for j in range(1, 65)] for sample in new], y, "test", zero_based=False)
+    for name in ("ours", "theirs"):
+        assert main(["svm-predict", "-q", "test", name, "out"]) == 0
+        assert np.loadtxt("out").tolist() == expected["labels"]
+
+
+def test_ties(tmp_path, monkeypatch):
+    """Votes of three classes that tie go to the class of the first sample, and a value of 0 to the second label."""
+    svmutil = pytest.importorskip("libsvm.svmutil")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    y = np.tile([7, 1, 4], 20)  # labels without any rule, so that many samples have one vote from each class
+    dump_svmlight_file(rng.uniform(-1, 1, (60, 2)), y, "train", zero_based=False)
+    dump_svmlight_file(rng.uniform(-1, 1, (500, 2)), np.ones(500), "test", zero_based=False)
+    options = "-q -g 5 -c 10 -e 1e-7"
+    assert main(["svm-train", *options.split(), "train", "model"]) == 0
+    assert main(["svm-predict", "-q", "test", "model", "out"]) == 0
+    labels, samples = svmutil.svm_read_problem("test")
+    theirs = svmutil.svm_train(y, svmutil.svm_read_problem("train")[1], options)
+    expected, _, values = svmutil.svm_predict(labels, samples, theirs, "-q")
+    # 7 against 1, 7 against 4, 1 against 4
+    tied = [label for label, v in zip(expected, values, strict=True) if (v[0] > 0) == (v[2] > 0) != (v[1] > 0)]
+    assert len(tied) > 5 and set(tied) == {7}
+    assert np.loadtxt("out").tolist() == expected
+    (tmp_path / "zero").write_text("1 1:1\n0 1:-1\n")
+    assert main(["svm-train", "-q", "-t", "0", "zero", "model"]) == 0
+    (tmp_path / "test").write_text("1 2:1\n1 1:1\n")
+    assert main(["svm-predict", "-q", "test", "model", "out"]) == 0
+    theirs = svmutil.svm_load_model("model")
+    assert np.loadtxt("out").tolist() == svmutil.svm_predict([1, 1], [{2: 1}, {1: 1}], theirs, "-q")[0] == [0, 1]
+
+
+def test_unknown_weight(files, capsys):
+    """As in LIBSVM the weight of a class that is not there is a warning, not an error."""
+    assert main(["svm-train", "-q", "-w5", "3", "-w1", "2", "train", "weighted"]) == 0
+    assert capsys.readouterr().err == "WARNING: class label 5 specified in weight is not found\n"
+    assert main(["svm-train", "-q", "-w1", "2", "train", "other"]) == 0
+    assert (files / "weighted").read_text() == (files / "other").read_text()
 
 
 # ---- probabilities -------------------------------------------------------------------------------------------------

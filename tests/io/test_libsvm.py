@@ -2,6 +2,7 @@
 
 import io
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.io import make_libsvm_data
 from tests.io.models import BINARY, REAL, THREE, X
 
 import mercer
+from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InvalidInputError, ModelFileError
 from mercer.io.libsvm import read_data, read_model, write_data, write_model
 
@@ -67,6 +69,10 @@ class TestRead:
         again = read_model(io.StringIO(written(model)), n_features=data.shape[1])
         assert np.array_equal(model.predict(data), again.predict(data))
         assert type(again) is type(model)
+        if not name.startswith("liblinear"):
+            texts = (written(model), CASES[name]["model"])
+            ours, theirs = ([line for line in text.splitlines() if line.startswith("label")] for text in texts)
+            assert ours == theirs
         assert np.array_equal(getattr(again, "_probA", 0), getattr(model, "_probA", 0))
 
     def test_certificate(self):
@@ -131,6 +137,31 @@ class TestWrite:
         again = read_model(io.StringIO(written(model)))
         np.testing.assert_allclose(again._values(X), model._values(X), rtol=1e-12, atol=1e-12)
         assert np.array_equal(again.predict(X), model.predict(X)) or not hasattr(model, "decision_function")
+
+    @ignore_warnings
+    @pytest.mark.parametrize(("target", "labels"), [(BINARY == "yes", [1, 0]), (THREE, [2, 0, 1]), (THREE, [1, 2, 0])])
+    def test_order_of_labels(self, target, labels):
+        """In another order of the labels the values of the pairs are the same but for order and sign."""
+        model = mercer.SVC(probability=True, random_state=0).fit(X, target.astype(int))
+        file = io.StringIO()
+        write_model(model, file, labels=labels)
+        again = read_model(io.StringIO(file.getvalue()), file_order=True)
+        assert again.classes_.tolist() == labels
+        value = dict(zip(class_pairs(len(labels)), model._values(X).T, strict=True))
+        expected = [value[i, j] if i < j else -value[j, i] for i, j in combinations(labels, 2)]
+        np.testing.assert_allclose(again._values(X), np.transpose(expected), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X)[:, labels], atol=1e-6)
+        assert again.n_support_.tolist() == model.n_support_[labels].tolist()
+        ascending = read_model(io.StringIO(file.getvalue()))
+        assert written(ascending) == file.getvalue()
+
+    def test_wrong_labels(self):
+        """An order must name each class once."""
+        model = mercer.SVC().fit(X, THREE)
+        with pytest.raises(InvalidInputError, match=r"labels=\[0, 1\] must be the classes of the model, \[0, 1, 2\]"):
+            write_model(model, io.StringIO(), labels=[0, 1])
+        with pytest.raises(InvalidInputError, match="not of SVR"):
+            write_model(mercer.SVR().fit(X, REAL), io.StringIO(), labels=[0, 1])
 
     @ignore_warnings
     @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])

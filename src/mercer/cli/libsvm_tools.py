@@ -57,20 +57,28 @@ def train(words: Sequence[str]) -> int:
     """Fit, write LIBSVM's model file, print what svm-train prints of a model."""
     import numpy as np
 
-    from mercer.io.libsvm import write_model
+    from mercer.io.libsvm import training_order, write_model
 
     options, files = _options(words, "s t d g r c n p m e h b v w* q")
     if len(files) not in (1, 2):
         raise UsageError("a training file, and perhaps a model file, are expected")
     X, y = _read(files[0], precomputed=options.get("t") == "4")
     kind = _whole(options, "s", 0, 4)
-    model = _machine(kind, options, X)
-    if kind in (3, 4):
+    labels = None
+    if kind in (0, 1):
+        # the machine knows the classes by their places in LIBSVM's order, which decides signs, columns and ties
+        labels = training_order(y)
+        order = np.argsort(labels)
+        y = order[np.searchsorted(labels, y, sorter=order)]
+    elif kind in (3, 4):
         y = y.astype(np.float64)
+    model = _machine(kind, options, X, [] if labels is None else labels.tolist())
     if "v" in options:
         return _cross_validate(model, X, y, kind, _whole(options, "v", 2, len(y)))
     with _without_deprecation():
         model.fit(X, None if kind == 2 else y)
+    if labels is not None:
+        model.classes_ = labels
     if "q" not in options:
         print(f"optimization finished, #iter = {int(np.sum(model.n_iter_))}")
         print(f"obj = {-model.certificate_.dual:.6f}, relative gap = {model.certificate_.relative_gap:.1e}")
@@ -120,7 +128,7 @@ def predict(words: Sequence[str]) -> int:
     if len(files) != 3:
         raise UsageError("a test file, a model file and an output file are expected")
     probabilities, quiet = _whole(options, "b", 0, 1) == 1, "q" in options
-    model = read_model(files[1])
+    model = read_model(files[1], file_order=True)
     if probabilities and not has_probabilities(model):
         raise InvalidInputError(f"{files[1]} has no probabilities: train it with -b 1.")
     if not probabilities and has_probabilities(model) and not quiet:
@@ -131,7 +139,7 @@ def predict(words: Sequence[str]) -> int:
     classes = hasattr(model, "classes_") or hasattr(model, "offset_")
     head, values = "", None
     if probabilities and classes:
-        head, predicted, values = _probabilities(model, X, files[1])
+        head, predicted, values = _probabilities(model, X)
     else:
         predicted = model.predict(X)
         if probabilities and not quiet:
@@ -151,7 +159,7 @@ def predict(words: Sequence[str]) -> int:
     return 0
 
 
-def _probabilities(model: Any, X: Any, path: str) -> tuple[str, Any, Any]:
+def _probabilities(model: Any, X: Any) -> tuple[str, Any, Any]:
     """The first line, the labels and the probabilities, in the order of the model file's labels."""
     import numpy as np
 
@@ -160,11 +168,9 @@ def _probabilities(model: Any, X: Any, path: str) -> tuple[str, Any, Any]:
     if hasattr(model, "offset_"):
         inside = normal_probability(model.decision_function(X), model._prob_density_marks)
         return "labels normal outlier\n", model.predict(X), np.column_stack([inside, 1.0 - inside])
-    with open(path, encoding="ascii") as file:
-        labels = next(line for line in file if line.split()[:1] == ["label"]).split()[1:]
-    order = [model.classes_.tolist().index(int(label)) for label in labels]
-    values = class_probabilities(model, X)[:, order]
-    return f"labels {' '.join(labels)}\n", model.classes_[order][values.argmax(axis=1)], values
+    values = class_probabilities(model, X)
+    head = " ".join(["labels", *(str(label) for label in model.classes_)])
+    return f"{head}\n", model.classes_[values.argmax(axis=1)], values
 
 
 def scale(words: Sequence[str]) -> int:
@@ -278,7 +284,8 @@ def _wider(X: Any, n_features: int) -> Any:
     return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
-def _machine(kind: int, options: dict[str, str], X: Any) -> Any:
+def _machine(kind: int, options: dict[str, str], X: Any, labels: list[Any]) -> Any:
+    """The estimator that the options describe; it knows classes by their places among the labels."""
     import mercer
 
     kernel = KERNELS[_whole(options, "t", 0, 4)]
@@ -299,6 +306,10 @@ def _machine(kind: int, options: dict[str, str], X: Any) -> Any:
         raise UsageError(f"-n {options['n']} is more than 1")
     weights = {_label(name): _number(options, name, 1.0, least=0.0) for name in options if name.startswith("w")}
     if kind == 0:
+        for label in weights:
+            if label not in labels:
+                print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
+        weights = {labels.index(label): weight for label, weight in weights.items() if label in labels}
         return mercer.SVC(C=C, class_weight=weights or None, **common)
     if kind == 1:
         return mercer.NuSVC(nu=nu, **common)

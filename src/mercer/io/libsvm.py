@@ -26,12 +26,13 @@ from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneC
 from mercer.exceptions import InvalidInputError
 from mercer.io.archive import writable
 from mercer.io.assemble import assemble, leave_unknown
+from mercer.io.libsvm_order import ClassOrder, training_order
 from mercer.io.libsvm_probabilities import N_MARKS
 from mercer.io.lines import CLASSES, Lines, text_of
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.kernels.features import Matrix, Vector
 
-__all__ = ["read_data", "read_model", "write_data", "write_model"]
+__all__ = ["read_data", "read_model", "training_order", "write_data", "write_model"]
 
 MACHINES: dict[str, type] = {
     "c_svc": SVC,
@@ -49,7 +50,7 @@ VECTORS = 10**8
 MARKS = "prob_density_marks"
 
 
-def read_model(path: Any, n_features: int | None = None) -> Any:
+def read_model(path: Any, n_features: int | None = None, *, file_order: bool = False) -> Any:
     """Read a model file of LIBSVM or of LIBLINEAR.
 
     Parameters
@@ -59,12 +60,16 @@ def read_model(path: Any, n_features: int | None = None) -> Any:
     n_features : int, default=None
         How many features samples have, or training samples for a precomputed kernel. LIBSVM's files do not say: None is
         the largest index in them. LIBLINEAR's do.
+    file_order : bool, default=False
+        Of two classes of a LIBSVM model: whether ``classes_`` has the order of the file's line ``label`` instead of
+        ascending order.
 
     Returns
     -------
     model : SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC or LinearSVR
-        The fitted estimator. Support vectors are sparse if less than half of their entries are set. Of two classes
-        ``classes_`` is in ascending order as always; three or more keep the order of the file, which decides ties.
+        The fitted estimator. Support vectors are sparse if less than half of their entries are set. Three or more
+        classes keep the order of the file, which decides ties between votes. ``decision_function`` of two classes is
+        positive for ``classes_[1]``, as in scikit-learn; LIBSVM's value is positive for the first label of the file.
     """
     lines = Lines(path)
     first = lines.next().split()
@@ -73,10 +78,10 @@ def read_model(path: Any, n_features: int | None = None) -> Any:
 
         return read_linear(lines, first, n_features)
     header = _read_header(lines, first)
-    return _Reader(lines, header, n_features).model()
+    return _Reader(lines, header, n_features).model(file_order)
 
 
-def write_model(model: Any, path: Any) -> None:
+def write_model(model: Any, path: Any, *, labels: Any = None) -> None:
     """Write a model file that LIBSVM, or for LinearSVC and LinearSVR that LIBLINEAR, reads.
 
     Parameters
@@ -85,14 +90,20 @@ def write_model(model: Any, path: Any) -> None:
         With a kernel that LIBSVM has, and whole numbers as labels.
     path : str, path or file that is open for writing text
         Written completely or not at all.
+    labels : sequence of int, default=None
+        The order of the classes in a file of LIBSVM, whose decision values are positive for the class that comes first
+        (``training_order(y)`` of `mercer.io.libsvm` is the order in which LIBSVM's svm-train writes them). None is the
+        order of ``classes_``, or that of the file from which the model was read.
     """
     check_is_fitted(model)
+    if labels is not None and not isinstance(model, SVC | NuSVC):
+        raise InvalidInputError(f"labels gives the order of classes of SVC and NuSVC, not of {type(model).__name__}.")
     if isinstance(model, LinearSVC | LinearSVR):
         from mercer.io.liblinear import linear_text
 
         text = linear_text(model)
     else:
-        text = _text(model)
+        text = _text(model, labels)
     if hasattr(path, "write"):
         path.write(text)
         return
@@ -155,7 +166,7 @@ class _Reader:
             return Sigmoid(gamma, coef0)
         return Polynomial(self.lines.whole(self.one("degree"), "degree", 0, 10**6), gamma, coef0)
 
-    def model(self) -> Any:
+    def model(self, file_order: bool) -> Any:
         lines, kind = self.lines, self.one("svm_type")
         if kind not in MACHINES:
             lines.fail(f"svm_type is {kind!r:.40}, but must be one of {', '.join(MACHINES)}")
@@ -165,36 +176,38 @@ class _Reader:
             lines.fail("the model has only one class: LIBSVM was trained without a second one")
         total, n_pairs = lines.whole(self.one("total_sv"), "total_sv", 0, VECTORS), k * (k - 1) // 2
         rho = lines.reals(self.words("rho"), "rho", n_pairs if classifier else 1)
-        labels, counts = self.classes(k, total) if classifier else (None, [total])
+        labels, counts = self.classes(k, total) if classifier else (None, np.array([total]))
         probabilities = {name: self.probability(name, n_pairs if classifier else 1) for name in ("probA", "probB")}
         probabilities[MARKS] = self.probability(MARKS, N_MARKS)
-        if classifier and (probabilities["probA"] is None) != (probabilities["probB"] is None):
+        if classifier and len(probabilities["probA"]) != len(probabilities["probB"]):
             lines.fail("probA and probB belong together, but one of them is missing")
         lines.number = self.last
         coef, X, support = self.vectors(total, k - 1 if classifier else 1, kernel)
         params = _parameters(kernel)
-        if classifier and probabilities["probA"] is not None:
+        if classifier and len(probabilities["probA"]):
             params["probability"] = True
         model = MACHINES[kind](**params)
-        intercept = -rho
-        if labels is not None and k == 2 and labels[0] > labels[1]:
-            # in ascending order the other class is positive
-            coef, intercept, labels = -coef, -intercept, labels[::-1]
-            order = np.r_[counts[0] : total, 0 : counts[0]]
-            coef, X, support, counts = coef[:, order], X[order], support[order], counts[::-1]
-            probabilities["probB"] = None if probabilities["probB"] is None else -probabilities["probB"]
+        intercept, in_file = -rho, labels
+        if labels is not None and k == 2 and labels[0] > labels[1] and not file_order:
+            found = ClassOrder(labels, counts, coef, intercept, probabilities["probA"], probabilities["probB"])
+            found, order = found.arranged(np.sort(labels))
+            labels, counts, coef, intercept = found.labels, found.counts, found.coef, found.intercept
+            X, support = X[order], support[order]
+            probabilities["probB"] = found.probB
         n = X.shape[1] if kernel.domain == "matrix" else int(support.max(initial=-1)) + 1
         assemble(
             model, kernel, X, coef, intercept,
-            support=support, n_support=counts, n_train=n, n_features=X.shape[1], classes=labels,
+            support=support, n_support=counts.tolist(), n_train=n, n_features=X.shape[1], classes=labels,
         )  # fmt: skip
         leave_unknown(model, len(intercept), UNKNOWN)
-        for name, found in probabilities.items():
-            if found is not None:
-                setattr(model, f"_{name}", found)
+        for name, values in probabilities.items():
+            if len(values):
+                setattr(model, f"_{name}", values)
+        if labels is not in_file:
+            model._labels_in_file = in_file
         return model
 
-    def classes(self, k: int, total: int) -> tuple[Vector, list[int]]:
+    def classes(self, k: int, total: int) -> tuple[Vector, Vector]:
         words = self.words("label")
         if len(words) != k:
             self.lines.fail(f"label has {len(words)} numbers, but there are {k} classes")
@@ -205,10 +218,10 @@ class _Reader:
         counts = [self.lines.whole(w, "nr_sv", 0, VECTORS) for w in words]
         if len(counts) != k or sum(counts) != total:
             self.lines.fail(f"nr_sv must be {k} numbers with the sum {total}, but is {' '.join(words)!r:.60}")
-        return labels, counts
+        return labels, np.array(counts)
 
-    def probability(self, name: str, count: int) -> Vector | None:
-        return self.lines.reals(self.words(name), name, count) if name in self.header else None
+    def probability(self, name: str, count: int) -> Vector:
+        return self.lines.reals(self.words(name), name, count) if name in self.header else np.empty(0)
 
     def vectors(self, total: int, rows: int, kernel: Kernel) -> tuple[Matrix, Any, Vector]:
         """Coefficients, the vectors as an array or CSR matrix, and their numbers among the training samples."""
@@ -278,7 +291,7 @@ def _parameters(kernel: Kernel) -> dict[str, Any]:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _text(model: Any) -> str:
+def _text(model: Any, labels: Any) -> str:
     kind = next((name for name, cls in MACHINES.items() if type(model) is cls), None)
     if kind is None:
         raise InvalidInputError(
@@ -287,22 +300,28 @@ def _text(model: Any) -> str:
         )
     kernel, classifier = model._kernel, kind.endswith("svc")
     lines = [f"svm_type {kind}", *kernel_lines(kernel)]
-    total = len(model.support_)
-    k = len(model.classes_) if classifier else 2
-    lines += [f"nr_class {k}", f"total_sv {total}", numbers("rho", -model._intercept_)]
-    if classifier:
-        lines.append(" ".join(["label", *(str(label) for label in whole_labels(model.classes_))]))
-    for name in ("probA", "probB", MARKS):
-        if np.size(getattr(model, f"_{name}", ())):
-            lines.append(numbers(name, getattr(model, f"_{name}")))
-    if classifier:
-        lines.append(" ".join(["nr_sv", *(str(n) for n in model._n_support)]))
-    lines.append("SV")
     coef = model._dual_coef_.toarray() if sp.issparse(model._dual_coef_) else model._dual_coef_
+    intercept, vectors = model._intercept_, np.arange(len(model.support_))
+    probabilities = {name: getattr(model, f"_{name}", np.empty(0)) for name in ("probA", "probB", MARKS)}
+    if classifier:
+        written = ClassOrder(
+            model.classes_, model._n_support, coef, intercept, probabilities["probA"], probabilities["probB"]
+        )
+        written, vectors = written.arranged(_file_labels(model) if labels is None else labels)
+        coef, intercept = written.coef, written.intercept
+        probabilities |= {"probA": written.probA, "probB": written.probB}
+    k = len(model.classes_) if classifier else 2
+    lines += [f"nr_class {k}", f"total_sv {len(vectors)}", numbers("rho", -intercept)]
+    if classifier:
+        lines.append(" ".join(["label", *(str(label) for label in whole_labels(written.labels))]))
+    lines += [numbers(name, values) for name, values in probabilities.items() if np.size(values)]
+    if classifier:
+        lines.append(" ".join(["nr_sv", *(str(n) for n in written.counts)]))
+    lines.append("SV")
     if kernel.domain == "matrix":
-        entries = [f"0:{number + 1}" for number in model.support_]
+        entries = [f"0:{number + 1}" for number in model.support_[vectors]]
     else:
-        X = sp.csr_array(model.support_vectors_)
+        X = sp.csr_array(model.support_vectors_)[vectors]
         X.eliminate_zeros()
         entries = [
             " ".join(
@@ -313,6 +332,12 @@ def _text(model: Any) -> str:
     for column, entry in zip(coef.T.tolist(), entries, strict=True):
         lines.append(" ".join([*(text_of(c) for c in column), entry]))
     return "\n".join(lines) + "\n"
+
+
+def _file_labels(model: Any) -> Vector:
+    """The order of the file from which the model was read, if it has these classes; else that of ``classes_``."""
+    found: Vector = getattr(model, "_labels_in_file", model.classes_)
+    return found if sorted(found.tolist()) == sorted(model.classes_.tolist()) else model.classes_
 
 
 def kernel_lines(kernel: Kernel) -> list[str]:
