@@ -1,6 +1,7 @@
 """Pictures show what the model says: checked by their numbers and by the pixels that they draw."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from mercer import (
     TubeDisplay,
     White,
 )
+from mercer.display.machines import distance_words
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -93,12 +95,44 @@ def test_band():
 
 
 def test_convergence():
+    """The picture ends at the certificate's gap, on one logarithmic axis."""
     model = SVC(C=100).fit(X, Y)
     display = ConvergenceDisplay.from_estimator(model)
     assert len(display.seconds) == len(model.trace_) and display.ax_.get_yscale() == "log"
-    assert f"within {model.certificate_.relative_gap:.1e}" in display.ax_.get_title()
+    certificate = model.certificate_
+    assert display.ax_.get_title() == f"objective {distance_words(certificate)}"
+    assert display.distance[-1] == pytest.approx((certificate.primal - display.dual[-1]) / certificate.primal)
+    assert display.figure_.axes == [display.ax_]
     with pytest.raises(InvalidInputError, match="3 machines"):
         ConvergenceDisplay.from_estimator(SVC().fit(*IRIS))
+
+
+def test_convergence_is_cut_at_rounding():
+    """A violation of 1e-16 is drawn at a thousandth of the tolerance, and the axis has labels at whole decades only."""
+    seconds, violation = np.array([0.0, 0.1, 0.2]), np.array([1.0, 1e-2, 1e-16])
+    certificate = SimpleNamespace(valid=True, primal=10.0, dual=10.0, relative_gap=0.0)
+    display = ConvergenceDisplay(seconds, violation, np.array([1.0, 9.0, 10.0]), 1e-3, "violation", certificate).plot()
+    assert all(line.get_ydata()[-1] == pytest.approx(1e-6) for line in display.ax_.get_lines()[:2])
+    assert display.ax_.get_ylabel() == "value (log scale, cut at 1e-06)"
+    assert display.ax_.get_title() == "objective within 0.001 % of the best possible value"
+    one_look = ConvergenceDisplay(seconds[:1], np.array([2e-3]), np.array([9.0]), 1e-3, "gap", certificate).plot()
+    low, high = one_look.ax_.get_ylim()
+    assert high / low >= 100
+    labels = [t.get_text() for t in one_look.ax_.yaxis.get_minorticklabels()]
+    assert not any(labels)
+
+
+def test_distance_in_words():
+    """A gap that is not known, tiny, small or huge reads as a sentence."""
+    certificates = [
+        SimpleNamespace(valid=v, relative_gap=g) for v, g in ((False, 0.1), (True, 1e-9), (True, 6e-5), (True, 3.0))
+    ]
+    assert [distance_words(one) for one in certificates] == [
+        "at an unknown distance from the best possible value",
+        "within 0.001 % of the best possible value",
+        "within 0.006 % of the best possible value",
+        "far from the best possible value",
+    ]
 
 
 def test_margins():

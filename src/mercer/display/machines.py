@@ -16,8 +16,10 @@ from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
 from mercer.theory.machines import kernel_of
 
-# on logarithmic axes, in place of 0
-SMALLEST = 1e-16
+# values below this share of the tolerance, or below this value, are drawn there: what is left is rounding
+FLOOR_SHARE, SMALLEST = 1e-3, 1e-12
+# a smaller distance to the optimum is not told apart in words
+LEAST_PERCENT = 0.001
 # the share of a kernel matrix's values that colours tell apart, where the largest is so many times as large
 SHOWN_SHARE, CROWDED = 0.98, 4.0
 # rows of a kernel matrix that are drawn, at most
@@ -28,7 +30,10 @@ GALLERY, CHARACTERS = 24, 60
 
 @dataclass(eq=False)
 class ConvergenceDisplay:
-    """How a run came to its optimum: the largest violation against time, and where its certificate has ended.
+    """How a run came to its optimum: against time, the largest violation and a bound on the distance to the optimum.
+
+    The bound is (P - D) / |P|, where P is the objective of the fitted model and D the dual value at that time: the
+    optimum lies between both. Values below a thousandth of the tolerance are drawn there: what is left is rounding.
 
     Parameters
     ----------
@@ -39,7 +44,8 @@ class ConvergenceDisplay:
 
     Attributes
     ----------
-    figure_, ax_, gap_ax_ : what was drawn; the second axes have the distance of the dual value to its end.
+    distance : the bound on the distance to the optimum at each look; None if the certificate gives no bound.
+    figure_, ax_ : what was drawn.
 
     Examples
     --------
@@ -60,7 +66,6 @@ class ConvergenceDisplay:
     certificate: Any
     figure_: Any = field(default=None, init=False, repr=False)
     ax_: Any = field(default=None, init=False, repr=False)
-    gap_ax_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
@@ -82,46 +87,46 @@ class ConvergenceDisplay:
         measure = getattr(machine, "_measure", "violation")
         return cls(seconds, violation, dual, float(machine.tol), measure, machine.certificate_).plot(ax=ax)
 
+    @property
+    def distance(self) -> Vector | None:
+        """(P - D) / |P| at each look; None if the certificate gives no bound."""
+        primal = float(self.certificate.primal)
+        if not self.certificate.valid or not np.isfinite(primal) or not np.isfinite(self.dual).all():
+            return None
+        return np.asarray((primal - self.dual) / (abs(primal) or 1.0))
+
     def plot(self, *, ax: Any = None) -> ConvergenceDisplay:
         """Draw."""
         self.figure_, self.ax_ = axes(ax)
-        self.ax_.plot(
-            self.seconds,
-            np.maximum(self.violation, SMALLEST),
-            color=colour(0),
-            marker="o",
-            ms=3,
-            label=f"largest {self.measure}",
-        )
-        self.ax_.axhline(self.tol, color=GREY, ls="--", lw=1, label=f"tol = {self.tol:g}")
+        floor = max(FLOOR_SHARE * self.tol, SMALLEST)
+        lines = [(f"largest {self.measure}", self.violation, "o")]
+        if self.distance is not None and self.measure != "relative gap":
+            lines.append(("distance to the optimum, at most (relative)", self.distance, "s"))
+        for number, (label, values, sign) in enumerate(lines):
+            drawn = np.maximum(values, floor)
+            self.ax_.plot(self.seconds, drawn, color=colour(number), marker=sign, ms=3, label=label)
+        self.ax_.axhline(self.tol, color=GREY, ls="--", lw=1, label=f"tolerance of the {self.measure}: {self.tol:g}")
         self.ax_.set_yscale("log")
-        self.ax_.set(xlabel="seconds", ylabel=f"largest {self.measure}")
-        end = abs(self.certificate.dual) or 1.0
-        left = np.abs(self.certificate.dual - self.dual) / end
-        if len(left) > 1 and np.isfinite(left).all() and np.any(left > 0) and np.ptp(self.seconds) > 0:
-            self.gap_ax_ = self.ax_.twinx()
-            self.gap_ax_.plot(
-                self.seconds,
-                np.maximum(left, SMALLEST),
-                color=colour(1),
-                marker="s",
-                ms=3,
-                label="dual value to its end, relative",
-            )
-            self.gap_ax_.set_yscale("log")
-            self.gap_ax_.set_ylabel("dual value to its end, relative")
-        lines = [
-            line for one in (self.ax_, self.gap_ax_) if one is not None for line in one.get_legend_handles_labels()[0]
-        ]
-        self.ax_.legend(lines, [line.get_label() for line in lines], loc="best", fontsize="small")
-        self.ax_.set_title(f"ended {_gap_words(self.certificate)}", fontsize="medium")
+        # one labelled tick per decade, at least two decades: labels within one decade overlap
+        low, high = self.ax_.get_ylim()
+        self.ax_.set_ylim(min(low, high / 100), high)
+        self.ax_.yaxis.set_minor_formatter("")
+        self.ax_.locator_params(axis="x", nbins=6)
+        cut = any(np.any(values < floor) for _, values, _ in lines)
+        self.ax_.set(xlabel="seconds", ylabel="value (log scale" + (f", cut at {floor:.0e})" if cut else ")"))
+        self.ax_.legend(loc="best", fontsize="small")
+        self.ax_.set_title(f"objective {distance_words(self.certificate)}", fontsize="medium")
         return self
 
 
-def _gap_words(certificate: Any) -> str:
-    if certificate.valid and np.isfinite(certificate.relative_gap):
-        return f"within {certificate.relative_gap:.1e} of the optimum"
-    return "at an unknown distance from the optimum"
+def distance_words(certificate: Any) -> str:
+    """How far a certified objective is from the best possible one, as a person would say it."""
+    if not certificate.valid or not np.isfinite(certificate.relative_gap):
+        return "at an unknown distance from the best possible value"
+    percent = 100.0 * certificate.relative_gap
+    if percent < LEAST_PERCENT:
+        return f"within {LEAST_PERCENT:g} % of the best possible value"
+    return f"within {percent:.2g} % of the best possible value" if percent < 99 else "far from the best possible value"
 
 
 @dataclass(eq=False)
