@@ -5,7 +5,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    cross_validate,
+)
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -31,6 +38,33 @@ def test_scores_are_sklearns(scoring):
     assert found.spread == np.std(expected["test_score"], ddof=1)
     assert found.interval[0] < found.score < found.interval[1]
     assert found.interval[1] <= (0.0 if scoring == "neg_log_loss" else 1.0)
+    assert found.held_out == 120
+    method = "Wilson's interval, 120" if scoring is None else "bootstrap over 120"
+    assert found.interval_method == f"{method} held-out rows" and found.interval_method in str(found)
+
+
+def test_an_interval_of_few_rows_is_wide_and_in_range():
+    """Two small parts that are all right: neither 1 to 1 nor beyond 1 nor below 0."""
+    X = np.vstack([np.zeros((10, 1)), np.ones((10, 1))])
+    found = evaluate(SVC(), X, np.repeat([0, 1], 10), cv=StratifiedShuffleSplit(2, test_size=4, random_state=0))
+    assert found.score == 1.0 and found.held_out <= 8
+    low, high = found.interval
+    assert 0.3 < low < 0.8 and high == 1.0
+
+
+def test_each_sample_is_predicted_once():
+    """The bootstrap asks the model for no further prediction."""
+    X, y = sample()
+    calls = []
+
+    class Counted(SVC):
+        def decision_function(self, X):
+            calls.append(len(X))
+            return super().decision_function(X)
+
+    found = evaluate(Counted(), X, y, scoring="roc_auc", cv=3)
+    # two for the scores on test and training samples of each fold, one for the bootstrap
+    assert len(calls) == 9 and found.interval[0] < found.score < found.interval[1]
 
 
 def test_nested():

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.estimators.progress import announce_compilation, warn_user, watcher
 from mercer.problems.certificate import Certificate, combine
-from mercer.solvers.base import Clock, Solution, Status, TracePoint
+from mercer.solvers.base import Clock, Solution, Status, TracePoint, ended_outside
 from mercer.solvers.linear.base import LinearSolution
 from mercer.solvers.linear.crammer_singer import JointSolution
 
@@ -111,8 +111,8 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
     def _warn_unfinished(self) -> None:
         """Say in numbers how far a run that ended early is from the optimum."""
         status = next((s for s in self._statuses if s is not Status.CONVERGED), None)
-        if status is None:
-            return
+        if status is None or (status is Status.INTERRUPTED and ended_outside()):
+            return  # in the second case the search that began this fit drops it, and says so
         reached = f" The model is {self.certificate_}; tol is {self.tol:g}."
         scale = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
         message = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import ExitStack
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -106,19 +107,27 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         n = _num_samples(samples)
         weight = validate_weights(sample_weight, n, samples)
         folds = self._folds(samples, y, targets, groups)
-        with Clock(self.time_limit) as clock:
-            table = self._search(samples, targets, weight, folds, clock)
-        self.n_splits_ = len(folds)
-        self.cv_results_ = table.results()
-        self._publish_choice(table, folds, n, clock)
-        if self.refit:
-            started = time.perf_counter()
-            self.best_estimator_ = self._machine().set_params(**self.best_params_)
-            with_weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-            self.best_estimator_.fit(X, y, **with_weight)
-            self.refit_time_ = time.perf_counter() - started
+        with ExitStack() as until_fitted:
+            clock = until_fitted.enter_context(Clock(self.time_limit))
+            with clock.governs(limit=True):
+                table = self._search(samples, targets, weight, folds, clock)
+            if not clock.interrupted:
+                until_fitted.close()  # the last fit minds Ctrl-C by itself; a second Ctrl-C ends everything
+            self.n_splits_ = len(folds)
+            self.cv_results_ = table.results()
+            self._publish_choice(table, folds, n, clock)
+            if self.refit:
+                self._refit(X, y, sample_weight)
         self._learn(targets, weight)
         return self
+
+    def _refit(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        """Fit the machine that was chosen to all samples."""
+        started = time.perf_counter()
+        self.best_estimator_ = self._machine().set_params(**self.best_params_)
+        with_weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.best_estimator_.fit(X, y, **with_weight)
+        self.refit_time_ = time.perf_counter() - started
 
     def _folds(self, X: Any, y: Any, targets: Vector, groups: Any) -> list[tuple[Any, Any]]:
         n = _num_samples(X)
@@ -146,14 +155,17 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
                 f"None of the {len(table.candidates)} candidates has a score in every fold: a fold has a single class, "
                 "or the score is not defined for so few samples. Use fewer folds, or another scoring."
             )
+        if best is None and over is Status.INTERRUPTED:
+            raise KeyboardInterrupt("The search was interrupted before any candidate was tried in all folds.")
         if best is None:
             best = table.candidates[len(table.candidates) // 2]
-        if missed and over is not None:
+        if over is not None and (missed or table.n_tried < table.planned):
             why = "was interrupted" if over is Status.INTERRUPTED else f"ended after time_limit={self.time_limit} s"
-            done = len(table.candidates) - len(missed)
+            done, planned = table.n_tried, max(len(table.candidates), table.planned)
             chosen = "the best of these is taken" if done else "a candidate from the middle is taken untried"
+            again = "; interrupt again to end without a model" if over is Status.INTERRUPTED and self.refit else ""
             warn_user(
-                f"The search {why}: {done} of {len(table.candidates)} candidates were tried in all folds; {chosen}.",
+                f"The search {why}: {done} of {planned} candidates were tried in all folds; {chosen}{again}.",
                 UserWarning,
             )
         if failed and table.best is not None:

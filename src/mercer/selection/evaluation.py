@@ -2,21 +2,20 @@
 
 A score that was maximised over parameters is too good: the best of many is partly luck. Here an outer cross-validation
 repeats all that a fit does, the search included, without the samples that are then scored (nested cross-validation;
-Cawley & Talbot, JMLR 11, 2010). Scores of folds are not independent, as their training samples overlap: the interval is
-the one of Nadeau & Bengio, Machine Learning 52 (2003), whose variance is (1/k + n_test/n_train) s².
+Cawley & Talbot, JMLR 11, 2010). Its interval comes from the held-out samples; see ``mercer.selection.intervals``.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
@@ -27,12 +26,18 @@ from mercer.estimators.kinds import kind_of
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
+from mercer.selection.intervals import (
+    CONFIDENCE,
+    Interval,
+    percentiles,
+    resampled,
+    resampled_determination,
+    wilson,
+)
 from mercer.solvers.base import Clock
 from mercer.theory import Finding, diagnose
 from mercer.validation import validate_weights
 
-# of the interval
-CONFIDENCE = 0.95
 # from this share of the room above the test score on, what training samples score more is a symptom
 OPTIMISM = 0.5
 # findings of a diagnosis that are about the fit rather than about its optimality
@@ -51,7 +56,9 @@ class Evaluation:
     support_shares : the share of support vectors in each fold; NaN for models without.
     best_params : what was chosen in each fold; empty dictionaries without a search.
     search_scores : the best score of the search in each fold, which its choice has made too good; NaN without one.
-    interval : of the expected score, at 95 % confidence.
+    interval : of the score, at 95 % confidence: how far other held-out samples would move it. NaN if there is none.
+    interval_method : how it was found: Wilson's for an accuracy, else the bootstrap over held-out samples.
+    held_out : how many samples were scored.
     findings : the symptoms that were looked for, as in ``diagnose``.
     seconds : of all fits and scores.
     """
@@ -64,6 +71,8 @@ class Evaluation:
     best_params: tuple[dict[str, Any], ...]
     search_scores: Vector
     interval: tuple[float, float]
+    interval_method: str
+    held_out: int
     findings: tuple[Finding, ...]
     seconds: float
 
@@ -94,10 +103,11 @@ class Evaluation:
 
     def __str__(self) -> str:
         low, high = self.interval
+        found = f"{CONFIDENCE:.0%} interval {low:.4f} to {high:.4f}, " if np.isfinite(low) else ""
         lines = [
             f"{self.estimator}",
             f"  {self.scoring:<22} {self.score:.4f} ± {self.spread:.4f} over {len(self.scores)} folds "
-            f"({CONFIDENCE:.0%} interval {low:.4f} to {high:.4f})",
+            f"({found}{self.interval_method})",
             f"  {'on training samples':<22} {self.training_score:.4f}",
         ]
         if np.isfinite(self.search_scores).any():
@@ -124,7 +134,10 @@ def evaluate(
     """Score an estimator honestly, and look for the symptoms of overfitting.
 
     Each outer fold fits a clone to the other samples, with its own search if the estimator is one, and scores it on the
-    fold. One more fit, to all samples, is looked at by ``mercer.diagnose``.
+    fold. One more fit, to all samples, is looked at by ``mercer.diagnose``. The 95 % interval of an accuracy is
+    Wilson's, over all held-out samples; that of any other score is a bootstrap over them, from a fixed seed. It stays
+    within the range of the score and shrinks with the number of held-out samples; it does not say how much another
+    training set would change the score, for which ``spread`` is a hint.
 
     Parameters
     ----------
@@ -141,7 +154,7 @@ def evaluate(
         Weights of the samples, for fits and scores.
     time_limit : float or None, default=None
         Seconds after which no further fold is begun, but for the first two; Ctrl-C asks for the same. A warning says
-        so.
+        so. A fold that Ctrl-C has cut short is not scored; before two folds are scored it is a KeyboardInterrupt.
 
     Returns
     -------
@@ -159,6 +172,22 @@ def evaluate(
     >>> bool(report.score < report.training_score - 0.05)
     True
     """
+    return evaluate_folds(estimator, X, y, cv, scoring, groups, sample_weight, time_limit)
+
+
+def evaluate_folds(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    cv: Any,
+    scoring: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    time_limit: float | None = None,
+    look: bool = True,
+    on_fold: Callable[[int, int], None] = lambda done, total: None,
+) -> Evaluation:
+    """``evaluate``, without a look at a fit to all samples if not asked; ``on_fold`` hears of each fold."""
     started = time.perf_counter()
     X, y, groups = indexable(X, y, groups)
     if y is not None:
@@ -173,29 +202,39 @@ def evaluate(
     if len(splits) < 2:
         raise InvalidInputError(f"cv gives {len(splits)} fold: a spread needs at least two.")
     folds: list[tuple[Any, ...]] = []
-    with Clock(time_limit) as clock:
+    with Clock(time_limit) as clock, clock.governs():
         for split in splits:
             if clock.over() is not None and len(folds) >= 2:
                 break
-            folds.append(_fold(estimator, X, y, groups, weight, scorer, *split))
-        findings = [] if clock.over() is not None else _symptoms(estimator, X, y, groups, weight)
+            fold = _fold(estimator, X, y, groups, weight, scorer, name, *split)
+            if clock.stopped:
+                break  # which has cut this fold short, too
+            folds.append(fold)
+            on_fold(len(folds), len(splits))
+        if clock.stopped and len(folds) < 2:
+            raise KeyboardInterrupt("evaluate was interrupted before two folds were scored.")
+        findings = []
+        if look and clock.over() is None:
+            model = fitted(estimator, X, y, groups, weight, np.arange(n))
+            findings = [] if clock.stopped else symptoms_of(model, X, y, weight)
     if len(folds) < len(splits) or clock.over() is not None:
-        why = "it was interrupted" if clock.interrupted else f"time_limit={time_limit} s"
+        why = "it was interrupted" if clock.stopped else f"time_limit={time_limit} s"
         warn_user(
             f"evaluate ended early ({why}): {len(folds)} of {len(splits)} folds were scored"
-            f"{'' if findings else ', and no fit to all samples was looked at'}.",
+            f"{'' if findings or not look else ', and no fit to all samples was looked at'}.",
             UserWarning,
         )
-    scores, training, shares, found, search = (list(column) for column in zip(*folds, strict=True))
+    scores, training, shares, found, search, again = (list(column) for column in zip(*folds, strict=True))
     values = np.array(scores)
     if not np.isfinite(values).all():
         raise InvalidInputError(
             f"The score is not a number in {np.count_nonzero(~np.isfinite(values))} of {len(values)} folds: use fewer "
             "folds, or another scoring."
         )
-    ratio = float(np.mean([len(test) / len(train) for train, test in splits]))
-    half = stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1) * np.sqrt((1 / len(values) + ratio) * values.var(ddof=1))
-    findings.insert(0, _optimism(values, np.array(training), any(found)))
+    tested = [test for _, test in splits[: len(folds)]]
+    interval = _interval(name, values, np.unique(np.concatenate(tested)), weight, again)
+    error = float(values.std(ddof=1) / np.sqrt(len(values)))
+    findings.insert(0, optimism(float(values.mean()), float(np.mean(training)), error, any(found)))
     return Evaluation(
         estimator=repr(estimator),
         scoring=name,
@@ -204,7 +243,9 @@ def evaluate(
         support_shares=np.array(shares),
         best_params=tuple(found),
         search_scores=np.array(search),
-        interval=(float(values.mean() - half), min(float(values.mean() + half), _best(values, scoring))),
+        interval=interval.ends,
+        interval_method=interval.method,
+        held_out=len(np.unique(np.concatenate(tested))),
         findings=tuple(findings),
         seconds=time.perf_counter() - started,
     )
@@ -220,30 +261,93 @@ def _scoring(estimator: Any, scoring: Any, weighted: bool) -> tuple[Any, str]:
     return scoring, given if isinstance(given, str) else getattr(given, "__name__", None) or default or "score"
 
 
-def _best(scores: Vector, scoring: Any) -> float:
-    """The best score there is: 1, or 0 for losses, of those that scikit-learn knows by name; else unknown."""
-    if callable(scoring) or scores.max() > 1:
-        return np.inf
-    return 1.0 if scores.max() > 0 else 0.0
+def _interval(name: str, scores: Vector, tested: Vector, weight: Vector | None, again: list[Vector]) -> Interval:
+    """Of the mean over the folds, from the held-out samples and their scores on resamples, a vector for each fold."""
+    if name == "accuracy":
+        # weights count as the number of equal ones that would say as much
+        w = np.ones(len(tested)) if weight is None else weight[tested]
+        return wilson(float(np.clip(scores.mean(), 0.0, 1.0)), float(w.sum() ** 2 / (w**2).sum()))
+    shortest = min(len(one) for one in again)
+    return percentiles(np.mean([one[:shortest] for one in again], axis=0), len(tested))
 
 
 def _fold(
-    estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, scorer: Any, train: Vector, test: Vector
-) -> tuple[float, float, float, dict[str, Any], float]:
-    """Score on the test and the training samples, share of support vectors, parameters and score of the search."""
+    estimator: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    weight: Vector | None,
+    scorer: Any,
+    name: str,
+    train: Vector,
+    test: Vector,
+) -> tuple[float, float, float, dict[str, Any], float, Vector]:
+    """Score on test and training samples, share of support vectors, parameters and score of the search, resamples."""
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, y_test = _safe_split(estimator, X, y, test, train)
-    model = _fitted(estimator, X_train, y_train, groups, weight, train)
-    with_weights = [{} if weight is None else {"sample_weight": weight[index]} for index in (test, train)]
-    score = float(scorer(model, X_test, y_test, **with_weights[0]))
-    training = float(scorer(model, X_train, y_train, **with_weights[1]))
+    model = fitted(estimator, X_train, y_train, groups, weight, train)
+    weights = [None if weight is None else weight[index] for index in (test, train)]
+    score = _scored(scorer, model, X_test, y_test, weights[0])
+    training = _scored(scorer, model, X_train, y_train, weights[1])
     support = getattr(_machine(model), "support_", None)
     share = np.nan if support is None else len(support) / len(train)
     last = model[-1] if isinstance(model, Pipeline) else model
-    return score, training, share, dict(getattr(last, "best_params_", {})), float(getattr(last, "best_score_", np.nan))
+    chosen, believed = dict(getattr(last, "best_params_", {})), float(getattr(last, "best_score_", np.nan))
+    again = np.empty(0)
+    if name == "r2" and weight is None:
+        again = resampled_determination(np.asarray(y_test, dtype=np.float64), model.predict(X_test), int(test[0]))
+    elif name != "accuracy":
+        again = _resampled(scorer, model, X_test, y_test, weights[0], name, int(test[0]))
+    return score, training, share, chosen, believed, again
 
 
-def _fitted(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, index: Vector) -> Any:
+def _scored(scorer: Any, model: Any, X: Any, y: Any, weight: Vector | None) -> float:
+    return float(scorer(model, X, y, **({} if weight is None else {"sample_weight": weight})))
+
+
+def _resampled(scorer: Any, model: Any, X: Any, y: Any, weight: Vector | None, name: str, seed: int) -> Vector:
+    """Scores of the model on samples drawn with replacement; it predicts each sample once."""
+    if name in get_scorer_names():
+        scorer = check_scoring(model, scoring=name)  # not the model's own score, which would predict again
+    recorded = Recorded(model, X)
+
+    def score(rows: Vector) -> float:
+        some = None if weight is None else weight[rows]
+        chosen = recorded.at(rows)
+        return _scored(scorer, chosen, chosen.samples, None if y is None else _safe_indexing(y, rows), some)
+
+    return resampled(score, _num_samples(X), seed)
+
+
+class Recorded:
+    """A fitted model that answers from memory for samples that it has seen before, and asks the model for others."""
+
+    def __init__(self, model: Any, X: Any, rows: Vector | None = None, answers: dict[str, Any] | None = None) -> None:
+        self.model, self.X, self.rows = model, X, rows
+        self.answers: dict[str, Any] = {} if answers is None else answers
+        self.samples = X if rows is None else _safe_indexing(X, rows)
+
+    def at(self, rows: Vector) -> Recorded:
+        """The same for some of the samples: ``samples`` of what is returned."""
+        return Recorded(self.model, self.X, rows, self.answers)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.model, name)
+        if name not in ("predict", "decision_function", "predict_proba", "predict_log_proba", "score_samples"):
+            return found
+
+        def answer(X: Any) -> Any:
+            if X is not self.samples:
+                return found(X)
+            if name not in self.answers:
+                self.answers[name] = found(self.X)
+            return self.answers[name] if self.rows is None else self.answers[name][self.rows]
+
+        answer.__name__ = name  # by which scikit-learn knows what kind of answer it is
+        return answer
+
+
+def fitted(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, index: Vector) -> Any:
     """A clone, fitted to these samples, which are the given ones of all."""
     model = clone(estimator)
     last, prefix = model, ""
@@ -272,13 +376,15 @@ def _machine(model: Any) -> Any:
             return model
 
 
-def _optimism(scores: Vector, training: Vector, searched: bool) -> Finding:
-    """How much better the training samples are scored, against what is missing to a perfect score of 1 or 0."""
-    difference = float(training.mean() - scores.mean())
-    best = 1.0 if training.max() > 0 else 0.0
-    missing = max(best - float(scores.mean()), np.finfo(np.float64).tiny)
+def optimism(score: float, training: float, error: float, searched: bool) -> Finding:
+    """How much better the training samples are scored, against what is missing to a perfect score of 1 or 0.
+
+    ``error`` is the standard error of the score.
+    """
+    difference = training - score
+    best = 1.0 if training > 0 else 0.0
+    missing = max(best - score, np.finfo(np.float64).tiny)
     share = difference / missing
-    error = float(scores.std(ddof=1) / np.sqrt(len(scores)))
     suggestion = ""
     if share > OPTIMISM and difference > 2 * error:
         suggestion = "The model knows its training samples much better than others: it overfits. " + (
@@ -290,9 +396,8 @@ def _optimism(scores: Vector, training: Vector, searched: bool) -> Finding:
     return Finding("optimism", difference, text, suggestion)
 
 
-def _symptoms(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None) -> list[Finding]:
-    """What ``diagnose`` says of a fit to all samples; nothing of models that it does not know."""
-    model = _fitted(estimator, X, y, groups, weight, np.arange(_num_samples(X)))
+def symptoms_of(model: Any, X: Any, y: Any, weight: Vector | None = None) -> list[Finding]:
+    """What ``diagnose`` says of a fitted model and its samples; nothing of models that it does not know."""
     while not hasattr(model, "support_"):
         if isinstance(model, Pipeline):
             X, model = (model[:-1].transform(X) if len(model) > 1 else X), model[-1]

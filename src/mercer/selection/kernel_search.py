@@ -195,10 +195,13 @@ class KernelSearchCV(KernelParameters, SearchCV):
         for choice in kernels:
             groups.setdefault(repr({k: v for k, v in choice.params.items() if k != "gamma"}), []).append(choice)
         coarse = [choice for group in groups.values() for choice in _spread(group)]
-        task.run(coarse, _spread(settings))
         gamma_step = _step([choice.params.get("gamma") for choice in _spread(max(groups.values(), key=len))])
         name = next((key for key in ("C", "nu") if key in settings[0].params), "C")
         step = _step([choice.params[name] for choice in _spread(settings)])
+        # in each round the values to either side, but for the middle, which is known
+        per_round = (3 if gamma_step > 1.0 else 1) * (3 if step > 1.0 else 1) - 1
+        task.table.planned = len(coarse) * len(_spread(settings)) + ROUNDS * per_round
+        task.run(coarse, _spread(settings))
         tried = {_key(candidate) for candidate in task.table.candidates}
         for _ in range(ROUNDS):
             best = task.table.best

@@ -104,7 +104,11 @@ class LinearSearchCV(SearchCV):
                 if alone:
                     values = np.full((len(test), self._columns()), np.nan)
                 else:
-                    machine.set_params(C=candidate.params["C"]).fit(known, labels[train], sample_weight=weight[train])
+                    with clock.governs(limit=True):
+                        machine.set_params(C=candidate.params["C"])
+                        machine.fit(known, labels[train], sample_weight=weight[train])
+                    if clock.over() is not None:
+                        return  # this fit was cut short
                     values = self._values(machine, new)
                 middle = time.perf_counter()
                 candidate.scores[f] = score(values[None], f)[0]

@@ -112,12 +112,16 @@ class Prune:
 
 @dataclass
 class Table:
-    """All candidates so far, and the held-out values of the best of them."""
+    """All candidates so far, and the held-out values of the best of them.
+
+    ``planned`` is how many candidates the search would try at most if nothing ended it; 0 if all are in the table.
+    """
 
     n_folds: int
     better: Callable[[Candidate, Candidate], bool] = better_mean
     prune: Prune | None = None
     candidates: list[Candidate] = field(default_factory=list)
+    planned: int = 0
     best: Candidate | None = None
     best_values: list[Matrix] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
@@ -128,6 +132,11 @@ class Table:
         candidate = Candidate(len(self.candidates), params, empty.copy(), np.full(self.n_folds, -1.0), empty.copy())
         self.candidates.append(candidate)
         return candidate
+
+    @property
+    def n_tried(self) -> int:
+        """How many candidates were tried in all folds."""
+        return sum(candidate.complete for candidate in self.candidates)
 
     def consider(self, candidate: Candidate, values: list[Matrix]) -> None:
         """Keep a complete candidate if it is the best; the first of equal ones in the order of the table."""

@@ -107,6 +107,15 @@ def unfinished(
 
 Progress = Callable[[TracePoint], bool]
 
+# what this thread works for: a search, an evaluation
+_work = threading.local()
+
+
+def ended_outside() -> bool:
+    """Whether the search or evaluation that this thread works for has ended, so that its fits are not needed."""
+    ended = getattr(_work, "ended", None)
+    return ended is not None and bool(ended())
+
 
 class Clock:
     """Time and interrupts of one fit, shared by all its runs.
@@ -123,6 +132,7 @@ class Clock:
         self.shown: Callable[[Any], dict[str, Any]] | None = None
         self.state: Callable[[], Any] | None = None
         self.interrupted = False
+        self._ended_outside: Callable[[], bool] | None = getattr(_work, "ended", None)
         self._previous: Any = None
         self._view: Callable[[Any], Any] | None = None
 
@@ -145,13 +155,31 @@ class Clock:
             raise KeyboardInterrupt
         self.interrupted = True
 
+    @contextmanager
+    def governs(self, limit: bool = False) -> Iterator[None]:
+        """Fits that this thread begins in the block end with this clock: when interrupted, with ``limit`` also in time.
+
+        A search enters it in each of its threads, since only the main thread hears of Ctrl-C.
+        """
+        outer = getattr(_work, "ended", None)
+        _work.ended = (lambda: self.over() is not None) if limit else (lambda: self.stopped)
+        try:
+            yield
+        finally:
+            _work.ended = outer
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody has interrupted this run, or what it belongs to."""
+        return self.interrupted or (self._ended_outside is not None and self._ended_outside())
+
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self.start
 
     def over(self) -> Status | None:
         """Why the run must end now, if it must."""
-        if self.interrupted:
+        if self.stopped:
             return Status.INTERRUPTED
         if self.deadline is not None and time.perf_counter() > self.deadline:
             return Status.TIME_LIMIT

@@ -1,0 +1,146 @@
+"""How sure a score is that was measured on held-out rows, and how much choosing the best candidate has flattered it.
+
+A share of right answers has the interval of Wilson (JASA 22, 1927), which stays between 0 and 1 and is not empty where
+all answers are right. Other scores are computed again on rows drawn with replacement (Efron's bootstrap, percentiles).
+Both say how far another set of rows of this size would move the score; the training rows are taken as they are.
+
+The score of the best of several candidates is too good: the best is partly luck. Choosing again on each bootstrap
+sample and scoring the choice on the rows that were not drawn takes that luck out without a further fit (bootstrap bias
+corrected cross-validation; Tsamardinos, Greasidou & Borboudakis, Machine Learning 107, 2018).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.exceptions import UndefinedMetricWarning
+
+from mercer.kernels.features import Matrix, Vector
+
+CONFIDENCE = 0.95
+# resamples: of scores that are sums over rows; of those that scikit-learn computes one by one
+RESAMPLES, FEW_RESAMPLES = 1000, 200
+# rows that all resamples draw together at most, and resamples of very many rows
+MOST_DRAWN, FEWEST = 20_000_000, 50
+# candidates that may be chosen again, where a score is not a sum over rows
+FINALISTS = 10
+# an interval needs this share of resamples with a score
+DEFINED = 0.5
+
+# the score of the rows with these numbers, of which some are drawn twice; NaN where it is not defined
+ScoreRows = Callable[[NDArray[np.intp]], float]
+
+
+class Interval(NamedTuple):
+    """The ends, NaN if there is no interval, and in words how it was found."""
+
+    low: float
+    high: float
+    method: str
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
+
+
+def wilson(share: float, n: float) -> Interval:
+    """Of a share of right answers among n rows."""
+    z = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return Interval(
+        max(0.0, float(middle - half)), min(1.0, float(middle + half)), f"Wilson's interval, {n:,.0f} held-out rows"
+    )
+
+
+def percentiles(scores: Vector, n: int, shift: float = 0.0) -> Interval:
+    """Of the scores of resamples of n rows, all moved by ``shift``."""
+    known = scores[np.isfinite(scores)]
+    if len(known) < max(2, DEFINED * len(scores)):
+        return Interval(np.nan, np.nan, "no interval: the score is not defined on most resamples of the held-out rows")
+    low, high = np.quantile(known, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
+    if low == high:
+        return Interval(np.nan, np.nan, f"no interval: all resamples of the {n:,} held-out rows score the same")
+    return Interval(float(low) + shift, float(high) + shift, f"bootstrap over {n:,} held-out rows")
+
+
+def draws(n: int, resamples: int, seed: int = 0) -> Iterator[NDArray[np.intp]]:
+    """The numbers of n rows drawn with replacement, again and again, from a fixed seed."""
+    rng = np.random.default_rng(seed)
+    for _ in range(int(np.clip(MOST_DRAWN // n, FEWEST, resamples))):
+        yield rng.integers(0, n, n)
+
+
+def safely(score: ScoreRows, rows: NDArray[np.intp]) -> float:
+    """The score of these rows, or NaN where they do not define it, such as a resample with a single class."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            return float(score(rows))
+    except ValueError:
+        return np.nan
+
+
+def resampled(score: ScoreRows, n: int, seed: int = 0) -> Vector:
+    """The scores of rows drawn with replacement."""
+    return np.array([safely(score, rows) for rows in draws(n, FEW_RESAMPLES, seed)])
+
+
+def resampled_determination(y: Vector, predicted: Vector, seed: int = 0) -> Vector:
+    """R² of rows drawn with replacement."""
+    sums = Determination(y, predicted[:, None])
+    return np.array([sums.scores(_counts(rows, len(y)))[0] for rows in draws(len(y), RESAMPLES, seed)])
+
+
+class Accuracy:
+    """The share of right answers of several candidates; ``right`` has a row for each sample, a column for each."""
+
+    def __init__(self, right: Matrix) -> None:
+        self.right = np.asarray(right, dtype=np.float64)
+
+    def scores(self, counts: Vector) -> Vector:
+        """Of each candidate, where rows count so many times."""
+        return counts @ self.right / counts.sum()
+
+
+class Determination:
+    """R² of several candidates; ``predicted`` has a row for each sample, a column for each."""
+
+    def __init__(self, y: Vector, predicted: Matrix) -> None:
+        self.y = y - y.mean()
+        self.squares, self.errors = self.y**2, (y[:, None] - predicted) ** 2
+
+    def scores(self, counts: Vector) -> Vector:
+        """Of each candidate, where rows count so many times."""
+        total = counts @ self.squares - (counts @ self.y) ** 2 / counts.sum()
+        return 1.0 - counts @ self.errors / total if total > 0 else np.full(self.errors.shape[1], np.nan)
+
+
+def corrected_by_sums(sums: Accuracy | Determination, n: int) -> float:
+    """The score of the best candidate without the luck of having been chosen, where scores are sums over rows."""
+    found = []
+    for rows in draws(n, RESAMPLES):
+        counts = _counts(rows, n)
+        inside, outside = sums.scores(counts), sums.scores((counts == 0).astype(np.float64))
+        found.append(outside[int(np.argmax(inside))])
+    return float(np.nanmean(found))
+
+
+def corrected(candidates: list[ScoreRows], n: int) -> float:
+    """The same for any score. Only the best few candidates may be chosen again, which are given in their order."""
+    found = []
+    for rows in draws(n, FEW_RESAMPLES // 2):
+        inside = [safely(one, rows) for one in candidates[:FINALISTS]]
+        outside = np.flatnonzero(_counts(rows, n) == 0)
+        if np.isfinite(inside).any() and len(outside):
+            found.append(safely(candidates[int(np.nanargmax(inside))], outside))
+    return float(np.nanmean(found)) if np.isfinite(found).any() else np.nan
+
+
+def _counts(rows: NDArray[np.intp], n: int) -> Vector:
+    return np.bincount(rows, minlength=n).astype(np.float64)
