@@ -4,14 +4,16 @@ Each subcommand imports what it needs when it is run: ``mercer --help`` loads ne
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from mercer.cli import bench, examine, fit, libsvm_tools, predict
 from mercer.exceptions import MercerError
 
-__all__ = ["main"]
+__all__ = ["command", "main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,9 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mercer {command}: {reason}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"\nmercer {command}: interrupted", file=sys.stderr)
+        print(f"\nmercer {command}: interrupted{', no model was written' if command == 'fit' else ''}", file=sys.stderr)
         return 130
     return status
+
+
+def command() -> NoReturn:
+    """The command as a process: one that was interrupted does not wait for threads that are still at work."""
+    status = main()
+    if status == 130:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import logging
+import math
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mercer.workflow.job import Progress
+
+# seconds between two drawings of the line on a terminal, and between two lines of a log
+REDRAW, RELOG = 0.2, 15.0
 
 
 def number(
@@ -46,38 +54,65 @@ def say(text: str, quiet: bool = False) -> None:
         print(text, file=sys.stderr)
 
 
-class _Line(logging.Handler):
-    """One line that is written over as long as news come; nothing where standard error is not a terminal."""
+class JobDisplay:
+    """One line with the progress of a whole job where standard error is a terminal; else a few lines; none if quiet."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.width = 0
+    def __init__(self, quiet: bool) -> None:
+        self.quiet, self.width = quiet, 0
+        self.drawn = self.logged = -math.inf
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def __enter__(self) -> JobDisplay:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.clear()
+
+    def show(self, progress: Progress) -> None:
+        """Called whenever something is done, by any thread."""
+        if self.quiet:
+            return
+        now = time.perf_counter()
+        text = progress_text(progress)
         if sys.stderr.isatty():
-            text = record.getMessage()[:118]
-            sys.stderr.write("\r" + text.ljust(self.width))
-            sys.stderr.flush()
-            self.width = len(text)
+            if progress.begins or now - self.drawn >= REDRAW:
+                self.drawn = now
+                text = text[: shutil.get_terminal_size((100, 24)).columns - 1]
+                sys.stderr.write("\r" + text.ljust(self.width))
+                sys.stderr.flush()
+                self.width = len(text)
+        elif progress.begins or now - self.logged >= RELOG:
+            self.logged = now
+            print(f"mercer: {text}", file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """A sentence that must be seen at once, also from a signal handler and if quiet."""
+        self.clear()
+        os.write(2, f"mercer: {text}\n".encode())
 
     def clear(self) -> None:
         """Leave no half line behind."""
         if self.width:
-            sys.stderr.write("\r" + " " * self.width + "\r")
-            sys.stderr.flush()
+            os.write(2, b"\r" + b" " * self.width + b"\r")
+            self.width = 0
 
 
-@contextmanager
-def shown_progress(quiet: bool) -> Iterator[None]:
-    """What mercer logs meanwhile, as one line that changes."""
-    logger = logging.getLogger("mercer")
-    before, propagate, handlers = logger.level, logger.propagate, logger.handlers
-    line = _Line()
-    logger.handlers, logger.propagate = ([] if quiet else [line]), False
-    logger.setLevel(logging.WARNING if quiet else logging.INFO)
-    try:
-        yield
-    finally:
-        line.clear()
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(before)
+def progress_text(progress: Progress) -> str:
+    """The progress of a job on one line."""
+    from mercer.selection.search import bar
+
+    words = [progress.stage, progress.detail]
+    if progress.share is not None:
+        words.insert(0, f"[{bar(progress.share)}] {100 * progress.share:3.0f} %")
+        words.append(time_left(progress.seconds_left))
+    return "  ".join(word for word in words if word)
+
+
+def time_left(seconds: float | None) -> str:
+    """An estimate in words, no more exact than it is."""
+    if seconds is None:
+        return ""
+    if seconds < 5:
+        return "a few seconds left"
+    if seconds < 90:
+        return f"about {5 * math.ceil(seconds / 5)} s left"
+    return f"about {math.ceil(seconds / 60)} min left"

@@ -30,6 +30,9 @@ FEASIBILITY = 1e-6
 # a hard tube may be missed by this share of its own width or of the range of the targets, and still be meant
 WIDENED = 1e-2
 
+# a relative gap from which on a model is said to be not solved rather than near the optimum
+FAR = 0.5
+
 NOT_PSD = "the kernel is not positive semidefinite"
 NOT_FEASIBLE = "beta is not feasible"
 
@@ -69,6 +72,8 @@ class Certificate:
             return f"no bound on the distance to the optimum, because {self.reason} ({values}), {residuals}"
         if not np.isfinite(self.relative_gap):
             return f"at an unknown distance from the optimum ({values}), {residuals}"
+        if self.relative_gap >= FAR:
+            return f"not solved (relative gap {_short(self.relative_gap)}; {values}), {residuals}"
         note = f" {self.note}" if self.note else ""
         return f"within {_short(self.relative_gap)} of the optimum{note} (relative gap; {values}), {residuals}"
 

@@ -107,7 +107,7 @@ def _learnt(outcome: Outcome) -> Iterator[str]:
     )
     if isinstance(getattr(search, "kernel", None), Kernel):
         chosen += f" and the kernel {search.kernel!r}"
-    tried, name = len(search.cv_results_["params"]), type(outcome.machine).__name__
+    tried, name = outcome.tried, type(outcome.machine).__name__
     yield html.paragraph(
         f"{'A' if name.startswith('L') else 'An'} {name} with {chosen}, the best of {tried} candidates by "
         f"{search.n_splits_}-fold cross-validation, fitted to all rows."
@@ -128,10 +128,11 @@ def _quality(outcome: Outcome) -> Iterator[str]:
         )
     else:
         low, high = evaluation.interval
-        spread = f" (95 % interval {low:.3f} to {min(high, 1.0):.3f})" if np.isfinite(low) else ""
+        ends = f"95 % interval {low:.3f} to {high:.3f}, " if np.isfinite(low) else ""
+        spread = f" ({ends}{evaluation.interval_method})"
         yield html.paragraph(
             f"On rows that had no part in fit or search: {evaluation.score:.4f}{spread}. On the training rows: "
-            f"{evaluation.training_score:.4f}. The search was repeated for each of {len(evaluation.scores)} judgements."
+            f"{evaluation.training_score:.4f}. Judged by {evaluation.method}."
         )
     if not outcome.known.any():
         yield html.paragraph("The time was over before the first fold: there are no held-out predictions.")

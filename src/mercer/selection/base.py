@@ -23,7 +23,9 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.selection.engine import Engine, HeldOut, check_folds
-from mercer.selection.search import Candidate, KernelChoice, Progress, SettingChoice, Table, middle_first
+from mercer.selection.held_out import SearchRecord
+from mercer.selection.scoring import Witness
+from mercer.selection.search import Candidate, KernelChoice, OnStep, Progress, SettingChoice, Table, middle_first
 from mercer.solvers.base import Clock, Options, Status
 from mercer.validation import thread_count, validate_weights
 
@@ -58,6 +60,10 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
     # a module of compiled loops and the functions of it of which every fit needs one
     _compiled: ClassVar[tuple[str, ...]] = ("chains", "follow")
 
+    # for whoever drives the search, such as `mercer fit`: progress, and the held-out values of all candidates
+    _on_step: OnStep | None = None
+    _record: SearchRecord | None = None
+
     best_estimator_: Any
     refit: bool
 
@@ -74,6 +80,10 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _machine(self) -> Any:
         """The estimator whose parameters are chosen, with all others set."""
+
+    @abstractmethod
+    def _witness(self, values: Matrix) -> Witness:
+        """An estimator that knows the answer for held-out samples with these values."""
 
     def _learn(self, y: Vector, weight: Vector) -> None:
         """What held-out values teach besides the choice: probabilities, intervals."""
@@ -107,6 +117,9 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         n = _num_samples(samples)
         weight = validate_weights(sample_weight, n, samples)
         folds = self._folds(samples, y, targets, groups)
+        if self._record is not None:
+            labels = self.classes_[targets] if hasattr(self, "classes_") else targets
+            self._record.start(self, folds, labels)
         with ExitStack() as until_fitted:
             clock = until_fitted.enter_context(Clock(self.time_limit))
             with clock.governs(limit=True):
@@ -186,6 +199,12 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
                 values[test] = table.best_values[f]
         self.cv_decision_function_ = self._as_decision(values)
 
+    def _progress(self, table: Table) -> Progress:
+        """Of a search with this table; also tells the table who wants to know of its candidates."""
+        if self._record is not None:
+            table.record = self._record.keep
+        return Progress(bool(self.verbose), table, self._on_step)
+
     def _columns(self) -> int:
         """Of the decision values of one sample."""
         return 1
@@ -246,8 +265,10 @@ class DecisionMixin:
 class GridTask:
     """Tries kernels × settings with an engine and keeps the table. One for each search."""
 
-    def __init__(self, engine: Engine, table: Table, score: Any, folds: list[tuple[Any, Any]], verbose: bool) -> None:
-        self.engine, self.table, self.score, self.folds, self.verbose = engine, table, score, folds, verbose
+    def __init__(
+        self, engine: Engine, table: Table, score: Any, folds: list[tuple[Any, Any]], progress: Progress
+    ) -> None:
+        self.engine, self.table, self.score, self.folds, self.progress = engine, table, score, folds, progress
 
     def run(self, kernels: Sequence[KernelChoice], settings: Sequence[SettingChoice]) -> list[Candidate]:
         """All combinations, the settings outside: GridSearchCV's order for C and gamma."""
@@ -257,7 +278,6 @@ class GridTask:
             for k, kernel in enumerate(kernels)
         }
         order = middle_first(len(kernels))
-        progress = Progress(bool(self.verbose), len(kernels) * len(self.folds))
         # of each kernel and setting the values in each fold
         kept: dict[tuple[int, int], dict[int, Matrix]] = {key: {} for key in place}
 
@@ -276,7 +296,7 @@ class GridTask:
                     if len(parts) == len(self.folds):
                         self.table.consider(candidate, [parts[f] for f in range(len(self.folds))])
                         parts.clear()
-            progress.step(self.table.best)
+            self.progress.step()
 
         best: list[Candidate | None] = [None]
 

@@ -256,8 +256,8 @@ def _scoring(estimator: Any, scoring: Any, weighted: bool) -> tuple[Any, str]:
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     given = getattr(last, "scoring", None) if scoring is None else scoring
     default = "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else None
-    if scoring is None and weighted:
-        scoring = given or default
+    if scoring is None and (weighted or isinstance(given, str) or callable(given)):
+        scoring = given or default  # the score of a machine may be another than that of its search
     return scoring, given if isinstance(given, str) else getattr(given, "__name__", None) or default or "score"
 
 
@@ -317,6 +317,19 @@ def _resampled(scorer: Any, model: Any, X: Any, y: Any, weight: Vector | None, n
         return _scored(scorer, chosen, chosen.samples, None if y is None else _safe_indexing(y, rows), some)
 
     return resampled(score, _num_samples(X), seed)
+
+
+def score_on(model: Any, X: Any, y: Any, scoring: Any, interval: bool = True) -> tuple[float, Interval]:
+    """The score of a fitted model on these samples, with its interval if asked for."""
+    scorer = check_scoring(model, scoring=scoring)
+    score, n = _scored(scorer, model, X, y, None), _num_samples(X)
+    if not interval:
+        return score, Interval(np.nan, np.nan, "")
+    if scoring == "accuracy":
+        return score, wilson(score, n)
+    if scoring == "r2":
+        return score, percentiles(resampled_determination(np.asarray(y, dtype=np.float64), model.predict(X)), n)
+    return score, percentiles(_resampled(scorer, model, X, y, None, "", 0), n)
 
 
 class Recorded:

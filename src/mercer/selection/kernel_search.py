@@ -175,7 +175,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
         family = self._family(layout, y, weight)
         engine = Engine(layout.samples(samples), family, self._options(self.cache_size, self.precision), clock)
         table = self._table(len(folds))
-        task = GridTask(engine, table, self._score(X, y, weight, folds), folds, self.verbose)
+        task = GridTask(engine, table, self._score(X, y, weight, folds), folds, self._progress(table))
         settings = self._settings(samples, y, kernels)
         if self.search == "grid":
             task.run(kernels, settings)

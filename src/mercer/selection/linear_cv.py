@@ -23,8 +23,8 @@ from mercer.selection.calibration import METHODS, Scheme
 from mercer.selection.grids import C_range, spread_of, values_of
 from mercer.selection.kernel_search import Score
 from mercer.selection.mixins import IntervalMixin, ProbabilityMixin
-from mercer.selection.scoring import RestWitness, accuracy, rest_codes, scorer_of
-from mercer.selection.search import Progress, Table
+from mercer.selection.scoring import RegressorWitness, RestWitness, accuracy, rest_codes, scorer_of
+from mercer.selection.search import Table
 from mercer.selection.svr_cv import regression_score
 from mercer.solvers.base import Clock
 from mercer.validation import class_codes, class_weights, real_targets, thread_count, validate_vectors
@@ -87,7 +87,7 @@ class LinearSearchCV(SearchCV):
         table, score = Table(len(folds)), self._score(X, y, weight, folds)
         candidates = [table.new({"C": C}) for C in Cs]
         kept: list[list[Matrix]] = [[np.empty(0)] * len(folds) for _ in Cs]
-        progress = Progress(bool(self.verbose), len(folds) * len(Cs))
+        progress = self._progress(table)
         labels = self._labels(y)
 
         def one(f: int) -> None:
@@ -115,12 +115,16 @@ class LinearSearchCV(SearchCV):
                 candidate.score_seconds[f] = time.perf_counter() - middle
                 candidate.fit_seconds[f] = middle - started
                 kept[k][f] = values
-                progress.step(None)
+                with table.lock:
+                    if candidate.complete:
+                        table.consider(candidate, kept[k])
+                progress.step()
 
-        run_tasks(one, len(folds), thread_count(self.n_jobs))
-        for candidate, values in zip(candidates, kept, strict=True):
-            if candidate.complete:
-                table.consider(candidate, values)
+        try:
+            run_tasks(one, len(folds), thread_count(self.n_jobs))
+        except BaseException:
+            clock.interrupted = True  # the other threads must not go on alone
+            raise
         return table
 
 
@@ -222,6 +226,9 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
             max_iter=self.max_iter, n_jobs=self.n_jobs,
         )  # fmt: skip
 
+    def _witness(self, values: Matrix) -> RestWitness:
+        return RestWitness(self.classes_, values)
+
     def _columns(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
@@ -247,13 +254,13 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
                 ]
 
             return fast
-        score = scorer_of(RestWitness(self.classes_), self.scoring)
+        score = scorer_of(self._witness(np.empty((0, 1))), self.scoring)
 
         def slow(values: Matrix, f: int) -> list[float]:
             test = folds[f][1]
             held, labels = take_samples(X, test), self.classes_[y[test]]
             return [
-                np.nan if np.isnan(part).any() else score(RestWitness(self.classes_, part), held, labels, weight[test])
+                np.nan if np.isnan(part).any() else score(self._witness(part), held, labels, weight[test])
                 for part in values
             ]
 
@@ -356,6 +363,9 @@ class LinearSVRCV(IntervalMixin, RegressorMixin, LinearSearchCV):  # type: ignor
 
     def _values(self, machine: Any, X: Any) -> Matrix:
         return np.asarray(machine.predict(X))[:, None]
+
+    def _witness(self, values: Matrix) -> RegressorWitness:
+        return RegressorWitness(values)
 
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         return regression_score(self.scoring, X, y, weight, folds)

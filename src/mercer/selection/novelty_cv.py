@@ -155,6 +155,9 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
             return Table(n_folds)
         return Table(n_folds, self._tighter)
 
+    def _witness(self, values: Matrix) -> NoveltyWitness:
+        return NoveltyWitness(values)
+
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         if self.scoring is None:
             nus = [choice.params["nu"] for choice in self._settings(X, y, [])]
@@ -166,12 +169,12 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
                 return [-abs(found - nus[0]) for found in outside]
 
             return share
-        score = scorer_of(NoveltyWitness(), self.scoring)
+        score = scorer_of(self._witness(np.empty((0, 1))), self.scoring)
 
         def slow(values: Matrix, f: int) -> list[float]:
             test = folds[f][1]
             held, labels = take_samples(X, test), y[test].astype(np.intp)
-            return [score(NoveltyWitness(part), held, labels, weight[test]) for part in values]
+            return [score(self._witness(part), held, labels, weight[test]) for part in values]
 
         return slow
 

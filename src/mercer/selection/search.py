@@ -115,6 +115,7 @@ class Table:
     """All candidates so far, and the held-out values of the best of them.
 
     ``planned`` is how many candidates the search would try at most if nothing ended it; 0 if all are in the table.
+    ``record`` is told the held-out values of each candidate that was tried in all folds.
     """
 
     n_folds: int
@@ -122,6 +123,7 @@ class Table:
     prune: Prune | None = None
     candidates: list[Candidate] = field(default_factory=list)
     planned: int = 0
+    record: Callable[[Candidate, list[Matrix]], None] | None = None
     best: Candidate | None = None
     best_values: list[Matrix] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
@@ -138,10 +140,20 @@ class Table:
         """How many candidates were tried in all folds."""
         return sum(candidate.complete for candidate in self.candidates)
 
+    @property
+    def fits(self) -> tuple[int, int]:
+        """How many fits are done or given up, and how many there are at most."""
+        done = sum(
+            self.n_folds if one.given_up else int(np.count_nonzero(one.fit_seconds >= 0)) for one in self.candidates
+        )
+        return done, self.n_folds * max(len(self.candidates), self.planned)
+
     def consider(self, candidate: Candidate, values: list[Matrix]) -> None:
         """Keep a complete candidate if it is the best; the first of equal ones in the order of the table."""
         if not np.isfinite(candidate.mean):
             return
+        if self.record is not None:
+            self.record(candidate, values)
         if self.best is None or self.better(candidate, self.best):
             self.best, self.best_values = candidate, [part.copy() for part in values]
 
@@ -181,31 +193,52 @@ class Table:
         return found
 
 
-class Progress:
-    """Says in the log how far a search is, and about how long it will take."""
+OnStep = Callable[[int, int, Table], None]
 
-    def __init__(self, wanted: bool, total: int) -> None:
-        self.wanted, self.total, self.done = wanted, total, 0
+
+class Progress:
+    """Says in the log how far a search is, and about how long it will take.
+
+    ``on_step`` hears of each step: the fits that are done, how many there are at most, and the best candidate so far.
+    """
+
+    def __init__(self, wanted: bool, table: Table, on_step: OnStep | None = None) -> None:
+        self.wanted, self.table, self.on_step = wanted, table, on_step
         self.start = time.perf_counter()
         self._last = -np.inf
         self._lock = threading.Lock()
 
-    def step(self, best: Candidate | None) -> None:
-        """One more task is done."""
+    def step(self) -> None:
+        """Some more fits are done."""
         with self._lock:
-            self.done += 1
+            done, total = self.table.fits
+            if self.on_step is not None:
+                self.on_step(done, total, self.table)
             now = time.perf_counter()
-            if not self.wanted or (now - self._last < EVERY and self.done < self.total):
+            if not self.wanted or (now - self._last < EVERY and done < total):
                 return
             self._last = now
-            spent = now - self.start
-            share = self.done / max(1, self.total)
-            bar = "#" * int(20 * share) + "." * (20 - int(20 * share))
-            score = "" if best is None else f"  best {best.mean:.4f} at {best.params}"
-            left = spent * (1 / share - 1)
-            logger.info(
-                "[%s] %d of %d tasks  %.1f s, about %.1f s left%s", bar, self.done, self.total, spent, left, score
-            )
+            spent, share = now - self.start, done / max(1, total)
+            left = f", about {spent * (1 / share - 1):.0f} s left" if share < 1 else ""
+            logger.info("[%s] %d of %d fits  %.0f s%s%s", bar(share), done, total, spent, left, self._best())
+
+    def _best(self) -> str:
+        best = self.table.best
+        return "" if best is None else f"  best {best.mean:.4f} at {short_params(best.params)}"
+
+
+def bar(share: float, width: int = 20) -> str:
+    """A row of ``width`` marks of which this share is filled."""
+    filled = int(width * share)
+    return "#" * filled + "." * (width - filled)
+
+
+def short_params(params: dict[str, Any]) -> str:
+    """Parameters as text, numbers with four digits."""
+    return ", ".join(
+        f"{key}={value:.4g}" if isinstance(value, float | np.floating) else f"{key}={value}"
+        for key, value in params.items()
+    )
 
 
 def middle_first(n: int) -> list[int]:

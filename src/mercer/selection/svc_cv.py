@@ -61,8 +61,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
                 return [np.nan if gone else score for gone, score in zip(failed, found, strict=True)]
 
             return fast
-        witness = ClassifierWitness(self.classes_, self.decision_function_shape, self._break_ties)
-        score = scorer_of(witness, self.scoring)
+        score = scorer_of(self._witness(np.empty((0, 1))), self.scoring)
 
         def slow(values: Matrix, f: int) -> list[float]:
             test = folds[f][1]
@@ -72,11 +71,13 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
                 if np.isnan(part).any():
                     found.append(np.nan)
                     continue
-                one = ClassifierWitness(self.classes_, self.decision_function_shape, self._break_ties, part)
-                found.append(score(one, held, labels, weight[test]))
+                found.append(score(self._witness(part), held, labels, weight[test]))
             return found
 
         return slow
+
+    def _witness(self, values: Matrix) -> ClassifierWitness:
+        return ClassifierWitness(self.classes_, self.decision_function_shape, self._break_ties, values)
 
     @property
     def _break_ties(self) -> bool:

@@ -164,6 +164,9 @@ class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc
     def _family(self, folds: Folds, y: Vector, weight: Vector) -> SingleFolds:
         return SingleFolds(folds, y, weight, bool(self.fit_intercept))
 
+    def _witness(self, values: Matrix) -> RegressorWitness:
+        return RegressorWitness(values)
+
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         return regression_score(self.scoring, X, y, weight, folds)
 

@@ -21,8 +21,10 @@ from mercer.selection.svr_cv import SVRCV
 
 # whole numbers are classes if there are at most so many of them, and at most this share of the rows
 CLASSES, SHARE = 20, 0.1
-# rows from which on, or features of texts, a linear machine is the default
-MANY_ROWS = 20_000
+# with more rows, or with a column of texts, a linear machine is the default
+MANY_ROWS = 50_000
+# parameters of a search that a linear machine has, too
+LINEAR_SEARCH = ("Cs", "cv", "time_limit", "verbose", "n_jobs", "scoring", "class_weight", "epsilon")
 # kernels that have parameters of their own searched
 SEARCHED = ("rbf", "poly", "sigmoid")
 MACHINE = "machine"
@@ -120,13 +122,26 @@ def _machine(samples: Samples, task: str, kernel: Any, search: dict[str, Any]) -
         kernel = _default_kernel(samples)
     elif isinstance(kernel, str) and kernel not in (*SEARCHED, "linear"):
         kernel = parse_kernel(kernel)
+    search = _for_task(task, search)
     if kernel == "linear" and samples.kind != "strings":
-        allowed = {
-            key: value for key, value in search.items() if key in ("Cs", "cv", "time_limit", "verbose", "n_jobs")
-        }
+        allowed = {key: value for key, value in search.items() if key in LINEAR_SEARCH}
         return (LinearSVCCV if task == "classification" else LinearSVRCV)(**allowed)
+    if "epsilon" in search:
+        search["epsilons"] = [search.pop("epsilon")]
     search = {"search": "local", **search}
     return (SVCCV if task == "classification" else SVRCV)(kernel=kernel, **search)
+
+
+def _for_task(task: str, search: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of the search without those that were not given; an error if one belongs to the other task."""
+    given = {key: value for key, value in search.items() if value is not None or key in ("cv", "time_limit", "n_jobs")}
+    for name, owner in (("class_weight", "classification"), ("epsilon", "regression")):
+        if name in given and task != owner:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInputError(
+                f"{option} is for a {owner}, but this is a {task}. Leave it out, or use --task {owner}."
+            )
+    return given
 
 
 def _default_kernel(samples: Samples) -> str | list[Kernel]:
@@ -134,6 +149,12 @@ def _default_kernel(samples: Samples) -> str | list[Kernel]:
         from mercer.kernels import Spectrum
 
         return [Spectrum(k, normalize=True) for k in (2, 3, 4, 5)]
-    if len(samples) > MANY_ROWS or any(column.kind == "text" for column in samples.columns):
-        return "linear"
-    return "rbf"
+    return "linear" if why_linear(samples) else "rbf"
+
+
+def why_linear(samples: Samples) -> str:
+    """Why a linear machine is the default for these samples; empty if it is not."""
+    texts = [column.name for column in samples.columns if column.kind == "text"]
+    if texts:
+        return f"the column {texts[0]!r} holds text"
+    return f"there are more than {MANY_ROWS:,} rows" if len(samples) > MANY_ROWS else ""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.problems.certificate import FAR
+from mercer.selection.search import short_params
 from mercer.workflow.training import Outcome
 
 WIDTH = 100
@@ -14,6 +16,8 @@ LABEL = 17
 # classes up to which the whole confusion matrix is shown
 SHOWN_CLASSES = 12
 SHOWN_COLUMNS = 12
+# what scores are called in sentences
+NAMES = {"r2": "R²", "roc_auc": "area under the ROC curve"}
 
 
 def text_summary(outcome: Outcome) -> str:
@@ -25,7 +29,7 @@ def text_summary(outcome: Outcome) -> str:
         ("score", _score(outcome)),
         ("support vectors", _support(outcome)),
         ("margin", _margin(outcome)),
-        ("certificate", str(outcome.search.certificate_)),
+        ("certificate", _certificate(outcome)),
         ("time", _time(outcome)),
     ):
         if text:
@@ -47,11 +51,14 @@ def numbers(outcome: Outcome) -> dict[str, Any]:
         "task": outcome.task,
         "target": outcome.samples.target,
         "rows": len(outcome.samples),
+        "search_rows": outcome.search_rows,
+        "tried": outcome.tried,
+        "interrupted": outcome.interrupted,
         "columns": {c.name: c.kind for c in outcome.samples.columns},
         "machine": type(outcome.machine).__name__,
         "parameters": {key: plain(value) for key, value in outcome.search.best_params_.items()},
         "search_score": float(outcome.search.best_score_),
-        "baseline_score": outcome.baseline,
+        "baseline_score": plain(outcome.baseline),
         "support_vectors": support_count(outcome.machine),
         "certificate": {
             name: plain(getattr(certificate, name))
@@ -64,7 +71,8 @@ def numbers(outcome: Outcome) -> dict[str, Any]:
     if outcome.evaluation is not None:
         e = outcome.evaluation
         found["score"] = {
-            "name": e.scoring, "mean": e.score, "spread": e.spread, "interval": [plain(v) for v in e.interval],
+            "name": e.scoring, "mean": e.score, "method": e.method, "held_out_rows": e.held_out,
+            "interval": [plain(v) for v in e.interval], "interval_method": e.interval_method,
             "training": e.training_score,
         }  # fmt: skip
     if outcome.task == "classification":
@@ -120,33 +128,39 @@ def _columns(outcome: Outcome) -> str:
 
 
 def _machine(outcome: Outcome) -> str:
-    search = outcome.search
-    chosen = ", ".join(f"{key}={_short(value)}" for key, value in search.best_params_.items())
-    results = search.cv_results_
-    spread = float(results["std_test_score"][search.best_index_])
+    search, tried = outcome.search, outcome.tried
+    text = f"{type(outcome.machine).__name__} with {short_params(search.best_params_)}"
+    if not tried:
+        return f"{text}: not compared with others, the time was over before the first machine was tried in all folds"
+    spread = float(search.cv_results_["std_test_score"][search.best_index_])
+    rows = f" on {outcome.search_rows:,} rows" if outcome.search_rows < len(outcome.samples) else ""
     return (
-        f"{type(outcome.machine).__name__} with {chosen}: the best of {len(results['params'])} by "
-        f"{search.n_splits_}-fold cross-validation, {search.best_score_:.4g} ± {spread:.2g}"
+        f"{text}: the best of {tried} by {search.n_splits_}-fold cross-validation{rows}, "
+        f"{search.best_score_:.4g} ± {spread:.2g}" + (" (interrupted)" if outcome.interrupted else "")
     )
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def _score(outcome: Outcome) -> str:
     evaluation = outcome.evaluation
-    name = "accuracy" if outcome.task == "classification" else "R²"
     if evaluation is None:
         return ""
     low, high = evaluation.interval
-    text = f"{name} {evaluation.score:.4g} on rows that had no part in fit or search"
+    text = f"{NAMES.get(evaluation.scoring, evaluation.scoring)} {evaluation.score:.4g}"
     if np.isfinite(low) and np.isfinite(high):
-        text += f" (95 % interval {max(low, -9.99):.3g} to {min(high, 1.0):.3g})"
+        text += f", 95 % interval {low:.3g} to {high:.3g}"
+    text += f" ({evaluation.interval_method}); judged by {evaluation.method}"
     text += f"; {evaluation.training_score:.4g} on training rows"
-    if outcome.task == "classification":
+    if evaluation.scoring == "accuracy":
         text += f"; always guessing the largest class {outcome.baseline:.4g}"
     return text
+
+
+def _certificate(outcome: Outcome) -> str:
+    certificate = outcome.search.certificate_
+    if not certificate.valid or certificate.relative_gap < FAR:
+        return str(certificate)
+    larger = f"C={outcome.search.best_params_['C']:.4g}" if "C" in outcome.search.best_params_ else "the largest values"
+    return f"{certificate}. Next: give it more time (a larger --time-limit, or none), or search below {larger} (--grid)"
 
 
 def _support(outcome: Outcome) -> str:
@@ -165,10 +179,9 @@ def _margin(outcome: Outcome) -> str:
 
 
 def _time(outcome: Outcome) -> str:
-    fit, judgement = outcome.seconds["fit"], outcome.seconds["judgement"]
-    return f"{fit:.1f} s for search and fit" + (
-        "" if outcome.evaluation is None else f", {judgement:.1f} s to judge it"
-    )
+    seconds = outcome.seconds
+    text = f"{seconds['search']:.1f} s for the search, {seconds['final fit']:.1f} s for the fit to all rows"
+    return text + ("" if outcome.evaluation is None else f", {seconds['judging']:.1f} s to judge it")
 
 
 def _held_out(outcome: Outcome) -> list[str]:
@@ -193,7 +206,9 @@ def _held_out(outcome: Outcome) -> list[str]:
         + f"   {100 * row[i] / max(row.sum(), 1):.0f} %"
         for i, (name, row) in enumerate(zip(classes, counts, strict=True))
     ]
-    return ["held-out predictions in the folds of the search (rows: true class)", head, *rows]
+    fresh = (outcome.search.cv_fold_[outcome.known] < 0).any()
+    where = "that had no part in the search" if fresh else "in the folds of the search"
+    return [f"predictions of {outcome.known.sum():,} held-out rows {where} (lines: true class)", head, *rows]
 
 
 def symptoms(outcome: Outcome) -> list[str]:

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import confusion_matrix, get_scorer_names, mean_absolute_error, r2_score, root_mean_squared_error
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline
 
 from mercer.exceptions import InvalidInputError
 from mercer.io.tables import Samples
-from mercer.kernels.features import Vector
-from mercer.selection.evaluation import Evaluation, evaluate
-from mercer.selection.linear_cv import LinearSVCCV
+from mercer.kernels.features import Vector, take_samples
+from mercer.selection.evaluation import Evaluation, evaluate_folds
+from mercer.selection.held_out import SearchRecord
+from mercer.selection.linear_cv import LinearSearchCV, LinearSVCCV
 from mercer.selection.scoring import predicted_codes, rest_codes
-from mercer.workflow.preparation import MACHINE, detect_task, pipeline_for, prepared
+from mercer.workflow.job import FIT, JUDGING, SEARCH, Job
+from mercer.workflow.judgement import Judgement, by_evaluation, by_fresh_rows, by_search
+from mercer.workflow.preparation import MACHINE, detect_task, pipeline_for, prepared, why_linear
 
-# up to this many rows the judgement repeats the whole search in each of five folds; beyond, in two random parts
-NESTED_UP_TO = 3000
-FOLDS, PARTS = 5, 2
-TEST_SHARE = 0.2
+# rows on which a machine with a kernel is searched; the final fit takes all
+SEARCH_ROWS = {"classification": 5000, "regression": 2500}
+# folds of the search, and of nested judging; random parts of judging by hold-out, and the share of rows in each
+FOLDS, PARTS, TEST_SHARE = 5, 2, 0.2
+# one last fit costs as much as so many fits of the search, which share matrices and solutions; a report as many
+LAST_FIT, LAST_PAGE = 8.0, 10.0
+JUDGES = ("auto", "search", "nested", "holdout", "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,21 +47,25 @@ class Outcome:
     model : the fitted pipeline.
     samples : what it was fitted to.
     task : "classification" or "regression".
-    evaluation : scores on samples that had no part in fit or search; None if it was not asked for.
+    evaluation : the score on samples that had no part in fit or search; None if it was not asked for.
     held_out : the prediction of each sample by the chosen machine of the fold that it was held out of; where there is
         one, see ``known``.
     known : which samples have such a prediction.
-    seconds : of the search and the last fit, and of the evaluation.
-    messages : warnings given on the way.
+    seconds : of the search, of the last fit, and of judging it.
+    search_rows : how many rows took part in the search.
+    interrupted : whether Ctrl-C has ended the search, the judging or the report early.
+    messages : warnings given on the way, and what was left out.
     """
 
     model: Pipeline
     samples: Samples
     task: str
-    evaluation: Evaluation | None
+    evaluation: Judgement | None
     held_out: Vector
     known: Vector
     seconds: dict[str, float]
+    search_rows: int
+    interrupted: bool = False
     messages: tuple[str, ...] = field(default=())
 
     @property
@@ -61,6 +77,11 @@ class Outcome:
     def machine(self) -> Any:
         """The machine that was fitted with the chosen parameters."""
         return self.search.best_estimator_
+
+    @property
+    def tried(self) -> int:
+        """How many machines the search has tried in all folds."""
+        return int(np.isfinite(self.search.cv_results_["mean_test_score"]).sum())
 
     @property
     def prepared(self) -> Any:
@@ -108,6 +129,8 @@ def train(
     kernel: Any = None,
     missing: str = "impute",
     judge: str = "auto",
+    search_rows: int | None = None,
+    job: Job | None = None,
     **search: Any,
 ) -> Outcome:
     """Prepare, search, fit and judge.
@@ -119,9 +142,15 @@ def train(
     task : {"classification", "regression"}, default=None
         None to go by the targets.
     kernel, missing, search : as in ``pipeline_for``.
-    judge : {"auto", "nested", "holdout", "none"}, default="auto"
-        How the model is judged: the whole search repeated in five folds, in two random parts, or not at all. "auto" is
-        "nested" up to 3000 rows.
+    judge : {"auto", "search", "nested", "holdout", "none"}, default="auto"
+        How the model is judged. "search": by the held-out predictions of the search, corrected for the choice of the
+        best, without a further fit. "nested": preparation and search repeated in five folds; "holdout": in two random
+        parts. "auto" is "search", but where the search took only some of the rows, a part of the others is held out of
+        one more fit.
+    search_rows : int or None, default=None
+        Rows on which a machine with a kernel is searched; None for 5000, 2500 in a regression. The fit takes all.
+    job : Job or None, default=None
+        Shows the progress and minds Ctrl-C; it must have been entered. None for one that shows nothing.
 
     Returns
     -------
@@ -129,33 +158,237 @@ def train(
     """
     if samples.y is None:
         raise InvalidInputError("There is no target to learn. Name the column that holds it.")
+    if judge not in JUDGES:
+        raise InvalidInputError(f"Unknown way to judge {judge!r}: use {', '.join(JUDGES[:-1])} or {JUDGES[-1]}.")
     task = task or detect_task(samples.y)
     y = np.asarray(samples.y)
     if task == "regression":
         y = _numbers(y, samples.target)
-    elif len(np.unique(y)) == 1:
+    else:
+        check_classes(y, samples.target)
+    with nullcontext(job) if job is not None else Job() as running:
+        return _Training(samples, task, y, judge, running).run(kernel, missing, search_rows, search)
+
+
+class _Training:
+    """The stages of ``train``, one after the other."""
+
+    def __init__(self, samples: Samples, task: str, y: Vector, judge: str, job: Job) -> None:
+        self.samples, self.task, self.y, self.judge, self.job = samples, task, y, judge, job
+        self.record = SearchRecord()
+        self.seconds: dict[str, float] = {}
+
+    def run(self, kernel: Any, missing: str, search_rows: int | None, search: dict[str, Any]) -> Outcome:
+        samples, y, job = self.samples, self.y, self.job
+        given_cv, self.automatic = search.pop("cv", None), kernel is None
+        if search.get("scoring") is not None:
+            check_scoring_name(search["scoring"])
+        if isinstance(search.get("class_weight"), dict):
+            search["class_weight"] = weights_of_classes(search["class_weight"], y)
+        self.model = pipeline_for(samples, self.task, kernel, missing, cv=None, **search)
+        self.search = self.model.named_steps[MACHINE]
+        self.rows = self._search_rows(search_rows)
+        self.search.set_params(cv=given_cv or inner_folds(y[self.rows], self.task))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self._choose(given_cv)
+            with self._timed(FIT):
+                self._fit_all()
+            with self._timed(JUDGING):
+                evaluation, held_out, known = self._judge()
+        return Outcome(
+            self.model, samples, self.task, evaluation, held_out, known, self.seconds, len(self.rows), job.interrupted,
+            (*self._left_out(), *plain_messages(caught)),
+        )  # fmt: skip
+
+    @contextmanager
+    def _timed(self, stage: str, detail: str = "") -> Iterator[None]:
+        self.job.begin(stage, detail)
+        started = time.perf_counter()
+        yield
+        self.seconds[stage] = time.perf_counter() - started
+
+    def _search_rows(self, wanted: int | None) -> Vector:
+        """The rows that the search takes, of each class its share."""
+        n = len(self.y)
+        most = n if isinstance(self.search, LinearSearchCV) else wanted or SEARCH_ROWS[self.task]
+        if n <= most:
+            return np.arange(n)
+        rows = np.random.default_rng(0).permutation(n)
+        if self.task == "regression":
+            return np.sort(rows[:most])
+        _, codes = np.unique(self.y[rows], return_inverse=True)
+        # by classes, then every so many: at least two of each, so that none is lost
+        by_class = rows[np.argsort(codes, kind="stable")]
+        chosen = by_class[np.linspace(0, n - 1, most).astype(np.intp)]
+        few = [rows[codes == k][:2] for k in range(codes.max() + 1)]
+        return np.unique(np.concatenate([chosen, *few]))
+
+    @property
+    def _part(self) -> bool:
+        return len(self.rows) < len(self.y)
+
+    def _choose(self, given_cv: Any) -> None:
+        """Prepare all rows and search the parameters."""
+        search, job = self.search, self.job
+        search._on_step, search._record, search.refit = job.searched, self.record, False
+        self._plan(given_cv)
+        with self._timed(SEARCH, f"{len(self.rows):,} of {len(self.y):,} rows" if self._part else ""), job.governs():
+            before = self.model[:-1] if len(self.model.steps) > 1 else None
+            self.Z = self.samples.X if before is None else before.fit_transform(self.samples.X, self.y)
+            try:
+                search.fit(take_samples(self.Z, self.rows) if self._part else self.Z, self.y[self.rows])
+            except ValueError as error:
+                if search.scoring is None or isinstance(error, InvalidInputError):
+                    raise
+                raise InvalidInputError(
+                    f"--scoring {search.scoring} does not fit the target {self.samples.target!r}: {error} For names or "
+                    "several classes use balanced_accuracy or f1_macro, for numbers r2 or neg_mean_absolute_error."
+                ) from None
+        search._on_step = search._record = None
+        search.refit = True
+        for name, empty in (("cv_decision_function_", np.nan), ("cv_fold_", -1)):
+            setattr(search, name, self._at_all_rows(getattr(search, name), empty))
+
+    def _plan(self, given_cv: Any) -> None:
+        """How much work the stages are, in fits of the search."""
+        folds = given_cv if isinstance(given_cv, int) else FOLDS
+        fits = 40.0 * folds
+        one = LAST_FIT * (len(self.y) / len(self.rows)) ** 2
+        judging = {
+            "nested": FOLDS * (fits + one), "holdout": PARTS * (fits + one), "none": 0.0, "search": 2.0,
+            "auto": one if self._part else 2.0,
+        }[self.judge]  # fmt: skip
+        self.job.plan(search=fits, final_fit=one, judging=judging)
+
+    def _at_all_rows(self, values: Any, empty: float) -> Any:
+        """An array of the rows of the search as one of all rows."""
+        if not self._part:
+            return values
+        out = np.full((len(self.y), *values.shape[1:]), empty, dtype=values.dtype)
+        out[self.rows] = values
+        return out
+
+    def _fit_all(self) -> None:
+        """Fit the chosen machine to all rows; after an interrupt, too."""
+        self.search._refit(self.Z, self.y)
+        self.machine = self.search.best_estimator_
+
+    # ---- judging -------------------------------------------------------------------------------------------------
+
+    def _judge(self) -> tuple[Judgement | None, Vector, Vector]:
+        """The judgement, and the predictions of rows that were held out, with a mask of these."""
+        search, machine, Z, y = self.search, self.machine, self.Z, self.y
+        held_out, known = held_out_predictions(search, self.task)
+        if self.judge == "none" or not self.record.kept:
+            return None, held_out, known
+        if self.judge in ("nested", "holdout") and not self.job.interrupted:
+            found = self._evaluate()
+            if found is not None:
+                parts = "folds" if self.judge == "nested" else "random parts"
+                return by_evaluation(found, machine, Z, y, parts), held_out, known
+        if self.judge == "auto" and self._part and not self.job.interrupted:
+            fresh = self._fresh()
+            trial = search._machine().set_params(**search.best_params_)
+            others = np.setdiff1d(np.arange(len(y)), fresh)
+            with self.job.governs():
+                trial.fit(take_samples(Z, others), y[others])
+            if not self.job.interrupted:
+                held_out[fresh] = trial.predict(take_samples(Z, fresh))
+                known = np.isin(np.arange(len(y)), fresh)
+                return by_fresh_rows(search, trial, fresh, machine, Z, y), held_out, known
+        return by_search(self.record, machine, Z, y), held_out, known
+
+    def _fresh(self) -> Vector:
+        """Rows that had no part in the search: a fifth of all if there are so many."""
+        rest = np.setdiff1d(np.arange(len(self.y)), self.rows)
+        most = max(1, min(len(rest), int(TEST_SHARE * len(self.y))))
+        return np.sort(np.random.default_rng(1).permutation(rest)[:most])
+
+    def _evaluate(self) -> Evaluation | None:
+        """Preparation and search once more for each part; None if that was interrupted."""
+        cv = inner_folds(self.y, self.task) if self.judge == "nested" else _parts(self.task)
+        try:
+            with self.job.governs():
+                found = evaluate_folds(
+                    self.model, self.samples.X, self.y, cv, self.search.scoring, look=False, on_fold=self.job.advance
+                )
+        except KeyboardInterrupt:
+            if self.job.second_press:
+                raise
+            return None
+        return None if self.job.interrupted else found
+
+    def _left_out(self) -> list[str]:
+        """What was not done, and how to ask for it."""
+        found = []
+        linear = why_linear(self.samples) if self.automatic and self.samples.kind != "strings" else ""
+        if linear:
+            found.append(
+                f"The machine is linear because {linear}. A Gaussian one may be better, and takes longer: --kernel rbf."
+            )
+        if self._part:
+            found.append(
+                f"The parameters were searched on {len(self.rows):,} of the {len(self.y):,} rows; the model is fitted "
+                f"to all. To search on more: --search-rows {len(self.y)}."
+            )
+        return found
+
+
+def check_classes(y: Vector, target: str) -> None:
+    """Raise where the values of a target are no classes."""
+    if len(np.unique(y)) == 1:
         raise InvalidInputError(
-            f"The target {samples.target!r} is {str(y[0])!r} in all {len(y)} rows: there is nothing to learn. Choose "
+            f"The target {target!r} is {str(y[0])!r} in all {len(y)} rows: there is nothing to learn. Choose another "
+            "column with --target."
+        )
+    if len(np.unique(y)) == len(y):
+        raise InvalidInputError(
+            f"The target {target!r} has a different value in each of the {len(y)} rows: no class can be learnt. Choose "
             "another column with --target."
         )
-    elif len(np.unique(y)) == len(y):
+
+
+def check_scoring_name(name: str) -> None:
+    """Raise unless scikit-learn knows a scorer of this name."""
+    known = get_scorer_names()
+    if name not in known:
+        near = get_close_matches(name, known, 3) or ["accuracy", "balanced_accuracy", "f1_macro", "r2"]
         raise InvalidInputError(
-            f"The target {samples.target!r} has a different value in each of the {len(y)} rows: no class can be "
-            "learnt. Choose another column with --target."
+            f"Unknown score {name!r} for --scoring: use a scorer's name of scikit-learn, such as {', '.join(near)}."
         )
-    began = time.perf_counter()
-    cv = search.pop("cv", None) or inner_folds(y, task)
-    model = pipeline_for(samples, task, kernel, missing, cv=cv, **search)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(samples.X, y)
-        fitted = time.perf_counter()
-        evaluation = None if judge == "none" else evaluate(model, samples.X, y, cv=_outer(len(y), y, task, judge))
-    shown = (str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))
-    messages = tuple(dict.fromkeys(shown))
-    held_out, known = _held_out(model.named_steps[MACHINE], task)
-    seconds = {"fit": fitted - began, "judgement": time.perf_counter() - fitted}
-    return Outcome(model, samples, task, evaluation, held_out, known, seconds, messages)
+
+
+def weights_of_classes(given: dict[str, float], y: Vector) -> dict[Any, float]:
+    """Weights by the text of a label as weights by the label."""
+    labels = {str(label): label for label in np.unique(y).tolist()}
+    unknown = [name for name in given if name not in labels]
+    if unknown:
+        raise InvalidInputError(
+            f"--class-weight names the class {unknown[0]!r}, but the target has {', '.join(list(labels)[:10])}"
+            + (" and others." if len(labels) > 10 else ".")
+        )
+    return {labels[name]: weight for name, weight in given.items()}
+
+
+def plain_messages(caught: list[warnings.WarningMessage]) -> list[str]:
+    """Warnings that a user of the command can act on, each once, in words that fit the command."""
+    found: dict[str, None] = {}
+    for warning in caught:
+        text = str(warning.message)
+        rare = re.search(r"least populated class in y has only (\d+) members?.*n_splits=(\d+)", text)
+        if rare:
+            text = (
+                f"A class has only {rare[1]} of the rows, fewer than the {rare[2]} folds: its rows are hardly ever "
+                "judged. Give more rows of it, or use fewer --folds."
+            )
+        elif not issubclass(warning.category, UserWarning) or "sklearn" in Path(warning.filename).parts:
+            continue  # of libraries, about what the command does with them
+        elif issubclass(warning.category, ConvergenceWarning):
+            reached = text.partition("The model is ")[2]
+            text = f"A fit ended before the optimum; it is {reached or 'of unknown quality.'}"
+        found.setdefault(text)
+    return list(found)
 
 
 def _numbers(y: Vector, target: str) -> Vector:
@@ -179,22 +412,18 @@ def inner_folds(y: Vector, task: str) -> Any:
     return StratifiedKFold(min(FOLDS, int(counts.min())), shuffle=True, random_state=0)
 
 
-def _outer(n: int, y: Vector, task: str, judge: str) -> Any:
-    if judge not in ("auto", "nested", "holdout"):
-        raise InvalidInputError(f"Unknown way to judge {judge!r}: use auto, nested, holdout or none.")
-    if judge == "nested" or (judge == "auto" and n <= NESTED_UP_TO):
-        return inner_folds(y, task)
-    if task == "regression":
-        return ShuffleSplit(PARTS, test_size=TEST_SHARE, random_state=0)
-    return StratifiedShuffleSplit(PARTS, test_size=TEST_SHARE, random_state=0)
+def _parts(task: str) -> Any:
+    """Random parts, for judging by hold-out."""
+    kind = ShuffleSplit if task == "regression" else StratifiedShuffleSplit
+    return kind(PARTS, test_size=TEST_SHARE, random_state=0)
 
 
-def _held_out(search: Any, task: str) -> tuple[Vector, Vector]:
+def held_out_predictions(search: Any, task: str) -> tuple[Vector, Vector]:
     """What the chosen machine predicts of samples that it was not fitted to, fold by fold."""
     values = np.asarray(search.cv_decision_function_)
     known = ~np.isnan(values).any(axis=1)
     if task == "regression":
-        return values[:, 0], known
+        return values[:, 0].copy(), known
     codes = np.zeros(len(values), dtype=np.intp)
     by_rest = values.shape[1] == 1 or isinstance(search, LinearSVCCV)
     codes[known] = rest_codes(values[known]) if by_rest else predicted_codes(values[known], len(search.classes_))

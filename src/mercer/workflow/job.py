@@ -1,0 +1,122 @@
+"""One job from a file to a model: how far it is, about how long it will take, and what Ctrl-C does in each stage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+
+from mercer.selection.search import Table
+from mercer.solvers.base import Clock
+
+READING, SEARCH, FIT, JUDGING, REPORT = "reading", "search", "final fit", "judging", "report"
+# no estimate of the time left before this share of the work and so many seconds
+FIRST_SHARE, FIRST_SECONDS = 0.05, 1.0
+AGAIN = "press Ctrl-C again to stop without a model"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is.
+
+    Attributes
+    ----------
+    stage : what is being done.
+    share : of the whole job that is done, by the number of fits; None before that is known.
+    seconds_left : an estimate for the whole job; None as long as there is nothing to go by.
+    detail : the best machine so far, and the like.
+    begins : whether the stage has just begun.
+    """
+
+    stage: str
+    share: float | None
+    seconds_left: float | None
+    detail: str
+    begins: bool = False
+
+
+class Job(Clock):
+    """The stages of a job. Show progress with ``show``; ``say`` is given what Ctrl-C does, at once.
+
+    The first Ctrl-C ends the search, which keeps the best machine so far; the second one, or one before there is such a
+    machine, is a KeyboardInterrupt.
+    """
+
+    def __init__(
+        self, show: Callable[[Progress], None] = lambda progress: None, say: Callable[[str], None] = lambda text: None
+    ) -> None:
+        super().__init__()
+        self.show, self.say = show, say
+        self.stage = ""
+        self.second_press = False
+        self._table: Table | None = None
+        self._work: dict[str, float] = {}
+        self._done = 0.0
+        self._began = time.perf_counter()
+        self._compiled_before = 0.0
+
+    def __enter__(self) -> Job:
+        super().__enter__()
+        return self
+
+    # ---- progress ------------------------------------------------------------------------------------------------
+
+    def plan(self, **work: float) -> None:
+        """The work of the stages from the search on, in fits of the search."""
+        self._work = {stage.replace("_", " "): amount for stage, amount in work.items()}
+
+    def begin(self, stage: str, detail: str = "") -> None:
+        """The next stage."""
+        if stage == SEARCH:
+            self._began, self._compiled_before = time.perf_counter(), _compiling()
+        self._done += self._work.get(self.stage, 0.0)
+        self.stage = stage
+        self.show(self._progress(0.0, detail, begins=True))
+
+    def advance(self, done: int, total: int, detail: str = "") -> None:
+        """So many of so many parts of the stage are done."""
+        self.show(self._progress(done / max(1, total), detail))
+
+    def searched(self, done: int, total: int, table: Table) -> None:
+        """Hears of each step of the search."""
+        self._table, best = table, table.best
+        if total > self._work.get(SEARCH, 0.0):
+            self._work[SEARCH] = float(total)
+        self.advance(done, total, "" if best is None else f"best score so far {best.mean:.4f}")
+
+    def _progress(self, share_of_stage: float, detail: str, begins: bool = False) -> Progress:
+        total = sum(self._work.values())
+        if self.stage not in self._work or total <= 0:
+            return Progress(self.stage, None, None, detail, begins)
+        share = (self._done + share_of_stage * self._work[self.stage]) / total
+        spent = time.perf_counter() - self._began - (_compiling() - self._compiled_before)
+        left = None
+        if share > FIRST_SHARE and spent > FIRST_SECONDS:
+            left = spent * (1.0 / share - 1.0)
+        return Progress(self.stage, share, left, detail, begins)
+
+    # ---- Ctrl-C --------------------------------------------------------------------------------------------------
+
+    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        tried = 0 if self._table is None else self._table.n_tried
+        if self.interrupted or self.stage in ("", READING, REPORT) or (self.stage == SEARCH and not tried):
+            self.interrupted = self.second_press = True
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self.say(f"interrupted: {self._kept(tried)}; {AGAIN}")
+
+    def _kept(self, tried: int) -> str:
+        if self.stage == SEARCH and self._table is not None:
+            most = max(len(self._table.candidates), self._table.planned)
+            return f"keeping the best of {tried} of {most} machines"
+        if self.stage == FIT:
+            return "the search is done and its best machine is being fitted to all rows"
+        return "the model is fitted and keeps the score of its search"
+
+
+def _compiling() -> float:
+    """Seconds that this process has spent compiling loops, which no estimate should go by."""
+    from mercer._numerics.compile import seconds_compiling
+
+    return float(seconds_compiling())
