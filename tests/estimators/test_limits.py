@@ -4,6 +4,8 @@ import logging
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -11,14 +13,17 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, PegasosClassifier, Perceptron
+from mercer.solvers.base import SECOND_PRESS, Clock
 
 ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
 NUMBERS = (
@@ -140,9 +145,38 @@ def python_handles_interrupts():
     """Python's own handler, as in a program; a test runner may have another one."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals are handled by the main thread alone")
+    SVC().fit(*noise(500))  # loads compiled loops, so that the fit of the test has begun when it is interrupted
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def pressed(A, B):
+    """A kernel that presses Ctrl-C while a fit computes it."""
+    if A is B:
+        signal.raise_signal(signal.SIGINT)
+    return np.asarray(A) @ np.asarray(B).T
+
+
+# what a program prints, "now" being answered by Ctrl-C
+PROGRAMS = {
+    "loop": (
+        "print('now'); hard.fit(X, y); print('fitted'); print('now'); hard.fit(X, y); print('fitted')",
+        ["now", "fitted", "now", "KeyboardInterrupt"],
+    ),
+    "slow loop": (
+        "print('now'); hard.fit(X, y); time.sleep(SECOND_PRESS); print('now'); hard.fit(X, y); print('fitted')",
+        ["now", "now", "fitted"],
+    ),
+    "search": (
+        "print('now'); GridSearchCV(hard, {'C': [1e8, 1e9]}, cv=2).fit(X, y); print('fitted')",
+        ["now", "KeyboardInterrupt"],
+    ),
+    "search on two processes": (
+        "print('now'); GridSearchCV(hard, {'C': [1e8, 1e9]}, cv=2, n_jobs=2).fit(X, y); print('fitted')",
+        ["now", "KeyboardInterrupt"],
+    ),
+}
 
 
 @pytest.mark.usefixtures("python_handles_interrupts")
@@ -190,6 +224,66 @@ class TestInterrupts:
         with pytest.raises(KeyboardInterrupt):
             SVC().set_callbacks(Twice()).fit(X, y)
         assert signal.getsignal(signal.SIGINT) is before
+
+    def test_the_second_one_is_raised_in_the_next_fit(self):
+        """A second Ctrl-C soon after the first ends a loop over fits, though it falls into the next fit."""
+        X, y = noise(60)
+        fitted = []
+        with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="interrupted"):
+            for C in (1.0, 10.0, 100.0):
+                fitted.append(SVC(C=C, kernel=pressed).fit(X, y))
+        assert [model.C for model in fitted] == [1.0]
+
+    def test_a_late_one_is_a_first_one(self, monkeypatch):
+        """Ctrl-C long after an earlier one ends the fit at hand, and the loop goes on."""
+        X, y = noise(60)
+        for _ in range(3):
+            with pytest.warns(ConvergenceWarning, match="interrupted"):
+                assert_usable(SVC(kernel=pressed).fit(X, y), X)
+            monkeypatch.setattr(Clock, "_last_press", Clock._last_press - SECOND_PRESS)
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda X, y: GridSearchCV(SVC(kernel=pressed), {"C": [1.0, 10.0]}, cv=2, error_score="raise").fit(X, y),
+            lambda X, y: cross_val_score(make_pipeline(StandardScaler(), SVC(kernel=pressed)), X, y, cv=2),
+            lambda X, y: CalibratedClassifierCV(SVC(kernel=pressed), cv=2).fit(X, y),
+            lambda X, y: BaggingClassifier(SVC(kernel=pressed), 2).fit(X, y),
+        ],
+        ids=["GridSearchCV", "cross_val_score", "CalibratedClassifierCV", "BaggingClassifier"],
+    )
+    def test_no_unfinished_model_is_scored(self, call):
+        """Inside a search, a cross-validation or an ensemble the first Ctrl-C is a KeyboardInterrupt."""
+        X, y = noise(60)
+        with pytest.raises(KeyboardInterrupt):
+            call(X, y)
+
+    def test_a_pipeline_is_fitted(self):
+        """A pipeline hands on the fit that was asked for: after Ctrl-C it is usable."""
+        X, y = noise(60)
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = make_pipeline(StandardScaler(), SVC(kernel=pressed)).fit(X, y)
+        assert model.predict(X).shape == y.shape
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("program", "found"), PROGRAMS.values(), ids=PROGRAMS)
+    def test_programs(self, program, found):
+        """The same with the signals of a terminal, in programs of their own."""
+        start = "import time, warnings; warnings.simplefilter('ignore'); from tests.estimators.test_limits import *; "
+        start += "X, y = noise(); SVC().fit(*noise(500)); hard = SVC(C=1e9, tol=1e-12, time_limit=60.0)\n"
+        lines = []
+        with subprocess.Popen(
+            [sys.executable, "-u", "-c", start + program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            killer = threading.Timer(120.0, process.kill)
+            killer.start()
+            for line in process.stdout:
+                lines.append(line.strip())
+                if line == "now\n":
+                    time.sleep(0.5)  # the fit that was announced has begun
+                    process.send_signal(signal.SIGINT)
+            killer.cancel()
+        assert [line for line in lines if line in ("now", "fitted", "KeyboardInterrupt")] == found, lines
 
     def test_other_handlers_are_left_alone(self):
         """Where a program handles Ctrl-C itself, it keeps doing so."""

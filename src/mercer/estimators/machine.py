@@ -50,7 +50,12 @@ class KnownParameters(BaseEstimator):  # type: ignore[misc]
 
 
 class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
-    """The base of all estimators that solve a problem to a tolerance and certify what they have found."""
+    """The base of all estimators that solve a problem to a tolerance and certify what they have found.
+
+    Ctrl-C during ``fit`` ends it with a usable model and a warning; a second one within five seconds is a
+    KeyboardInterrupt, even if the next fit has begun. Within searches, cross-validation and ensembles of scikit-learn
+    the first one is a KeyboardInterrupt (see `Clock`).
+    """
 
     # what the tolerance bounds, as the log of a run calls it
     _measure: ClassVar[str] = "violation"

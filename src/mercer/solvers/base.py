@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType, TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
@@ -107,6 +108,12 @@ def unfinished(
 
 Progress = Callable[[TracePoint], bool]
 
+# seconds after a Ctrl-C that ended a fit within which the next one stops the program
+SECOND_PRESS = 5.0
+# code of scikit-learn and joblib that fits an estimator and then uses the model as if it were finished (searches,
+# cross-validation, ensembles, calibration), but for modules that hand the caller's own fit on
+GOES_ON = ("sklearn.", "joblib.")
+HANDS_ON = ("sklearn.base", "sklearn.callback", "sklearn.compose._target", "sklearn.pipeline", "sklearn.utils")
 # what this thread works for: a search, an evaluation
 _work = threading.local()
 
@@ -120,9 +127,18 @@ def ended_outside() -> bool:
 class Clock:
     """Time and interrupts of one fit, shared by all its runs.
 
-    The first Ctrl-C asks the run to end where its state is consistent; the second one is an ordinary
-    KeyboardInterrupt. Only the main thread of the interpreter may watch for it.
+    The first Ctrl-C asks the run to end where its state is consistent, with a usable model and a warning. The second
+    one is an ordinary KeyboardInterrupt, during the same fit or, within SECOND_PRESS seconds, during any later fit of
+    the process: in a loop over fits the first press ends one of them, two presses end the loop.
+
+    A fit within a search, a cross-validation or an ensemble of scikit-learn does not watch for Ctrl-C: the first press
+    is a KeyboardInterrupt, so that no unfinished model is scored as if it were finished. Pipelines and
+    TransformedTargetRegressor hand on the one fit that was asked for, and do not count. Nor does a fit watch where the
+    program handles Ctrl-C itself, or outside the main thread of the interpreter.
     """
+
+    # when a Ctrl-C last ended a fit of this process
+    _last_press: ClassVar[float] = float("-inf")
 
     def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
         self.start = time.perf_counter()
@@ -139,7 +155,7 @@ class Clock:
     def __enter__(self) -> Clock:
         if threading.current_thread() is threading.main_thread():
             previous = signal.getsignal(signal.SIGINT)
-            if previous is signal.default_int_handler:
+            if previous is signal.default_int_handler and not _within_search():
                 self._previous = previous
                 signal.signal(signal.SIGINT, self._on_interrupt)
         return self
@@ -151,9 +167,10 @@ class Clock:
             signal.signal(signal.SIGINT, self._previous)
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.interrupted:
+        now = time.monotonic()
+        if self.interrupted or now - Clock._last_press < SECOND_PRESS:
             raise KeyboardInterrupt
-        self.interrupted = True
+        self.interrupted, Clock._last_press = True, now
 
     @contextmanager
     def governs(self, limit: bool = False) -> Iterator[None]:
@@ -217,6 +234,17 @@ class Clock:
         """What makes a fitted estimator of the state that was reported last, if that is known."""
         state, shown = self.state, self.shown
         return None if state is None or shown is None else lambda: shown(state())
+
+
+def _within_search() -> bool:
+    """Whether code that goes on with an unfinished model has called the fit."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        name = frame.f_globals.get("__name__") or ""
+        if name.startswith(GOES_ON) and not name.startswith(HANDS_ON):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class WorkClock(Clock):
