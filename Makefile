@@ -1,7 +1,8 @@
 # Needs Python 3.11 or newer and make. Everything is installed into $(VENV), nothing outside this folder.
 PYTHON ?= python3
 VENV ?= .venv
-PYTEST_ARGS ?= -n 2
+# a file's tests stay together: they share fixtures and compiled loops
+PYTEST_ARGS ?= -n 2 --dist loadfile
 DATA ?=
 
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
@@ -13,7 +14,7 @@ installed = $(VENV)/.installed-$(1)
 
 help:
 	@echo "make demo      fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
-	@echo "make test      run the tests, without the slow ones   (PYTEST_ARGS='-n 2')"
+	@echo "make test      run the tests, without the slow ones   (PYTEST_ARGS='-n 2 --dist loadfile')"
 	@echo "make test-all  run all tests, the slow ones too"
 	@echo "make check     lint, format, types and layers"
 	@echo "make bench     compare with the peers                 (DATA=folder with the data sets)"

@@ -11,6 +11,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# the files that take longest, which are begun first: two workers then end together, and begin with different compiled
+# loops instead of compiling the same ones side by side
+FIRST = (
+    "selection/test_search.py",
+    "solvers/test_linear_interior.py",
+    "solvers/test_sifting.py",
+    "solvers/test_linear_coordinate.py",
+    "cli/test_commands.py",
+    "estimators/test_linear.py",
+    "selection/test_search_contract.py",
+    "solvers/test_linear_proximal.py",
+    "estimators/test_sklearn_checks.py",
+    "kernels/test_strings.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that take longest."""
+    places = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(FIRST)))
+
+
 @pytest.fixture(autouse=True)
 def first_press(monkeypatch):
     """The Ctrl-C of an earlier test does not make that of this one the second."""
