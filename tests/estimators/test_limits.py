@@ -27,7 +27,8 @@ from mercer.solvers.base import SECOND_PRESS, Clock
 
 ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
 NUMBERS = (
-    r"The model is within \d\.\de[+-]\d\d of the optimum \(relative gap; primal -?\d\S*, dual -?\d\S*\), KKT violation "
+    r"The model is (within \d\.\de[+-]\d\d of the optimum \(relative gap|not solved \(relative gap \d\.\de[+-]\d\d); "
+    r"primal -?\d\S*, dual -?\d\S*\), KKT violation "
     r"\d\.\de[+-]\d\d, infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
 )
 SCALE = "Consider pre-processing your data with StandardScaler or MinMaxScaler."

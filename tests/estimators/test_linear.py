@@ -33,7 +33,8 @@ MACHINES = [
 ]
 every_machine = pytest.mark.parametrize("machine", MACHINES, ids=named)
 NUMBERS = (
-    r"The model is within \d\.\de[+-]\d\d of the optimum \(relative gap; primal -?\d\S*, dual -?\d\S*\), KKT violation "
+    r"The model is (within \d\.\de[+-]\d\d of the optimum \(relative gap|not solved \(relative gap \d\.\de[+-]\d\d); "
+    r"primal -?\d\S*, dual -?\d\S*\), KKT violation "
     r"(0|\d\.\de[+-]\d\d), infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
 )
 PROMPTLY = 20.0
