@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.exceptions import NotFittedError
@@ -20,10 +21,14 @@ from mercer import (
     GaussianProcessRegressor,
     GramDisplay,
     InvalidInputError,
+    KernelRidge,
     Linear,
+    LinearSVC,
     MarginDisplay,
     MissingExtraError,
     OneClassSVM,
+    PegasosClassifier,
+    Perceptron,
     SupportVectorDisplay,
     TubeDisplay,
     White,
@@ -70,6 +75,39 @@ def test_decision_of_several_classes_a_pipeline_and_novelties():
     assert set(np.unique(display.regions)) == {0, 1, 2} and display.values is None
     novel = DecisionDisplay.from_estimator(OneClassSVM(nu=0.1).fit(X), X, grid=30)
     assert novel.classes == ["novel", "usual"] and list(novel.contours_.levels) == [0.0]
+
+
+def legend(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("eta0", [1e-3, 1.0, 1e3])
+def test_a_perceptron_has_no_margin_lines(eta0):
+    """Its values scale with eta0, so that ±1 mean nothing; without support vectors the legend has no entry for them."""
+    model = Perceptron(eta0=eta0).fit(X, X[:, 0] > 0)
+    display = DecisionDisplay.from_estimator(model, X, X[:, 0] > 0, grid=30)
+    assert list(display.contours_.levels) == [0.0] and legend(display) == ["False", "True"]
+    assert display.support_ is None
+    histogram = MarginDisplay.from_estimator(model, X, X[:, 0] > 0)
+    assert not histogram.unit and histogram.ax_.get_xlabel() == "margin y f(x)"
+
+
+def test_margin_lines_without_support_vectors():
+    """Linear machines have a margin; they publish no support vectors."""
+    for model in (PegasosClassifier(random_state=0), LinearSVC()):
+        display = DecisionDisplay.from_estimator(model.fit(X, Y), X, Y, grid=30)
+        assert list(display.contours_.levels) == [-1.0, 0.0, 1.0] and legend(display) == ["0", "1"]
+    x = np.linspace(0, 6, 20)[:, None]
+    assert legend(TubeDisplay.from_estimator(KernelRidge().fit(x, x[:, 0]), x, x[:, 0])) == ["prediction", "samples"]
+
+
+def test_tables():
+    """Models that were fitted to a data frame are drawn without a warning about the names of columns."""
+    table = pd.DataFrame(X, columns=["a", "b"])
+    display = DecisionDisplay.from_estimator(SVC().fit(table, Y), table, Y, grid=20)
+    assert display.ax_.get_xlabel() == "a"
+    DecisionDisplay.from_estimator(OneClassSVM().fit(table), table, grid=20)
+    TubeDisplay.from_estimator(SVR().fit(table[["a"]], X[:, 1]), table[["a"]], X[:, 1])
 
 
 def test_tube():
@@ -192,6 +230,8 @@ def test_wrong_models_are_refused():
         DecisionDisplay.from_estimator(SVC().fit(X, Y), X)
     with pytest.raises(InvalidInputError, match="one feature"):
         TubeDisplay.from_estimator(SVR().fit(X, Y), X, Y)
+    with pytest.raises(InvalidInputError, match="SVC is not a regression: use DecisionDisplay"):
+        TubeDisplay.from_estimator(SVC().fit(X[:, :1], Y), X[:, :1], Y)
     with pytest.raises(InvalidInputError, match="give a classifier"):
         MarginDisplay.from_estimator(SVR().fit(X, Y), X, Y)
 

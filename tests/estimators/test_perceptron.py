@@ -94,11 +94,26 @@ class TestUpdates:
         X, y = separable()
         y = y.copy()
         X, y = np.vstack([X, X[:1]]), np.append(y, 1 - y[0])
-        model = Perceptron().fit(X, y)
+        with pytest.warns(ConvergenceWarning) as caught:
+            model = Perceptron().fit(X, y)
         assert model.update_bound(X, y)[0] == np.inf
         assert not model.separated_ and model.n_iter_ < 1000
-        with pytest.warns(ConvergenceWarning, match=r"max_iter=3\): mistakes are still made, \d+ in the last pass"):
+        assert [str(one.message) for one in caught] == [
+            "The perceptron ended before it separated the classes: the share of mistakes has not fallen by tol=0.001 "
+            f"in n_iter_no_change=5 passes, after {model.n_iter_} passes and {model.n_updates_[0]} updates; "
+            f"{model.mistakes_[-1]} mistakes were left in the last pass. The model fitted so far is usable. If the "
+            "classes are separable (see mercer.separability), tol=None goes on to max_iter; if not, no number of "
+            "passes is enough: use SVC, LinearSVC or PegasosClassifier, which allow for mistakes."
+        ]
+        with pytest.warns(ConvergenceWarning, match=r"max_iter=3 was reached, after 3 passes .*raise max_iter; if not"):
             Perceptron(tol=None, max_iter=3).fit(X, y)
+
+    def test_partial_fit_never_warns(self):
+        """Mistakes of an online learner are no failure: warnings are errors here, and none is raised."""
+        X, y = np.zeros((4, 2)), [0, 1, 0, 1]
+        for _ in range(20):
+            model = Perceptron().partial_fit(X, y, classes=[0, 1])
+        assert model.n_updates_[0] > 0
 
     def test_average(self):
         """The averaged perceptron is the mean of all weights of its steps."""
@@ -142,7 +157,7 @@ class TestOnline:
         """No time leaves a model that predicts, and a warning."""
         X, y = separable()
         with pytest.warns(
-            ConvergenceWarning, match=r"time_limit=0 s\): mistakes are still made, before the first pass"
+            ConvergenceWarning, match="time_limit=0 s was reached, after 0 passes .*no pass was completed"
         ):
             model = Perceptron(time_limit=0).fit(X, y)
         assert model.predict(X).shape == y.shape
@@ -191,7 +206,9 @@ class TestParametersOfSklearn:
         assert shares[-1] == pytest.approx(weight[held] @ wrong / weight[held].sum())
         if kernel == "rbf":
             assert not np.isin(model.support_, held).any()
-        assert not hasattr(model.set_params(early_stopping=False).fit(X, y), "validation_mistakes_")
+        with pytest.warns(ConvergenceWarning, match="ended before it separated the classes"):
+            model.set_params(early_stopping=False).fit(X, y)
+        assert not hasattr(model, "validation_mistakes_")
 
     def test_a_class_too_small_to_be_split(self):
         """scikit-learn's words."""

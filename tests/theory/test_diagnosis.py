@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.svm import SVC as SklearnSVC
 from sklearn.svm import LinearSVC as SklearnLinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
-from mercer import SVC, SVR, NuSVC, OneClassSVM, Polynomial
-from mercer.theory import diagnose
+from mercer import SVC, SVR, KernelRidge, NuSVC, OneClassSVM, Polynomial
+from mercer.theory import HeldOutScores, diagnose
+from mercer.theory.findings import optimism
 
 
 def healthy(n=200, d=3, seed=0):
@@ -38,39 +41,118 @@ def test_memorising():
     """A Gaussian kernel so narrow that each sample is alone: free support vectors, and a near-diagonal matrix."""
     X, y = healthy()
     found = diagnose(SVC(gamma=1e4, C=100.0, tol=1e-6).fit(X, y), X, y)
-    assert names(found) == ["support vectors", "nearest similarity"]
+    assert names(found) == ["nearest similarity"]
     assert found["support vectors"].value == 1.0 and found["free"].value > 0.5
-    assert "lower gamma" in found["support vectors"].suggestion
     assert found["nearest similarity"].value < 0.1
     assert "Lower gamma from 1e+04 to about" in found["nearest similarity"].suggestion
 
 
-def test_too_stiff():
-    """A C so small that every sample is inside the margin."""
+def test_samples_that_hold_the_margin():
+    """Most support vectors free: training samples do not tell whether the model memorises, held-out ones do."""
     X, y = healthy()
-    found = diagnose(SVC(C=1e-4).fit(X, y), X, y)
-    assert names(found) == ["support vectors"]
-    assert found["at the bound"].value > 0.5
-    assert "Raise C" in found["support vectors"].suggestion
+    model = SVC(gamma=8.0, C=100.0).fit(X, y)
+    found = diagnose(model, X, y)
+    assert names(found) == ["support vectors"] and found["free"].value > found["at the bound"].value
+    assert found["support vectors"].suggestion == (
+        "Most samples hold the margin, as in a model that memorises. Compare its scores on training and on held-out "
+        "samples with mercer.evaluate; if they differ much, lower gamma or C."
+    )
+    good = HeldOutScores.of_folds(np.full(5, 0.99), np.full(5, 1.0), 0.25, 0.5)
+    assert names(diagnose(model, X, y, held_out=good)) == []
+    bad = HeldOutScores.of_folds(np.array([0.6, 0.62, 0.61, 0.6, 0.63]), np.full(5, 1.0), 0.25, 0.5)
+    assert names(diagnose(model, X, y, held_out=bad)) == ["optimism"]
+
+
+def test_too_simple():
+    """A straight line through two rings: most samples are inside the margin, and half of them are misclassified."""
+    rng = np.random.default_rng(0)
+    angle, y = rng.uniform(0, 2 * np.pi, 200), np.arange(200) % 2
+    X = (1 + 2 * y)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    found = diagnose(SVC(kernel="linear").fit(X, y), X, y)
+    assert names(found) == ["support vectors"] and found["at the bound"].value > 0.5
+    assert found["support vectors"].suggestion == (
+        "The score is poor, and most samples are inside the margin or on the wrong side: the model is too simple, or "
+        "the features say too little. Raise C, choose a richer kernel, or other features, and compare by "
+        "cross-validation."
+    )
+    assert found["support vectors"].command.endswith("Try another --kernel, or other columns.")
+    search = GridSearchCV(SVC(kernel="linear"), {"C": [0.1, 1.0]}, cv=3).fit(X, y)
+    assert "Raise C" not in diagnose(search, X, y)["support vectors"].suggestion
+    assert names(diagnose(SVC().fit(X, y), X, y)) == []
+
+
+def test_many_support_vectors_of_a_good_model():
+    """A small C makes all samples support vectors; the model predicts well all the same, and nothing is to be done."""
+    X, y = healthy()
+    model = SVC(C=1e-2, kernel="linear").fit(X, y)
+    found = diagnose(model, X, y)
+    assert found["support vectors"].value > 0.5 and model.score(X, y) > 0.9 and names(found) == []
 
 
 def test_small_margin():
-    """Random labels and a C that insists: the margin is below what any bound could use."""
+    """Random labels and a C that insists: the margin is a symptom where the score is poor, not where it is good."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
-    found = diagnose(SVC(C=1e4, gamma=1.0, tol=0.1).fit(X, y), X, y)
-    assert "margin" in names(found)
-    assert found["margin"].value < 1 / np.sqrt(300)
+    model = SVC(C=100.0, gamma=1.0).fit(X, y)
+    found = diagnose(model, X, y)
+    assert names(found) == ["margin"] and found["margin"].value < 1 / np.sqrt(300)
+    assert found["margin"].suggestion == (
+        "The score is poor, and the margin is below 1/√n = 0.058 of the radius: the classes overlap. Choose a kernel "
+        "in which they are farther apart, or other features."
+    )
+    y = X[:, 0] > 0
+    found = diagnose(SVC(C=1e6, kernel="linear", tol=1e-8).fit(X, y), X, y)
+    assert found["margin"].value < 1 / np.sqrt(300) and names(found) == []
 
 
-def test_advice_does_not_contradict_itself():
-    """Where the margin asks for a smaller C, support vectors do not ask for a larger one."""
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.5])
+def test_advice_does_not_contradict_itself(C, gamma, noise):
+    """No model is told to become richer and simpler at once, with held-out scores or without."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
-    found = diagnose(SVC(C=100.0, gamma=1.0).fit(X, y), X, y)
-    assert {"support vectors", "margin"} <= set(names(found))
-    assert "lower C" in found["margin"].suggestion
-    assert "the classes overlap. Choose another kernel" in found["support vectors"].suggestion
+    X = rng.normal(size=(120, 2))
+    y = (np.hypot(*X.T) > 1) ^ (rng.uniform(size=120) < noise)
+    model = SVC(C=C, gamma=gamma).fit(X, y)
+    scores = cross_validate(model, X, y, cv=4, return_train_score=True)
+    chance = max(y.mean(), 1 - y.mean())
+    held_out = HeldOutScores.of_folds(scores["test_score"], scores["train_score"], 1 / 3, chance)
+    for found in (diagnose(model, X, y), diagnose(model, X, y, held_out=held_out)):
+        advice = " ".join(finding.suggestion for finding in found.symptoms).lower()
+        assert not ("raise c" in advice or "richer" in advice) or not ("lower gamma" in advice or "lower c" in advice)
+
+
+class TestOptimism:
+    """Training samples that are scored better than held-out ones."""
+
+    @pytest.mark.parametrize(
+        ("scores", "training", "expected"),
+        [
+            ([0.97, 0.98, 0.975, 0.97, 0.975], [0.987] * 5, False),  # twice as many errors, but few
+            ([0.93, 0.99, 0.86, 0.99, 0.85], [0.98] * 5, False),  # within the noise
+            ([0.78, 0.80, 0.77, 0.79, 0.78], [0.97] * 5, True),
+            ([0.78, 0.80, 0.77, 0.79, 0.78], [0.82] * 5, False),  # both are bad: something else is wrong
+            ([-4.0, -4.1, -3.9], [-0.1] * 3, True),  # a loss
+        ],
+    )
+    def test_when_it_is_a_symptom(self, scores, training, expected):
+        """Beyond its noise, and large enough to matter."""
+        assert HeldOutScores.of_folds(np.array(scores), np.array(training), 0.25).overfits == expected
+
+    def test_advice_names_parameters_of_the_model(self):
+        """Those that it has, that its kernel uses, and that no search has chosen."""
+        bad = HeldOutScores.of_folds(np.array([0.6, 0.62, 0.61]), np.full(3, 1.0), 0.5, 0.5)
+        start = "The model knows its training samples much better than others: it overfits. "
+        for machine, advice in (
+            (SVC(), "Lower C or lower gamma, or choose by cross-validation."),
+            (SVC(kernel="linear"), "Lower C, or choose by cross-validation."),
+            (KernelRidge(kernel="rbf"), "Lower gamma or raise alpha, or choose by cross-validation."),
+            (DecisionTreeClassifier(), "Collect more samples, or remove features that say nothing about the target."),
+        ):
+            assert optimism(bad, machine, frozenset()).suggestion == start + advice
+        searched = optimism(bad, SVC(), frozenset({"C"}))
+        assert searched.suggestion.startswith(f"{start}The search has found nothing simpler that is better. Collect")
+        assert searched.command.endswith("Collect more rows, or remove columns that say nothing about the target.")
 
 
 def test_columns():
@@ -86,6 +168,13 @@ def test_columns():
     )
 
 
+def test_columns_of_categories():
+    """A column of two values that is 1 for few samples is narrow by nature."""
+    X, y = healthy()
+    X = np.column_stack([X, np.arange(200) == 0]) * [100.0, 100.0, 100.0, 1.0]
+    assert "scales of columns" not in names(diagnose(SVC().fit(X, y), X, y))
+
+
 def test_many_constant_columns():
     """Only the first few are named."""
     X, y = healthy()
@@ -96,14 +185,20 @@ def test_many_constant_columns():
 
 
 def test_class_balance():
-    """One in fifty, unless the classes are weighted already."""
-    X, y = healthy(500)
-    keep = (y == 1) | (np.cumsum(y == 0) <= 5)
-    X, y = X[keep], y[keep]
+    """One in fifty, where it is missed, unless the classes are weighted already."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [5, 250])
+    X = rng.normal(size=(255, 3)) + y[:, None]
     found = diagnose(SVC().fit(X, y), X, y)["class balance"]
-    assert found.symptom and found.value == pytest.approx(5 / (y == 1).sum())
-    assert found.where == (0, 1) and "class_weight='balanced'" in found.suggestion
+    assert found.symptom and found.value == pytest.approx(5 / 250)
+    assert found.where == (0, 1) and found.suggestion == (
+        "Class 0 is 50 times as rare as class 1, and 80% of its training samples are predicted as another class: try "
+        "class_weight='balanced', and scoring='balanced_accuracy', which does not hide rare classes."
+    )
+    assert "--class-weight balanced, and --scoring balanced_accuracy" in found.command
     assert not diagnose(SVC(class_weight="balanced").fit(X, y), X, y)["class balance"].symptom
+    far = X + 10.0 * y[:, None]
+    assert not diagnose(SVC().fit(far, y), far, y)["class balance"].symptom
 
 
 def test_loose_certificate():
@@ -113,7 +208,7 @@ def test_loose_certificate():
         model = SVC(max_iter=2).fit(X, y)
     found = diagnose(model, X, y)["certificate"]
     assert found.symptom and found.value == pytest.approx(model.certificate_.relative_gap, rel=1e-6)
-    assert "lower tol (it is 0.001), raise max_iter" in found.suggestion
+    assert found.suggestion.endswith("lower tol (it is 0.001), raise max_iter (it is 2), or scale the features.")
 
 
 def test_no_kernel():
@@ -138,9 +233,12 @@ class TestRegression:
         rng = np.random.default_rng(0)
         X = rng.uniform(0, 6, size=(80, 1))
         y = np.sin(X[:, 0]) + 0.2 * rng.normal(size=80)
-        found = diagnose(SVR(epsilon=1e-5).fit(X, y), X, y)
-        assert names(found) == ["support vectors", "tube"]
-        assert found["support vectors"].value > 0.9
+        model = SVR(epsilon=1e-5).fit(X, y)
+        found = diagnose(model, X, y)
+        assert names(found) == ["tube"]
+        assert found["support vectors"].value > 0.9 and "raise --epsilon" in found["tube"].command
+        good = HeldOutScores.of_folds(np.array([0.9, 0.91]), np.array([0.92, 0.92]), 0.5, 0.0)
+        assert names(diagnose(model, X, y, held_out=good)) == []
 
     def test_a_good_tube(self):
         """As wide as the noise."""

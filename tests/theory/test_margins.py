@@ -6,6 +6,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as SklearnSVC
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
@@ -55,6 +58,61 @@ def test_the_hard_margin_is_attained():
     np.testing.assert_allclose(report.geometric[model.support_], report.gamma, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_inside_a_hard_margin(kernel, seed):
+    """Samples on the edge, within the fit's tolerance, are not inside; those inside a soft margin are counted."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 2)) + 7.0 * y[:, None]
+    (hard,) = margins(SVC(C=np.inf, kernel=kernel).fit(X, y), X, y).problems
+    assert np.min(hard.functional) == pytest.approx(1.0, abs=1e-3)
+    assert hard.n_inside == 0 and "inside the strip: 0; closest" in str(hard)
+    soft = SVC(C=1e-3, kernel=kernel).fit(X, y)
+    (problem,) = margins(soft, X, y).problems
+    assert problem.n_inside == np.sum((problem.functional > 0) & (problem.functional < 1 - soft.tol)) > 30
+
+
+def test_the_tolerance_of_the_edge():
+    """tol tells how far below 1 a sample is still on the edge."""
+    X, y = three_classes()
+    X, y = X[y < 2], y[y < 2]
+    model = SVC().fit(X, y)
+    f = margins(model, X, y).functional
+    for tol in (0.0, 0.01, 0.5):
+        assert margins(model, X, y, tol=tol).problems[0].n_inside == np.sum((f > 0) & (f < 1 - tol))
+
+
+def test_a_perceptron_has_no_strip():
+    """Its values depend on eta0: 1 is not the edge of anything."""
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    for eta0 in (1e-3, 1e3):
+        (problem,) = margins(Perceptron(eta0=eta0).fit(X, y), X, y).problems
+        assert problem.n_inside == 0 and "strip" not in str(problem)
+
+
+def test_pipelines_and_searches():
+    """The machine within is asked, about the samples as it sees them."""
+    X, y = three_classes()
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, y)
+    Z = pipeline[0].transform(X)
+    np.testing.assert_array_equal(margins(pipeline, X, y).geometric, margins(pipeline[-1], Z, y).geometric)
+    search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 10.0]}, cv=3).fit(X, y)
+    best = search.best_estimator_[-1]
+    np.testing.assert_array_equal(margins(search, X, y).geometric, margins(best, Z, y).geometric)
+
+
+def test_scikit_learns_kernel_matrix():
+    """|w| of scikit-learn's SVC with a precomputed kernel is computed from the matrix of the training samples."""
+    X, y = three_classes()
+    K = X @ X.T
+    expected = [p.norm for p in margins(SklearnSVC(kernel="linear").fit(X, y), X, y).problems]
+    model = SklearnSVC(kernel="precomputed").fit(K, y)
+    np.testing.assert_allclose([p.norm for p in margins(model, K, y).problems], expected, rtol=1e-6)
+    with pytest.raises(InvalidInputError, match="60 training samples, but 5 samples were given"):
+        margins(model, K[:5], y[:5])
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 def test_scikit_learns_machine_has_the_same(kernel):
     """|w| of scikit-learn's SVC is computed from its dual coefficients."""
@@ -84,7 +142,11 @@ def test_machines_without_pairs():
     X, y = three_classes()
     two, labels = X[y < 2], y[y < 2]
     sign = np.where(labels == 1, 1, -1)
-    for model in (Perceptron(kernel="rbf"), PegasosClassifier(kernel="rbf", random_state=0), KernelCentroid()):
+    for model in (
+        Perceptron(kernel="rbf", early_stopping=True),
+        PegasosClassifier(kernel="rbf", random_state=0),
+        KernelCentroid(),
+    ):
         report = margins(model.fit(two, labels), two, labels)
         np.testing.assert_allclose(report.functional, sign * model.decision_function(two))
         np.testing.assert_allclose(report.geometric * model.rkhs_norm_[0], report.functional)
@@ -145,7 +207,7 @@ def test_a_kernel_matrix_and_a_function():
         report = margins(model, given, y)
         assert report.rho == pytest.approx(reference.rho)
         assert report.gamma == pytest.approx(reference.gamma, rel=1e-2)
-    with pytest.raises(InvalidInputError, match=r"^The lengths of 5 samples were asked for"):
+    with pytest.raises(InvalidInputError, match=r"^The kernel values of 5 samples with each other were asked for"):
         margins(SVC(kernel="precomputed").fit(K, y), K[:5], y[:5])
 
 

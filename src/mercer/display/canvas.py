@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mercer.estimators.kinds import unwrap
 from mercer.exceptions import MissingExtraError
 
 # Okabe & Ito's palette, as far as it is seen well on white
@@ -43,5 +44,4 @@ def marker(number: int) -> str:
 
 def machine_of(estimator: Any) -> Any:
     """The machine within a pipeline or a search."""
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    return getattr(last, "best_estimator_", last)
+    return unwrap(estimator).machine

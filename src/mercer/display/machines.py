@@ -11,10 +11,11 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.display.canvas import CHOSEN, GREY, axes, colour, machine_of, pyplot
+from mercer.estimators.kinds import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
-from mercer.theory.machines import kernel_of
+from mercer.theory.machines import has_margin, kernel_of
 
 # values below this share of the tolerance, or below this value, are drawn there: what is left is rounding
 FLOOR_SHARE, SMALLEST = 1e-3, 1e-12
@@ -137,7 +138,8 @@ class MarginDisplay:
     ----------
     margins : one per sample; of several classes, the own class's decision value less the largest of the others.
     correct : the share of samples with a positive margin.
-    unit : whether 1 marks the margin of a support vector machine.
+    unit : whether 1 marks the edge of the margin, as that of a support vector machine of two classes.
+    several : whether there are more than two classes.
 
     Attributes
     ----------
@@ -158,6 +160,7 @@ class MarginDisplay:
     margins: Vector
     correct: float
     unit: bool
+    several: bool = False
     figure_: Any = field(default=None, init=False, repr=False)
     ax_: Any = field(default=None, init=False, repr=False)
 
@@ -169,7 +172,7 @@ class MarginDisplay:
             raise InvalidInputError(f"{type(estimator).__name__} has no margins: give a classifier.")
         values = np.asarray(estimator.decision_function(X), dtype=np.float64)
         codes = np.searchsorted(np.asarray(estimator.classes_), np.asarray(y))
-        unit = values.ndim == 1
+        unit = values.ndim == 1 and has_margin(machine_of(estimator))
         if values.ndim == 1:
             margins = np.where(codes == 1, values, -values)
         else:
@@ -179,7 +182,7 @@ class MarginDisplay:
             others = values.copy()
             others[np.arange(len(codes)), codes] = -np.inf
             margins = own - others.max(axis=1)
-        return cls(margins, float(np.mean(margins > 0)), unit).plot(ax=ax)
+        return cls(margins, float(np.mean(margins > 0)), unit, values.ndim > 1).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> MarginDisplay:
         """Draw."""
@@ -194,7 +197,7 @@ class MarginDisplay:
         if self.unit:
             self.ax_.axvline(1.0, color="black", lw=1.0, ls="--")
         self.ax_.set(
-            xlabel="margin y f(x)" if self.unit else "decision value of the own class less the largest other",
+            xlabel="decision value of the own class less the largest other" if self.several else "margin y f(x)",
             ylabel="samples",
         )
         wrong = int(np.sum(self.margins <= 0))
@@ -241,9 +244,10 @@ class GramDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> GramDisplay:
-        """Draw the matrix of a fitted kernel machine for samples as it sees them."""
+        """Draw the kernel matrix of a fitted machine, or of the machine in a pipeline or search, for these samples."""
         check_is_fitted(estimator)
-        return cls.from_kernel(kernel_of(machine_of(estimator)), X, y, ax=ax)
+        machine, X, _ = unwrap(estimator, X)
+        return cls.from_kernel(kernel_of(machine), X, y, ax=ax)
 
     @classmethod
     def from_kernel(cls, kernel: Kernel, X: Any, y: Any = None, *, ax: Any = None) -> GramDisplay:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.display.canvas import CHOSEN, GREY, axes, colour, machine_of, marker
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
+from mercer.theory.machines import has_margin
 
 # around the samples, as a share of their range
 BORDER = 0.08
@@ -31,10 +32,15 @@ def _samples(X: Any, features: int, what: str) -> Matrix:
         shape = f"{X.shape[1]} features" if X.ndim == 2 else f"the shape {X.shape}"
         wanted = "one feature" if features == 1 else f"{features} features"
         raise InvalidInputError(
-            f"{what} is drawn for samples of {wanted}, but these have {shape}. Fit a model to so many, or choose "
+            f"{what} is drawn for samples of {wanted}, but these have {shape}. Fit a model to {wanted}, or choose "
             "another display."
         )
     return X
+
+
+def _like(X: Any, points: Matrix) -> Any:
+    """The points as a table with the columns of X, if X is one: a model that was fitted to names asks for them."""
+    return type(X)(points, columns=X.columns) if hasattr(X, "columns") else points
 
 
 def _names(estimator: Any, count: int) -> list[str]:
@@ -53,13 +59,15 @@ class DecisionDisplay:
     values : the decision value there, for two classes or a novelty detector; else None.
     X, labels : the samples, and the number of the class of each.
     classes : the labels.
-    support : the numbers of the support vectors among the samples.
+    support : the numbers of the support vectors among the samples; empty for a model without.
     names : of the features.
+    margins : whether the values -1 and 1 are the edges of a margin, as those of support vector machines are. Then they
+        are drawn, too.
 
     Attributes
     ----------
     figure_, ax_ : what was drawn on.
-    support_, contours_ : the rings around support vectors; the boundary and the margins, or None.
+    support_, contours_ : the rings around support vectors, or None; the boundary and the margins, or None.
 
     Examples
     --------
@@ -82,6 +90,7 @@ class DecisionDisplay:
     classes: list[Any]
     support: Vector
     names: list[str]
+    margins: bool = True
     figure_: Any = field(default=None, init=False, repr=False)
     ax_: Any = field(default=None, init=False, repr=False)
     support_: Any = field(default=None, init=False, repr=False)
@@ -107,12 +116,11 @@ class DecisionDisplay:
         samples = _samples(X, 2, "A plane of classes")
         (x0, x1), (y0, y1) = _ends(samples[:, 0]), _ends(samples[:, 1])
         x, across = np.linspace(x0, x1, grid), np.linspace(y0, y1, grid)
-        points = np.stack(np.meshgrid(x, across), axis=-1).reshape(-1, 2)
-        novelty = is_outlier_detector(estimator)
-        if novelty:
+        points = _like(X, np.stack(np.meshgrid(x, across), axis=-1).reshape(-1, 2))
+        if is_outlier_detector(estimator):
             classes: list[Any] = ["novel", "usual"]
             codes = (estimator.predict(points) > 0).astype(np.intp)
-            labels = (estimator.predict(samples) > 0).astype(np.intp)
+            labels = (estimator.predict(X) > 0).astype(np.intp)
         elif is_classifier(estimator):
             if y is None:
                 raise InvalidInputError("The labels y of the samples are needed to draw a classifier.")
@@ -120,7 +128,9 @@ class DecisionDisplay:
             classes, codes = known.tolist(), np.searchsorted(known, estimator.predict(points))
             labels = np.searchsorted(known, np.asarray(y))
         else:
-            raise InvalidInputError(f"{type(estimator).__name__} is no classifier: use TubeDisplay for a regression.")
+            raise InvalidInputError(
+                f"{type(estimator).__name__} is not a classifier: use TubeDisplay for a regression."
+            )
         values = None
         if len(classes) == 2 and hasattr(estimator, "decision_function"):
             values = np.asarray(estimator.decision_function(points)).reshape(grid, grid)
@@ -128,12 +138,9 @@ class DecisionDisplay:
         support = np.asarray(getattr(machine, "support_", np.empty(0)), dtype=np.intp)
         display = cls(
             x, across, codes.reshape(grid, grid), values, samples, labels, classes, support[support < len(samples)],
-            _names(estimator, 2),
+            _names(estimator, 2), has_margin(machine),
         )  # fmt: skip
-        display._margins = not novelty
         return display.plot(ax=ax)
-
-    _margins: bool = field(default=True, init=False, repr=False)
 
     def plot(self, *, ax: Any = None) -> DecisionDisplay:
         """Draw."""
@@ -148,7 +155,7 @@ class DecisionDisplay:
             alpha=0.22,
         )
         if self.values is not None:
-            levels, styles = ([-1.0, 0.0, 1.0], ["--", "-", "--"]) if self._margins else ([0.0], ["-"])
+            levels, styles = ([-1.0, 0.0, 1.0], ["--", "-", "--"]) if self.margins else ([0.0], ["-"])
             self.contours_ = self.ax_.contour(
                 self.x, self.y, self.values, levels=levels, linestyles=styles, colors="black", linewidths=1.0
             )
@@ -164,11 +171,12 @@ class DecisionDisplay:
                 linewidths=0.5,
                 label=str(name),
             )
-        rings = self.X[self.support]
-        self.support_ = self.ax_.scatter(
-            rings[:, 0], rings[:, 1], s=70, facecolors="none", edgecolors="black", linewidths=0.8,
-            label=f"support vectors ({len(rings)})",
-        )  # fmt: skip
+        if len(self.support):
+            rings = self.X[self.support]
+            self.support_ = self.ax_.scatter(
+                rings[:, 0], rings[:, 1], s=70, facecolors="none", edgecolors="black", linewidths=0.8,
+                label=f"support vectors ({len(rings)})",
+            )  # fmt: skip
         self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
         self.ax_.legend(loc="best", fontsize="small", framealpha=0.9)
         return self
@@ -225,12 +233,14 @@ class TubeDisplay:
         ax : axes to draw on; None for new ones.
         """
         check_is_fitted(estimator)
+        if not is_regressor(estimator):
+            raise InvalidInputError(f"{type(estimator).__name__} is not a regression: use DecisionDisplay.")
         samples = _samples(X, 1, "A tube")
         x = np.linspace(*_ends(samples[:, 0]), CURVE)
         machine = machine_of(estimator)
         support = np.asarray(getattr(machine, "support_", np.empty(0)), dtype=np.intp)
         epsilon = float(getattr(machine, "epsilon_", getattr(machine, "epsilon", 0.0)) or 0.0)
-        f = np.asarray(estimator.predict(x[:, None])).ravel()
+        f = np.asarray(estimator.predict(_like(X, x[:, None]))).ravel()
         targets = np.asarray(y, dtype=np.float64).ravel()
         return cls(x, f, epsilon, samples[:, 0], targets, support, _names(estimator, 1)[0]).plot(ax=ax)
 
@@ -244,10 +254,11 @@ class TubeDisplay:
             )  # fmt: skip
         self.ax_.plot(self.x, self.f, color=colour(0), lw=1.6, label="prediction")
         self.ax_.scatter(self.X, self.y, s=14, color=GREY, label="samples")
-        self.ax_.scatter(
-            self.X[self.support], self.y[self.support], s=52, facecolors="none", edgecolors=CHOSEN, linewidths=0.9,
-            label=f"support vectors ({len(self.support)})",
-        )  # fmt: skip
+        if len(self.support):
+            self.ax_.scatter(
+                self.X[self.support], self.y[self.support], s=52, facecolors="none", edgecolors=CHOSEN, linewidths=0.9,
+                label=f"support vectors ({len(self.support)})",
+            )  # fmt: skip
         self.ax_.set(xlabel=self.name, ylabel="target")
         self.ax_.legend(loc="best", fontsize="small")
         return self
@@ -308,7 +319,7 @@ class BandDisplay:
         samples = _samples(X, 1, "A band")
         x = np.linspace(*_ends(samples[:, 0]), CURVE)
         try:
-            mean, std = estimator.predict(x[:, None], return_std=True)
+            mean, std = estimator.predict(_like(X, x[:, None]), return_std=True)
         except TypeError:
             raise InvalidInputError(
                 f"{type(estimator).__name__} gives no standard deviations: use TubeDisplay, or a Gaussian process."

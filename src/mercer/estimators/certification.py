@@ -17,7 +17,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.estimators.kinds import KERNEL, LINEAR, ONLINE, RIDGE, Kind, codes_of, kind_of, loss_of, other_classes
+from mercer.estimators.kinds import (
+    KERNEL,
+    LINEAR,
+    ONLINE,
+    RIDGE,
+    Kind,
+    codes_of,
+    kind_of,
+    loss_of,
+    other_classes,
+    unwrap,
+)
 from mercer.estimators.linear_certification import certify_linear
 from mercer.estimators.online_certification import certify_online
 from mercer.estimators.psd import seems_psd
@@ -59,9 +70,9 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     Parameters
     ----------
     estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV,
-        PegasosClassifier or SGDClassifier (with a hinge loss)
-        Of mercer or of scikit-learn.
-    X, y, sample_weight : the data that it was fitted to, in the same order.
+        PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or search that ends in one
+        Of mercer or of scikit-learn. Of a search, its ``best_estimator_`` is judged.
+    X, y, sample_weight : the data that it was fitted to, in the same order; for a pipeline, what it was given.
         Samples whose weight is not positive are left out, as in fit.
 
     Returns
@@ -79,6 +90,7 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     >>> certify(SVC().fit(X, y), X, y).relative_gap < 1e-3
     True
     """
+    estimator, X, _ = unwrap(estimator, X)
     kind = _ready(estimator, X, y)
     if kind.name in KERNEL:
         return combine([judge(posed) for posed in posed_problems(estimator, X, y, sample_weight)])

@@ -1,10 +1,11 @@
-"""Which machine a fitted estimator is, and what its parameters mean."""
+"""Which machine a fitted estimator is or holds, and what its parameters mean."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import column_or_1d
 
 from mercer.exceptions import InvalidInputError
@@ -48,6 +49,29 @@ class Kind(NamedTuple):
     package: str
 
 
+class Unwrapped(NamedTuple):
+    """The machine within pipelines and searches, the samples as it sees them, and the parameters that were searched."""
+
+    machine: Any
+    X: Any
+    searched: frozenset[str]
+
+
+def unwrap(model: Any, X: Any = None) -> Unwrapped:
+    """Apply the steps of fitted pipelines to X (unless it is None), and take the best estimator of fitted searches."""
+    searched: frozenset[str] = frozenset()
+    while True:
+        if isinstance(model, Pipeline):
+            if X is not None and len(model) > 1:
+                X = model[:-1].transform(X)
+            model = model[-1]
+        elif hasattr(model, "best_estimator_"):
+            searched |= {name.rpartition("__")[2] for name in getattr(model, "best_params_", {})}
+            model = model.best_estimator_
+        else:
+            return Unwrapped(model, X, searched)
+
+
 def kind_of(estimator: Any) -> Kind:
     """The first base class that is known."""
     for base in type(estimator).__mro__:
@@ -60,7 +84,7 @@ def kind_of(estimator: Any) -> Kind:
             raise InvalidInputError(f"A {base.__name__} has no certificate. {WITHOUT[base.__name__]}")
     raise InvalidInputError(
         f"certify knows {', '.join(KINDS)}, of mercer or of scikit-learn, but was given {type(estimator).__name__}. "
-        "Pass the fitted machine itself, with the samples that it was fitted to."
+        "Pass one of these, or a pipeline or search that ends in one."
     )
 
 

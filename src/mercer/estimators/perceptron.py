@@ -52,7 +52,8 @@ class Perceptron(OnlineClassifier):
     validation_fraction : float, default=0.1
         The part that is set aside.
     n_iter_no_change : int, default=5
-        Passes without progress after which samples are taken for inseparable.
+        Passes without progress after which samples are taken for inseparable. A ConvergenceWarning says so, unless
+        early_stopping has ended the fit; ``partial_fit`` never warns.
     shuffle : bool, default=True
         Take the samples in a new order in each pass, else in the order given.
     average : bool, default=False
@@ -238,16 +239,28 @@ class Perceptron(OnlineClassifier):
         return float(weight[held] @ (said != codes[held]) / weight[held].sum())
 
     def _warn_unfinished(self) -> None:
-        if self._status is Status.CONVERGED:
+        """Warn unless the samples are separated. With early_stopping the held-out samples may end a fit as well."""
+        finished = self._status is Status.CONVERGED
+        if finished and (self.separated_ or self.early_stopping):
             return
-        ended = {
-            Status.MAX_ITER: f"The perceptron ended early (max_iter={self.max_iter})",
-            Status.TIME_LIMIT: f"The perceptron ended early (time_limit={self.time_limit} s)",
-        }.get(self._status, "The perceptron was interrupted")
-        last = f"{self.mistakes_[-1]} in the last pass" if self.mistakes_ else "before the first pass was over"
+        passes = f"{self.n_iter_} {'pass' if self.n_iter_ == 1 else 'passes'}"
+        done = f"after {passes} and {int(self.n_updates_.sum())} updates"
+        left = (
+            f"{self.mistakes_[-1]} mistakes were left in the last pass" if self.mistakes_ else "no pass was completed"
+        )
+        reason, more = {
+            Status.CONVERGED: (
+                f"the share of mistakes has not fallen by tol={self.tol} in n_iter_no_change={self.n_iter_no_change} "
+                "passes",
+                "tol=None goes on to max_iter",
+            ),
+            Status.MAX_ITER: (f"max_iter={self.max_iter} was reached", "raise max_iter"),
+            Status.TIME_LIMIT: (f"time_limit={self.time_limit} s was reached", "raise time_limit"),
+        }.get(self._status, ("it was interrupted", "fit again"))
         warn_user(
-            f"{ended}: mistakes are still made, {last}. The model fitted so far is usable; if the samples are not "
-            "separable, no number of passes is enough.",
+            f"The perceptron ended before it separated the classes: {reason}, {done}; {left}. The model fitted so far "
+            f"is usable. If the classes are separable (see mercer.separability), {more}; if not, no number of passes "
+            "is enough: use SVC, LinearSVC or PegasosClassifier, which allow for mistakes.",
             ConvergenceWarning,
         )
 

@@ -8,6 +8,7 @@ Cawley & Talbot, JMLR 11, 2010). Its interval comes from the held-out samples; s
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
@@ -22,7 +24,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _num_samples, check_consistent_length, indexable
 
-from mercer.estimators.kinds import kind_of
+from mercer.estimators.kinds import kind_of, unwrap
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
@@ -35,13 +37,12 @@ from mercer.selection.intervals import (
     wilson,
 )
 from mercer.solvers.base import Clock
-from mercer.theory import Finding, diagnose
+from mercer.theory.diagnosis import diagnose
+from mercer.theory.findings import Finding, HeldOutScores, optimism
 from mercer.validation import validate_weights
 
-# from this share of the room above the test score on, what training samples score more is a symptom
-OPTIMISM = 0.5
 # findings of a diagnosis that are about the fit rather than about its optimality
-SYMPTOMS = ("support vectors", "margin", "nearest similarity", "scales of columns", "class balance", "tube")
+SYMPTOMS = ("optimism", "support vectors", "margin", "nearest similarity", "scales of columns", "class balance", "tube")
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +169,7 @@ def evaluate(
     >>> X, y = load_iris(return_X_y=True)
     >>> report = evaluate(SVC(gamma=100.0), X, y)
     >>> [finding.name for finding in report.symptoms]
-    ['optimism', 'support vectors', 'nearest similarity']
+    ['optimism', 'nearest similarity']
     >>> bool(report.score < report.training_score - 0.05)
     True
     """
@@ -213,10 +214,13 @@ def evaluate_folds(
             on_fold(len(folds), len(splits))
         if clock.stopped and len(folds) < 2:
             raise KeyboardInterrupt("evaluate was interrupted before two folds were scored.")
+        scores, training, shares, found, search = (np.array([fold[k] for fold in folds]) for k in range(5))
+        ratio = float(np.mean([len(test) / len(train) for train, test in splits]))
+        held_out = HeldOutScores.of_folds(scores, training, ratio, chance_score(estimator, scorer, X, y))
         findings = []
         if look and clock.over() is None:
             model = fitted(estimator, X, y, groups, weight, np.arange(n))
-            findings = [] if clock.stopped else symptoms_of(model, X, y, weight)
+            findings = [] if clock.stopped else findings_of(model, X, y, weight, held_out)
     if len(folds) < len(splits) or clock.over() is not None:
         why = "it was interrupted" if clock.stopped else f"time_limit={time_limit} s"
         warn_user(
@@ -224,25 +228,22 @@ def evaluate_folds(
             f"{'' if findings or not look else ', and no fit to all samples was looked at'}.",
             UserWarning,
         )
-    scores, training, shares, found, search, again = (list(column) for column in zip(*folds, strict=True))
-    values = np.array(scores)
-    if not np.isfinite(values).all():
+    if not np.isfinite(scores).all():
         raise InvalidInputError(
-            f"The score is not a number in {np.count_nonzero(~np.isfinite(values))} of {len(values)} folds: use fewer "
+            f"The score is not a number in {np.count_nonzero(~np.isfinite(scores))} of {len(scores)} folds: use fewer "
             "folds, or another scoring."
         )
     tested = [test for _, test in splits[: len(folds)]]
-    interval = _interval(name, values, np.unique(np.concatenate(tested)), weight, again)
-    error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    findings.insert(0, optimism(float(values.mean()), float(np.mean(training)), error, any(found)))
+    interval = _interval(name, scores, np.unique(np.concatenate(tested)), weight, [fold[5] for fold in folds])
+    findings = findings or [optimism(held_out, None, frozenset(found[0]))]
     return Evaluation(
         estimator=repr(estimator),
         scoring=name,
-        scores=values,
-        training_scores=np.array(training),
-        support_shares=np.array(shares),
+        scores=scores,
+        training_scores=training,
+        support_shares=shares,
         best_params=tuple(found),
-        search_scores=np.array(search),
+        search_scores=search,
         interval=interval.ends,
         interval_method=interval.method,
         held_out=len(np.unique(np.concatenate(tested))),
@@ -289,7 +290,7 @@ def _fold(
     weights = [None if weight is None else weight[index] for index in (test, train)]
     score = _scored(scorer, model, X_test, y_test, weights[0])
     training = _scored(scorer, model, X_train, y_train, weights[1])
-    support = getattr(_machine(model), "support_", None)
+    support = getattr(unwrap(model).machine, "support_", None)
     share = np.nan if support is None else len(support) / len(train)
     last = model[-1] if isinstance(model, Pipeline) else model
     chosen, believed = dict(getattr(last, "best_params_", {})), float(getattr(last, "best_score_", np.nan))
@@ -378,53 +379,27 @@ def fitted(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, i
     return model.fit(X, **metadata) if y is None else model.fit(X, y, **metadata)
 
 
-def _machine(model: Any) -> Any:
-    """The machine within pipelines and searches."""
-    while True:
-        if isinstance(model, Pipeline):
-            model = model[-1]
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        else:
-            return model
-
-
-def optimism(score: float, training: float, error: float, searched: bool) -> Finding:
-    """How much better the training samples are scored, against what is missing to a perfect score of 1 or 0.
-
-    ``error`` is the standard error of the score.
-    """
-    difference = training - score
-    best = 1.0 if training > 0 else 0.0
-    missing = max(best - score, np.finfo(np.float64).tiny)
-    share = difference / missing
-    suggestion = ""
-    if share > OPTIMISM and difference > 2 * error:
-        suggestion = "The model knows its training samples much better than others: it overfits. " + (
-            "The search has found nothing simpler that is better: more samples, or fewer and better features, may help."
-            if searched
-            else "Lower C, widen the kernel (lower gamma), or choose both by cross-validation."
-        )
-    text = f"training samples score {difference:.3g} more than others, {max(share, 0.0):.0%} of what is missing"
-    return Finding("optimism", difference, text, suggestion)
-
-
-def symptoms_of(model: Any, X: Any, y: Any, weight: Vector | None = None) -> list[Finding]:
-    """What ``diagnose`` says of a fitted model and its samples; nothing of models that it does not know."""
-    while not hasattr(model, "support_"):
-        if isinstance(model, Pipeline):
-            X, model = (model[:-1].transform(X) if len(model) > 1 else X), model[-1]
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        else:
-            break
+def chance_score(estimator: Any, scorer: Any, X: Any, y: Any) -> float:
+    """The score of a constant model; NaN where it has none."""
+    if y is None:
+        return np.nan
+    constant = DummyClassifier() if is_classifier(estimator) else DummyRegressor()
     try:
-        kind_of(model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about classes that are never predicted
+            return float(scorer(constant.fit(X, y), X, y))
+    except Exception:  # a scorer of the user's, or one that asks for more than a constant model has
+        return np.nan
+
+
+def findings_of(model: Any, X: Any, y: Any, weight: Vector | None, held_out: HeldOutScores) -> list[Finding]:
+    """What ``diagnose`` says of a fitted model; of models that it does not know, what the scores say."""
+    machine, _, searched = unwrap(model)
+    try:
+        kind_of(machine)
     except InvalidInputError:
-        return []
-    if get_tags(model).input_tags.sparse is False and hasattr(X, "toarray"):
-        return []
-    found = diagnose(model, X, y, weight)
+        return [optimism(held_out, machine, searched)]
+    found = diagnose(model, X, y, weight, held_out=held_out)
     return [finding for finding in found.findings if finding.name in SYMPTOMS]
 
 

@@ -5,7 +5,8 @@ Every report prints as text, and its numbers are attributes.
 
 from mercer.theory import bounds
 from mercer.theory.conversions import C_to_lambda, lambda_to_C
-from mercer.theory.diagnosis import Diagnosis, Finding, diagnose
+from mercer.theory.diagnosis import diagnose
+from mercer.theory.findings import Diagnosis, Finding, HeldOutScores
 from mercer.theory.margins import MarginReport, Margins, margins
 from mercer.theory.optimality import KKTReport, Optimality, kkt_report
 from mercer.theory.separability import PairSeparability, SeparabilityReport, separability
@@ -15,6 +16,7 @@ __all__ = [
     "C_to_lambda",
     "Diagnosis",
     "Finding",
+    "HeldOutScores",
     "KKTReport",
     "MarginReport",
     "Margins",

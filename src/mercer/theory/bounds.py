@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.estimators.kinds import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear, Polynomial
 from mercer.theory.conversions import lambda_to_C, sample_count
@@ -265,6 +266,7 @@ def compare(model: Any, X: Any, y: Any, delta: float = 0.05) -> tuple[BoundRepor
       for |w| ≤ 1 the best λ is 0.025, that is C = 0.005
     """
     _probability(delta)
+    model, X, _ = unwrap(model, X)
     kernel, n_features = kernel_of(model), getattr(model, "n_features_in_", None)
     dimension = feature_dimension(kernel, n_features)
     C = getattr(model, "C", None)

@@ -1,30 +1,46 @@
 """What may be wrong with a fitted machine or its data, each symptom with its number and what to try; [M5] "Getting SVMs
 to work in practice", "Overfitting symptoms".
+
+A number becomes a symptom only where something can be done about it:
+
+* Remarks on support vectors and on the margin need a poor score: on held-out samples where they are known, else on the
+  training samples. A model may have many support vectors or a small margin, and predict well.
+* Columns of unequal scale count where they are many: some pixels are hardly ever set.
+* No advice changes a parameter that a search has chosen.
+* A model that overfits, or whose kernel matrix is near-diagonal, is not told to become richer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.estimators import certify
-from mercer.kernels import Kernel, check_mercer
-from mercer.kernels.features import Matrix, Vector, as_matrix, count_samples, take_samples
+from mercer.estimators.kinds import KERNEL, kind_of, unwrap
+from mercer.kernels import check_mercer
+from mercer.kernels.features import Vector, as_matrix, count_samples, take_samples
+from mercer.kernels.mercer_check import MercerReport
 from mercer.problems.certificate import Certificate, combine
-from mercer.theory.machines import kernel_of
+from mercer.theory.findings import Diagnosis, Finding, HeldOutScores, optimism
+from mercer.theory.machines import kernel_of, own_matrix
 from mercer.theory.margins import MarginReport, margins
 from mercer.theory.optimality import KKTReport, kkt_report
-from mercer.validation import call_kernel
+
+__all__ = ["Diagnosis", "Finding", "HeldOutScores", "diagnose", "optimism"]
 
 # shares and ratios from which a number is a symptom
 MANY_SUPPORT_VECTORS = 0.5
 UNEQUAL_COLUMNS = 100.0
+NARROW_COLUMNS = 0.1
 UNEQUAL_CLASSES = 0.1
+MISSED_CLASS = 0.8
 LOOSE_GAP = 0.01
 NARROW_TUBE = 1e-3
 # samples whose kernel matrix is looked at
@@ -33,82 +49,24 @@ EXAMINED = 500
 NAMED = 5
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    name : what it is.
-    value : its number.
-    text : the number in words.
-    suggestion : what to try; empty if it is no symptom.
-    where : the columns, classes or samples that it is about, where that is of use.
-    """
-
-    name: str
-    value: float
-    text: str
-    suggestion: str = ""
-    where: tuple[Any, ...] = ()
-
-    @property
-    def symptom(self) -> bool:
-        """Whether something should be done."""
-        return bool(self.suggestion)
-
-    def __str__(self) -> str:
-        line = f"{'!' if self.symptom else ' '} {self.name:<22} {self.text}"
-        return f"{line}\n    → {self.suggestion}" if self.symptom else line
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What ``diagnose`` found.
-
-    Attributes
-    ----------
-    of : the model.
-    n : its samples.
-    findings : everything that was looked at.
-    """
-
-    of: str
-    n: int
-    findings: tuple[Finding, ...]
-
-    @property
-    def symptoms(self) -> tuple[Finding, ...]:
-        """The findings that ask for something to be done."""
-        return tuple(finding for finding in self.findings if finding.symptom)
-
-    def __getitem__(self, name: str) -> Finding:
-        """The finding of that name."""
-        for finding in self.findings:
-            if finding.name == name:
-                return finding
-        raise KeyError(f"{name!r}; there are {', '.join(finding.name for finding in self.findings)}")
-
-    def __contains__(self, name: str) -> bool:
-        return any(finding.name == name for finding in self.findings)
-
-    def __str__(self) -> str:
-        count = len(self.symptoms)
-        verdict = {0: "no symptoms", 1: "1 symptom"}.get(count, f"{count} symptoms")
-        return "\n".join([f"{self.of} on {self.n} samples: {verdict}", *map(str, self.findings)])
-
-
-def diagnose(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Diagnosis:
+def diagnose(
+    model: Any, X: Any, y: Any = None, sample_weight: Any = None, *, held_out: HeldOutScores | None = None
+) -> Diagnosis:
     """Look for the symptoms of a bad fit and of data that cannot be fitted well.
 
     Support vectors and whether they are at the bound, the margin, training errors, a near-diagonal Gram matrix, columns
     of unequal scale, constant columns, classes of unequal size, the width of the tube, and the certificate.
 
+    Training samples alone do not tell whether a model overfits: ``mercer.evaluate`` compares them with held-out ones.
+
     Parameters
     ----------
-    model : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC or LinearSVR
-        Of mercer or of scikit-learn.
-    X, y, sample_weight : the data that it was fitted to, in the same order.
+    model : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV,
+        PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or search that ends in one
+        Of mercer or of scikit-learn. No advice is given about parameters that a search has chosen.
+    X, y, sample_weight : the data that it was fitted to, in the same order; for a pipeline, what it was given.
+    held_out : HeldOutScores, default=None
+        Scores on held-out samples, where they are known: ``evaluate`` passes them.
 
     Returns
     -------
@@ -124,145 +82,230 @@ def diagnose(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Di
     >>> y = X[:, 0] > 0
     >>> found = diagnose(SVC(gamma=1.0).fit(X, y), X, y)
     >>> [finding.name for finding in found.symptoms]
-    ['support vectors', 'nearest similarity', 'scales of columns']
+    ['nearest similarity', 'scales of columns']
     >>> print(found["scales of columns"])
     ! scales of columns      the widest varies 5.67e+03 times as much as the narrowest (columns 2 and 1)
         → Scale the features, for example with StandardScaler: distances see column 2 alone.
     """
     check_is_fitted(model)
-    optimality = kkt_report(model, X, y, sample_weight) if hasattr(model, "_n_support") else None
+    machine, X, searched = unwrap(model, X)
+    optimality = kkt_report(machine, X, y, sample_weight) if kind_of(machine).name in KERNEL else None
     certificate = (
-        certify(model, X, y, sample_weight)
+        certify(machine, X, y, sample_weight)
         if optimality is None
         else combine([problem.certificate for problem in optimality.problems])
     )
-    margin: list[Finding] = []
-    if hasattr(model, "classes_") and kernel_of(model).positive_semidefinite:
-        margin += _margin(margins(model, X, y))
-    findings: list[Finding] = []
+    case = _Case(machine, X, y, searched, held_out)
+    findings: list[Finding] = [] if held_out is None else [optimism(held_out, machine, searched)]
     if optimality is not None:
-        tight = any(finding.name == "margin" and finding.value < np.inf and finding.symptom for finding in margin)
-        findings += _support(model, optimality, count_samples(X), tight)
-    findings += margin
-    if hasattr(model, "classes_"):
-        findings += _classes(model, column_or_1d(y))
-    elif y is not None and hasattr(model, "epsilon"):
-        findings += _tube(float(model.epsilon), np.asarray(y, dtype=np.float64))
-    findings += _similarity(model, X)
-    findings += _columns(model, X)
-    findings += _certificate(model, certificate)
+        findings += _support(case, optimality)
+    if case.classes is not None:
+        findings += _classification(case)
+    elif hasattr(machine, "epsilon") and not case.is_quantile:
+        findings += _tube(case)
+    findings += _similarity(case)
+    findings += _columns(case)
+    findings += _certificate(machine, certificate)
     return Diagnosis(repr(model), count_samples(X), tuple(findings))
 
 
-def _support(model: Any, optimality: KKTReport, n: int, tight: bool) -> Iterator[Finding]:
-    """The share of support vectors, and of those at the bound and free over all problems.
+@dataclass(eq=False)
+class _Case:
+    """What several findings need: the machine, its data, and how good it is."""
 
-    ``tight`` says that the margin is too small already: a larger C would make it smaller.
-    """
-    share = len(model.support_) / n
+    machine: Any
+    X: Any
+    y: Any
+    searched: frozenset[str]
+    held_out: HeldOutScores | None
+
+    def __post_init__(self) -> None:
+        self.n = count_samples(self.X)
+        self.kernel = kernel_of(self.machine)
+        self.labels: Vector | None = None
+        self.classes: tuple[Vector, Vector] | None = None
+        self.predicted: Vector | None = None
+        poor = False
+        if hasattr(self.machine, "classes_"):
+            self.labels = column_or_1d(self.y)
+            self.classes = np.unique(self.labels, return_counts=True)
+            self.predicted = self.machine.predict(self.X)
+            poor = self.errors > 0.5 * (1.0 - self.classes[1].max() / self.n)
+        elif self.y is not None and self.n > 1 and not self.is_quantile:
+            poor = r2_score(self.y, self.machine.predict(self.X)) < 0.5
+        known = self.held_out is not None and np.isfinite(self.held_out.chance)
+        self.poor = self.too_simple = bool(poor)
+        if self.held_out is not None and known:
+            self.poor, self.too_simple = self.held_out.poor, self.held_out.too_simple
+        self.mercer = _examined(self)
+        self.margins: MarginReport | None = None
+        if self.classes is not None and self.kernel.positive_semidefinite:
+            self.margins = margins(self.machine, self.X, self.labels)
+
+    @property
+    def is_quantile(self) -> bool:
+        """Whether it models a quantile: it has no tube, and R² does not measure it."""
+        return getattr(self.machine, "loss", None) == "pinball"
+
+    @property
+    def good(self) -> bool:
+        """Whether held-out samples say that the model is good."""
+        return self.held_out is not None and not self.poor
+
+    @property
+    def errors(self) -> float:
+        """The share of training samples with another label than the predicted one."""
+        return float(np.mean(self.predicted != self.labels))
+
+    @property
+    def memorises(self) -> bool:
+        """Whether it should become simpler, not richer."""
+        near_diagonal = self.mercer.near_diagonal and not self.good
+        return near_diagonal or (self.held_out is not None and self.held_out.overfits)
+
+    @property
+    def tight(self) -> bool:
+        """Whether some margin is below ρ/√n, where (ρ/γ)² ≥ n in [SSBD] Theorem 15.4 and no bound promises anything."""
+        return self.margins is not None and _worst(self.margins)[0] < 1.0 / np.sqrt(_worst(self.margins)[1])
+
+
+def _worst(report: MarginReport) -> tuple[float, int, Any]:
+    """The smallest ratio of 1/|w| to the radius ρ/√n: the ratio of 1/|w| to ρ, the samples, and the problem."""
+    worst = max(report.problems, key=lambda problem: problem.norm * problem.rho / np.sqrt(len(problem.rows)))
+    relative = 1.0 / (worst.norm * worst.rho) if worst.norm > 0 and worst.rho > 0 else np.inf
+    return relative, len(worst.rows), worst
+
+
+def _support(case: _Case, optimality: KKTReport) -> Iterator[Finding]:
+    """The share of support vectors, and of those at the bound and free over all problems."""
+    machine, count = case.machine, len(case.machine.support_)
+    share = count / case.n
     entries = sum(len(problem.rows) for problem in optimality.problems)
     bound, free = optimality.count("bound") / entries, optimality.count("free") / entries
-    suggestion = ""
+    suggestion = command = ""
     if share == 0:
         suggestion = "No sample carries weight, so that the model is constant: lower epsilon, or raise C."
-    elif share > MANY_SUPPORT_VECTORS and not hasattr(model, "nu"):
-        suggestion = "Most samples are inside the margin or beyond it: the classes overlap, or the model is too stiff. "
-        suggestion += "Raise C, or choose a richer kernel, and compare by cross-validation."
-        if free >= bound:
-            suggestion = (
-                "Most samples hold the margin, as in a model that memorises: widen the kernel (lower gamma) or lower C."
-            )
-        elif tight:
-            suggestion = (
-                "Most samples are inside the margin or beyond it, small as it is: the classes overlap. Choose another "
-                "kernel or other features, and compare by cross-validation."
-            )
-        if not hasattr(model, "classes_"):
-            suggestion = (
-                "Most samples are outside the tube or on its edge: raise epsilon to the size of the noise, or choose a "
-                "richer kernel."
-            )
-    yield Finding("support vectors", share, f"{len(model.support_)} of {n} samples ({share:.0%})", suggestion)
+        command = "No row carries weight, so that the model is constant: lower --epsilon."
+    elif share > MANY_SUPPORT_VECTORS and not hasattr(machine, "nu"):
+        suggestion, command = _many_support_vectors(case, free >= bound)
+    yield Finding("support vectors", share, f"{count} of {case.n} samples ({share:.0%})", suggestion, (), command)
     yield Finding("at the bound", bound, f"{bound:.0%} of the coefficients")
     yield Finding("free", free, f"{free:.0%} of the coefficients")
 
 
-def _margin(report: MarginReport) -> Iterator[Finding]:
-    """1/|w| against the radius: a margin below ρ/√n promises nothing, as (ρ/γ)² ≥ n in [SSBD] Theorem 15.4."""
-    worst = max(report.problems, key=lambda problem: problem.norm * problem.rho / np.sqrt(len(problem.rows)))
-    n, norm = len(worst.rows), worst.norm
-    margin = 1.0 / norm if norm > 0 else np.inf
-    relative = margin / worst.rho if worst.rho > 0 else np.inf
-    suggestion = ""
-    if relative < 1.0 / np.sqrt(n):
-        suggestion = (
-            f"The margin is below 1/√n = {1 / np.sqrt(n):.2g} of the radius, where bounds say nothing: lower C, or "
-            "choose a kernel in which the classes are farther apart."
+def _many_support_vectors(case: _Case, mostly_free: bool) -> tuple[str, str]:
+    """What to try, in Python and from the command."""
+    is_classifier = case.classes is not None
+    if case.memorises or (is_classifier and case.poor and case.tight):
+        return "", ""  # told elsewhere
+    if is_classifier and mostly_free and case.held_out is None and not case.searched:
+        has_gamma = any(name.rpartition("__")[2] == "gamma" for name in case.kernel.get_params())
+        return (
+            "Most samples hold the margin, as in a model that memorises. Compare its scores on training and on "
+            f"held-out samples with mercer.evaluate; if they differ much, lower {'gamma or C' if has_gamma else 'C'}.",
+            "",
         )
-    elif norm == 0:
-        suggestion = "w = 0: the model is constant. Raise C, and look whether the classes differ at all."
-    text = f"{margin:.3g}, {relative:.2g} of the radius {worst.rho:.3g} ({worst.name})"
-    yield Finding("margin", relative, text, suggestion)
-    wrong = float(np.mean(report.functional <= 0))
-    yield Finding("training errors", wrong, f"{wrong:.1%} of the samples are on a wrong side")
+    if not case.too_simple:
+        return "", ""
+    where = "inside the margin or on the wrong side" if is_classifier else "outside the tube or on its edge"
+    start = f"The score is poor, and most samples are {where}: the model is too simple, or the features say too little."
+    richer = "Choose a richer kernel, or other features"
+    if "C" not in case.searched:
+        richer = f"Raise C, {richer[0].lower()}{richer[1:]}"
+    return f"{start} {richer}, and compare by cross-validation.", f"{start} Try another --kernel, or other columns."
 
 
-def _classes(model: Any, labels: Vector) -> Iterator[Finding]:
-    classes, counts = np.unique(labels, return_counts=True)
+def _classification(case: _Case) -> Iterator[Finding]:
+    """The margin, training errors and the sizes of classes."""
+    if case.margins is not None:
+        relative, n, worst = _worst(case.margins)
+        suggestion = command = ""
+        if worst.norm == 0:
+            suggestion = "w = 0: the model is constant. Raise C, and look whether the classes differ at all."
+            command = "w = 0: the model is constant. Look whether the columns tell the classes apart at all."
+        elif case.tight and case.poor and not case.memorises:
+            size = f"the margin is below 1/√n = {1 / np.sqrt(n):.2g} of the radius"
+            start = f"The score is poor, and {size}: the classes overlap."
+            suggestion = f"{start} Choose a kernel in which they are farther apart, or other features."
+            command = f"{start} Try another --kernel, or other columns."
+        margin = 1.0 / worst.norm if worst.norm > 0 else np.inf
+        text = f"{margin:.3g}, {relative:.2g} of the radius {worst.rho:.3g} ({worst.name})"
+        yield Finding("margin", relative, text, suggestion, (), command)
+    yield Finding("training errors", case.errors, f"{case.errors:.1%} of the samples are on a wrong side")
+    yield _class_balance(case)
+
+
+def _class_balance(case: _Case) -> Finding:
+    """Classes of unequal size are a symptom where the rarest class is missed."""
+    assert case.classes is not None
+    classes, counts = case.classes
     order = np.argsort(counts, kind="stable")
     few, many = int(order[0]), int(order[-1])
     ratio = counts[few] / counts[many]
     names = tuple(classes[[few, many]].tolist())
-    suggestion = ""
-    if ratio < UNEQUAL_CLASSES and getattr(model, "class_weight", None) is None:
-        suggestion = (
-            f"Class {names[0]!r} is {counts[many] / counts[few]:.0f} times as rare as class {names[1]!r}: try "
-            "class_weight='balanced', and judge by a score that does not hide rare classes."
+    rare = case.labels == classes[few]
+    recall = float(np.mean(np.asarray(case.predicted)[rare] == classes[few]))
+    suggestion = command = ""
+    if ratio < UNEQUAL_CLASSES and recall < MISSED_CLASS and getattr(case.machine, "class_weight", None) is None:
+        start = (
+            f"Class {names[0]!r} is {counts[many] / counts[few]:.0f} times as rare as class {names[1]!r}, and "
+            f"{1 - recall:.0%} of its training samples are predicted as another class: try"
         )
+        suggestion = (
+            f"{start} class_weight='balanced', and scoring='balanced_accuracy', which does not hide rare classes."
+        )
+        command = f"{start} --class-weight balanced, and --scoring balanced_accuracy, which does not hide rare classes."
     text = f"{counts[few]} of class {names[0]!r}, {counts[many]} of class {names[1]!r}"
-    yield Finding("class balance", float(ratio), text, suggestion, names)
+    return Finding("class balance", float(ratio), text, suggestion, names, command)
 
 
-def _tube(epsilon: float, y: Vector) -> Iterator[Finding]:
+def _tube(case: _Case) -> Iterator[Finding]:
+    epsilon, y = float(case.machine.epsilon), np.asarray(case.y, dtype=np.float64)
     spread = float(np.std(y))
     relative = epsilon / spread if spread > 0 else np.inf
-    suggestion = ""
+    many = len(getattr(case.machine, "support_", ())) > MANY_SUPPORT_VECTORS * case.n
+    suggestion = command = ""
     if relative >= 1:
-        suggestion = "The tube is wider than the targets vary: lower epsilon, or scale the targets."
-    elif relative < NARROW_TUBE:
-        suggestion = (
-            "The tube is far narrower than the targets vary, so that nearly every sample is a support vector: raise "
-            "epsilon to the size of the noise."
-        )
-    yield Finding("tube", relative, f"epsilon is {relative:.3g} standard deviations of the targets", suggestion)
+        start = "The tube is wider than the targets vary, so that nothing is learnt"
+        suggestion = f"{start}: lower epsilon, or scale the targets."
+        command = f"{start}: choose an --epsilon below {spread:.2g}, the standard deviation of the targets."
+    elif relative < NARROW_TUBE and many and not case.good and "epsilon" not in case.searched:
+        start = "The tube is far narrower than the targets vary, so that most samples are support vectors"
+        suggestion = f"{start}: raise epsilon to the size of the noise."
+        command = f"{start}: raise --epsilon to the size of the noise."
+    text = f"epsilon is {relative:.3g} standard deviations of the targets"
+    yield Finding("tube", relative, text, suggestion, (), command)
 
 
-def _similarity(model: Any, X: Any) -> Iterator[Finding]:
-    """How similar the typical sample is to its most similar fellow: small where the Gram matrix is near-diagonal."""
-    n, kernel = count_samples(X), kernel_of(model)
+def _examined(case: _Case) -> MercerReport:
+    """The kernel matrix of all samples, or of some that are drawn."""
+    n, kernel, X = case.n, case.kernel, case.X
     part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
-    if kernel.domain == "matrix":
-        is_function = callable(model.kernel) and not isinstance(model.kernel, Kernel)
-        K = call_kernel(model.kernel, *2 * [take_samples(X, part)]) if is_function else _submatrix(X, part)
-        report = check_mercer(K)
-    else:
-        report = check_mercer(kernel, take_samples(as_matrix(X) if kernel.domain == "vectors" else X, part))
-    ratio = report.offdiagonal_ratio
-    suggestion = report.advice[-1] if report.near_diagonal else ""
+    if kernel.domain != "matrix":
+        return check_mercer(kernel, take_samples(as_matrix(X) if kernel.domain == "vectors" else X, part))
+    of_samples = callable(case.machine.kernel)
+    return check_mercer(own_matrix(case.machine, take_samples(X, part) if of_samples else _submatrix(X, part)))
+
+
+def _submatrix(K: Any, part: Vector) -> Any:
+    return np.asarray(K)[np.ix_(part, part)]
+
+
+def _similarity(case: _Case) -> Iterator[Finding]:
+    """How similar the typical sample is to its most similar fellow: small where the Gram matrix is near-diagonal."""
+    report = case.mercer
+    ratio, suggestion = report.offdiagonal_ratio, ""
+    if report.near_diagonal and not case.good and "gamma" not in case.searched:
+        suggestion = report.advice[-1]
     text = f"{ratio:.3g} of the typical sample to its most similar other one (1 is equal, 0 a diagonal matrix)"
     yield Finding("nearest similarity", ratio, text, suggestion)
 
 
-def _submatrix(X: Any, part: Vector) -> Matrix:
-    K: Matrix = np.asarray(X)[np.ix_(part, part)]
-    return K
-
-
-def _columns(model: Any, X: Any) -> Iterator[Finding]:
+def _columns(case: _Case) -> Iterator[Finding]:
     """Columns that hardly vary, and those that vary much more than others: for kernels of vectors."""
-    if kernel_of(model).domain != "vectors":
+    if case.kernel.domain != "vectors":
         return
-    X = as_matrix(X)
+    X = as_matrix(case.X)
     spread, size = _spread(X)
     constant = np.flatnonzero(spread <= 1e-12 * size)
     suggestion = ""
@@ -272,20 +315,23 @@ def _columns(model: Any, X: Any) -> Iterator[Finding]:
             suggestion = suggestion.replace("it says", "they say")
     text = f"{len(constant)} of {len(spread)}"
     yield Finding("constant columns", float(len(constant)), text, suggestion, tuple(constant.tolist()))
-    varying = np.setdiff1d(np.arange(len(spread)), constant)
+    # columns of two values, such as those of categories, differ by nature
+    varying = np.array(
+        [j for j in range(len(spread)) if j not in set(constant) and not _is_binary(X, j)], dtype=np.intp
+    )
     if len(varying) < 2:
         return
     wide, narrow = int(varying[np.argmax(spread[varying])]), int(varying[np.argmin(spread[varying])])
     ratio = float(spread[wide] / spread[narrow])
-    suggestion = ""
-    if ratio > UNEQUAL_COLUMNS and not sp.issparse(X):
-        suggestion = (
-            f"Scale the features, for example with StandardScaler: distances see column {wide} alone."
-            if np.sum(spread[varying] > spread[wide] / 10) == 1
-            else "Scale the features, for example with StandardScaler: distances hardly see the narrow ones."
-        )
+    suggestion = command = ""
+    narrow_share = float(np.mean(spread[varying] < spread[wide] / UNEQUAL_COLUMNS))
+    if narrow_share >= NARROW_COLUMNS and not sp.issparse(X):
+        alone = np.sum(spread[varying] > spread[wide] / 10) == 1
+        seen = f"distances see column {wide} alone." if alone else "distances hardly see the narrow ones."
+        suggestion = f"Scale the features, for example with StandardScaler: {seen}"
+        command = f"Bring the columns of the file to one scale: {seen}"
     text = f"the widest varies {ratio:.3g} times as much as the narrowest (columns {wide} and {narrow})"
-    yield Finding("scales of columns", ratio, text, suggestion, (wide, narrow))
+    yield Finding("scales of columns", ratio, text, suggestion, (wide, narrow), command)
 
 
 def _spread(X: Any) -> tuple[Vector, Vector]:
@@ -306,7 +352,14 @@ def _names(columns: Vector) -> str:
     return f"column {named}" if len(columns) == 1 else f"columns {named}{more}"
 
 
-def _certificate(model: Any, certificate: Certificate) -> Iterator[Finding]:
+def _is_binary(X: Any, column: int) -> bool:
+    if sp.issparse(X):
+        return False
+    values = np.asarray(X[:, column])
+    return bool(np.all((values == values.min()) | (values == values.max())))
+
+
+def _certificate(machine: Any, certificate: Certificate) -> Iterator[Finding]:
     suggestion = ""
     if not certificate.valid:
         suggestion = (
@@ -314,8 +367,18 @@ def _certificate(model: Any, certificate: Certificate) -> Iterator[Finding]:
             "(check_mercer), or fit again."
         )
     elif not certificate.relative_gap <= LOOSE_GAP:
-        suggestion = (
-            f"The model may be {certificate.relative_gap:.1%} above its optimum: lower tol (it is "
-            f"{getattr(model, 'tol', float('nan')):g}), raise max_iter and time_limit, or scale the features."
-        )
+        steps = ", ".join([*_more_effort(machine), "or scale the features"])
+        suggestion = f"The model may be {certificate.relative_gap:.1%} above its optimum: {steps}."
     yield Finding("certificate", certificate.relative_gap, str(certificate), suggestion)
+
+
+def _more_effort(machine: Any) -> Iterator[str]:
+    """What the machine's parameters allow to come nearer to the optimum."""
+    params = machine.get_params()
+    if isinstance(params.get("tol"), Real):
+        yield f"lower tol (it is {params['tol']:g})"
+    limit = next((name for name in ("n_steps", "max_iter") if isinstance(params.get(name), Real)), None)
+    if limit is not None and params[limit] > 0:
+        yield f"raise {limit} (it is {params[limit]})"
+    if params.get("time_limit") is not None:
+        yield f"raise time_limit (it is {params['time_limit']:g} s)"

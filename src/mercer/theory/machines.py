@@ -1,26 +1,37 @@
-"""What the theory needs of a fitted classifier, whoever made it: its hyperplanes in feature space."""
+"""What the theory needs of a fitted model, whoever made it: its machine, its kernel, its hyperplanes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import svm
+from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
+from sklearn.linear_model import SGDClassifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from mercer.estimators.centroid import KernelCentroid
 from mercer.estimators.decision import SupportVectors
+from mercer.estimators.linear_svc import LinearSVC
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.pairs import class_pairs, pair_coefficients
+from mercer.estimators.pegasos import PegasosClassifier
+from mercer.estimators.ramp import RampSVC
+from mercer.estimators.ridge import resolve_pairwise
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Matrix, Vector, count_samples
-from mercer.validation import resolve_kernel, thread_count
+from mercer.validation import call_kernel, resolve_kernel, thread_count
 
 # classifiers with a hyperplane for each pair of classes
 PAIRWISE = (BaseSVC, svm.SVC, svm.NuSVC)
+# classifiers whose loss asks for y f(x) >= 1: the lines f = -1 and f = 1 are the edges of their margin
+WITH_MARGIN = (*PAIRWISE, LinearSVC, svm.LinearSVC, PegasosClassifier, RampSVC)
+# the tolerance of a fit that has none
+TOL = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +81,25 @@ def check_classifier(model: Any, X: Any, y: Any, asked: str) -> Vector:
     return labels
 
 
+def has_margin(machine: Any) -> bool:
+    """Whether y f(x) = 1 is the edge of a margin: of support vector machines, not of perceptrons or class means."""
+    if isinstance(machine, SGDClassifier):
+        return machine.loss in ("hinge", "squared_hinge")
+    return isinstance(machine, WITH_MARGIN)
+
+
+def tolerance(machine: Any) -> float:
+    """How far the fit may leave samples from the edge of the margin: its ``tol``, in units of y f(x)."""
+    tol = getattr(machine, "tol", None)
+    return float(tol) if isinstance(tol, Real) else TOL
+
+
 def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
     """Those of a fitted classifier with their values at samples: one per pair of classes, or one per class."""
     classes = model.classes_.tolist()
     if not isinstance(model, PAIRWISE):
         return _one_per_class(model, X, classes)
-    values, bias, norms = _values(model, X), np.ravel(model._intercept_), _norms(model)
+    values, bias, norms = _values(model, X), np.ravel(model._intercept_), _norms(model, X)
     found = []
     for k, (i, j) in enumerate(class_pairs(len(classes))):
         if len(classes) == 2:  # of two classes the second is positive, as in decision_function
@@ -117,25 +141,30 @@ def kernel_of(model: Any) -> Kernel:
         return kernel
     if not hasattr(model, "dual_coef_"):
         return Linear()
+    if isinstance(model, SklearnKernelRidge):
+        return resolve_pairwise(model.kernel, model).bind(model.X_fit_)
     return resolve_kernel(model.kernel, model.degree, model._gamma, model.coef0)
+
+
+def own_matrix(model: Any, X: Any) -> Matrix:
+    """The kernel matrix of samples with each other, for a model whose kernel is a matrix or a function of two arrays.
+
+    X is the square matrix itself for a precomputed kernel.
+    """
+    if callable(model.kernel) and not isinstance(model.kernel, Kernel):
+        return call_kernel(model.kernel, X, X)
+    if X.shape[0] != X.shape[1]:
+        raise InvalidInputError(
+            f"The kernel values of {X.shape[0]} samples with each other were asked for, but of a precomputed kernel "
+            f"only those with the {X.shape[1]} training samples are known: give the training samples' own matrix."
+        )
+    return np.asarray(X, dtype=np.float64)
 
 
 def lengths(model: Any, X: Any) -> Vector:
     """|φ(x)| of the samples that the model was fitted to, or of any others that its kernel can compare."""
     kernel = kernel_of(model)
-    if kernel.domain == "matrix":
-        n = count_samples(X)
-        if callable(model.kernel) and not isinstance(model.kernel, Kernel):
-            diagonal = np.diagonal(model.kernel(X, X))
-        elif X.shape[0] == X.shape[1]:
-            diagonal = np.diagonal(np.asarray(X))
-        else:
-            raise InvalidInputError(
-                f"The lengths of {n} samples were asked for, but of a precomputed kernel only the values with the "
-                f"{X.shape[1]} training samples are known: give the training samples' own matrix."
-            )
-    else:
-        diagonal = kernel.diagonal(kernel.prepare(X))
+    diagonal = np.diagonal(own_matrix(model, X)) if kernel.domain == "matrix" else kernel.diagonal(kernel.prepare(X))
     return np.sqrt(np.maximum(np.asarray(diagonal, dtype=np.float64), 0.0))
 
 
@@ -154,20 +183,21 @@ def _values(model: Any, X: Any) -> Matrix:
     return np.asarray(model._decision_function(X))  # scikit-learn's, before it makes them one per class
 
 
-def _norms(model: Any) -> list[float]:
-    """|w| of each pair of classes."""
+def _norms(model: Any, X: Any) -> list[float]:
+    """|w| of each pair of classes. X matters for scikit-learn's machines with a kernel matrix: they do not keep it."""
     if hasattr(model, "rkhs_norm_"):
         return [float(norm) for norm in model.rkhs_norm_]
-    coef, n_train = _coef(model), model.shape_fit_[0]
+    coef, n_train, vectors_ = _coef(model), model.shape_fit_[0], model.support_vectors_
     if kernel_of(model).domain == "matrix":
-        raise InvalidInputError(
-            f"A {type(model).__name__} of scikit-learn with a kernel matrix does not keep what |w| is computed from: "
-            "fit mercer's."
-        )
-    vectors = SupportVectors(
-        kernel_of(model), model.support_vectors_, model.support_, model._n_support, n_train, np.empty(0)
-    )
-    F = vectors.decision(model.support_vectors_, coef, np.zeros(len(model._intercept_)), thread_count(None))
+        if count_samples(X) != n_train:
+            raise InvalidInputError(
+                f"|w| of a {type(model).__name__} of scikit-learn with a kernel matrix is computed from the matrix of "
+                f"its {n_train} training samples, but {count_samples(X)} samples were given: give the training "
+                "samples, or fit mercer's."
+            )
+        vectors_ = own_matrix(model, X)[model.support_]
+    vectors = SupportVectors(kernel_of(model), vectors_, model.support_, model._n_support, n_train, np.empty(0))
+    F = vectors.decision(vectors_, coef, np.zeros(len(model._intercept_)), thread_count(None))
     if len(model.classes_) == 2:
         return [float(np.sqrt(max(0.0, float(coef[0] @ F[:, 0]))))]
     pairs = pair_coefficients(coef, vectors.ends)

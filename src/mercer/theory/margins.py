@@ -5,6 +5,9 @@
 
 The smallest geometric margin is γ, the largest |φ(x)| is ρ: the sample is separated with a (γ, ρ)-margin if γ > 0.
 Scaling all samples scales both; what counts is ρ/γ. The strip of [M5] between the classes is 2γ wide.
+
+A sample is inside the strip if it is on its own side, 0 < y (⟨w, φ(x)⟩ + b), and nearer than the edge by more than the
+fit's tolerance: y (⟨w, φ(x)⟩ + b) < 1 - tol. A fit leaves the samples on the edge within tol of it, on either side.
 """
 
 from __future__ import annotations
@@ -14,10 +17,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from mercer.estimators.kinds import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
-from mercer.theory.machines import Hyperplane, check_classifier, hyperplanes, kernel_of, lengths
+from mercer.theory.machines import (
+    Hyperplane,
+    check_classifier,
+    has_margin,
+    hyperplanes,
+    kernel_of,
+    lengths,
+    tolerance,
+)
 
 Index = NDArray[np.intp]
 
@@ -39,6 +52,8 @@ class Margins:
     rho : the largest |φ(x)|.
     norm : |w|.
     bias : b.
+    edge : the functional margin below which a sample is inside the strip: 1 less the fit's tolerance. 0 for a model
+        without a strip, such as the perceptron.
     """
 
     positive: Any
@@ -50,6 +65,7 @@ class Margins:
     rho: float
     norm: float
     bias: float
+    edge: float
 
     @property
     def name(self) -> str:
@@ -78,8 +94,8 @@ class Margins:
 
     @property
     def n_inside(self) -> int:
-        """Samples on their own side, but nearer than 1/|w|."""
-        return int(np.count_nonzero((self.functional > 0) & (self.functional < 1)))
+        """Samples on their own side, but nearer than the edge of the strip, 1/|w|, by more than the fit's tolerance."""
+        return int(np.count_nonzero((self.functional > 0) & (self.functional < self.edge)))
 
     def __str__(self) -> str:
         verdict = "separated" if self.separates else f"NOT separated, {self.n_wrong} on the wrong side"
@@ -93,7 +109,8 @@ class Margins:
             "  distances: smallest {:.4g}, quarter {:.4g}, median {:.4g}, three quarters {:.4g}, largest {:.4g}".format(
                 *quantiles
             ),
-            f"  inside the strip: {self.n_inside}; closest samples: {', '.join(map(str, order))}",
+            f"  {f'inside the strip: {self.n_inside}; ' if self.edge > 0 else ''}closest samples: "
+            f"{', '.join(map(str, order))}",
         ]
         return "\n".join(lines)
 
@@ -135,16 +152,19 @@ class MarginReport:
         return "\n".join([f"{head}{self.rho:.4g})", *map(str, self.problems)])
 
 
-def margins(model: Any, X: Any, y: Any) -> MarginReport:
+def margins(model: Any, X: Any, y: Any, *, tol: float | None = None) -> MarginReport:
     """Functional and geometric margins of samples, and the (γ, ρ) of [SSBD] Definition 15.3.
 
     Parameters
     ----------
     model : fitted classifier
         SVC or NuSVC, of mercer or scikit-learn, or a linear model with ``coef_``, ``intercept_`` and
-        ``decision_function``.
+        ``decision_function``; or a pipeline or search that ends in one.
     X : the samples, the training samples or others.
     y : their labels.
+    tol : float or None, default=None
+        A sample counts as inside the strip (``n_inside``) if its functional margin is below 1 - tol; within tol of 1 it
+        is on the edge. None takes the model's own ``tol``, or 1e-3 if it has none.
 
     Returns
     -------
@@ -162,6 +182,8 @@ def margins(model: Any, X: Any, y: Any) -> MarginReport:
       distances: smallest 1, quarter 1, median 1, three quarters 1, largest 1
       inside the strip: 0; closest samples: 0, 1, 2
     """
+    check_is_fitted(model)
+    model, X, _ = unwrap(model, X)
     labels = check_classifier(model, X, y, "margins")
     kernel = kernel_of(model)
     if not kernel.positive_semidefinite:
@@ -171,7 +193,8 @@ def margins(model: Any, X: Any, y: Any) -> MarginReport:
         )
     planes = hyperplanes(model, X)
     length = lengths(model, X)
-    problems = [found for plane in planes if (found := _margins(plane, labels, length)) is not None]
+    edge = 1.0 - (tolerance(model) if tol is None else float(tol)) if has_margin(model) else 0.0
+    problems = [found for plane in planes if (found := _margins(plane, labels, length, edge)) is not None]
     functional, geometric = np.full(len(labels), np.inf), np.full(len(labels), np.inf)
     for problem in problems:
         functional[problem.rows] = np.minimum(functional[problem.rows], problem.functional)
@@ -179,7 +202,7 @@ def margins(model: Any, X: Any, y: Any) -> MarginReport:
     return MarginReport(tuple(problems), functional, geometric)
 
 
-def _margins(plane: Hyperplane, labels: Vector, length: Vector) -> Margins | None:
+def _margins(plane: Hyperplane, labels: Vector, length: Vector, edge: float) -> Margins | None:
     """None if no sample belongs to either side."""
     sign = plane.signs(labels)
     rows = np.flatnonzero(sign)
@@ -192,5 +215,5 @@ def _margins(plane: Hyperplane, labels: Vector, length: Vector) -> Margins | Non
         geometric = np.where(functional == 0, 0.0, np.copysign(np.inf, functional))
     return Margins(
         plane.positive, plane.negative, rows, functional, geometric, float(geometric.min()),
-        float(length[rows].max()), plane.norm, plane.bias,
+        float(length[rows].max()), plane.norm, plane.bias, edge,
     )  # fmt: skip

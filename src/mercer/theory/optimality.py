@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.estimators.certification import Posed, judge, posed_problems
+from mercer.estimators.kinds import unwrap
 from mercer.kernels.features import Vector
 from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.losses.base import Loss
@@ -130,7 +131,7 @@ def kkt_report(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
 
     Parameters
     ----------
-    model : fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM
+    model : fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM, or a pipeline or search that ends in one
         Of mercer or of scikit-learn.
     X, y, sample_weight : the data that it was fitted to, in the same order.
 
@@ -152,7 +153,8 @@ def kkt_report(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
       at the bound        0   y(f+b) ≤ 1   0...
       within ... of the optimum (relative gap; primal 0.5, dual 0.5), KKT violation ..., infeasibility 0
     """
-    problems = posed_problems(model, X, y, sample_weight)
+    machine, X, _ = unwrap(model, X)
+    problems = posed_problems(machine, X, y, sample_weight)
     return KKTReport(tuple(_optimality(posed) for posed in problems))
 
 

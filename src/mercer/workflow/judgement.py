@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import check_scoring
 
 from mercer.kernels.features import Vector, take_samples
-from mercer.selection.evaluation import Evaluation, optimism, score_on, symptoms_of
+from mercer.selection.evaluation import Evaluation, chance_score, findings_of, score_on
 from mercer.selection.held_out import SearchRecord, scoring_name
 from mercer.selection.intervals import Interval
-from mercer.theory import Finding
+from mercer.theory.findings import Finding, HeldOutScores
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,44 +45,46 @@ class Judgement:
         return tuple(finding for finding in self.findings if finding.symptom)
 
 
-def by_search(record: SearchRecord, machine: Any, Z: Any, y: Any) -> Judgement:
+def by_search(record: SearchRecord, Z: Any, y: Any) -> Judgement:
     """By the held-out predictions of all machines that the search has tried: no further fit.
 
-    ``machine`` is the chosen one, fitted to the prepared samples Z.
+    The search has chosen a machine, and fitted it to the prepared samples Z.
     """
     found = record.judge()
     method = f"held-out rows of the search, corrected for choosing the best of {found.n_candidates} machines"
     if found.n_candidates == 1:
         method = "held-out rows of the search, which had one machine to choose from"
-    training = _training_score(record.search, machine, Z, y)
-    return _judgement(found.scoring, found.score, training, found.interval, method, found.n_rows, machine, Z, y)
+    training = _training_score(record.search, Z, y)
+    return _judgement(found.scoring, found.score, training, found.interval, method, found.n_rows, record.search, Z, y)
 
 
-def by_fresh_rows(search: Any, trial: Any, fresh: Vector, machine: Any, Z: Any, y: Vector) -> Judgement:
+def by_fresh_rows(search: Any, trial: Any, fresh: Vector, Z: Any, y: Vector) -> Judgement:
     """By rows that had no part in the search, predicted by ``trial``, which was fitted to all other rows."""
     name = scoring_name(search)
     score, interval = score_on(trial, take_samples(Z, fresh), y[fresh], search.scoring or name)
     method = f"{len(fresh):,} rows that had no part in the search, by a machine fitted to all others"
-    training = _training_score(search, machine, Z, y)
-    return _judgement(name, score, training, interval, method, len(fresh), machine, Z, y)
+    training = _training_score(search, Z, y)
+    return _judgement(name, score, training, interval, method, len(fresh), search, Z, y)
 
 
-def by_evaluation(found: Evaluation, machine: Any, Z: Any, y: Any, parts: str) -> Judgement:
+def by_evaluation(found: Evaluation, search: Any, Z: Any, y: Any, parts: str) -> Judgement:
     """By ``mercer.evaluate``, which repeats preparation, search and fit in each of its parts."""
     interval = Interval(*found.interval, found.interval_method)
     method = f"held-out rows of {len(found.scores)} {parts}, each with its own preparation and search"
-    return _judgement(found.scoring, found.score, found.training_score, interval, method, found.held_out, machine, Z, y)
+    return _judgement(found.scoring, found.score, found.training_score, interval, method, found.held_out, search, Z, y)
 
 
-def _training_score(search: Any, machine: Any, Z: Any, y: Any) -> float:
-    return score_on(machine, Z, y, search.scoring or scoring_name(search), interval=False)[0]
+def _training_score(search: Any, Z: Any, y: Any) -> float:
+    scoring = search.scoring or scoring_name(search)
+    return score_on(search.best_estimator_, Z, y, scoring, interval=False)[0]
 
 
 def _judgement(
-    name: str, score: float, training: float, interval: Interval, method: str, rows: int, machine: Any, Z: Any, y: Any
+    name: str, score: float, training: float, interval: Interval, method: str, rows: int, search: Any, Z: Any, y: Any
 ) -> Judgement:
-    # a 95 % interval is four standard errors wide
-    width = interval.high - interval.low
-    findings = [optimism(score, training, float(width) / 4 if np.isfinite(width) else 0.0, True)]
-    findings += symptoms_of(machine, Z, y)
-    return Judgement(name, score, training, interval.ends, interval.method, method, rows, tuple(findings))
+    # one side of a 95 % interval; that of the difference to the training score is hardly wider
+    noise = score - interval.low if np.isfinite(interval.low) else 0.0
+    scorer = check_scoring(search.best_estimator_, scoring=search.scoring or scoring_name(search))
+    held_out = HeldOutScores(score, training, noise, chance_score(search.best_estimator_, scorer, Z, y))
+    findings = tuple(findings_of(search, Z, y, None, held_out))
+    return Judgement(name, score, training, interval.ends, interval.method, method, rows, findings)

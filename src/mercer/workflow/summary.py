@@ -214,4 +214,4 @@ def _held_out(outcome: Outcome) -> list[str]:
 def symptoms(outcome: Outcome) -> list[str]:
     """What is worth a look, and the warnings that were given on the way."""
     found = () if outcome.evaluation is None else outcome.evaluation.symptoms
-    return [*(f"{s.name}: {s.text}. {s.suggestion}" for s in found), *outcome.messages]
+    return [*(f"{s.name}: {s.text}. {s.command or s.suggestion}" for s in found), *outcome.messages]

@@ -278,7 +278,7 @@ class _Training:
 
     def _judge(self) -> tuple[Judgement | None, Vector, Vector]:
         """The judgement, and the predictions of rows that were held out, with a mask of these."""
-        search, machine, Z, y = self.search, self.machine, self.Z, self.y
+        search, Z, y = self.search, self.Z, self.y
         held_out, known = held_out_predictions(search, self.task)
         if self.judge == "none" or not self.record.kept:
             return None, held_out, known
@@ -286,7 +286,7 @@ class _Training:
             found = self._evaluate()
             if found is not None:
                 parts = "folds" if self.judge == "nested" else "random parts"
-                return by_evaluation(found, machine, Z, y, parts), held_out, known
+                return by_evaluation(found, search, Z, y, parts), held_out, known
         if self.judge == "auto" and self._part and not self.job.interrupted:
             fresh = self._fresh()
             trial = search._machine().set_params(**search.best_params_)
@@ -296,8 +296,8 @@ class _Training:
             if not self.job.interrupted:
                 held_out[fresh] = trial.predict(take_samples(Z, fresh))
                 known = np.isin(np.arange(len(y)), fresh)
-                return by_fresh_rows(search, trial, fresh, machine, Z, y), held_out, known
-        return by_search(self.record, machine, Z, y), held_out, known
+                return by_fresh_rows(search, trial, fresh, Z, y), held_out, known
+        return by_search(self.record, Z, y), held_out, known
 
     def _fresh(self) -> Vector:
         """Rows that had no part in the search: a fifth of all if there are so many."""
