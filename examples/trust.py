@@ -41,9 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("asked for   sets hold the truth   one label   two   more")
     for alpha in (0.2, 0.1, 0.05):
         sets = model.predict_set(X_test, alpha)
-        covered = sets[np.arange(len(y_test)), y_test].mean()
-        shares = [np.mean(sets.sum(axis=1) == size) for size in (1, 2)]
-        more = np.mean(sets.sum(axis=1) > 2)
+        covered = np.mean([label in labels for label, labels in zip(y_test, sets, strict=True)])
+        sizes = np.array([len(labels) for labels in sets])
+        shares = [np.mean(sizes == size) for size in (1, 2)]
+        more = np.mean(sizes > 2)
         print(f"{1 - alpha:8.0%} {covered:20.1%} {shares[0]:13.0%} {shares[1]:6.0%} {more:6.0%}")
 
     print(evaluate(SVCCV(Cs=4, gammas=4), X, y, cv=3))

@@ -113,12 +113,12 @@ def test_sets_cover(n_classes):
             if fresh:
                 assert model.conformalize(X[400:800], y[400:800]) is model
             for alpha in (0.05, 0.2):
-                kept = model.predict_set(new, alpha)
+                kept = model.predict_set(new, alpha, as_mask=True)
                 covered.setdefault((alpha, fresh), []).append(kept[np.arange(1200), truth].mean())
-            kept = model.predict_set(new, 0.2, mondrian=True)
+            kept = model.predict_set(new, 0.2, mondrian=True, as_mask=True)
             shares = [kept[truth == c, c].mean() for c in range(n_classes)]
             by_class.setdefault(fresh, []).append(shares)
-        np.testing.assert_array_equal(model.predict_set(new, 0.2), model.conformal_p_values(new) > 0.2)
+        np.testing.assert_array_equal(model.predict_set(new, 0.2, as_mask=True), model.conformal_p_values(new) > 0.2)
     for (alpha, _), shares in covered.items():
         # four standard errors, of the new samples and of the held-out ones
         slack = 4 * np.sqrt(alpha * (1 - alpha) * (1 / 1200 + 1 / 400) / seeds)
@@ -170,7 +170,7 @@ def test_unusable():
     model._learn_probabilities(y, np.ones(100))
     with pytest.raises(InvalidInputError, match="No sample was held out before the search ended"):
         model.predict_proba(X)
-    assert model.predict_set(X).all()
+    assert model.predict_set(X, as_mask=True).all()
     model.refit = False
     assert not hasattr(model, "predict_proba")
     check_is_fitted(model)

@@ -59,7 +59,9 @@ def test_the_likeliest_class_is_predicted(name, n_classes):
         np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(new), err_msg=method)
         np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
         assert np.isfinite(model.predict_log_proba(new)).all()
-    assert model.predict_set(new).shape == (251, n_classes)
+    mask, sets = model.predict_set(new, as_mask=True), model.predict_set(new)
+    assert mask.shape == (251, n_classes) and mask.dtype == bool and sets.shape == (251,)
+    assert sets.tolist() == [tuple(model.classes_[row].tolist()) for row in mask]
     assert model.predict_proba_interval(new).shape == (251, n_classes, 2)
 
 
@@ -75,7 +77,7 @@ def test_sets_cover(name, n_classes):
             if fresh:
                 model.conformalize(X[300:600], y[300:600])
             for alpha in (0.1, 0.3):
-                kept = model.predict_set(X[600:], alpha)
+                kept = model.predict_set(X[600:], alpha, as_mask=True)
                 covered.setdefault((alpha, fresh), []).append(kept[np.arange(1000), y[600:]].mean())
     for (alpha, fresh), shares in covered.items():
         slack = 4 * np.sqrt(alpha * (1 - alpha) * (1 / 1000 + 1 / 300) / seeds)

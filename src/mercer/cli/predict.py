@@ -59,7 +59,7 @@ def _columns(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, Any
     if arguments.sets is not None:
         require("predict_set", "--sets")
         chosen = machine.predict_set(samples, alpha=arguments.sets)
-        found["set"] = ["|".join(str(c) for c in machine.classes_[row]) for row in chosen]
+        found["set"] = ["|".join(map(str, labels)) for labels in chosen]
     if arguments.intervals is not None:
         require("predict_interval", "--intervals")
         found["low"], found["high"] = machine.predict_interval(samples, alpha=arguments.intervals).T.tolist()

@@ -168,7 +168,12 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _check_proba(self) -> bool:
         if self.probability == "deprecated" or not self.probability:
-            raise AttributeError("predict_proba is not available when probability=False")
+            name = type(self).__name__
+            search = f"{name}CV, which also chooses the parameters, or " if name in ("SVC", "NuSVC") else ""
+            raise AttributeError(
+                f"predict_proba is not available when probability=False. Use {search}scikit-learn's "
+                f"CalibratedClassifierCV({name}(), ensemble=False)."
+            )
         return True
 
     @available_if(_check_proba)

@@ -134,7 +134,9 @@ class ProbabilityMixin:
         return np.stack([one.interval(scores[:, c]) for c, one in enumerate(abers)], axis=1)
 
     @available_if(_is_refitted)
-    def predict_set(self, X: Any, alpha: float = 0.1, mondrian: bool = False) -> NDArray[np.bool_]:
+    def predict_set(
+        self, X: Any, alpha: float = 0.1, mondrian: bool = False, *, as_mask: bool = False
+    ) -> NDArray[np.object_] | NDArray[np.bool_]:
         """Sets of labels that contain the true one with probability 1 − alpha (conformal prediction).
 
         Hard samples get several labels; a sample like no other may get none. See ``conformalize`` for an exact
@@ -148,13 +150,32 @@ class ProbabilityMixin:
             The share of samples whose true label may be missed.
         mondrian : bool, default=False
             Whether this is to hold for the samples of each class by themselves, also for rare ones.
+        as_mask : bool, default=False
+            Whether to return a boolean matrix in place of labels.
 
         Returns
         -------
-        sets : ndarray of shape (n_samples, n_classes), dtype bool
-            Whether each label, in the order of ``classes_``, belongs to the set.
+        sets : ndarray of shape (n_samples,), dtype object
+            A tuple of labels for each sample, in the order of ``classes_``: ``("cat",)``, ``("cat", "dog")`` or ``()``.
+            With ``as_mask`` an ndarray of shape (n_samples, n_classes), dtype bool: whether each label, in the order
+            of ``classes_``, belongs to the set.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import SVCCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = SVCCV(Cs=3, gammas=3).fit(X, y)
+        >>> model.predict_set(X[[0, 133]], alpha=0.01)
+        array([(0,), (1, 2)], dtype=object)
         """
-        return self._conformal_fitted().sets(self._scores(X), alpha, mondrian)
+        kept = self._conformal_fitted().sets(self._scores(X), alpha, mondrian)
+        if as_mask:
+            return kept
+        labels = self.classes_.tolist()
+        sets = np.empty(len(kept), dtype=object)
+        sets[:] = [tuple(label for label, inside in zip(labels, row, strict=True) if inside) for row in kept]
+        return sets
 
     @available_if(_is_refitted)
     def conformal_p_values(self, X: Any, mondrian: bool = False) -> Matrix:
