@@ -78,7 +78,7 @@ def test_only_if_asked_for():
     X, y = sample()
     model = SVC().fit(X, y)
     assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError, match="^This 'SVC' has no attribute 'predict_proba'$") as found:
+    with pytest.raises(AttributeError, match=r"^This 'SVC' has no attribute 'predict_proba'$") as found:
         model.predict_proba(X)
     assert str(found.value.__cause__) == (
         "predict_proba is not available when probability=False. Use SVCCV, which also chooses the parameters, or "

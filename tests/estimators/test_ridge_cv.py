@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_diabetes
 from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import make_scorer, max_error
@@ -83,12 +84,23 @@ class TestLeaveOneOut:
             "store_cv_results": True,
         }
         weight = None if scoring == "neg_median_absolute_error" else np.random.default_rng(2).uniform(0.5, 2.0, len(X))
-        ours = KernelRidgeCV(ALPHAS, **params).fit(X, Y, weight)
+        ours = KernelRidgeCV(ALPHAS, kernel="linear", **params).fit(X, Y, weight)
         theirs = RidgeCV(ALPHAS, **params).fit(X, Y, weight)
         np.testing.assert_array_equal(ours.alpha_, theirs.alpha_)
         np.testing.assert_allclose(ours.best_score_, theirs.best_score_, rtol=1e-9)
         np.testing.assert_allclose(ours.cv_results_, theirs.cv_results_, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
+
+    def test_without_arguments(self):
+        """It is at least as good as RidgeCV by leave-one-out, where a line fits and where none does."""
+        rng = np.random.default_rng(0)
+        curved = rng.uniform(-3, 3, size=(100, 1))
+        for X, y in (load_diabetes(return_X_y=True), (curved, np.sin(curved[:, 0]) + 5.0)):
+            ours, theirs = KernelRidgeCV().fit(X, y), RidgeCV().fit(X, y)
+            assert ours.best_score_ >= theirs.best_score_ * (1 - 1e-9)
+            assert ours.score(X, y) > theirs.score(X, y) - 0.01
+        assert ours.score(X, y) > 0.99
+        assert not KernelRidge().fit_intercept  # as scikit-learn's
 
     def test_generalised(self):
         """GCV is n |(I − A) y|² / tr(I − A)², with A from its definition."""
@@ -136,7 +148,7 @@ class TestFolds:
     def test_grid_search(self, cv, scoring):
         """With a splitter it is GridSearchCV over KernelRidge."""
         X, y = sample()
-        ours = KernelRidgeCV(ALPHAS, kernel="rbf", cv=cv, scoring=scoring).fit(X, y)
+        ours = KernelRidgeCV(ALPHAS, kernel="rbf", fit_intercept=False, cv=cv, scoring=scoring).fit(X, y)
         theirs = GridSearchCV(SklearnKernelRidge(kernel="rbf"), {"alpha": ALPHAS}, cv=cv, scoring=scoring).fit(X, y)
         np.testing.assert_allclose(ours.scores_[0], theirs.cv_results_["mean_test_score"], rtol=1e-8)
         assert ours.alpha_ == theirs.best_params_["alpha"]
@@ -232,8 +244,8 @@ class TestBadInput:
     def test_too_few_samples(self):
         """One sample cannot be left out where there is an intercept."""
         with pytest.raises(InvalidInputError, match="at least 2 samples"):
-            KernelRidgeCV(fit_intercept=True).fit([[1.0]], [1.0])
-        assert KernelRidgeCV().fit([[1.0]], [1.0]).best_score_ == -1.0
+            KernelRidgeCV().fit([[1.0]], [1.0])
+        assert KernelRidgeCV(fit_intercept=False).fit([[1.0]], [1.0]).best_score_ == -1.0
 
     @pytest.mark.parametrize("alpha", [1e-12, 1e12])
     def test_extreme_alphas(self, alpha):

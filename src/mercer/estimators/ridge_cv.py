@@ -62,7 +62,11 @@ class Tried(NamedTuple):
 
 
 class KernelRidgeCV(BaseRidge):
-    """Kernel ridge regression with built-in choice of λ among ``alphas``, in the manner of scikit-learn's RidgeCV.
+    """Kernel ridge regression with built-in choice of λ and of the kernel, in the manner of scikit-learn's RidgeCV.
+
+    Without arguments it tries the linear and the Gaussian kernel, and fits an intercept as RidgeCV does;
+    ``KernelRidge`` has none unless it is asked for, as scikit-learn's. Scale features of different units, as for any
+    Gaussian kernel.
 
     By default by leave-one-out cross-validation in closed form: without sample i the residual of sample i is
 
@@ -73,9 +77,9 @@ class KernelRidgeCV(BaseRidge):
 
     Parameters
     ----------
-    alphas : array-like of shape (n_alphas,), default=(0.1, 1.0, 10.0)
+    alphas : array-like of shape (n_alphas,), default=(1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)
         The values of λ to try; positive, or with ``cv`` at least 0.
-    kernel : str, Kernel or callable, or a list of these, default="linear"
+    kernel : str, Kernel or callable, or a list of these, default=("linear", "rbf")
         As in ``KernelRidge``; of several the best is chosen.
     kernel_grid : dict or list of dict, default=None
         Values of parameters of the kernel(s), by name, all combinations of which are tried: ``{"gamma": [0.1, 1.0]}``.
@@ -88,7 +92,9 @@ class KernelRidgeCV(BaseRidge):
         Whether ``cv_results_`` is kept; without a splitter only.
     alpha_per_target : bool, default=False
         Whether each target has its own λ; without a splitter only.
-    gamma, degree, coef0, kernel_params, fit_intercept, solver, tol, max_iter, cache_size, precision, n_jobs,
+    fit_intercept : bool, default=True
+        Whether there is a b, which is not penalised.
+    gamma, degree, coef0, kernel_params, solver, tol, max_iter, cache_size, precision, n_jobs,
     time_limit, verbose : as in ``KernelRidge``.
         The decomposition takes the memory of the matrix, half as much again for leave-one-out, less if the rank is low.
         Scores of many samples are right to about 1e-6 of their size, with precision="float64" to rounding. After
@@ -138,15 +144,15 @@ class KernelRidgeCV(BaseRidge):
 
     def __init__(
         self,
-        alphas: Any = (0.1, 1.0, 10.0),
+        alphas: Any = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3),
         *,
-        kernel: Any = "linear",
+        kernel: Any = ("linear", "rbf"),
         gamma: Any = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         kernel_grid: Any = None,
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
         scoring: Any = None,
         cv: Any = None,
         store_cv_results: bool = False,
