@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from mercer import InvalidInputError
+from mercer.io.columns import Column
+from mercer.io.table_reader import TableReader
 from mercer.io.tables import read_samples
 
 CSV = "size,colour,label\n1.5,red,a\n2,blue,b\n,red,a\n4e0,?,b\n"
@@ -73,18 +75,16 @@ def test_parquet_and_json_lines_agree_with_csv(write, tmp_path):
     ("name", "content", "words"),
     [
         ("a.csv", "x,y\n" + "1,0\n" * 30 + "oops,1\n", ["line 32", "'x'", "'oops'", "30"]),
-        ("a.csv", 'x,y\n"1\n",0\n2,1,5\n', ["line 4", "3 fields", "2"]),
-        ("a.csv", "x,x\n1,2\n", ["line 1", "'x' twice"]),
-        ("a.csv", "x,y\n1,0\n2,\n", ["line 3", "'y'", "missing"]),
+        ("a.csv", 'x,y\n"1\n",0\n2,1,5\n', ["line 4", "3 cells", "2 columns"]),
+        ("a.csv", "x,y\n1,0\n2,\n", ["line 3", "'y'", "1 of 2 rows", "--na-target drop"]),
         ("a.csv", "x,y\n1,0\n1e999,1\n", ["line 3", "'x'", "infinite"]),
         ("a.csv", "x,y\n", ["a line of names, but no rows"]),
         ("a.csv", "", ["has no lines"]),
-        ("a.csv", b"x,y\n\xff,1\n", ["UTF-8", "byte 4"]),
-        ("a.csv", "x\n1\n2\n", ["no column beside"]),
+        ("a.csv", "x\n1\n2\n", ["only the column 'x'"]),
         ("a.jsonl", '{"x": 1, "y": 0}\n{"x": }\n', ["line 2", "column"]),
         ("a.jsonl", "[1, 2]\n", ["line 1", "object"]),
         ("a.svm", "1 1:2 2:3\n0 1:x\n", ["line 2"]),
-        ("a.npz", b"not a zip", ["no archive"]),
+        ("a.npz", b"not a zip", ["is not an archive", "numpy.savez"]),
         ("a.fasta", "ACGT\n", ["line 1", "header"]),
         ("a.fasta", ">one\nACGT\n", ["sequence 1", "no label"]),
         ("a.dat", "1", ["--format"]),
@@ -97,18 +97,23 @@ def test_what_is_wrong_is_said(write, name, content, words):
         assert word in str(error.value)
 
 
+def reader(*numbers, **categories):
+    words = [Column(name, "category", categories=seen) for name, seen in categories.items()]
+    return TableReader([*(Column(name, "number") for name in numbers), *words])
+
+
 def test_missing_files_and_columns(write, tmp_path):
     with pytest.raises(InvalidInputError, match="cannot be read"):
         read_samples(tmp_path / "nowhere.csv")
     with pytest.raises(InvalidInputError, match=r"no column 'z'.*size, colour, label"):
         read_samples(write("data.csv", CSV), target="z")
     with pytest.raises(InvalidInputError, match="lacks the column weight"):
-        read_samples(write("data.csv", CSV), kinds={"size": "number", "weight": "number"}, need_target=False)
+        read_samples(write("data.csv", CSV), reader=reader("size", "weight"), need_target=False)
 
 
 def test_new_samples_are_read_as_the_old_ones_were(write):
     path = write("new.csv", "colour,size\n1,3\n2,4\n")
-    samples = read_samples(path, kinds={"size": "number", "colour": "category"}, need_target=False)
+    samples = read_samples(path, reader=reader("size", colour=("1", "2")), need_target=False)
     assert list(samples.X.columns) == ["size", "colour"] and samples.X["colour"].tolist() == ["1", "2"]
 
 
@@ -129,7 +134,7 @@ def test_matrices(write, tmp_path):
     assert sp.issparse(samples.X)
     np.testing.assert_array_equal(samples.X.toarray(), X)
     np.savez(tmp_path / "bad.npz", X=np.arange(3), y=y)
-    with pytest.raises(InvalidInputError, match="rows of a matrix"):
+    with pytest.raises(InvalidInputError, match="a matrix whose rows are the samples"):
         read_samples(tmp_path / "bad.npz")
     np.savez(tmp_path / "objects.npz", X=np.array([{}, {}], dtype=object), y=y)
     with pytest.raises(InvalidInputError, match="plain arrays"):
@@ -200,10 +205,13 @@ def test_identifiers(tmp_path, name):
     "form", ["2024-{m:02}-{d:02}", "2024-{m:02}-{d:02}T10:0{m}:00Z", "{d}.{m}.2024", "{m}/{d}/24 8:00"]
 )
 def test_dates(tmp_path, form):
-    """Many dates are no categories and no texts; the reason says what to do."""
+    """Dates become days since 1970-01-01, with the time of day as the fraction."""
     rows = "".join(f"{form.format(m=1 + i % 6, d=1 + i % 28)},{i},{i % 2}\n" for i in range(60))
-    column = frame_of(tmp_path, f"when,a,y\n{rows}").columns[0]
-    assert column.kind == "left out" and "write them as numbers" in column.why
+    samples = frame_of(tmp_path, f"when,a,y\n{rows}")
+    expected = [np.datetime64(f"2024-{1 + i % 6:02}-{1 + i % 28:02}") for i in range(60)]
+    days = np.array(expected).astype("datetime64[D]").astype(int)
+    assert samples.columns[0].kind == "date"
+    np.testing.assert_array_equal(np.floor(samples.X["when"]), days)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +219,8 @@ def test_dates(tmp_path, form):
     [
         ("", "has no lines"),
         ("a,b\n", "a line of names, but no rows"),
-        ("5.1,3.5,setosa\n4.9,3.0,setosa\n", "'5.1' is a number where a name is due"),
-        ("1,1,2\n3,4,5\n", "names '1' twice. Does the file lack a line of names"),
-        ("a,,y\n3,4,5\n", "the header names column 2 nothing"),
+        ("5.1,3.5,setosa\n4.9,3.0,setosa\n", "must hold the names of the columns, but it holds numbers such as '5.1'"),
+        ("1,1,2\n3,4,5\n", "holds numbers such as '1'. Add a line of names above it"),
         ("a,y\n1\0,2\n", "line 2: there is a zero byte"),
         ("a\n1\n2\n", "Columns are separated by commas, semicolons, tabs or"),
     ],

@@ -10,6 +10,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from mercer.cli import reading
 from mercer.cli.terminal import number
 
 
@@ -66,10 +67,9 @@ def _data(arguments: argparse.Namespace) -> tuple[Any, Any, str, str]:
 
         X, y = load_digits(return_X_y=True)
         return X / 16.0, y, "scikit-learn's digits", "classification"
-    from mercer.io.tables import read_samples
     from mercer.workflow import detect_task, pipeline_for
 
-    samples = read_samples(arguments.data, target=arguments.target)
+    samples = reading.read_new(arguments)
     task = detect_task(samples.y)
     steps = pipeline_for(samples, task)[:-1]
     X = steps.fit_transform(samples.X) if len(steps.steps) else samples.X
@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What ``mercer bench`` understands."""
     parser.add_argument("data", nargs="?", help="a data file (default: scikit-learn's digits)")
     parser.add_argument("--target", metavar="COLUMN", help="default: the last column")
+    reading.add_arguments(parser, training=True)
     parser.add_argument("--C", type=number(above=0), default=1.0, help="the price of the loss (default: 1)")
     parser.add_argument("--repeats", type=number(int, least=1), default=5, help="fits that are timed (default: 5)")
     parser.add_argument("--json", action="store_true", help="print numbers for programs")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mercer.cli import reading
 from mercer.cli.terminal import check_writable, number, say
 
 # suffixes of model files by what is in them
@@ -34,7 +35,7 @@ def read_model(path: str, n_features: int | None = None, nu: bool = False) -> An
 def inspect(arguments: argparse.Namespace) -> int:
     """Say what is in a model file."""
     from mercer.display.canvas import machine_of
-    from mercer.workflow.preparation import column_kinds
+    from mercer.workflow.preparation import table_reader
     from mercer.workflow.summary import plain, support_count
 
     model = read_model(arguments.model)
@@ -49,9 +50,11 @@ def inspect(arguments: argparse.Namespace) -> int:
         found["classes"] = machine.classes_.tolist()
     if getattr(machine, "n_features_in_", None) is not None:
         found["features"] = int(machine.n_features_in_)
-    kinds = column_kinds(model)
-    if kinds:
-        found["columns"] = kinds
+    reader = table_reader(model)
+    if reader is not None:
+        found["columns"] = {c.name: f"{c.kind} ({c.note})" if c.note else c.kind for c in reader.columns}
+        if reader.target is not None:
+            found["target"] = reader.target.name
     if support_count(machine) is not None:
         found["support vectors"] = support_count(machine)
     if getattr(last, "best_score_", None) is not None:
@@ -111,16 +114,10 @@ def certify(arguments: argparse.Namespace) -> int:
 def _samples(arguments: argparse.Namespace, model: Any) -> Any:
     """The samples of a model, with targets unless it has learnt from none."""
     from mercer.display.canvas import machine_of
-    from mercer.io.tables import read_samples
-    from mercer.workflow.preparation import column_kinds
+    from mercer.workflow.preparation import table_reader
 
-    return read_samples(
-        arguments.data,
-        target=arguments.target,
-        format=arguments.format,
-        labels=arguments.labels,
-        kinds=column_kinds(model) or None,
-        need_target=not hasattr(machine_of(model), "offset_"),
+    return reading.read_new(
+        arguments, reader=table_reader(model), need_target=not hasattr(machine_of(model), "offset_")
     )
 
 
@@ -207,13 +204,10 @@ def kernel_check(arguments: argparse.Namespace) -> int:
     if arguments.kernel is None:
         report = mercer.check_mercer(_matrix(arguments.data))
     else:
-        from mercer.io.tables import read_samples
-
-        samples = read_samples(arguments.data, target=arguments.target, format=arguments.format, need_target=False)
+        samples = reading.read_new(arguments, need_target=False)
         X = samples.X
         if samples.kind == "table":
-            numbers = [column.name for column in samples.columns if column.kind == "number"]
-            X = X[numbers].to_numpy(dtype=float)
+            X = X[[c.name for c in samples.columns if c.kind in ("number", "boolean", "date")]].to_numpy(dtype=float)
         report = mercer.check_mercer(mercer.parse_kernel(arguments.kernel), X)
     print(report)
     return 0 if report.positive_semidefinite else 1
@@ -251,6 +245,7 @@ def convert(arguments: argparse.Namespace) -> int:
     from mercer.io.machines import only_scales
     from mercer.io.onnx import to_onnx
     from mercer.io.source import to_c, to_python
+    from mercer.workflow.preparation import table_reader
 
     check_writable(Path(arguments.output))
     model = read_model(arguments.model)
@@ -264,6 +259,10 @@ def convert(arguments: argparse.Namespace) -> int:
     if suffix == ".onnx":
         data = to_onnx(model, dtype="float64" if arguments.double else "float32").SerializeToString()
         Path(arguments.output).write_bytes(data)
+        reader = table_reader(model)
+        if reader is not None and any(column.kind == "date" for column in reader.columns):
+            names = ", ".join(column.name for column in reader.columns if column.kind == "date")
+            say(f"note: the inputs of dates ({names}) are numbers: days since 1970-01-01 (UTC).")
     elif suffix in (".py", ".c"):
         write: Callable[[Any], str] = to_python if suffix == ".py" else to_c
         text = write(model if only_scales(model) else _last(model))
@@ -299,8 +298,8 @@ def add_arguments(commands: Any) -> None:
         "model", help="a model file of mercer, LIBSVM, LIBLINEAR or ONNX (or, with --trust-pickle, of scikit-learn)"
     )
     parser.add_argument("data", help="the samples that it was fitted to")
-    parser.add_argument("--target", metavar="COLUMN", help="default: the last column")
-    parser.add_argument("--format", help="of the data (default: by the file's name)")
+    parser.add_argument("--target", metavar="COLUMN", help="default: that of the fit, or the last column")
+    reading.add_arguments(parser, training=True)
     parser.add_argument("--labels", metavar="FILE", help="for FASTA")
     parser.add_argument(
         "--C",
@@ -325,7 +324,7 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument("data", help="samples; or, without --kernel, a matrix (.npy, .csv, text)")
     parser.add_argument("--kernel", help='an expression such as "gaussian(gamma=0.1) * linear()"')
     parser.add_argument("--target", metavar="COLUMN", help="a column to leave out")
-    parser.add_argument("--format", help="of the samples (default: by the file's name)")
+    reading.add_arguments(parser)
     parser.set_defaults(run=kernel_check)
 
     parser = commands.add_parser("convert", help="write a model as ONNX, Python, C, LIBSVM text or a model file")

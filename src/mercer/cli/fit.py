@@ -9,7 +9,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.terminal import JobDisplay, check_writable, number, say
+from mercer.cli import reading
+from mercer.cli.terminal import JobDisplay, check_writable, number
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -26,7 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
         job.begin(READING, str(arguments.data))
-        samples = _read(arguments)
+        samples = reading.read_new(arguments)
+        reading.say_columns(samples, arguments.quiet or arguments.json)
         outcome = train(
             samples,
             task=arguments.task,
@@ -40,17 +42,6 @@ def run(arguments: argparse.Namespace) -> int:
         written = _write(arguments, outcome, job, REPORT)
     _print(arguments, outcome, written)
     return 130 if job.interrupted else 0
-
-
-def _read(arguments: argparse.Namespace) -> Any:
-    from mercer.io.tables import read_samples
-
-    samples = read_samples(arguments.data, target=arguments.target, format=arguments.format, labels=arguments.labels)
-    if not arguments.json:
-        for column in samples.columns:
-            more = f", {column.missing} missing" if column.missing else ""
-            say(f"  {column.name}: {column.kind}{f' ({column.why})' if column.why else ''}{more}", arguments.quiet)
-    return samples
 
 
 def _search(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -122,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="the column to predict, by its name or its number from 1 on (default: the last one)",
     )
-    parser.add_argument("--format", help="csv, tsv, parquet, jsonl, libsvm, npz or fasta (default: by the file's name)")
+    reading.add_arguments(parser, training=True)
     parser.add_argument("--labels", metavar="FILE", help="for FASTA: a label, or a name and a label, per line")
     parser.add_argument("--task", choices=["classification", "regression"], help="default: by the target's values")
     parser.add_argument(

@@ -6,32 +6,46 @@ import argparse
 import csv
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
+from mercer.cli import reading
 from mercer.cli.terminal import check_writable, say
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read both, predict, write a line per sample; return the exit status."""
     from mercer.io import load
-    from mercer.io.tables import read_samples
-    from mercer.workflow.preparation import column_kinds
+    from mercer.workflow.preparation import table_reader
 
     if arguments.output != "-":
         check_writable(Path(arguments.output))
     model = load(arguments.model)
-    kinds = column_kinds(model) or None
-    samples = read_samples(
-        arguments.data, target=arguments.target, format=arguments.format, kinds=kinds, need_target=False
-    )
-    columns = _columns(model, samples.X, arguments)
+    samples = reading.read_new(arguments, reader=table_reader(model), need_target=False, na_target="keep")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        columns = _columns(model, samples.X, arguments)
+    for text in dict.fromkeys(str(one.message) for one in caught):  # of categories that the model has not seen
+        say(f"note: {text}")
     names = {"name": list(samples.names)} if samples.names else {}
     _write({**names, **columns}, arguments)
-    if samples.y is not None and hasattr(model, "score"):
+    if samples.y is not None and len(samples.y) and hasattr(model, "score"):
         name = "accuracy" if hasattr(model, "classes_") else "R²"
-        say(f"{name} {model.score(samples.X, samples.y):.4g} on these {len(samples):,} rows")
+        score, n = _score(model, samples), len(samples.y)
+        say(
+            f"{name} {score:.4g} on {'these' if samples.labelled is None else 'the'} {n:,} rows"
+            + ("" if samples.labelled is None else " whose target is known")
+        )
     return 0
+
+
+def _score(model: Any, samples: Any) -> float:
+    """On the rows that have a target."""
+    X = samples.X if samples.labelled is None else samples.X[samples.labelled]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # which were shown before
+        return float(model.score(X, samples.y))
 
 
 def _columns(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -90,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model file")
     parser.add_argument("data", help="a file like the one that the model was fitted to; - for standard input")
     parser.add_argument("--target", metavar="COLUMN", help="a column with known answers, to score the predictions")
-    parser.add_argument("--format", help="of the data (default: by the file's name)")
+    reading.add_arguments(parser)
     parser.add_argument("--output", metavar="FILE", default="-", help="default: standard output")
     parser.add_argument("--probabilities", action="store_true", help="add a column for each class")
     parser.add_argument("--decision", action="store_true", help="add decision values")

@@ -19,6 +19,8 @@ from mercer.estimators.online import OnlineClassifier
 from mercer.estimators.process import GaussianProcessRegressor
 from mercer.estimators.ridge import BaseRidge, TrainingSamples
 from mercer.exceptions import ModelFileError
+from mercer.io.columns import Column
+from mercer.io.table_reader import TableReader
 from mercer.kernels import Kernel
 from mercer.kernels.features import count_samples
 from mercer.solvers.sgd import Memory
@@ -116,6 +118,9 @@ def _check_estimator(model: BaseEstimator) -> None:
             whole and sorted(places) == list(range(len(places))),
             "the words of the vocabulary are not numbered 0, 1, 2, ...",
         )
+    if isinstance(model, TableReader):
+        columns = [*model.columns, *([] if model.target is None else [model.target])]
+        _require(all(isinstance(column, Column) for column in columns), "a column of the table has no description")
     if isinstance(model, LinearMachine):
         _check_linear(model)
     elif isinstance(model, BaseRidge):

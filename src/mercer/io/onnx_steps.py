@@ -17,7 +17,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
 from mercer.exceptions import InvalidInputError
+from mercer.io.columns import Column
 from mercer.io.onnx_graph import ML, Graph
+from mercer.io.table_reader import TableReader
 from mercer.kernels.features import Vector
 
 OUTPUTS = ("label", "decision", "prediction", "probabilities")
@@ -37,7 +39,9 @@ class Table:
         names: Sequence[str] | None = None,
         matrix: str = "",
         used: dict[str, tuple[bool, str]] | None = None,
+        about: dict[str, str] | None = None,
     ) -> None:
+        self.about = about or {}
         self.graph, self.n_columns, self.names, self._matrix = graph, n_columns, names, matrix
         # inputs that there are already: whether it is a text, and its name in the graph
         self.used = {} if used is None else used
@@ -63,7 +67,7 @@ class Table:
     def take(self, places: Sequence[int]) -> Table:
         """Some columns."""
         if self.names is not None:
-            return Table(self.graph, len(places), [self.names[j] for j in places], used=self.used)
+            return Table(self.graph, len(places), [self.names[j] for j in places], used=self.used, about=self.about)
         if list(places) == list(range(self.n_columns)):
             return self
         chosen = self.graph.op("Gather", self._matrix, np.array(places, np.int64), axis=1)
@@ -83,6 +87,7 @@ class Table:
         if text:
             self.graph.inputs.append(self.graph.describe(safe, self.graph.onnx.TensorProto.STRING, ["n", 1]))
         self.used[name] = (text, safe if text else self.graph.take(safe, ["n", 1]))
+        self.graph.inputs[-1].doc_string = self.about.get(name, "")
         return self.used[name][1]
 
 
@@ -91,7 +96,8 @@ def write_steps(graph: Graph, model: Any, steps: Sequence[tuple[str, Any]], n_fe
     first = next((step for _, step in steps if not _passes(step)), None)
     if isinstance(first, ColumnTransformer) and hasattr(first, "feature_names_in_"):
         names = [str(name) for name in first.feature_names_in_]
-        table = Table(graph, len(names), names)
+        reader = next((step for _, step in steps if isinstance(step, TableReader)), TableReader())
+        table = Table(graph, len(names), names, about={c.name: _about(c) for c in reader.columns})
     else:
         d = int(model.n_features_in_) if steps else n_features
         table = Table(graph, d, matrix=graph.take("X", ["n", d]))
@@ -101,7 +107,17 @@ def write_steps(graph: Graph, model: Any, steps: Sequence[tuple[str, Any]], n_fe
 
 
 def _passes(step: Any) -> bool:
-    return step is None or (isinstance(step, str) and step == "passthrough")
+    """Whether a step does nothing; inputs of a graph have the types that a TableReader would give them."""
+    return step is None or isinstance(step, TableReader) or (isinstance(step, str) and step == "passthrough")
+
+
+def _about(column: Column) -> str:
+    """What the input of a column is, where its cells were not plain numbers or words."""
+    if column.kind == "date":
+        return "a date as the number of days since 1970-01-01 (UTC)"
+    if column.kind == "boolean":
+        return "1 for true or yes, 0 for false or no"
+    return f"a number, {column.note}" if column.kind == "number" and column.note else ""
 
 
 def _after(step: Any, table: Table) -> Table:

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from mercer.exceptions import InvalidInputError
+from mercer.io.table_reader import TableReader
 from mercer.io.tables import Samples
 from mercer.kernels import Kernel, parse_kernel
 from mercer.selection.linear_cv import LinearSVCCV, LinearSVRCV
@@ -29,6 +30,7 @@ LINEAR_SEARCH = ("Cs", "cv", "time_limit", "verbose", "n_jobs", "scoring", "clas
 SEARCHED = ("rbf", "poly", "sigmoid")
 MACHINE = "machine"
 PREPARE = "prepare"
+READ = "read"
 
 
 def detect_task(y: Any) -> str:
@@ -58,6 +60,9 @@ def pipeline_for(samples: Samples, task: str, kernel: Any = None, missing: str =
     """
     _check_missing(samples, missing)
     steps: list[tuple[str, Any]] = []
+    if samples.kind == "table":
+        used = tuple(column for column in samples.columns if column.kind != "left out")
+        steps.append((READ, TableReader(used, samples.target_column)))
     preparation = _preparation(samples)
     if preparation is not None:
         steps.append((PREPARE, preparation))
@@ -85,14 +90,18 @@ def _preparation(samples: Samples) -> Any:
         if np.isnan(samples.X).any():
             return Pipeline([("impute", SimpleImputer(strategy="median")), ("scale", StandardScaler())])
         return StandardScaler()
-    by_kind = {kind: [c.name for c in samples.columns if c.kind == kind] for kind in ("number", "category", "text")}
+
+    def names(*kinds: str) -> list[str]:
+        return [column.name for column in samples.columns if column.kind in kinds]
+
     parts: list[tuple[str, Any, Any]] = []
-    if by_kind["number"]:
+    numbers, categories = names("number", "boolean", "date"), names("category")
+    if numbers:
         impute = [("impute", SimpleImputer(strategy="median"))]
-        parts.append(("number", Pipeline([*impute, ("scale", StandardScaler())]), by_kind["number"]))
-    if by_kind["category"]:
-        parts.append(("category", OneHotEncoder(handle_unknown="ignore"), by_kind["category"]))
-    for name in by_kind["text"]:
+        parts.append(("number", Pipeline([*impute, ("scale", StandardScaler())]), numbers))
+    if categories:
+        parts.append(("category", OneHotEncoder(handle_unknown="ignore"), categories))
+    for name in names("text"):
         parts.append((f"text {name}".replace("__", "_"), TfidfVectorizer(sublinear_tf=True), name))
     if not parts:
         reasons = "; ".join(f"{column.name}: {column.why}" for column in samples.columns)
@@ -105,14 +114,10 @@ def prepared(model: Any, X: Any) -> Any:
     return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
 
 
-def column_kinds(pipeline: Any) -> dict[str, str]:
-    """What the columns were that a pipeline was fitted with, by name; empty if it did not take a table."""
-    prepare = getattr(pipeline, "named_steps", {}).get(PREPARE)
-    kinds: dict[str, str] = {}
-    for name, _, columns in getattr(prepare, "transformers", ()):
-        kind = name.partition(" ")[0]
-        kinds.update(dict.fromkeys([columns] if isinstance(columns, str) else columns, kind))
-    return kinds
+def table_reader(model: Any) -> TableReader | None:
+    """The step of a model that reads tables; None if it was not fitted to a table by `pipeline_for`."""
+    step = getattr(model, "named_steps", {}).get(READ)
+    return step if isinstance(step, TableReader) else None
 
 
 def _machine(samples: Samples, task: str, kernel: Any, search: dict[str, Any]) -> Any:

@@ -55,6 +55,7 @@ def numbers(outcome: Outcome) -> dict[str, Any]:
         "tried": outcome.tried,
         "interrupted": outcome.interrupted,
         "columns": {c.name: c.kind for c in outcome.samples.columns},
+        "reading": [*outcome.samples.notes, *(str(c) for c in outcome.samples.columns if c.note or c.why)],
         "machine": type(outcome.machine).__name__,
         "parameters": {key: plain(value) for key, value in outcome.search.best_params_.items()},
         "search_score": float(outcome.search.best_score_),
@@ -114,7 +115,8 @@ def _columns(outcome: Outcome) -> str:
         return f"{X.shape[1]:,} numbers"
     parts = []
     for kind, one, many in (
-        ("number", "number", "numbers"), ("category", "category", "categories"), ("text", "text", "texts"),
+        ("number", "number", "numbers"), ("boolean", "boolean", "booleans"), ("date", "date", "dates"),
+        ("category", "category", "categories"), ("text", "text", "texts"),
         ("left out", "left out", "left out"),
     ):  # fmt: skip
         names = [c.name + (f" [{c.why}]" if c.why else "") for c in columns if c.kind == kind]
