@@ -40,6 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MercerError as error:
         print(f"mercer {command}: {error}", file=sys.stderr)
         return 1
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        advice = "Use fewer rows, columns or classes, or a linear kernel."
+        print(f"mercer {command}: there is not enough memory{why}. {advice}", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # of `mercer predict … | head`
         sys.stderr.close()
         return 0

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import KernelMachine, norm
-from mercer.estimators.pairs import OneVsOne, class_pairs, votes
+from mercer.estimators.pairs import SOLUTION_BYTES, OneVsOne, check_memory, class_pairs, votes
 from mercer.estimators.probability import fit_sigmoids, pairwise_probabilities
 from mercer.estimators.progress import warn_user
 from mercer.kernels.features import Matrix, Vector
@@ -43,6 +43,8 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         self.classes_, codes = class_codes(y)
+        # each support vector has a coefficient for every other class
+        check_memory(len(codes), len(self.classes_), SOLUTION_BYTES + 16 * len(codes) // len(self.classes_))
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
         if not hasattr(self, "nu"):  # LIBSVM calls nu infeasible then
             check_weighted_classes(codes, weight)

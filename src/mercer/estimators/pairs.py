@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer._numerics.pool import pool
-from mercer.exceptions import InfeasibleNuError, NotSeparableError
+from mercer.exceptions import InfeasibleNuError, InvalidInputError, NotSeparableError
+from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss, NuHinge
 from mercer.solvers.base import Clock, Options, Solution, Status
@@ -34,6 +35,9 @@ from mercer.solvers.primal import suits
 PROOF_TOL = 1e-13
 PROOF_SECONDS = 5.0
 
+
+# so many pairs of classes always fit; and what the solution of each takes at least, in bytes
+PAIRS_UNCHECKED, SOLUTION_BYTES = 500, 4000
 
 # samples of two classes from which pairs gain by running side by side: smaller ones wait for the interpreter
 SIDE_BY_SIDE_FROM = 600
@@ -174,6 +178,18 @@ class OneVsOne:
         weights = np.zeros(self.data.n)
         weights[index] = beta
         return NotSeparableError(weights, distance, bool(self.machine.fit_intercept))
+
+
+def check_memory(n_samples: int, n_classes: int, per_pair: int) -> None:
+    """Raise if a machine for each pair of classes, with ``per_pair`` bytes each, does not fit into the memory."""
+    pairs = n_classes * (n_classes - 1) // 2
+    needed, available = pairs * per_pair, available_bytes()
+    if pairs > PAIRS_UNCHECKED and needed > available:
+        raise InvalidInputError(
+            f"{n_classes:,} classes are {pairs:,} pairs, each with a machine of its own: for {n_samples:,} samples "
+            f"that takes about {needed / 1e9:,.1f} GB, but {available / 1e9:,.1f} GB are available. Use fewer classes, "
+            "or a linear machine (LinearSVC, LinearSVCCV, mercer fit --kernel linear), which has one for each class."
+        )
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:

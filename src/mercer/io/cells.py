@@ -44,6 +44,8 @@ class Cells:
         self.are_dates = self.booleans = self.large = False
         if isinstance(column, list):
             self._texts = texts_of(column)
+        elif getattr(column, "dtype", None) == np.float64 and hasattr(column, "iloc"):  # nothing to find out
+            self.numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             self._convert(column)
 

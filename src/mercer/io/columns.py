@@ -17,7 +17,7 @@ import numpy as np
 from mercer.exceptions import InvalidInputError
 from mercer.io.cells import EXACT, Cells
 from mercer.io.dates import ORDERS, find_dates, read_dates
-from mercer.io.number_formats import CURRENCY_ONLY, PLAIN, NumberFormat, find_numbers
+from mercer.io.number_formats import CURRENCY_ONLY, PLAIN, NumberFormat, find_numbers, units_of
 from mercer.kernels.features import Vector
 
 # numbers, a yes and a no, dates (as days), a few names, texts of words; columns that are not used
@@ -152,7 +152,12 @@ def find_column(cells: Cells, name: str, place: Place, prefer: Preferences = NO_
             raise _wrong_cell(dates.wrong, texts, name, place, "a date")
         column = Column(name, "date", order=dates.order, note=_date_note(dates, texts))
         return _of_numbers(column, cells, dates.values, place, prefer)
-    return _of_words(texts, name, prefer)
+    found = _of_words(texts, name, prefer)
+    units = units_of(texts)
+    if not units:
+        return found
+    shown = ", ".join(unit or "none" for unit in units)
+    return replace(found, column=replace(found.column, note=f"numbers with different units: {shown}"))
 
 
 def _are_truths(texts: Sequence[str | None]) -> bool:

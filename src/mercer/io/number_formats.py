@@ -35,6 +35,8 @@ CURRENCY_ONLY = re.compile(CURRENCY)
 DASHES = frozenset({"-", "--", "–", "—"})
 # a column of which at least this share are numbers is one of numbers with mistakes in it
 MOSTLY = 0.9
+# more words behind numbers are no units
+MOST_UNITS = 6
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,15 @@ def find_numbers(cells: Texts, decimal: str | None = None) -> Numbers | None:
     values, wrong = best[chosen].read(cells)
     other = best[1 - chosen] if open_ else None
     return Numbers(best[chosen], values, wrong, other, decisive=bool(marked_parts) and not open_)
+
+
+def units_of(cells: Texts) -> list[str]:
+    """The units of a column of numbers that have several; empty if it has one, or is none of numbers."""
+    present = [cell for cell in cells if cell is not None and cell not in DASHES]
+    units = [one.unit for one in map(_Parts.of, present) if one is not None]
+    counts = Counter(units)
+    few = 1 < len(counts) <= MOST_UNITS
+    return sorted(counts, key=lambda unit: -counts[unit]) if few and len(units) >= MOSTLY * len(present) else []
 
 
 def _common_unit(parts: Sequence[_Parts]) -> str:

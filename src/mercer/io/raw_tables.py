@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,8 @@ class RawTable:
     unit : what these numbers count: "line" or "row".
     separator : what separates columns; empty where the format needs none.
     notes : what was done about the file, for the user.
+    name_notes : what was done about names of columns.
+    repeated : names that several columns had in the file.
     """
 
     path: str
@@ -42,6 +45,8 @@ class RawTable:
     unit: str = "line"
     separator: str = ""
     notes: tuple[str, ...] = ()
+    name_notes: tuple[str, ...] = ()
+    repeated: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -84,7 +89,6 @@ def read_separated(path: str, format: str, encoding: str | None) -> RawTable:
     """A text file with a line of names; rows of another length are named by their line."""
     pandas_for(path)
     text, note = read_text(path, encoding)
-    notes = [note] if note else []
     declared = SEPARATOR_LINE.match(text)
     separator = declared[1] if declared else "\t" if format == "tsv" else _separator(text)
     rows, lines = _rows(text[declared.end() :] if declared else text, separator, path, 2 if declared else 1)
@@ -95,9 +99,13 @@ def read_separated(path: str, format: str, encoding: str | None) -> RawTable:
         )
     header = [name.strip() for name in rows.pop(0)]
     _fit_width(header, rows, lines[1:], path, separator)
-    names = _names(header, path, lines[0], notes)
+    while len(header) > 1 and not header[-1] and not any(row[-1].strip() for row in rows):
+        for row in (header, *rows):  # a separator at the end of each line
+            row.pop()
+    names, name_notes = _names(header, path, lines[0])
     cells = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-    return RawTable(path, cells, lines[1:], "line", separator, tuple(notes))
+    repeated = frozenset(name for name, count in Counter(header).items() if count > 1)
+    return RawTable(path, cells, lines[1:], "line", separator, (note,) if note else (), name_notes, repeated)
 
 
 def _separator(text: str) -> str:
@@ -149,8 +157,8 @@ def _count(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
-def _names(header: list[str], path: str, line: int, notes: list[str]) -> list[str]:
-    """A different name for each column, as pandas would give them; numbers in place of names are an error."""
+def _names(header: list[str], path: str, line: int) -> tuple[list[str], tuple[str, ...]]:
+    """A different name for each column, as pandas would give them, and notes; numbers are an error."""
     numbers = [name for name in header if _is_number(name)]
     fractions = [name for name in numbers if not name.lstrip("+-").isdigit()]
     alike = len(set(header)) < len(header)
@@ -174,13 +182,14 @@ def _names(header: list[str], path: str, line: int, notes: list[str]) -> list[st
         counts.setdefault(name, 1)
         taken.add(new)
         names.append(new)
+    notes = []
     if blank:
         which = f"column {blank[0]} has" if len(blank) == 1 else f"columns {', '.join(map(str, blank[:SHOWN]))} have"
         called = ", ".join(repr(names[place - 1]) for place in blank[:SHOWN])
         notes.append(f"{shown(path)}: {which} no name, called {called} here.")
     if again:
         notes.append(f"{shown(path)}: columns with equal names; read {', '.join(again[:SHOWN])}.")
-    return names
+    return names, tuple(notes)
 
 
 def _is_number(text: str) -> bool:
@@ -203,7 +212,8 @@ def read_parquet(path: str) -> RawTable:
         raise MissingExtraError(f"Reading the table {path}", package="pyarrow", extra="tables") from None
     except (ValueError, OSError) as error:
         raise InvalidInputError(
-            f"{shown(path)} is not a Parquet file: {error}. If it is another format, say so with --format."
+            f"{shown(path)} is not a Parquet file: {str(error).rstrip('.')}. If it has another format, "
+            "name it with --format."
         ) from None
     return _of_frame(frame, path, range(1, len(frame) + 1), "row")
 
@@ -233,11 +243,10 @@ def read_json_lines(path: str, encoding: str | None) -> RawTable:
     if not records:
         raise InvalidInputError(f'{shown(path)} is empty. Each line must be a JSON object such as {{"size": 3}}.')
     table = _of_frame(pandas.DataFrame(records), path, lines, "line")
-    return replace(table, notes=(*table.notes, note)) if note else table
+    return replace(table, notes=(note,)) if note else table
 
 
 def _of_frame(frame: Any, path: str, lines: Sequence[int], unit: str) -> RawTable:
-    notes: list[str] = []
-    names = _names([str(name).strip() for name in frame.columns], path, 1, notes)
+    names, notes = _names([str(name).strip() for name in frame.columns], path, 1)
     cells = {name: frame.iloc[:, j] for j, name in enumerate(names)}
-    return RawTable(path, cells, lines, unit, notes=tuple(notes))
+    return RawTable(path, cells, lines, unit, name_notes=notes)

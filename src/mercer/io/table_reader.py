@@ -115,7 +115,10 @@ def frame_of(names: Sequence[str], values: Sequence[Vector], index: Any = None) 
     """A data frame of pandas whose words stay objects: its own type for texts would make NaN of None."""
     import pandas  # type: ignore[import-untyped]
 
-    parts = {name: pandas.Series(one, index=index, dtype=one.dtype) for name, one in zip(names, values, strict=True)}
+    parts = {
+        name: pandas.Series(one, index=index, dtype=object) if one.dtype == object else one
+        for name, one in zip(names, values, strict=True)
+    }
     return pandas.DataFrame(parts, index=index, columns=list(names))
 
 

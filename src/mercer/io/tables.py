@@ -160,7 +160,7 @@ def _table(
     if len(raw) == 0:
         raise InvalidInputError(f"{shown(raw.path)} has no rows: there is nothing to learn or to predict.")
     target = _target_name(raw, target, reader, need_target)
-    found, labelled, notes = None, None, raw.notes
+    found, labelled, notes = None, None, raw.notes if reader is not None else (*raw.notes, *raw.name_notes)
     if target is not None:
         found = _read_target(raw, target, reader, options)
         known = np.array([value is not None and value == value for value in found.values])
@@ -197,6 +197,11 @@ def _target_name(raw: RawTable, target: str | None, reader: TableReader | None, 
             return None
         known = None if reader is None or reader.target is None else reader.target.name
         return known if known in raw.columns else raw.columns[-1]
+    if target in raw.repeated:
+        raise InvalidInputError(
+            f"{shown(raw.path)} has several columns {target!r}. Rename all but one of them, or give the number of the "
+            "column as --target."
+        )
     if target in raw.columns:
         return target
     if target.removeprefix("-").isdigit():

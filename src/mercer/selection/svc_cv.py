@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer.estimators.kinds import classification_loss
-from mercer.estimators.pairs import class_pairs
+from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, class_pairs
 from mercer.estimators.svc import SVC, NuSVC
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import NuHinge
@@ -42,6 +42,8 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
         X, y = self._validate_samples(X, y)
         self.classes_, codes = class_codes(y)
+        # held-out values of each sample, of all candidates of a fold and of the best one
+        check_memory(len(codes), len(self.classes_), SOLUTION_BYTES + 16 * len(codes))
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
         return X, codes
 

@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from mercer.exceptions import InvalidInputError
+from mercer.io.dates import find_dates
+from mercer.io.number_formats import find_numbers
 from mercer.io.table_reader import TableReader
 from mercer.io.tables import Samples
 from mercer.kernels import Kernel, parse_kernel
@@ -22,6 +24,8 @@ from mercer.selection.svr_cv import SVRCV
 
 # whole numbers are classes if there are at most so many of them, and at most this share of the rows
 CLASSES, SHARE = 20, 0.1
+# a target with more classes, or with fewer rows in each class than three, is asked about before it is learnt
+MANY_CLASSES, FEW_ROWS = 100, 1 / 3
 # with more rows, or with a column of texts, a linear machine is the default
 MANY_ROWS = 50_000
 # parameters of a search that a linear machine has, too
@@ -42,6 +46,44 @@ def detect_task(y: Any) -> str:
     whole = values.dtype.kind in "iu" or bool(np.all(values == np.round(values)))
     few = different <= max(2, min(CLASSES, SHARE * len(values)))
     return "classification" if whole and few else "regression"
+
+
+def check_classes(samples: Samples, asked: bool) -> None:
+    """Raise unless the target has classes that can be learnt, and not too many to start before the user says so.
+
+    ``asked`` is whether the user has said that it is a classification.
+    """
+    y = np.asarray(samples.y)
+    values, counts = np.unique(y, return_counts=True)
+    n, k, name = len(y), len(values), samples.target
+    if k == 1:
+        raise InvalidInputError(
+            f"The target {name!r} is {str(values[0])!r} in all {n} rows: there is nothing to learn. Choose another "
+            "column with --target."
+        )
+    if k == n:
+        raise InvalidInputError(
+            f"The target {name!r} has a different value in each of the {n} rows: no class can be learnt. Choose "
+            "another column with --target" + (", or use --task regression." if y.dtype.kind in "fiu" else ".")
+        )
+    if asked or not (k > MANY_CLASSES or k > max(CLASSES, FEW_ROWS * n)):
+        return
+    examples = ", ".join(repr(str(value)) for value in values[:: max(1, k // 3)][:4])
+    texts = [str(value) for value in values[:1000]]
+    numbers = sum(find_numbers([text]) is not None for text in texts) > 0.5 * len(texts)
+    options = ["choose another column with --target"]
+    if y.dtype.kind in "fiu":
+        options.append("use --task regression to predict a number")
+    elif numbers:
+        options.append("write the numbers in it in one way and with one unit, to predict a number")
+    elif find_dates(texts) is not None:
+        options.append("write the dates in it as numbers, such as days, to predict a number")
+    options.append(f"use --task classification to go on with {k:,} classes ({k * (k - 1) // 2:,} pairs of classes)")
+    raise InvalidInputError(
+        f"The target {name!r} has {k:,} different values in {n:,} rows, such as {examples}: {n / k:.1f} rows per "
+        f"class on average, {counts.min():,} at least. If you do not want {k:,} classes, "
+        f"{'; or '.join(options[:-1])}. If you do, {options[-1]}."
+    )
 
 
 def pipeline_for(samples: Samples, task: str, kernel: Any = None, missing: str = "impute", **search: Any) -> Pipeline:

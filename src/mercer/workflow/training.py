@@ -27,7 +27,7 @@ from mercer.selection.linear_cv import LinearSearchCV, LinearSVCCV
 from mercer.selection.scoring import predicted_codes, rest_codes
 from mercer.workflow.job import FIT, JUDGING, SEARCH, Job
 from mercer.workflow.judgement import Judgement, by_evaluation, by_fresh_rows, by_search
-from mercer.workflow.preparation import MACHINE, detect_task, pipeline_for, prepared, why_linear
+from mercer.workflow.preparation import MACHINE, check_classes, detect_task, pipeline_for, prepared, why_linear
 
 # rows on which a machine with a kernel is searched; the final fit takes all
 SEARCH_ROWS = {"classification": 5000, "regression": 2500}
@@ -160,12 +160,12 @@ def train(
         raise InvalidInputError("There is no target to learn. Name the column that holds it.")
     if judge not in JUDGES:
         raise InvalidInputError(f"Unknown way to judge {judge!r}: use {', '.join(JUDGES[:-1])} or {JUDGES[-1]}.")
-    task = task or detect_task(samples.y)
+    asked, task = task is not None, task or detect_task(samples.y)
     y = np.asarray(samples.y)
     if task == "regression":
         y = _numbers(y, samples.target)
     else:
-        check_classes(y, samples.target)
+        check_classes(samples, asked)
     with nullcontext(job) if job is not None else Job() as running:
         return _Training(samples, task, y, judge, running).run(kernel, missing, search_rows, search)
 
@@ -333,20 +333,6 @@ class _Training:
                 f"to all. To search on more: --search-rows {len(self.y)}."
             )
         return found
-
-
-def check_classes(y: Vector, target: str) -> None:
-    """Raise where the values of a target are no classes."""
-    if len(np.unique(y)) == 1:
-        raise InvalidInputError(
-            f"The target {target!r} is {str(y[0])!r} in all {len(y)} rows: there is nothing to learn. Choose another "
-            "column with --target."
-        )
-    if len(np.unique(y)) == len(y):
-        raise InvalidInputError(
-            f"The target {target!r} has a different value in each of the {len(y)} rows: no class can be learnt. Choose "
-            "another column with --target."
-        )
 
 
 def check_scoring_name(name: str) -> None:
