@@ -26,7 +26,7 @@ class Lines:
             text = data.decode("ascii") if isinstance(data, bytes) else data
         except UnicodeDecodeError as error:
             self.number = bytes(data[: error.start]).count(b"\n") + 1
-            self.fail("it has characters that no model file of this kind has")
+            self.fail("found a character that is not ASCII; model files of LIBSVM and LIBLINEAR are ASCII text")
         self._lines: Iterator[str] = iter(text.splitlines())
         self.number = 0
 

@@ -34,7 +34,9 @@ def to_onnx(model: Any, *, dtype: Any = np.float32, name: str = "mercer") -> Any
 
     The input ``X`` has a row for each sample. A pipeline that was fitted to a data frame has an input of shape (n, 1)
     for each column that it uses, by the column's name: numbers (NaN where one is missing) or texts (empty where one is
-    missing). A column whose name is that of an output has an underscore behind it.
+    missing). A column whose name is that of an output has an underscore behind it. Cells that `mercer fit` reads as
+    numbers are numbers here: 4733 for "$4,733.00", 1 for "yes", and days since 1970-01-01 (UTC) for a date; the
+    description of each input says so.
 
     Parameters
     ----------
