@@ -254,6 +254,6 @@ def test_memory_errors_have_a_sentence(fit, monkeypatch):
     def greedy(*_, **__):
         raise MemoryError("Unable to allocate 236. GiB")
 
-    monkeypatch.setattr("mercer.workflow.train", greedy)
+    monkeypatch.setattr("mercer.workflow.training.train", greedy)
     status, _, err = fit("d.csv", CSV)
     assert status == 1 and "there is not enough memory (Unable to allocate 236. GiB). Use fewer rows" in err

@@ -275,7 +275,7 @@ class TestHostile:
         """Bytes that are no text are refused, with their line."""
         path = tmp_path / "model"
         path.write_bytes(GOOD.encode()[:40] + b"\xff\xfe" + GOOD.encode()[40:])
-        with pytest.raises(ModelFileError, match=r"model, line \d+: it has characters"):
+        with pytest.raises(ModelFileError, match=r"model, line \d+: found a character that is not ASCII"):
             read_model(path)
 
     @pytest.mark.parametrize(

@@ -183,8 +183,10 @@ class OneVsOne:
 def check_memory(n_samples: int, n_classes: int, per_pair: int) -> None:
     """Raise if a machine for each pair of classes, with ``per_pair`` bytes each, does not fit into the memory."""
     pairs = n_classes * (n_classes - 1) // 2
+    if pairs <= PAIRS_UNCHECKED:
+        return
     needed, available = pairs * per_pair, available_bytes()
-    if pairs > PAIRS_UNCHECKED and needed > available:
+    if needed > available:
         raise InvalidInputError(
             f"{n_classes:,} classes are {pairs:,} pairs, each with a machine of its own: for {n_samples:,} samples "
             f"that takes about {needed / 1e9:,.1f} GB, but {available / 1e9:,.1f} GB are available. Use fewer classes, "

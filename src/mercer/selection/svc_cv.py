@@ -43,7 +43,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
         X, y = self._validate_samples(X, y)
         self.classes_, codes = class_codes(y)
         # held-out values of each sample, of all candidates of a fold and of the best one
-        check_memory(len(codes), len(self.classes_), SOLUTION_BYTES + 16 * len(codes))
+        check_memory(len(codes), len(self.classes_), SOLUTION_BYTES + 24 * len(codes))
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
         return X, codes
 
