@@ -1,6 +1,7 @@
 """The searches are scikit-learn estimators, end when they are told to, and say what is wrong."""
 
 import pickle
+import re
 import time
 
 import numpy as np
@@ -23,6 +24,7 @@ from mercer import (
     NuSVCCV,
     OneClassSVMCV,
 )
+from mercer.selection.search import Progress, Table
 from mercer.solvers.base import Clock, Status
 
 DENSE, SPARSE = "check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"
@@ -118,7 +120,21 @@ def test_progress_is_logged(caplog):
     X, y = data()
     with caplog.at_level("INFO", logger="mercer"):
         SVCCV(Cs=2, gammas=2, cv=3, verbose=True, refit=False).fit(X, y)
-    assert "6 of 6 tasks" in caplog.text and "left" in caplog.text and "best 0." in caplog.text
+    assert "12 of 12 fits" in caplog.text
+    assert re.search(r"best 0\.\d{4} at C=[\d.e+-]{1,9}, gamma=[\d.e+-]{1,9}\n", caplog.text)
+
+
+def test_the_time_left_is_that_of_all_fits(caplog):
+    """After 10 s and a quarter of the fits, planned ones included, about 30 s are left."""
+    table = Table(n_folds=2, planned=4)
+    candidate = table.new({"C": 1.0})
+    candidate.fit_seconds[:] = 5.0
+    heard = []
+    progress = Progress(True, table, lambda done, total, table: heard.append((done, total)))
+    progress.start -= 10.0
+    with caplog.at_level("INFO", logger="mercer"):
+        progress.step()
+    assert "[#####...............] 2 of 8 fits  10 s, about 30 s left" in caplog.text and heard == [(2, 8)]
 
 
 @pytest.mark.parametrize(

@@ -189,19 +189,30 @@ class KernelSearchCV(KernelParameters, SearchCV):
     ) -> None:
         """A coarse grid, then finer ones around the best candidate so far.
 
-        In each round gamma and C (or nu) are tried half a step, on a logarithmic scale, to either side.
+        In each round gamma and C (or nu) are tried half a step, on a logarithmic scale, to either side; epsilon is
+        chosen before, at the best candidate of the coarse grid.
         """
         groups: dict[Any, list[KernelChoice]] = {}
         for choice in kernels:
             groups.setdefault(repr({k: v for k, v in choice.params.items() if k != "gamma"}), []).append(choice)
         coarse = [choice for group in groups.values() for choice in _spread(group)]
-        gamma_step = _step([choice.params.get("gamma") for choice in _spread(max(groups.values(), key=len))])
         name = next((key for key in ("C", "nu") if key in settings[0].params), "C")
-        step = _step([choice.params[name] for choice in _spread(settings)])
+        # of the other parameters, such as epsilon, the middle one first; then all of them at the best of these
+        others: dict[Any, list[SettingChoice]] = {}
+        for setting in settings:
+            others.setdefault(repr({k: v for k, v in setting.params.items() if k != name}), []).append(setting)
+        several = list(others.values())
+        first = _spread(several.pop(len(several) // 2))
+        gamma_step = _step([choice.params.get("gamma") for choice in _spread(max(groups.values(), key=len))])
+        step = _step([choice.params[name] for choice in first])
         # in each round the values to either side, but for the middle, which is known
         per_round = (3 if gamma_step > 1.0 else 1) * (3 if step > 1.0 else 1) - 1
-        task.table.planned = len(coarse) * len(_spread(settings)) + ROUNDS * per_round
-        task.run(coarse, _spread(settings))
+        task.table.planned = len(coarse) * len(first) + len(several) + ROUNDS * per_round
+        task.run(coarse, first)
+        best = task.table.best
+        if best is not None and several and clock.over() is None:
+            same = [self._setting({**one[0].params, name: best.params[name]}) for one in several]
+            task.run([choice for choice in coarse if choice.params.items() <= best.params.items()][:1], same)
         tried = {_key(candidate) for candidate in task.table.candidates}
         for _ in range(ROUNDS):
             best = task.table.best

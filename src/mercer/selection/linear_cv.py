@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -90,38 +91,39 @@ class LinearSearchCV(SearchCV):
         progress = self._progress(table)
         labels = self._labels(y)
 
-        def one(f: int) -> None:
-            train, test = folds[f]
+        # "balanced" and the like are those of the fold, so that a machine sees its labels only
+        machines = [clone(self._machine()).set_params(n_jobs=1, warm_start=True) for _ in folds]
+
+        def one(k: int, f: int) -> None:
+            if clock.over() is not None:
+                return
+            candidate, machine, (train, test) = candidates[k], machines[f], folds[f]
             train = train[weight[train] > 0]
-            new, known = take_samples(X, test), take_samples(X, train)
-            # "balanced" and the like are those of the fold, so that the machine sees its labels only
-            machine = clone(self._machine()).set_params(n_jobs=1, warm_start=True)
-            alone = len(np.unique(labels[train])) < 2 and hasattr(self, "classes_")
-            for k, candidate in enumerate(candidates):
+            started = time.perf_counter()
+            if len(np.unique(labels[train])) < 2 and hasattr(self, "classes_"):
+                values = np.full((len(test), self._columns()), np.nan)
+            else:
+                with clock.governs(limit=True):
+                    machine.set_params(C=candidate.params["C"])
+                    machine.fit(take_samples(X, train), labels[train], sample_weight=weight[train])
                 if clock.over() is not None:
-                    return
-                started = time.perf_counter()
-                if alone:
-                    values = np.full((len(test), self._columns()), np.nan)
-                else:
-                    with clock.governs(limit=True):
-                        machine.set_params(C=candidate.params["C"])
-                        machine.fit(known, labels[train], sample_weight=weight[train])
-                    if clock.over() is not None:
-                        return  # this fit was cut short
-                    values = self._values(machine, new)
-                middle = time.perf_counter()
-                candidate.scores[f] = score(values[None], f)[0]
-                candidate.score_seconds[f] = time.perf_counter() - middle
+                    return  # this fit was cut short
+                values = self._values(machine, take_samples(X, test))
+            middle = time.perf_counter()
+            candidate.scores[f] = score(values[None], f)[0]
+            candidate.score_seconds[f] = time.perf_counter() - middle
+            kept[k][f] = values
+            with table.lock:
                 candidate.fit_seconds[f] = middle - started
-                kept[k][f] = values
-                with table.lock:
-                    if candidate.complete:
-                        table.consider(candidate, kept[k])
-                progress.step()
+                if candidate.complete:
+                    table.consider(candidate, kept[k])
+                    kept[k] = []
+            progress.step()
 
         try:
-            run_tasks(one, len(folds), thread_count(self.n_jobs))
+            # C by C in all folds, so that a search that ends early has candidates that were tried in all of them
+            for k in range(len(Cs)):
+                run_tasks(partial(one, k), len(folds), thread_count(self.n_jobs))
         except BaseException:
             clock.interrupted = True  # the other threads must not go on alone
             raise

@@ -219,7 +219,7 @@ class Progress:
                 return
             self._last = now
             spent, share = now - self.start, done / max(1, total)
-            left = f", about {spent * (1 / share - 1):.0f} s left" if share < 1 else ""
+            left = f", about {spent * (1 / share - 1):.0f} s left" if share < 1 and spent > EVERY else ""
             logger.info("[%s] %d of %d fits  %.0f s%s%s", bar(share), done, total, spent, left, self._best())
 
     def _best(self) -> str:
