@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass, field
 from typing import Any
@@ -187,7 +188,7 @@ class MarginDisplay:
     def plot(self, *, ax: Any = None) -> MarginDisplay:
         """Draw."""
         self.figure_, self.ax_ = axes(ax)
-        low, high = np.quantile(self.margins, [0.0, 1.0])
+        low, high = min(float(self.margins.min()), 0.0), max(float(self.margins.max()), 0.0)
         edges = np.linspace(low, high, 41) if high > low else np.array([low - 0.5, low + 0.5])
         counts, _ = np.histogram(self.margins, edges)
         middles = 0.5 * (edges[1:] + edges[:-1])
@@ -287,7 +288,11 @@ class GramDisplay:
             middles = [0.5 * (a + b) - 0.5 for a, b in zip([0, *self.edges[:-1]], self.edges, strict=True)]
             self.ax_.set_yticks(middles, [str(c) for c in self.classes])
             self.ax_.set_xticks([])
-        name = textwrap.fill(self.kernel, 48, max_lines=2, placeholder=" …", break_long_words=False)
+        ordered = "class" if self.edges else "sample"
+        self.ax_.set(xlabel="samples in the same order" if self.edges else ordered, ylabel=ordered)
+        # four digits of a parameter are enough for a title
+        short = re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", self.kernel)
+        name = textwrap.fill(short, 48, max_lines=2, placeholder=" …", break_long_words=False)
         self.ax_.set_title(name, fontsize="small")
         ends = "neither" if not cut else "both" if both else "max"
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, label="k(x, z)", extend=ends)

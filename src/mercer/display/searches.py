@@ -21,6 +21,8 @@ from mercer.kernels.features import Matrix, Vector
 VALUES = 12
 # scores this many times as far below the best as the median share the last colour
 CONTRAST = 3.0
+# characters of the labels below a map that fit side by side
+CHARACTERS = 26
 
 
 @dataclass(eq=False)
@@ -296,8 +298,7 @@ class SearchMapDisplay:
         for values, ticks in ((self.x_values, self.ax_.set_xticks), (self.y_values, self.ax_.set_yticks)):
             every = max(1, -(-len(values) // 12))
             ticks(np.arange(0, len(values), every), [_text(v) for v in values[::every]])
-        turned = max(len(_text(v)) for v in self.x_values) > 5 and len(self.x_values) > 6
-        if turned:
+        if sum(len(label.get_text()) for label in self.ax_.get_xticklabels()) > CHARACTERS:
             self.ax_.tick_params(axis="x", labelrotation=45)
         if None not in self.best:
             column = [str(v) for v in self.x_values].index(str(self.best[0]))

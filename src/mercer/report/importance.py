@@ -1,42 +1,143 @@
-"""Which inputs matter: what a score loses without a column, and how steep the decision is along a feature."""
+"""Which inputs matter, and in which direction.
+
+Two views: what held-out predictions lose when a column is shuffled, and the slopes of the decision function of the
+fitted machine with their signs.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.inspection import permutation_importance
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
+from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InvalidInputError, MercerError
 from mercer.io.machines import plain_model
 from mercer.kernels.features import Matrix, Vector, as_matrix
+from mercer.workflow.preparation import MACHINE, PREPARE
 from mercer.workflow.training import Outcome
 
-# samples and repeats of the permutations
-SAMPLES, REPEATS = 500, 5
+# columns up to which each one is shuffled
+MOST_COLUMNS = 200
+# up to this many rows a machine is fitted for each fold of the search; beyond, for the first two
+ALL_FOLDS_UP_TO, FEW_FOLDS = 3000, 2
+# shuffles of a column, predictions of all shuffles together, and rows of a fold at least and at most
+REPEATS, PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 5, 250_000, 50, 500
+# rows at which slopes are taken
+SLOPE_ROWS = 500
 # numbers of one problem's gradients at a time
 ENTRIES = 5_000_000
 
 
-def permuted(outcome: Outcome) -> list[tuple[str, float, float]]:
-    """(column, mean loss of score, its spread) where the column's cells are shuffled, the largest first."""
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """What held-out predictions lose when the cells of one column are shuffled.
+
+    Attributes
+    ----------
+    columns : names.
+    loss : of each column, the mean loss of accuracy or R² over folds.
+    spread : its standard deviation over folds.
+    folds : of the search, each left out once by a machine with the chosen parameters.
+    rows : held-out rows in which cells were shuffled.
+    """
+
+    columns: list[str]
+    loss: Vector
+    spread: Vector
+    folds: int
+    rows: int
+
+
+def permutation_importance(outcome: Outcome) -> Importance | None:
+    """Shuffle columns of rows that had no part in the fit; None for strings, sparse samples and very many columns."""
+    X, y, names = inputs(outcome), targets(outcome), input_columns(outcome)
+    if not 0 < len(names) <= MOST_COLUMNS:
+        return None
+    rng = np.random.default_rng(0)
+    unit = float(np.var(y)) or 1.0 if outcome.task == "regression" else None
+    folds = outcome.search.n_splits_ if len(y) <= ALL_FOLDS_UP_TO else min(FEW_FOLDS, outcome.search.n_splits_)
+    most = min(max(PREDICTIONS // (len(names) * REPEATS * folds), FEWEST_ROWS), MOST_ROWS)
+    found, rows = [], 0
+    for model, held in _fold_models(outcome, X, y, folds):
+        part = rng.permutation(held)[:most]
+        rows += len(part)
+        found.append(_losses(model, _safe_indexing(X, part), y[part], unit, rng))
+    if not found:
+        return None
+    losses = np.array(found)
+    spread = losses.std(axis=0, ddof=1) if len(losses) > 1 else np.full(len(names), np.nan)
+    return Importance(names, losses.mean(axis=0), spread, len(losses), rows)
+
+
+def input_columns(outcome: Outcome) -> list[str]:
+    """The names of the columns that can be shuffled one by one; empty for strings and sparse samples."""
     samples = outcome.samples
-    if samples.kind == "strings":
-        return []
-    n = len(samples)
-    chosen = np.random.default_rng(0).permutation(n)[:SAMPLES]
-    X, y = samples.X, np.asarray(samples.y)[chosen]
     if samples.kind == "table":
-        names = [c.name for c in samples.columns if c.kind != "left out"]
-        part = X[names].iloc[chosen]
+        return [c.name for c in samples.columns if c.kind != "left out"]
+    if samples.kind == "strings" or sp.issparse(samples.X):
+        return []
+    return [f"feature {j}" for j in range(samples.X.shape[1])]
+
+
+def targets(outcome: Outcome) -> Vector:
+    """The targets as they were learnt: labels, or float64."""
+    return np.asarray(outcome.samples.y, dtype=np.float64 if outcome.task == "regression" else None)
+
+
+def inputs(outcome: Outcome) -> Any:
+    """The samples without the columns that are left out."""
+    return outcome.samples.X[input_columns(outcome)] if outcome.samples.kind == "table" else outcome.samples.X
+
+
+def with_cells(X: Any, j: int, cells: Any) -> Any:
+    """A copy of a table or matrix with other cells in column j."""
+    changed = X.copy()
+    if hasattr(changed, "iloc"):
+        changed[changed.columns[j]] = getattr(cells, "array", cells)
     else:
-        if X.shape[1] > 200 or hasattr(X, "toarray"):
-            return []
-        names, part = [f"feature {j}" for j in range(X.shape[1])], X[chosen]
-    found = permutation_importance(outcome.model, part, y, n_repeats=REPEATS, random_state=0)
-    order = np.argsort(-found.importances_mean)
-    return [(names[j], float(found.importances_mean[j]), float(found.importances_std[j])) for j in order]
+        changed[:, j] = cells
+    return changed
+
+
+def _fold_models(outcome: Outcome, X: Any, y: Vector, folds: int) -> Iterator[tuple[Any, Vector]]:
+    """The whole pipeline with the chosen parameters, fitted without a fold of the search; and the rows of that fold."""
+    fold = np.asarray(outcome.search.cv_fold_)
+    before = [(name, step) for name, step in outcome.model.steps if name == PREPARE]
+    for f in range(folds):
+        train, held = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        model = clone(Pipeline([*before, (MACHINE, outcome.machine)]))
+        with warnings.catch_warnings():
+            # what the fit to all rows had to say is on the page already
+            warnings.simplefilter("ignore")
+            try:
+                model.fit(_safe_indexing(X, train), y[train])
+            except MercerError:  # the other folds have a single class
+                continue
+        yield model, held
+
+
+def _losses(model: Any, X: Any, y: Vector, unit: float | None, rng: np.random.Generator) -> Vector:
+    """The mean loss of score for each column shuffled: of accuracy, or of R², whose unit is the variance of y."""
+
+    def error(predicted: Vector, true: Vector) -> float:
+        return float(np.mean(predicted != true) if unit is None else np.mean(np.square(predicted - true)) / unit)
+
+    before, n = error(model.predict(X), y), len(y)
+    copies, y = _safe_indexing(X, np.tile(np.arange(n), REPEATS)), np.tile(y, REPEATS)
+    losses = np.empty(X.shape[1])
+    for j in range(X.shape[1]):
+        order = np.concatenate([rng.permutation(n) for _ in range(REPEATS)])
+        cells = _safe_indexing(_safe_indexing(X, j, axis=1), order)
+        losses[j] = error(model.predict(with_cells(copies, j, cells)), y) - before
+    return losses
 
 
 def decision_gradients(model: Any, X: Any) -> Matrix:
@@ -87,23 +188,53 @@ def decision_gradients(model: Any, X: Any) -> Matrix:
     return np.stack(found) * scale
 
 
-def steepness(outcome: Outcome) -> Vector | None:
-    """The root mean square over samples of ∂f/∂x_j, exact, for each feature as the machine sees it; None if unknown.
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Signed slopes of the decision function of the fitted machine along each feature as the machine sees it.
 
-    For several decision functions their root mean square, too.
+    Attributes
+    ----------
+    outputs : what grows along a positive slope: the target of a regression, the second of two classes, or each class.
+    mean : the average slope over rows, a row per output and a column per feature.
+    rising : the share of rows where the slope is positive.
+    linear : whether the slope is the same in all rows: then ``mean`` are the weights.
     """
+
+    outputs: list[str]
+    mean: Matrix
+    rising: Matrix
+    linear: bool
+
+
+def slopes(outcome: Outcome) -> Slopes | None:
+    """The exact derivatives at a sample of the rows; None for machines that do not compare vectors."""
     X = outcome.prepared
     if not hasattr(X, "shape") or X.shape[1] == 0:
         return None
-    n, d = X.shape
-    chosen = np.random.default_rng(0).permutation(n)[:SAMPLES]
-    step = max(1, ENTRIES // d)
-    squares, count = np.zeros(d), 0
+    classes = [str(c) for c in outcome.classes] if outcome.task == "classification" else []
+    outputs = classes if len(classes) > 2 else [classes[1] if classes else str(outcome.samples.target)]
+    total, rising = np.zeros((2, len(outputs), X.shape[1]))
     try:
+        plain = plain_model(outcome.machine)
+        # the gradient of a linear machine is the same everywhere
+        count = 1 if plain.weights is not None else SLOPE_ROWS
+        chosen = np.random.default_rng(0).permutation(X.shape[0])[:count]
+        step = max(1, ENTRIES // (X.shape[1] * plain.n_problems))
         for start in range(0, len(chosen), step):
             gradients = decision_gradients(outcome.machine, X[chosen[start : start + step]])
-            squares += np.square(gradients).sum(axis=(0, 1))
-            count += gradients.shape[0] * gradients.shape[1]
-    except MercerError:  # the machine is none of vectors
+            if plain.rule == "pairs":
+                gradients = _by_class(gradients, len(classes))
+            total += gradients.sum(axis=1)
+            rising += (gradients > 0).sum(axis=1)
+    except MercerError:  # the machine does not compare vectors
         return None
-    return np.asarray(np.sqrt(squares / count))
+    return Slopes(outputs, total / len(chosen), rising / len(chosen), plain.weights is not None)
+
+
+def _by_class(gradients: Matrix, n_classes: int) -> Matrix:
+    """Gradients of each class: the average over its one-vs-one problems."""
+    found = np.zeros((n_classes, *gradients.shape[1:]))
+    for gradient, (i, j) in zip(gradients, class_pairs(n_classes), strict=True):
+        found[i] += gradient / (n_classes - 1)
+        found[j] -= gradient / (n_classes - 1)
+    return found

@@ -190,7 +190,8 @@ def _held_out(outcome: Outcome) -> list[str]:
     if not outcome.known.any():
         return ["held-out predictions: none, the time was over before the first fold"]
     if outcome.task == "regression":
-        return ["held-out errors   " + ", ".join(f"{name} {value:.4g}" for name, value in outcome.errors.items())]
+        found = ", ".join(f"{name} {value:.4g}" for name, value in outcome.errors.items())
+        return ["held-out predictions in the folds of the search, all rows together:", f"  {found}"]
     counts, classes = outcome.confusion, [str(c) for c in outcome.classes]
     if len(classes) > SHOWN_CLASSES:
         wrong = counts.copy()

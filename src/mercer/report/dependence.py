@@ -1,0 +1,126 @@
+"""Partial dependence: the average prediction of the fitted model when one column is set to the same value in all rows.
+
+g(v) = 1/n Σᵢ f(xᵢ with column j set to v)          Friedman, Annals of Statistics 29 (2001)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Matrix, Vector
+from mercer.report.importance import input_columns, inputs, with_cells
+from mercer.report.names import is_missing
+from mercer.workflow.training import Outcome
+
+# rows that are averaged, and values of a column
+ROWS, VALUES, CATEGORIES = 200, 15, 8
+# share of rows beyond each end of the values that are shown
+TAIL = 0.02
+# a curve still rises if its way down is at most this share of its way up
+DETOUR = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """The average prediction for each value of one column.
+
+    Attributes
+    ----------
+    column : its name.
+    values : numbers in ascending order, or categories with the most frequent first.
+    categorical : which of both.
+    outputs : what is predicted: the target, the second of two classes, or each class.
+    mean : the average prediction or probability, a row per output and a column per value.
+    """
+
+    column: str
+    values: list[Any]
+    categorical: bool
+    outputs: list[str]
+    mean: Matrix
+
+    def words(self) -> str:
+        """What happens to the predictions: where a single output goes, which of several outputs is likeliest."""
+        if len(self.outputs) > 1:
+            first, last = (self.outputs[int(self.mean[:, place].argmax())] for place in (0, -1))
+            if first != last and not self.categorical:
+                return f"low values favour {first}, high values {last}"
+            most = int(np.ptp(self.mean, axis=1).argmax())
+            return f"P({self.outputs[most]}) {self._course(self.mean[most])}"
+        return self._course(self.mean[0])
+
+    def _course(self, mean: Vector) -> str:
+        if self.categorical:
+            low, high = (value_words(self.values[int(place)]) for place in (mean.argmin(), mean.argmax()))
+            return f"is lowest for {low}, highest for {high}"
+        steps = np.diff(mean)
+        up, down = float(steps[steps > 0].sum()), float(-steps[steps < 0].sum())
+        # three digits of the largest value: 0 for 1e-7 beside 1
+        unit = 10.0 ** (np.floor(np.log10(np.abs(mean).max() or 1.0)) - 2)
+        first, last, low, high = (f"{unit * round(v / unit):.4g}" for v in (mean[0], mean[-1], mean.min(), mean.max()))
+        if down <= DETOUR * up:
+            return f"rises from {first} to {last}"
+        if up <= DETOUR * down:
+            return f"falls from {first} to {last}"
+        return f"goes up and down between {low} and {high}"
+
+
+def value_words(value: Any) -> str:
+    """A category as text."""
+    return "missing" if is_missing(value) else str(value)
+
+
+def partial_dependence(outcome: Outcome, column: str) -> Dependence | None:
+    """Of one column; None for texts, columns with a single value and models without probabilities."""
+    names = input_columns(outcome)
+    kinds = {c.name: c.kind for c in outcome.samples.columns}
+    categorical, j = kinds.get(column) == "category", names.index(column)
+    X = inputs(outcome)
+    cells = np.asarray(_safe_indexing(X, j, axis=1))
+    if not categorical and cells.dtype.kind not in "fiu":  # a text
+        return None
+    values = _frequent(cells) if categorical else _grid(cells)
+    if len(values) < 2:
+        return None
+    rows = np.random.default_rng(0).permutation(len(cells))[:ROWS]
+    part = _safe_indexing(X, np.tile(rows, len(values)))
+    replaced = np.empty(len(values), dtype=object if categorical else np.float64)
+    replaced[:] = values
+    try:
+        predicted, outputs = _predictions(outcome, with_cells(part, j, np.repeat(replaced, len(rows))))
+    except InvalidInputError:  # the search ended before there were probabilities
+        return None
+    mean = predicted.reshape(len(values), len(rows), -1).mean(axis=1).T
+    return Dependence(column, values, categorical, outputs, mean)
+
+
+def _predictions(outcome: Outcome, X: Any) -> tuple[Matrix, list[str]]:
+    if outcome.task == "regression":
+        return np.asarray(outcome.model.predict(X))[:, None], [str(outcome.samples.target)]
+    probabilities = outcome.model.predict_proba(X)
+    classes = [str(c) for c in outcome.classes]
+    return (probabilities, classes) if len(classes) > 2 else (probabilities[:, 1:], classes[1:])
+
+
+def _grid(cells: Vector) -> list[Any]:
+    known = cells[~np.isnan(cells)]
+    distinct = np.unique(known)
+    if len(distinct) <= VALUES:
+        return list(distinct.tolist())
+    low, high = np.quantile(known, [TAIL, 1.0 - TAIL])
+    return list(np.linspace(low, high, VALUES).tolist())
+
+
+def _frequent(cells: Vector) -> list[Any]:
+    """Categories, the most frequent first; cells without a value count as one."""
+    counts: dict[str, tuple[Any, int]] = {}
+    for cell in cells:
+        key = value_words(cell)
+        counts[key] = (cell, counts.get(key, (cell, 0))[1] + 1)
+    ordered = sorted(counts.values(), key=lambda pair: -pair[1])
+    return [cell for cell, _ in ordered[:CATEGORIES]]

@@ -1,0 +1,193 @@
+"""The section "Which inputs matter": what is lost without a column, and whether more of it means more or less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mercer.display.canvas import axes, colour, marker
+from mercer.report import html
+from mercer.report.dependence import Dependence, partial_dependence, value_words
+from mercer.report.importance import MOST_COLUMNS, Importance, Slopes, input_columns, permutation_importance, slopes
+from mercer.report.names import feature_names
+from mercer.report.quality import LINES, SHOWN, default_score
+from mercer.workflow.training import Outcome
+
+# columns whose partial dependence is drawn, at most
+DRAWN = 6
+# shares of rows with a positive slope from which on a direction is clear, or nearly so
+CLEAR, MOSTLY = 0.95, 0.7
+
+
+def inputs_section(outcome: Outcome) -> Iterator[str]:
+    """The parts of the section."""
+    importance, found, names = permutation_importance(outcome), slopes(outcome), feature_names(outcome)
+    if importance is not None:
+        yield from _importance(outcome, importance)
+        drawn = (partial_dependence(outcome, importance.columns[j]) for j in np.argsort(-importance.loss)[:DRAWN])
+        figures = [_dependence(outcome, one) for one in drawn if one is not None and len(one.outputs) <= LINES]
+        if figures:
+            yield html.heading("In which direction")
+            yield html.paragraph(
+                "The average prediction of the fitted model when the column is set to the same value in all rows "
+                "(partial dependence), for the most important columns. All other columns keep their values, so that "
+                "some of these rows may be unlike any row of the data."
+            )
+            yield html.plots(figures, small=True)
+    elif len(input_columns(outcome)) > MOST_COLUMNS:
+        yield html.paragraph(
+            f"Columns were not shuffled one by one, because there are {len(input_columns(outcome)):,} of them; up to "
+            f"{MOST_COLUMNS} are."
+        )
+    if found is not None and len(names) == found.mean.shape[1]:
+        yield from _slopes(outcome, found, names)
+    elif importance is None:
+        yield html.paragraph(
+            "These samples have no columns to compare. The support vectors among the pictures below show which samples "
+            "decide."
+        )
+
+
+def _importance(outcome: Outcome, found: Importance) -> Iterator[str]:
+    name = default_score(outcome)
+    order = np.argsort(-found.loss)
+    largest = max(float(found.loss.max()), 1e-12)
+    rows = []
+    for j in order[:SHOWN]:
+        spread = f" ± {found.spread[j]:.3f}" if np.isfinite(found.spread[j]) else ""
+        rows.append((found.columns[j], html.bar(found.loss[j] / largest), f"{_loss(found.loss[j])}{spread}"))
+    yield html.heading(f"How much {name} is lost without a column")
+    several = f"one of {found.folds} machines that was" if found.folds > 1 else "a machine that was"
+    ends = "± is the standard deviation over the folds. " if found.folds > 1 else ""
+    yield html.paragraph(
+        f"{name[0].upper() + name[1:]} lost on held-out rows when the cells of one column are shuffled: {found.rows:,} "
+        f"rows, each predicted by {several} fitted without its fold. {ends}A loss near 0 means that the model does not "
+        "need the column, perhaps because another one tells the same."
+    )
+    yield html.table(f"loss of {name} by column", ("column", "", f"{name} lost"), rows)
+    if len(order) > SHOWN:
+        yield html.paragraph(
+            f"For the other {len(order) - SHOWN} columns, at most {_loss(found.loss[order[SHOWN]])} is lost.", True
+        )
+
+
+# ---- direction -------------------------------------------------------------------------------------------------------
+
+
+def _slopes(outcome: Outcome, found: Slopes, names: list[str]) -> Iterator[str]:
+    order = np.argsort(-np.abs(found.mean).max(axis=0), kind="stable")[:SHOWN]
+    what = "weight" if found.linear else "average slope"
+    yield html.heading("Signed weights" if found.linear else "Signed slopes")
+    yield html.paragraph(_slope_words(outcome, found))
+    if len(found.outputs) > 1:
+        head = ("feature", *(f"for {name}" for name in found.outputs))
+        cells = [[names[j], *(f"{_arrow(v)} {_signed(v)}" for v in found.mean[:, j])] for j in order]
+
+        def mark(i: int, j: int) -> str:
+            return "" if j == 0 else _sign(found.mean[j - 1, order[i]])
+
+        yield html.table(f"{what} of each feature for each class", head, cells, mark)
+    else:
+        largest = float(np.abs(found.mean).max()) or 1.0
+        rows = []
+        for j in order:
+            value = float(found.mean[0, j])
+            row = [names[j], html.signed_bar(value / largest), _signed(value), _direction(float(found.rising[0, j]))]
+            rows.append(row if not found.linear else [*row[:3], _arrow(value)])
+        yield html.table(f"{what} of each feature", ("feature", "", what, "direction"), rows)
+    if len(names) > SHOWN:
+        yield html.paragraph(f"The {SHOWN} largest of {len(names):,} features are shown.", True)
+
+
+def _slope_words(outcome: Outcome, found: Slopes) -> str:
+    kind = (
+        "The weights of the linear machine"
+        if found.linear
+        else "The slope of the decision function, averaged over rows"
+    )
+    if outcome.task == "regression":
+        text = f"{kind}, in units of {outcome.samples.target}. Positive: the prediction grows with the feature."
+    elif len(found.outputs) == 1:
+        text = f"{kind}. Positive speaks for {outcome.classes[1]}, negative for {outcome.classes[0]}."
+    else:
+        pairs = "" if found.linear else " and over the machines of the class against each other class"
+        text = f"{kind}{pairs}. Positive speaks for the class, negative against it."
+    return text + _units(outcome, "weight" if found.linear else "slope")
+
+
+def _units(outcome: Outcome, what: str) -> str:
+    """What a step along a feature is."""
+    if outcome.samples.kind == "matrix":
+        kinds = set() if hasattr(outcome.samples.X, "toarray") else {"number"}
+    else:
+        kinds = {c.kind for c in outcome.samples.columns}
+    parts = [
+        text
+        for kind, text in (
+            ("number", "one standard deviation of a numeric column"),
+            ("category", "a category that applies"),
+            ("text", "one unit of a word's tf-idf value"),
+        )
+        if kind in kinds
+    ]
+    return f" A {what} is the change for {', or '.join(parts)}." if parts else ""
+
+
+def _loss(value: float) -> str:
+    # the sum with 0 turns -0.0 into 0.0
+    return _minus(f"{round(value, 3) + 0.0:.3f}")
+
+
+def _minus(text: str) -> str:
+    """A number with a minus sign in place of a hyphen."""
+    return text.replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    """With its sign, to three digits."""
+    return _minus(f"{value:+.3g}")
+
+
+def _sign(value: float) -> str:
+    return "up" if value > 0 else "down" if value < 0 else ""
+
+
+def _arrow(value: float) -> str:
+    return {"up": "↑", "down": "↓", "": "·"}[_sign(value)]
+
+
+def _direction(rising: float) -> str:
+    """In words, from the share of rows with a positive slope."""
+    for share, up in ((rising, "↑ up"), (1.0 - rising, "↓ down")):
+        if share >= CLEAR:
+            return up
+        if share >= MOSTLY:
+            return f"{up} in {100 * share:.0f} % of rows"
+    return f"mixed: up in {100 * rising:.0f} % of rows"
+
+
+def _dependence(outcome: Outcome, found: Dependence) -> str:
+    fig, ax = axes(None, (6.4, 4.8))
+    at = np.arange(len(found.values)) if found.categorical else np.array(found.values, dtype=np.float64)
+    for number, (name, mean) in enumerate(zip(found.outputs, found.mean, strict=True)):
+        style: dict[str, Any] = {"color": colour(number), "marker": marker(number), "ms": 5, "label": name}
+        ax.plot(at, mean, ls="none" if found.categorical else "-", **style)
+    if found.categorical:
+        shown = [value_words(value) for value in found.values]
+        ax.set_xticks(at, [text if len(text) <= 14 else text[:13] + "…" for text in shown], rotation=30, ha="right")
+        ax.set_xlim(-0.5, len(at) - 0.5)
+    else:
+        ax.locator_params(axis="x", nbins=5)
+    single = found.outputs[0]
+    if outcome.task == "regression":
+        label, subject = f"average predicted {single}", f"predicted {single} "
+    elif len(found.outputs) == 1:
+        label, subject = f"average P({single})", f"P({single}) "
+    else:
+        label, subject = "average probability", ""
+        ax.legend(fontsize="small")
+    ax.set(xlabel=found.column, ylabel=label)
+    words = f"{found.column}: {subject}{found.words()}"
+    return html.figure(fig, words, "", f"{label.capitalize()} against {words}.", small=True)

@@ -1,0 +1,63 @@
+"""What the features of a machine are called on the page: the one place that turns names of an encoder into words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from mercer.workflow.training import Outcome
+
+# how OneHotEncoder calls the column of rare categories
+RARE = "infrequent_sklearn"
+
+
+def feature_names(outcome: Outcome) -> list[str]:
+    """The features as the machine sees them: "bmi", "sex = female", "sex missing", "note: word"; empty if unknown."""
+    model = outcome.model
+    if len(model.steps) == 1:
+        return []
+    try:
+        raw = [str(name) for name in model[:-1].get_feature_names_out()]
+    except (AttributeError, ValueError):
+        return []
+    if outcome.samples.kind == "matrix":
+        return [f"feature {j}" for j in range(len(raw))]
+    known = dict(_encoded(model[-2]))
+    return [known.get(name, _plain(name)) for name in raw]
+
+
+def _encoded(prepare: Any) -> Iterator[tuple[str, str]]:
+    """(name by the encoder, words) of every category."""
+    for part, step, columns in getattr(prepare, "transformers_", ()):
+        encoder = next((one for one in _steps(step) if isinstance(one, OneHotEncoder)), None)
+        if encoder is None:
+            continue
+        for column, categories in zip(columns, encoder.categories_, strict=True):
+            for category in categories:
+                yield f"{part}__{column}_{category}", category_words(str(column), category)
+            yield f"{part}__{column}_{RARE}", f"{column}: rare values"
+
+
+def _steps(step: Any) -> list[Any]:
+    return [one for _, one in step.steps] if isinstance(step, Pipeline) else [step]
+
+
+def category_words(column: str, category: Any) -> str:
+    """ "sex = female", or "sex missing" for a cell without a value."""
+    return f"{column} missing" if is_missing(category) else f"{column} = {category}"
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell has no value."""
+    return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
+
+
+def _plain(name: str) -> str:
+    part, _, rest = name.partition("__")
+    if not rest:
+        return name
+    return f"{part.removeprefix('text ')}: {rest}" if part.startswith("text ") else rest
