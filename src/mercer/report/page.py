@@ -25,8 +25,8 @@ from mercer.kernels import Kernel
 from mercer.report import html
 from mercer.report.inputs import inputs_section
 from mercer.report.names import feature_names
-from mercer.report.quality import SHOWN, quality, score_name
-from mercer.workflow.summary import support_count, symptoms
+from mercer.report.quality import SHOWN, quality
+from mercer.workflow.summary import score_name, support_count, symptoms
 from mercer.workflow.training import Outcome
 
 
@@ -116,9 +116,9 @@ def _learnt(outcome: Outcome) -> Iterator[str]:
     if isinstance(getattr(search, "kernel", None), Kernel):
         chosen += f" and the kernel {search.kernel!r}"
     tried, name = outcome.tried, type(outcome.machine).__name__
-    rows = f" on {outcome.search_rows:,} rows" if outcome.search_rows < len(outcome.samples) else ""
+    part = f" on {outcome.search_rows:,} rows" if outcome.search_rows < len(outcome.samples) else ""
     choice = (
-        f"the best of {tried} candidates by {search.n_splits_}-fold cross-validation{rows}"
+        f"the best of {tried} candidates by {search.n_splits_}-fold cross-validation{part}"
         if tried
         else "taken untried, because the search ended before any candidate was complete"
     )

@@ -14,6 +14,7 @@ from mercer.kernels.features import Vector
 from mercer.report import html
 from mercer.report.importance import targets
 from mercer.workflow.held_out import HeldOutClasses, held_out_classes
+from mercer.workflow.summary import is_fresh, score_name
 from mercer.workflow.training import Outcome
 
 # classes of the tables, and lines of a picture, at most
@@ -50,15 +51,6 @@ def default_score(outcome: Outcome) -> str:
     return "accuracy" if outcome.task == "classification" else "R²"
 
 
-def score_name(outcome: Outcome) -> str:
-    """The name of the score that the search has maximised."""
-    scoring = outcome.search.scoring
-    if scoring is None or scoring in ("accuracy", "r2"):
-        return default_score(outcome)
-    name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
-    return str(name).replace("_", " ")
-
-
 def _judgement(outcome: Outcome) -> str:
     evaluation, name = outcome.evaluation, score_name(outcome)
     if evaluation is None:
@@ -78,7 +70,7 @@ def _judgement(outcome: Outcome) -> str:
 
 def _which_rows(outcome: Outcome, n: int) -> str:
     rows = f"all {n:,} rows" if n == len(outcome.samples) else f"{n:,} of {len(outcome.samples):,} rows"
-    if outcome.task == "regression" and (np.asarray(outcome.search.cv_fold_)[outcome.known] < 0).any():
+    if outcome.task == "regression" and is_fresh(outcome):
         return (
             f"Tables and pictures below show held-out predictions of {rows}, by a machine with the chosen parameters "
             "that was fitted without them."
@@ -107,7 +99,8 @@ def _regression(outcome: Outcome) -> Iterator[str]:
     if outcome.evaluation is not None:
         yield html.paragraph(
             f"R² {errors['R²']:.3f} in this table is that of all these predictions together. The score to expect on "
-            f"new rows is {score_name(outcome)} {outcome.evaluation.score:.3f}, as said above.",
+            f"new rows is {score_name(outcome)} {outcome.evaluation.score:.3f}, as said above"
+            + ("." if is_fresh(outcome) else ": it makes up for parameters that were chosen on the same rows."),
             True,
         )
     target = str(outcome.samples.target)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.problems.certificate import FAR
+from mercer.selection.held_out import scoring_name
 from mercer.selection.search import short_params
 from mercer.workflow.training import Outcome
 
@@ -95,6 +96,17 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else str(value)
 
 
+def score_name(outcome: Outcome) -> str:
+    """What the score that the search has maximised is called in sentences."""
+    name = scoring_name(outcome.search)
+    return NAMES.get(name, name.replace("_", " "))
+
+
+def is_fresh(outcome: Outcome) -> bool:
+    """Whether the held-out rows had no part in the search; else they are those of its folds."""
+    return bool((np.asarray(outcome.search.cv_fold_)[outcome.known] < 0).any())
+
+
 def support_count(machine: Any) -> int | None:
     """The number of support vectors; None for a machine without."""
     support = getattr(machine, "support_", None)
@@ -147,7 +159,7 @@ def _score(outcome: Outcome) -> str:
     if evaluation is None:
         return ""
     low, high = evaluation.interval
-    text = f"{NAMES.get(evaluation.scoring, evaluation.scoring)} {evaluation.score:.4g}"
+    text = f"{score_name(outcome)} {evaluation.score:.4g}"
     if np.isfinite(low) and np.isfinite(high):
         text += f", 95 % interval {low:.3g} to {high:.3g}"
     text += f" ({evaluation.interval_method}); judged by {evaluation.method}"
@@ -189,9 +201,11 @@ def _time(outcome: Outcome) -> str:
 def _held_out(outcome: Outcome) -> list[str]:
     if not outcome.known.any():
         return ["held-out predictions: none, the time was over before the first fold"]
+    where = "that had no part in the search" if is_fresh(outcome) else "in the folds of the search"
+    rows_where = f"predictions of {outcome.known.sum():,} held-out rows {where}"
     if outcome.task == "regression":
         found = ", ".join(f"{name} {value:.4g}" for name, value in outcome.errors.items())
-        return ["held-out predictions in the folds of the search, all rows together:", f"  {found}"]
+        return [f"{rows_where}, all together:", f"  {found}"]
     counts, classes = outcome.confusion, [str(c) for c in outcome.classes]
     if len(classes) > SHOWN_CLASSES:
         wrong = counts.copy()
@@ -209,9 +223,7 @@ def _held_out(outcome: Outcome) -> list[str]:
         + f"   {100 * row[i] / max(row.sum(), 1):.0f} %"
         for i, (name, row) in enumerate(zip(classes, counts, strict=True))
     ]
-    fresh = (outcome.search.cv_fold_[outcome.known] < 0).any()
-    where = "that had no part in the search" if fresh else "in the folds of the search"
-    return [f"predictions of {outcome.known.sum():,} held-out rows {where} (lines: true class)", head, *rows]
+    return [f"{rows_where} (lines: true class)", head, *rows]
 
 
 def symptoms(outcome: Outcome) -> list[str]:
