@@ -27,7 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mercer import SVC, Intersection, bounds
+from mercer import SVC, Intersection
+from mercer.theory import bounds
 
 LARGEST_BASKET, BABY_ITEMS = 20, 5
 CATALOGUES = (100, 1_000, 10_000)

@@ -31,3 +31,9 @@ def test_other_names_are_errors():
     """As of any module."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         mercer.nothing  # noqa: B018
+
+
+def test_public_names_are_no_modules():
+    """Functions, classes and exceptions; modules are parts. The former mercer.bounds still works."""
+    assert not [name for name in mercer.__all__ if isinstance(getattr(mercer, name), ModuleType)]
+    assert mercer.bounds is mercer.theory.bounds and mercer.bounds.compare is mercer.error_bounds

@@ -33,7 +33,9 @@ _NAMES = {
     ),
     "mercer.io": ("compress", "from_sklearn", "load", "save", "to_sklearn"),
     "mercer.problems": ("Certificate",),
-    "mercer.theory": ("C_to_lambda", "bounds", "diagnose", "kkt_report", "lambda_to_C", "margins", "separability"),
+    "mercer.theory": (
+        "C_to_lambda", "diagnose", "error_bounds", "kkt_report", "lambda_to_C", "margins", "separability",
+    ),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),
     "mercer.selection.svc_cv": ("NuSVCCV", "SVCCV"),
@@ -64,6 +66,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("mercer")
+    if name == "bounds":  # the former place of mercer.theory.bounds, a module
+        return import_module("mercer.theory.bounds")
     if name in _PARTS:
         return import_module(f"mercer.{name}")
     if name not in _HOME:

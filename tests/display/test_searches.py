@@ -7,7 +7,10 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import mercer
 from mercer import SVC, InvalidInputError, MissingExtraError, PathDisplay, SearchCurveDisplay, SearchMapDisplay
 from mercer import solution_path as path_of
 
@@ -96,6 +99,29 @@ def test_path():
     display.figure_.canvas.draw()
     with pytest.raises(InvalidInputError, match="quantity='margin' was given"):
         PathDisplay.from_path(path, quantity="margin")
+
+
+@pytest.mark.parametrize("kind", ["SVC", "pipeline", "search"])
+def test_path_of_an_estimator(kind):
+    """The path is computed for the machine within, for the samples as it sees them."""
+    Z, y = X[50:, :2], Y[50:]
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(Z, y)
+    model, seen = {
+        "SVC": (SVC(), Z),
+        "pipeline": (pipeline, pipeline[0].transform(Z)),
+        "search": (GridSearchCV(SVC(), {"gamma": [0.7]}, cv=2).fit(Z, y), Z),
+    }[kind]
+    display = PathDisplay.from_estimator(model, Z, y, C_min=0.1, C_max=1.0, quantity="support")
+    expected = path_of(SVC(gamma=0.7) if kind == "search" else SVC(), seen, y, C_min=0.1, C_max=1.0)
+    np.testing.assert_allclose(display.path.C, expected.C)
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), expected.n_support)
+
+
+def test_every_display_is_made_of_an_estimator():
+    """As scikit-learn's: from_estimator is the common way."""
+    names = [name for name in mercer.__all__ if name.endswith("Display")]
+    assert len(names) >= 10
+    assert all(hasattr(getattr(mercer, name), "from_estimator") for name in names)
 
 
 def test_unusable(search, monkeypatch):

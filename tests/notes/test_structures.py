@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from mercer import SVC, Graph, GraphDiffusion, Hellinger, InformationDiffusion, Intersection, Jaccard, bounds
+from mercer import SVC, Graph, GraphDiffusion, Hellinger, InformationDiffusion, Intersection, Jaccard
+from mercer.theory import bounds
 
 
 def baskets(n, d, s, k, rng):

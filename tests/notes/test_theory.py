@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from tests.notes.samples import overlapping, separable
 
-from mercer import SVC, bounds, diagnose, lambda_to_C, margins, separability
+from mercer import SVC, diagnose, lambda_to_C, margins, separability
+from mercer.theory import bounds
 
 
 def test_29_margins():

@@ -7,7 +7,7 @@ import pytest
 
 from mercer import SVC, Gaussian, Polynomial
 from mercer.exceptions import InvalidInputError
-from mercer.theory import bounds, lambda_to_C, margins
+from mercer.theory import bounds, error_bounds, lambda_to_C, margins
 
 
 class TestFormulas:
@@ -144,7 +144,7 @@ class TestCompare:
         y = np.where(rng.random(n) < 0.5, 1, -1)
         X[np.arange(n), np.where(y > 0, 0, 1)] = 1.0
         X[np.arange(n), rng.integers(2, d, n)] = 1.0
-        (report,) = bounds.compare(SVC(C=np.inf, kernel="linear", fit_intercept=False).fit(X, y), X, y)
+        (report,) = error_bounds(SVC(C=np.inf, kernel="linear", fit_intercept=False).fit(X, y), X, y)
         hard, _, soft, vc = report.bounds
         assert report.dimension == d and report.rho == pytest.approx(sqrt(2))
         assert hard.value < 1 and soft.value < 1 < vc.value
@@ -156,7 +156,7 @@ class TestCompare:
         X = rng.uniform(-1, 1, size=(2000, 2))
         X[:, 0] += 1e-3 * np.sign(X[:, 0])
         y = np.sign(X[:, 0])
-        (report,) = bounds.compare(SVC(C=np.inf, kernel="linear", fit_intercept=False).fit(X, y), X, y)
+        (report,) = error_bounds(SVC(C=np.inf, kernel="linear", fit_intercept=False).fit(X, y), X, y)
         assert report.smallest.name == "VC dimension 2"
         assert "VC dimension 2" in str(report) and "smallest" in str(report)
 
@@ -164,7 +164,7 @@ class TestCompare:
         """With a bias, w, b and ρ are those of samples with one more feature of value ρ."""
         X, y = np.array([[3.0], [4.0], [6.0], [7.0]]), [-1, -1, 1, 1]
         model = SVC(C=np.inf, kernel="linear").fit(X, y)
-        (report,) = bounds.compare(model, X, y)
+        (report,) = error_bounds(model, X, y)
         longer = np.column_stack([X, np.full(4, 7.0)])
         w = np.append(model.coef_[0], model.intercept_ / 7.0)
         gamma = float((np.array(y) * (longer @ w)).min() / np.linalg.norm(w))
@@ -174,7 +174,7 @@ class TestCompare:
     def test_no_margin_no_bound(self):
         """Where the samples are not separated, Theorem 15.4 does not apply, and a Gaussian kernel has no dimension."""
         X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 1, 0, 1]
-        (report,) = bounds.compare(SVC(gamma=0.01).fit(X, y), X, y)
+        (report,) = error_bounds(SVC(gamma=0.01).fit(X, y), X, y)
         assert report.bounds[0].value == inf and report.bounds[3].value == inf
         assert "the samples are not separated" in str(report)
 
@@ -186,7 +186,7 @@ class TestCompare:
     def test_dimensions(self, kernel, dimension):
         """Three features have 6 monomials of degree two, and 10 up to degree two."""
         X = np.random.default_rng(0).normal(size=(30, 3))
-        (report,) = bounds.compare(SVC(kernel=kernel, fit_intercept=False).fit(X, X[:, 0] > 0), X, X[:, 0] > 0)
+        (report,) = error_bounds(SVC(kernel=kernel, fit_intercept=False).fit(X, X[:, 0] > 0), X, X[:, 0] > 0)
         assert report.dimension == dimension
 
     def test_one_report_per_pair(self):
@@ -195,6 +195,6 @@ class TestCompare:
         X, y = rng.normal(size=(60, 2)), np.repeat([0, 1, 2], 20)
         X += 5 * y[:, None]
         model = SVC(kernel="linear").fit(X, y)
-        reports = bounds.compare(model, X, y)
+        reports = error_bounds(model, X, y)
         assert [r.of for r in reports] == [p.name for p in margins(model, X, y).problems]
         assert [r.n for r in reports] == [40, 40, 40]

@@ -9,7 +9,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import mercer
 from mercer import (
     SVC,
     SVCCV,
@@ -40,6 +39,7 @@ from mercer import (
     TubeDisplay,
     certify,
     diagnose,
+    error_bounds,
     kkt_report,
     margins,
 )
@@ -148,7 +148,7 @@ def test_a_diagnosis_for_every_certified_model(model, labels):
     found = diagnose(one, X, y)
     assert found["certificate"].value == pytest.approx(certify(one, X, y).relative_gap, rel=1e-6, abs=1e-12)
     assert str(found) and found.n == 60
-    for report in (ask(margins, one, X, y), ask(kkt_report, one, X, y), ask(mercer.theory.bounds.compare, one, X, y)):
+    for report in (ask(margins, one, X, y), ask(kkt_report, one, X, y), ask(error_bounds, one, X, y)):
         assert str(report)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer.display.canvas import axes, colour
+from mercer.estimators.kinds import unwrap
 from mercer.exceptions import InvalidInputError
-from mercer.selection.solution_path import SolutionPath
+from mercer.selection.solution_path import SolutionPath, solution_path
 
 # lines of a path that are drawn, at most
 LINES = 400
@@ -36,6 +37,50 @@ class PathDisplay:
     figure_: Any = field(default=None, init=False)
     ax_: Any = field(default=None, init=False)
     lines_: list[Any] = field(default_factory=list, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        quantity: str = "coefficients",
+        C_min: float | None = None,
+        C_max: float | None = None,
+        time_limit: float | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> PathDisplay:
+        """Compute the solution path of a two-class SVC, and draw it.
+
+        Parameters
+        ----------
+        estimator : SVC, or a fitted pipeline or search that ends in one
+            As in ``solution_path``: an SVC need not be fitted, and is not changed.
+        X, y, sample_weight : the data; for a pipeline, what it was given.
+        quantity, ax, **kwargs : as in ``from_path``.
+        C_min, C_max, time_limit : as in ``solution_path``.
+
+        Returns
+        -------
+        display : PathDisplay
+            What was drawn; its ``path`` is the solution path.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import make_moons
+        >>> from mercer import SVC, PathDisplay
+        >>> X, y = make_moons(40, noise=0.2, random_state=0)
+        >>> PathDisplay.from_estimator(SVC(), X, y).path.dual_coef.shape[1]
+        40
+        """
+        machine, X, _ = unwrap(estimator, X)
+        path = solution_path(machine, X, y, sample_weight, C_min=C_min, C_max=C_max, time_limit=time_limit)
+        return cls.from_path(path, quantity=quantity, ax=ax, **kwargs)
 
     @classmethod
     def from_path(

@@ -39,7 +39,7 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     verbose : bool, default=False
         There is nothing to tell: for the sake of the interface.
     n_jobs : int or None, default=None
-        Threads; None for all cores.
+        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job.
 
     Attributes
     ----------

@@ -64,7 +64,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     penalize_intercept : bool, default=True
         Whether P counts b, as in scikit-learn. If not, b is free as in SVC and in the textbooks ([SSBD] 15.4).
     n_jobs : int or None, default=None
-        Threads; None for all cores.
+        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job.
     time_limit : float or None, default=None
         Seconds after which the model is taken as it is, with its certificate and a warning.
     warm_start : bool, default=False

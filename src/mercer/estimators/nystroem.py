@@ -56,7 +56,8 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
     random_state : int, RandomState instance or None, default=None
         For the choice of landmarks.
     n_jobs : int or None, default=None
-        Threads; None for all cores. The result does not depend on it.
+        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job. The result does not
+        depend on it.
     selection : {"uniform", "kmeans++", "cholesky", "random_cholesky"}, default="uniform"
         How landmarks are chosen. "uniform": at random, as in scikit-learn. "kmeans++": at random, but far from each
         other in feature space. "cholesky": one after the other the sample that those before represent worst, by a

@@ -82,7 +82,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
     random_state : int, RandomState instance or None, default=None
         For the restarts.
     n_jobs : int, default=None
-        Threads; None for all cores.
+        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job.
     max_iter : int, default=-1
         Iterations of each run of the optimizer at most; -1 for no limit.
     time_limit : float, default=None

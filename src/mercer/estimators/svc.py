@@ -57,7 +57,8 @@ class SVC(BaseSVC):
     fit_intercept : bool, default=True
         Whether there is a b; without it the separator passes through the origin of the feature space.
     n_jobs : int or None, default=None
-        Threads; None for all cores. The result does not depend on it.
+        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job. The result does not
+        depend on it.
     time_limit : float or None, default=None
         Seconds after which the model is taken as it is, with its certificate and a warning.
     warm_start : bool, default=False

@@ -142,7 +142,8 @@ class SVCCV(BaseSVCCV):
         Memory for kernel matrices in MB; "auto" is half of what is available. What does not fit is computed by rows.
     decision_function_shape, break_ties, fit_intercept : as in ``SVC``.
     n_jobs : int or None, default=None
-        Threads; None for all cores. The result does not depend on it.
+        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job. The result does not
+        depend on it.
     time_limit : float or None, default=None
         Seconds after which the search ends with the best candidate so far, which is then fitted.
     verbose : bool, default=False

@@ -4,6 +4,7 @@ Every report prints as text, and its numbers are attributes.
 """
 
 from mercer.theory import bounds
+from mercer.theory.bounds import BoundReport, BoundReports, error_bounds
 from mercer.theory.conversions import C_to_lambda, lambda_to_C
 from mercer.theory.diagnosis import diagnose
 from mercer.theory.findings import Diagnosis, Finding, HeldOutScores
@@ -13,6 +14,8 @@ from mercer.theory.separability import PairSeparability, SeparabilityReport, sep
 from mercer.theory.separation import Separation
 
 __all__ = [
+    "BoundReport",
+    "BoundReports",
     "C_to_lambda",
     "Diagnosis",
     "Finding",
@@ -26,6 +29,7 @@ __all__ = [
     "Separation",
     "bounds",
     "diagnose",
+    "error_bounds",
     "kkt_report",
     "lambda_to_C",
     "margins",

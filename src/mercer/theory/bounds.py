@@ -10,10 +10,12 @@ With ρ the largest |φ(x)|, γ the margin, B a bound on |w| and n training samp
 
 The first two do not depend on the dimension of the feature space, the last on nothing else. It is Corollary 3.19 of
 Mohri, Rostamizadeh & Talwalkar, *Foundations of Machine Learning*; the notes give its order, √(D/n). The theorems are
-about homogeneous halfspaces: a bias is the weight of one more feature, which `compare` gives the constant value ρ.
+about homogeneous halfspaces: a bias is the weight of one more feature, which `error_bounds` gives the
+constant value ρ.
 
 A bound of 1 or more says nothing about an error. Theorem 15.4 asks for the γ and ρ of the distribution, Corollary 15.7
-for the true loss of u; where `compare` puts those of the sample in their place, the result is an estimate of the bound.
+for the true loss of u; where `error_bounds` puts those of the sample in their place, the result is an estimate of
+the bound.
 """
 
 from __future__ import annotations
@@ -32,7 +34,17 @@ from mercer.theory.conversions import lambda_to_C, sample_count
 from mercer.theory.machines import kernel_of
 from mercer.theory.margins import Margins, margins
 
-__all__ = ["Bound", "BoundReport", "best_lambda", "compare", "hard_margin", "soft_margin", "vc"]
+__all__ = [
+    "Bound",
+    "BoundReport",
+    "BoundReports",
+    "best_lambda",
+    "compare",
+    "error_bounds",
+    "hard_margin",
+    "soft_margin",
+    "vc",
+]
 
 
 def hard_margin(gamma: float, rho: float, n: int, delta: float = 0.05) -> float:
@@ -185,7 +197,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class BoundReport:
-    """What ``compare`` found about one hyperplane.
+    """What ``error_bounds`` found about one hyperplane.
 
     Attributes
     ----------
@@ -232,7 +244,16 @@ class BoundReport:
         return "\n".join(lines)
 
 
-def compare(model: Any, X: Any, y: Any, delta: float = 0.05) -> tuple[BoundReport, ...]:
+class BoundReports(tuple[BoundReport, ...]):
+    """What ``error_bounds`` found: a tuple of reports, one for each hyperplane, that prints as text."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+
+def error_bounds(model: Any, X: Any, y: Any, delta: float = 0.05) -> BoundReports:
     """The bounds side by side for a fitted classifier, with the numbers of the sample in place of the true ones.
 
     Parameters
@@ -245,18 +266,18 @@ def compare(model: Any, X: Any, y: Any, delta: float = 0.05) -> tuple[BoundRepor
 
     Returns
     -------
-    reports : tuple of BoundReport
-        One for each hyperplane of the model.
+    reports : BoundReports
+        A tuple with a BoundReport for each hyperplane of the model; prints as text.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer import SVC
-    >>> from mercer.theory import bounds
+    >>> from mercer import error_bounds
     >>> X = np.repeat([[1.0, 0.5], [1.0, -0.5], [-1.0, 0.5], [-1.0, -0.5]], 1000, axis=0)
     >>> y = np.where(X[:, 0] > 0, 1, -1)
     >>> model = SVC(C=float("inf"), kernel="linear", fit_intercept=False).fit(X, y)
-    >>> print(bounds.compare(model, X, y)[0])
+    >>> print(error_bounds(model, X, y))
     Bounds on the error of 1 against -1 (4000 samples, 95% confidence)
       margin γ 1, radius ρ 1.118, |w| 1, hinge loss 0, error 0
       hard margin               0.0783                         Theorem 15.4
@@ -270,10 +291,14 @@ def compare(model: Any, X: Any, y: Any, delta: float = 0.05) -> tuple[BoundRepor
     kernel, n_features = kernel_of(model), getattr(model, "n_features_in_", None)
     dimension = feature_dimension(kernel, n_features)
     C = getattr(model, "C", None)
-    return tuple(_compare(problem, dimension, C, delta) for problem in margins(model, X, y).problems)
+    return BoundReports(_report(problem, dimension, C, delta) for problem in margins(model, X, y).problems)
 
 
-def _compare(problem: Margins, dimension: float, C: Any, delta: float) -> BoundReport:
+# its former name
+compare = error_bounds
+
+
+def _report(problem: Margins, dimension: float, C: Any, delta: float) -> BoundReport:
     n, rho = len(problem.rows), problem.rho
     loss = float(np.maximum(0.0, 1.0 - problem.functional).mean())
     error = problem.n_wrong / n
