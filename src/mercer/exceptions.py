@@ -167,20 +167,51 @@ class NotSeparableError(MercerError, ValueError):
     positive for the class of the sample, where they sum to 1 over all samples, negative for others, and 0 in sum for
     each sample. The combination of the samples that belongs to each class vanishes.
 
+    Classes that are separable only by digits that float64 does not keep have no model either. Then ``proven`` is False,
+    or ``margin`` is that of a hyperplane that separates them, but that a kernel machine cannot represent.
+
     Attributes
     ----------
     common_point_weights : β, one weight per sample; one per sample and class for several classes at once.
     distance : √(β'Kβ), the distance in feature space between the two combinations.
     intercept : whether the hyperplane could be anywhere.
+    proven : whether the distance is 0 to within the rounding of the samples, or of their kernel values.
+    margin : of a hyperplane that separates the samples as they are, if one was found; else None.
     """
 
-    def __init__(self, common_point_weights: NDArray[np.float64], distance: float, intercept: bool = True) -> None:
-        super().__init__(common_point_weights, distance, intercept)
+    def __init__(
+        self,
+        common_point_weights: NDArray[np.float64],
+        distance: float,
+        intercept: bool = True,
+        proven: bool = True,
+        margin: float | None = None,
+    ) -> None:
+        super().__init__(common_point_weights, distance, intercept, proven, margin)
         self.common_point_weights = common_point_weights
         self.distance = distance
         self.intercept = intercept
+        self.proven = proven
+        self.margin = margin
 
     def __str__(self) -> str:
+        if self.margin is not None:
+            return (
+                f"The two classes are separable, but their margin of {self.margin:.1e} is so small against the samples "
+                "that no float64 coefficients of a kernel machine represent the hyperplane. Scale the features, for "
+                "example with StandardScaler; or use a finite C, or LinearSVC(C=inf), which stores the weights of the "
+                "features themselves."
+            )
+        if not self.proven:
+            met = "one point of both convex hulls" if self.intercept else "the origin, one class mirrored"
+            if self.common_point_weights.ndim == 2:
+                met = "0 for all classes"
+            return (
+                "Rounding hides whether the classes are separable: no hyperplane in float64 was found that separates "
+                f"them, and the samples combine to {met} only to within {self.distance:.1e} (see "
+                "common_point_weights). Scale the features, for example with StandardScaler; or use a finite C, or a "
+                "richer kernel."
+            )
         if self.common_point_weights.ndim == 2:
             n, k = self.common_point_weights.shape
             n_used = int(self.common_point_weights.any(axis=1).sum())

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from mercer import SVC, LinearSVC, NotSeparableError
-from mercer.solvers.margin import largest_margin
+from mercer.solvers.margin import largest_margin, matrix_features
 
 
 def generated(seed):
@@ -37,19 +37,21 @@ def smallest_margin(X, y, w, b):
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("seed", range(40))
 def test_largest_margin_is_proven_from_above(seed, intercept):
+    """There is a second candidate only for separable classes; its β bounds every margin by the one that it has."""
     X, y = generated(seed)
-    found = largest_margin(X, y, intercept)
-    assert (found is not None) == separable_by_linear_program(X, y, intercept)
-    if found is None:
+    _, *found = largest_margin(X, y, intercept)
+    assert bool(found) == separable_by_linear_program(X, y, intercept)
+    if not found:
         return
-    weights = np.abs(found.beta)
+    w, b, beta, _ = found[0]
+    weights = np.abs(beta)
     if intercept:
         weights[y > 0] /= weights[y > 0].sum()
         weights[y < 0] /= weights[y < 0].sum()
     bound = 0.5 * np.linalg.norm((y * weights * (1.0 if intercept else 2.0 / weights.sum())) @ X)
     # no hyperplane has a larger margin than half the distance of two points of the hulls
-    assert smallest_margin(X, y, found.w, found.b) == pytest.approx(bound, rel=1e-5)
-    assert np.min(y * (X @ found.w + found.b)) == pytest.approx(1.0, rel=1e-9)
+    assert smallest_margin(X, y, w, b) == pytest.approx(bound, rel=1e-5)
+    assert np.min(y * (X @ w + b)) == pytest.approx(1.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("machine", ["SVC", "LinearSVC"])
@@ -82,14 +84,27 @@ def test_margin_of_samples_that_kernel_values_confuse():
     assert model.certificate_.relative_gap <= 1e-6
 
 
-def test_margin_needs_more_features_than_samples():
+def test_margin_of_fewer_samples_than_features():
+    """β combines the samples to w."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(5, 40)) * 10.0 ** rng.integers(-3, 4, size=40), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
-    found = largest_margin(X, y, True)
-    np.testing.assert_allclose(X.T @ found.beta, found.w, rtol=1e-6, atol=1e-9 * np.abs(found.w).max())
+    _, found = largest_margin(X, y, True)
+    np.testing.assert_allclose(X.T @ found.coef, found.normal, rtol=1e-6, atol=1e-9 * np.abs(found.normal).max())
 
 
 def test_no_margin():
+    """The only candidate has the weights of a common point, or of a sample at the origin."""
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    assert largest_margin(X, np.array([1.0, -1.0, 1.0, -1.0]), True) is None
-    assert largest_margin(np.zeros((2, 1)), np.array([1.0, -1.0]), False) is None
+    (found,) = largest_margin(X, np.array([1.0, -1.0, 1.0, -1.0]), True)
+    assert abs(found.weights @ X[:, 0]) <= 1e-15 and found.weights.any()
+    (found,) = largest_margin(np.array([[0.0], [1.0]]), np.array([-1.0, 1.0]), False)
+    assert found.weights.tolist() == [-1.0, 0.0] and found.normal is None
+
+
+@pytest.mark.parametrize("rank", [1, 3, 6])
+def test_features_of_a_matrix(rank):
+    """L L' is the matrix, in as many dimensions as it has."""
+    A = np.random.default_rng(0).normal(size=(6, rank))
+    L = matrix_features(A @ A.T)
+    assert L.shape == (6, rank)
+    np.testing.assert_allclose(L @ L.T, A @ A.T, atol=1e-13)

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.kinds import classification_loss
 from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem, prices
+from mercer.estimators.pairs import not_separable
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss
-from mercer.problems.linear import LinearProblem
-from mercer.solvers.base import Clock, Status
+from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
 from mercer.solvers.linear.base import LinearSolution
 from mercer.solvers.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
 from mercer.validation import check_weighted_classes, class_weights, find_classes
@@ -183,9 +183,9 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         targets = [one_vs_rest(codes, data.weight, self.class_weight_, k, several) for k in positives]
         problems = [linear_problem(self, data.rows, self._loss(), *target) for target in targets]
         solutions = self._run_all(problems, warm, clock)
-        for problem, solution in zip(problems, solutions, strict=True):
-            if solution.status is Status.UNBOUNDED:
-                raise not_separable(problem, solution, bool(self.fit_intercept))
+        for solution in solutions:
+            if solution.separation is not None:
+                raise not_separable(replace(solution.separation, intercept=bool(self.fit_intercept)))
         W = np.array([s.w for s in solutions]) if several else solutions[0].w[None, :]
         intercepts = np.array([s.intercept for s in solutions])
         self._publish(W, intercepts, data.rows.bias)
@@ -205,11 +205,12 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         elif warm is not None and np.isfinite(self.C) and np.isfinite(warm.C):
             start = replace(start, alpha=start.alpha * (self.C / warm.C))
         solution = solve_jointly(problem, self._options(), clock, start)
-        if solution.status is Status.UNBOUNDED:
+        if solution.status in WITHOUT_MODEL:
             own = solution.alpha[np.arange(len(codes)), codes]
             weights = solution.alpha / float(own.sum())
             distance = np.linalg.norm([data.rows.tdot(np.ascontiguousarray(column)) for column in weights.T])
-            raise NotSeparableError(weights, float(distance), bool(self.fit_intercept))
+            proven = solution.status is Status.UNBOUNDED
+            raise NotSeparableError(weights, float(distance), bool(self.fit_intercept), proven)
         W, intercepts = solution.W, solution.intercepts
         if n_classes == 2:
             W, intercepts = W[1:] - W[:1], intercepts[1:] - intercepts[:1]
@@ -286,13 +287,3 @@ def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several
     if (of_class == 1.0).all():
         return y, weight
     return y, weight * (np.where(positive, of_class[k], 1.0) if several else of_class[codes])
-
-
-def not_separable(problem: LinearProblem, solution: LinearSolution, intercept: bool) -> NotSeparableError:
-    """The proof that comes with a run that has diverged: a combination of the samples that should not vanish.
-
-    A penalised intercept makes no difference: its constant feature vanishes where the weights of both classes sum to
-    the same.
-    """
-    weights = solution.beta / (0.5 * float(np.abs(solution.beta).sum()))
-    return NotSeparableError(weights, float(np.linalg.norm(problem.rows.tdot(weights))), intercept)

@@ -15,7 +15,7 @@ from mercer.exceptions import InfeasibleNuError, InvalidInputError, NotSeparable
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss, NuHinge
-from mercer.solvers.base import Clock, Options, Solution, Status
+from mercer.solvers.base import Clock, Options, Solution
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import PAIR_UP_TO, shared_blocks
 from mercer.solvers.many import (
@@ -30,11 +30,7 @@ from mercer.solvers.many import (
     solve_small,
 )
 from mercer.solvers.primal import suits
-
-# of the proof that two classes cannot be separated: its tolerance, relative to kernel values, and its time
-PROOF_TOL = 1e-13
-PROOF_SECONDS = 5.0
-
+from mercer.solvers.separation import Separation
 
 # so many pairs of classes always fit; and what the solution of each takes at least, in bytes
 PAIRS_UNCHECKED, SOLUTION_BYTES = 500, 4000
@@ -155,29 +151,15 @@ class OneVsOne:
             return None
         index, y = self.samples(*pair)
         solution = self.solve(index, y, start=start, pair=None if blocks is None else (blocks, *pair))
-        if solution.status is Status.UNBOUNDED:
-            raise self._not_separable(solution, index, y)
+        if solution.separation is not None:
+            raise not_separable(solution.separation.placed(index, self.data.n))
         return solution
 
-    def _not_separable(self, solution: Solution, index: Vector, y: Vector) -> NotSeparableError:
-        """The proof that the classes cannot be separated: of two combinations that should vanish, the shorter one.
 
-        One is the diverging β. The other joins the nearest points of the two hulls, each class's weights summing to
-        1: the ν-SVC with νn = 2.
-        """
-        largest = float(np.abs(self.data.kernel.diagonal(self.data.exact(index))).max())
-        options = replace(self.options, tol=PROOF_TOL * max(largest, 1e-300), max_iter=-1)
-        hulls = replace(self, factor=np.ones(self.data.n), options=options, clock=Clock(time_limit=PROOF_SECONDS))
-        nearest = hulls.solve(index, y, NuHinge(2.0 / len(y)))
-        proofs = []
-        for found in (solution, nearest):
-            total = 0.5 * float(np.abs(found.beta).sum())
-            if total > 0:
-                proofs.append((float(np.sqrt(max(0.0, found.squared_norm))) / total, found.beta / total))
-        distance, beta = min(proofs, key=lambda proof: proof[0])
-        weights = np.zeros(self.data.n)
-        weights[index] = beta
-        return NotSeparableError(weights, distance, bool(self.machine.fit_intercept))
+def not_separable(found: Separation) -> NotSeparableError:
+    """The error for a hard margin without a model, with the proof of what is known."""
+    margin = found.margin if found.separable else None
+    return NotSeparableError(found.weights, found.residual, found.intercept, found.decided, margin)
 
 
 def check_memory(n_samples: int, n_classes: int, per_pair: int) -> None:

@@ -213,9 +213,9 @@ class RampSVC(BaseSVC):
             clock.seconds,
             replace(solution.certificate, of="last convex problem of the ramp loss"),
             trace,
-            objectives,
-            np.flatnonzero(given_up),
-            stationary,
+            objectives=objectives,
+            given_up=np.flatnonzero(given_up),
+            stationary=stationary,
         )
 
     def _far(self, data: Data, y: Vector, weight: Vector) -> Vector:

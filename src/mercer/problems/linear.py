@@ -163,6 +163,13 @@ class Rows:
         X = np.asarray(self.X.toarray() if isinstance(self.X, Csr) else self.X, dtype=np.float64)
         return np.column_stack([X, np.full(self.n, self.bias)]) if self.bias else X
 
+    def plain(self) -> Any:
+        """All features, the constant one too, as a float64 array or a scipy matrix."""
+        if not isinstance(self.X, Csr):
+            return self.dense()
+        X = sp.csr_array((self.X.data.astype(np.float64), self.X.indices, self.X.indptr), shape=self.X.shape)
+        return sp.csr_array(sp.hstack([X, np.full((self.n, 1), self.bias)])) if self.bias else X
+
     def columns(self, features: Index) -> Rows:
         """Some of the features, copied; the constant one, if it is among them, must come last."""
         features = np.asarray(features)

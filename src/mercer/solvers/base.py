@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType, TracebackType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
 
+if TYPE_CHECKING:
+    from mercer.solvers.separation import Separation
+
 
 class Status(Enum):
-    """How a run ended. Every status leaves a feasible, certified model."""
+    """How a run ended. All but UNBOUNDED and UNDECIDED leave a feasible, certified model."""
 
     CONVERGED = "the certificate is within tol"
     MAX_ITER = "max_iter steps were taken"
@@ -28,6 +31,11 @@ class Status(Enum):
     SINGULAR = "the matrix is singular: the least-squares solution was taken"
     INDEFINITE = "the matrix is no kernel matrix: a stationary point was taken"
     UNBOUNDED = "the dual grows without limit: no model meets the constraints"
+    UNDECIDED = "rounding hides whether a model meets the constraints"
+
+
+# no model meets the constraints, or rounding hides it
+WITHOUT_MODEL = (Status.UNBOUNDED, Status.UNDECIDED)
 
 
 class TracePoint(NamedTuple):
@@ -74,7 +82,11 @@ class Options:
 
 @dataclass
 class Solution:
-    """A feasible β with what is known about it."""
+    """A feasible β with what is known about it.
+
+    ``separation`` is there for hard margins without a model: the proof that the classes are not separable, or what is
+    known instead.
+    """
 
     beta: Vector
     F: Vector
@@ -84,10 +96,14 @@ class Solution:
     seconds: float
     certificate: Certificate
     trace: list[TracePoint] = field(default_factory=list)
+    separation: Separation | None = None
 
     def taken(self, order: Vector) -> Self:
         """The same with its samples in another order: first the one that is now at order[0]."""
-        return replace(self, beta=self.beta[order], F=self.F[order])
+        found = self.separation
+        if found is not None:
+            found = replace(found, coef=found.coef[order], weights=found.weights[order])
+        return replace(self, beta=self.beta[order], F=self.F[order], separation=found)
 
     @property
     def squared_norm(self) -> float:

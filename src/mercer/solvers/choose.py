@@ -14,6 +14,7 @@ from mercer.solvers import exact
 from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
+from mercer.solvers.hard_margin import settle
 from mercer.solvers.interior import interior_point
 from mercer.solvers.judge import check_finite
 
@@ -46,4 +47,5 @@ def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, s
     proof = certificate(qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd)
     done = violation(qp, beta, F) <= options.tol
     status = Status.CONVERGED if done else (Status.MAX_ITER if n_iter >= limit else Status.STALLED)
-    return Solution(beta, F, b, status, n_iter, clock.seconds, proof)
+    solution = Solution(beta, F, b, status, n_iter, clock.seconds, proof)
+    return settle(exact.solve, data, problem, options, solution)

@@ -17,17 +17,15 @@ import numpy as np
 from mercer.gram.operator import GramOperator, product, terms_of
 from mercer.gram.rows import WholeRows
 from mercer.gram.workspace import Loan
-from mercer.kernels import Linear
 from mercer.kernels.features import Vector
-from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP
 from mercer.problems.certificate import certificate
 from mercer.problems.dual import DualProblem, feasible_start
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.decomposition import Decomposition
+from mercer.solvers.hard_margin import settle
 from mercer.solvers.judge import check_finite, exact_product, exact_rows, survey_at
-from mercer.solvers.margin import is_small, largest_margin
 from mercer.solvers.merging import merge
 from mercer.solvers.primal import Found, over_features, suits
 from mercer.solvers.whole import WholeMatrix, matrix_product
@@ -52,6 +50,11 @@ NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
 
 def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
     """The optimum of the problem over the data, from a feasible start if given."""
+    return settle(solve, data, problem, options, _solve(data, problem, options, clock, start))
+
+
+def _solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None) -> Solution:
+    """The same, but that hard margins are not yet verified."""
     if start is None and suits(data, data.n, problem.qp, options):
         found = over_features(data, problem, options, clock)
         if found is not None:
@@ -140,9 +143,6 @@ def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, b
         previous = found
     if status is Status.CONVERGED and found > options.tol:
         status = Status.STALLED
-    if status in (Status.STALLED, Status.UNBOUNDED) and _over_features(data, problem, run, options):
-        rows, seen = None, survey_at(qp, run.beta, run.F, None)
-        status = Status.CONVERGED if seen.violation <= options.tol else Status.STALLED
     if status is Status.UNBOUNDED and not qp.has_open_box:
         # only the direction counts of what runs away, and its square would be beyond all numbers
         size = float(np.abs(run.beta).max(initial=0.0))
@@ -205,20 +205,6 @@ def _start(
         F = product(data.kernel, features, columns, weights[support], options.n_threads, data.evaluations)
     gram = GramOperator(data.kernel, features, options.n_threads, data.evaluations)
     return Decomposition(gram, qp, beta, F, options, clock)
-
-
-def _over_features(data: Data, problem: DualProblem, run: WholeMatrix | Decomposition, options: Options) -> bool:
-    """Take the largest margin as it is found without the kernel matrix, if there is one. Edits the run's state."""
-    if not (isinstance(problem.loss, HardMargin) and isinstance(data.kernel, Linear)):
-        return False
-    if not is_small(data.n, data.samples.shape[1]):
-        return False
-    found = largest_margin(data.own_samples(), problem.y, problem.intercept)
-    if found is None:
-        return False
-    run.beta[:] = feasible_start(problem.qp, found.beta)
-    run.F[:] = exact_product(data, problem.qp, run.beta, options)
-    return True
 
 
 def _precision(data: Data, qp: BoxQP, options: Options) -> str:

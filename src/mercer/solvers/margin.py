@@ -15,69 +15,104 @@ their root, so that nothing is squared.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import lstsq, solve_triangular
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.nearest import NearestPoint, nearest_point
+from mercer.solvers.nearest import NearestPoint, nearest_point, nonnegative_combination
 
 EPS = float(np.finfo(np.float64).eps)
 # singular values below this, relative to the largest, are rounding
 RANK = 1e-11
-# up to so many dimensions, and numbers in the matrix, this takes tenths of a second
-DIMENSIONS = 120
-NUMBERS = 2_000_000
 # complementarity, relative to the objective, at which the method ends; a dozen steps are usual
 COMPLEMENTARITY = 1e-11
 STEPS = 60
-# weights below this, relative to the largest, are what the method has left above 0
-SUPPORT = 1e-7
+# functional margins up to 1 and this are those of samples that may carry w
+AT_MARGIN = 1e-4
 # of the way to the boundary
 TO_BOUNDARY = 0.995
 
 
-class LargestMargin(NamedTuple):
-    """w and b with y(⟨w, x⟩ + b) ≥ 1 and |w| as small as possible, and β with X'β = w to within rounding."""
+class Candidate(NamedTuple):
+    """A hyperplane, and weights that bound every margin from above; what is unknown is None.
 
-    w: Vector
-    b: float
-    beta: Vector
+    Attributes
+    ----------
+    normal, bias : w and b.
+    coef : coefficients of the samples, whose combination is w.
+    weights : β: of a common point of the hulls, or of the largest margin.
+    """
+
+    normal: Vector | None = None
+    bias: float = 0.0
+    coef: Vector | None = None
+    weights: Vector | None = None
 
 
-def is_small(n: int, d: int) -> bool:
-    """Whether ``largest_margin`` of n samples with d features takes little time."""
-    return min(n, d) <= DIMENSIONS and n * d <= NUMBERS
+def largest_margin(X: Any, y: Vector, intercept: bool) -> Iterator[Candidate]:
+    """First whether the classes are separable: a hyperplane, or weights of a common point. Then the largest margin.
 
-
-def largest_margin(X: Any, y: Vector, intercept: bool) -> LargestMargin | None:
-    """The separator of largest margin; None where none was found. Labels are ±1."""
+    The second candidate has w and b with y(⟨w, x⟩ + b) ≥ 1 and |w| as small as possible, and β ("coef" and "weights")
+    with X'β = w to within rounding. It is given only if the first one separates. Labels are ±1.
+    """
     X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
     with one_blas_thread(), np.errstate(all="ignore"):
-        U, _ = orthonormal(X, intercept)
+        U, back = orthonormal(X, intercept)
         nearest = nearest_separator(U, y)
-        A = y[:, None] * U
-        if nearest is None or not (A @ nearest.p).min() > 0:
-            return None
+    if nearest is None:
+        # a sample at the origin is on no side of it
+        smallest = int(np.argmin(np.linalg.norm(U, axis=1)))
+        yield Candidate(weights=np.where(np.arange(len(U)) == smallest, y, 0.0))
+        return
+    v = back @ nearest.p
+    normal, bias = (v[:-1], float(v[-1])) if intercept else (v, 0.0)
+    yield Candidate(normal, bias, weights=y * nearest.a)
+    A = y[:, None] * U
+    if not (A @ nearest.p).min() > 0:
+        return
+    with one_blas_thread(), np.errstate(all="ignore"):
         centre = X.mean(axis=0) if intercept else np.zeros(X.shape[1])
         rank = U.shape[1] - intercept
         Q, R = np.linalg.qr((U[:, :rank].T @ (X - centre)).T)
         root = np.zeros((rank, U.shape[1]))
         root[:, :rank] = solve_triangular(R, np.eye(rank), trans="T")
         unit = float(np.abs(root).max())
-        v, alpha = _least_norm(root / unit, A, nearest.p)
+        v = _least_norm(root / unit, A, nearest.p)
         w = Q @ (root @ v)
         f = X @ w
         b = -0.5 * float(f[y > 0].min() + f[y < 0].max()) if intercept else 0.0
-        smallest = float(np.min(y * (f + b)))
-        if not (smallest > 0 and np.all(np.isfinite(w)) and np.all(np.isfinite(alpha))):
-            return None
-        return LargestMargin(
-            w / smallest, b / smallest, _combination(X, y, intercept, w / smallest, alpha * unit**2 / smallest)
-        )
+        smallest_value = float(np.min(y * (f + b)))
+        if not (smallest_value > 0 and np.all(np.isfinite(w))):
+            return
+        w, b = w / smallest_value, b / smallest_value
+        # over U the functional margins have their digits, also where X has columns of very different scales
+        beta = _combination(X, y, intercept, w, A @ v / float((A @ v).min()))
+    yield Candidate(w, b, beta, beta)
+
+
+def matrix_features(K: Matrix) -> Matrix:
+    """L with LL' = K to within rounding: a row for each sample, in as many dimensions as K has (pivoted Cholesky)."""
+    n = len(K)
+    with one_blas_thread():
+        factor, pivots, rank, _ = dpstrf(K, lower=1)
+    L = np.zeros((n, max(int(rank), 1)))
+    L[pivots - 1, :rank] = np.tril(factor)[:, :rank]
+    return L
+
+
+def row_coefficients(X: Any, normal: Vector) -> Vector:
+    """Coefficients of the rows whose combination is w, which lies in their span ([SSBD] Theorem 16.1)."""
+    X = X.toarray() if sp.issparse(X) else X
+    scale = np.abs(X).max(axis=0)
+    scale[scale == 0] = 1.0
+    coef: Vector = np.linalg.lstsq((X / scale).T, normal / scale, rcond=RANK)[0]
+    return coef
 
 
 def orthonormal(X: Any, intercept: bool) -> tuple[Matrix, Matrix]:
@@ -109,20 +144,20 @@ def nearest_separator(U: Matrix, y: Vector) -> NearestPoint | None:
     return NearestPoint(a / size, p)
 
 
-def _least_norm(root: Matrix, A: Matrix, v: Vector) -> tuple[Vector, Vector]:
-    """(v, α) of min ½|root v|² such that Av ≥ 1, from a v with Av > 0."""
+def _least_norm(root: Matrix, A: Matrix, v: Vector) -> Vector:
+    """min ½|root v|² such that Av ≥ 1, from a v with Av > 0."""
     n = len(A)
     v = v * (2.0 / float((A @ v).min()))
     s = A @ v - 1.0
     alpha = float(np.sum((root @ v) ** 2)) / (n * s)
-    best, smallest = (v, alpha), np.inf
+    best, smallest = v, np.inf
     for _ in range(STEPS):
         w = root @ v
         gap = float(alpha @ s) / float(w @ w)
         if not np.isfinite(gap):
             break
         if gap < smallest:
-            best, smallest = (v, alpha), gap
+            best, smallest = v, gap
         if gap <= COMPLEMENTARITY:
             break
         stationarity, feasibility = A.T @ alpha - root.T @ w, A @ v - 1.0 - s
@@ -149,20 +184,22 @@ def _least_norm(root: Matrix, A: Matrix, v: Vector) -> tuple[Vector, Vector]:
     return best
 
 
-def _combination(X: Matrix, y: Vector, intercept: bool, w: Vector, alpha: Vector) -> Vector:
-    """β near yα with X'β = w, from the samples that have a weight, as exactly as float64 can say."""
-    support = np.flatnonzero(alpha > SUPPORT * alpha.max())
-    beta = np.zeros(len(y))
-    beta[support] = y[support] * alpha[support]
-    equations, target = X[support].T, w
+def _combination(X: Matrix, y: Vector, intercept: bool, w: Vector, functional_margins: Vector) -> Vector:
+    """β with X'β = w, positive on one class and negative on the other, from the samples at the margin.
+
+    How small a β is says little of whether it is needed: a column of 1e6 takes its share of w from β that are 1e-12 of
+    those that a column of 1e-6 needs.
+    """
+    near = np.flatnonzero(functional_margins <= 1.0 + AT_MARGIN)
+    rows, target = y[near, None] * X[near], w
+    size = np.linalg.norm(rows, axis=1)
     if intercept:
-        equations, target = np.vstack([equations, np.ones(len(support))]), np.append(w, 0.0)
-    weighted = equations * beta[support]
-    scale = np.maximum(np.abs(weighted).max(axis=1), np.finfo(np.float64).tiny)
-    for _ in range(2):  # once more for what rounding has left
-        rest = (target - equations @ beta[support]) / scale
-        change = lstsq(weighted / scale[:, None], rest, cond=EPS, lapack_driver="gelsy")[0]
-        beta[support] *= np.maximum(1.0 + change, 0.0)
+        rows, target = np.column_stack([rows, size.max() * y[near]]), np.append(w, 0.0)
+        size = np.linalg.norm(rows, axis=1)
+    size[size == 0] = 1.0
+    unit = float(np.linalg.norm(target))
+    beta = np.zeros(len(y))
+    beta[near] = y[near] * nonnegative_combination(rows / size[:, None], target / unit) / size * unit
     if intercept:
         # what rounding has left of the sum, where it changes least
         beta[int(np.argmax(np.abs(beta)))] -= beta.sum()

@@ -16,13 +16,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy.optimize import nnls
 
 from mercer.kernels.features import Matrix, Vector
 
-# a gradient below this, of rows of unit length, is rounding
-ROUNDING = 1e-13
-# steps allowed per dimension; a few are usual
+# steps for each row; 3 are usual
 STEPS = 30
 
 
@@ -36,49 +34,17 @@ class NearestPoint(NamedTuple):
 def nearest_point(Z: Matrix) -> NearestPoint:
     """The point of the convex hull of the rows that is nearest to the origin. The rows should be of unit length."""
     n, d = Z.shape
-    M = np.column_stack([Z, np.ones(n)])
     target = np.zeros(d + 1)
     target[d] = 1.0
-    a, active = np.zeros(n), np.zeros(n, np.bool_)
-    best, smallest = a, np.inf
-    for _ in range(STEPS * (d + 2)):
-        residual = target - a @ M
-        size = float(residual @ residual)
-        gradient = np.where(active, -np.inf, M @ residual)
-        new = int(np.argmax(gradient))
-        if size < smallest:
-            best, smallest = a.copy(), size
-        if gradient[new] <= ROUNDING or int(active.sum()) > d + 1:
-            break
-        active[new] = True
-        if not _descend(M, target, a, active, new):
-            break
-    total = float(best.sum())
-    weights = best / total if total > 0 else np.full(n, 1.0 / n)
+    a = nonnegative_combination(np.column_stack([Z, np.ones(n)]), target)
+    total = float(a.sum())
+    weights = a / total if total > 0 else np.full(n, 1.0 / n)
     return NearestPoint(weights, weights @ Z)
 
 
-def _descend(M: Matrix, target: Vector, a: Vector, active: Vector, new: int) -> bool:
-    """To the least-squares solution on the active rows, giving up those that would become negative.
-
-    Edits a and active in place. False if the new row cannot enter: rounding stands in the way.
-    """
-    for attempt in range(len(target) + 2):
-        rows = np.flatnonzero(active)
-        solution = linalg.lstsq(
-            M[rows].T, target, cond=1e-15, overwrite_a=True, check_finite=False, lapack_driver="gelsy"
-        )[0]
-        if attempt == 0 and solution[np.searchsorted(rows, new)] <= 0:
-            active[new] = False
-            return False
-        falling = solution <= 0
-        if not falling.any():
-            a[rows] = solution
-            return True
-        old = a[rows]
-        step = float(np.min(old[falling] / (old[falling] - solution[falling])))
-        a[rows] = old + step * (solution - old)
-        gone = rows[falling & (a[rows] <= ROUNDING * a.max(initial=0.0))]
-        gone = gone if len(gone) else rows[falling][[int(np.argmin(a[rows][falling]))]]
-        a[gone], active[gone] = 0.0, False
-    return True
+def nonnegative_combination(rows: Matrix, target: Vector) -> Vector:
+    """a ≥ 0 for which rows'a is nearest to the target; zeros where the algorithm goes round in circles."""
+    try:
+        return nnls(rows.T, target, maxiter=STEPS * len(rows))[0]
+    except RuntimeError:
+        return np.zeros(len(rows))

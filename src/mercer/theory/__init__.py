@@ -3,6 +3,7 @@
 Every report prints as text, and its numbers are attributes.
 """
 
+from mercer.solvers.separation import Separation
 from mercer.theory import bounds
 from mercer.theory.bounds import BoundReport, BoundReports, error_bounds
 from mercer.theory.conversions import C_to_lambda, lambda_to_C
@@ -11,7 +12,6 @@ from mercer.theory.findings import Diagnosis, Finding, HeldOutScores
 from mercer.theory.margins import MarginReport, Margins, margins
 from mercer.theory.optimality import KKTReport, Optimality, kkt_report
 from mercer.theory.separability import PairSeparability, SeparabilityReport, separability
-from mercer.theory.separation import Separation
 
 __all__ = [
     "BoundReport",

@@ -12,7 +12,8 @@ from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Linear
 from mercer.kernels.features import count_samples
-from mercer.theory.separation import MARGIN_TOL, Pair, Separation
+from mercer.solvers.separation import Separation
+from mercer.theory.separation import MARGIN_TOL, Pair
 from mercer.validation import validate_samples
 
 

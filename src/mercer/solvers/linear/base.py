@@ -7,10 +7,14 @@ Each solver is a function ``solve(problem, options, clock, start=None)`` that re
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
 from mercer.solvers.base import Status, TracePoint
+
+if TYPE_CHECKING:
+    from mercer.solvers.separation import Separation
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class LinearSolution:
     seconds : since the clock was started.
     certificate : of w, b and beta, recomputed from the data.
     trace : points of the run; their ``violation`` is the relative gap.
+    separation : for hard margins without a model, the proof that the classes are not separable, or what is known.
     """
 
     w: Vector
@@ -61,3 +66,4 @@ class LinearSolution:
     seconds: float
     certificate: Certificate
     trace: list[TracePoint] = field(default_factory=list)
+    separation: Separation | None = None

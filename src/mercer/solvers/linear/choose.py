@@ -35,7 +35,7 @@ import scipy.sparse as sp
 
 from mercer.kernels.features import Csr
 from mercer.problems.linear import LinearProblem, Rows
-from mercer.solvers.base import Clock, Status
+from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 
 NAMES = ("auto", "interior", "coordinate", "newton", "proximal")
@@ -136,7 +136,7 @@ def _joined(found: list[LinearSolution]) -> LinearSolution:
     trace = [point for solution in found for point in solution.trace]
     last = found[-1]
     best = last
-    if last.status not in (Status.CONVERGED, Status.UNBOUNDED):
+    if last.status not in (Status.CONVERGED, *WITHOUT_MODEL):
         best = min(reversed(found), key=lambda solution: solution.certificate.relative_gap)
     n_iter = sum(solution.n_iter for solution in found)
     return replace(best, status=last.status, n_iter=n_iter, seconds=last.seconds, trace=trace)

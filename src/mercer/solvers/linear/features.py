@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.losses.base import Index, Vector
 from mercer.problems.linear import LinearProblem, linear_certificate
-from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.solvers.base import WITHOUT_MODEL, Clock, Status, TracePoint
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 
 Solve = Callable[[LinearProblem, LinearOptions, Clock, LinearSolution | None], LinearSolution]
@@ -61,13 +61,13 @@ def solve(
             best = solution
         if start is not None and solution.certificate.relative_gap < start.certificate.relative_gap:
             start = solution
-        if whole or best.status is Status.CONVERGED or found.status not in (Status.CONVERGED, Status.UNBOUNDED):
+        if whole or best.status is Status.CONVERGED or found.status not in (Status.CONVERGED, *WITHOUT_MODEL):
             break
         v = np.abs(rows.tdot(found.beta, options.n_threads))
         missing = int((v[~chosen] > l1).sum())
-        if missing == 0 or found.status is Status.UNBOUNDED:
+        if missing == 0 or found.status in WITHOUT_MODEL:
             # a part without a model needs more features, one that is only rough a closer look
-            missing = len(features) if found.status is Status.UNBOUNDED else 0
+            missing = len(features) if found.status in WITHOUT_MODEL else 0
             if tol <= 1e-3 * SHARE * options.tol:
                 missing = max(missing, 1)
             tol = SHARE * options.tol if tol > SHARE * options.tol else 1e-1 * tol
@@ -105,4 +105,5 @@ def _embed(problem: LinearProblem, options: LinearOptions, features: Index, foun
     proof = linear_certificate(problem, w, found.intercept, found.beta)
     done = proof.valid and proof.relative_gap <= options.tol
     status = Status.CONVERGED if done else (Status.STALLED if found.status is Status.CONVERGED else found.status)
-    return replace(found, w=w, certificate=proof, status=status)
+    # more features may separate what these do not
+    return replace(found, w=w, certificate=proof, status=status, separation=None)

@@ -29,7 +29,8 @@ from mercer.solvers.linear.central_path import Path, follow
 from mercer.solvers.linear.coordinate import balanced
 from mercer.solvers.linear.rounds import WARM_UP_TO, rounds
 from mercer.solvers.linear.systems import weighted_gram
-from mercer.solvers.margin import is_small, largest_margin
+from mercer.solvers.margin import Candidate
+from mercer.solvers.separation import TwoClasses
 
 # of the tolerance, what the path may use: the rest is for the way from an interior point to the ends of the boxes
 SHARE = 0.5
@@ -162,7 +163,7 @@ def _solve(
     if problem.qp.has_open_box:
         solution = _solve_open(run)
         done = solution.status is Status.CONVERGED or run.stopped is not None
-        return solution if done else _largest_margin(run, solution)
+        return solution if done else _settled(run, solution)
     near = _near(problem, options, start)
     if near is not None:
         if near.certificate.relative_gap <= options.tol:
@@ -256,21 +257,41 @@ def _solve_open(run: Run) -> LinearSolution:
     return replace(best, n_iter=run.n_iter)
 
 
-def _largest_margin(run: Run, solution: LinearSolution) -> LinearSolution:
-    """The better of a solution and of what columns of very different scales do not disturb."""
-    problem, rows = run.form.problem, run.form.problem.rows
-    straight = isinstance(problem.loss, HardMargin) and problem.penalty.l1 == 0
-    if not (straight and is_small(rows.n, rows.d)):
+def _settled(run: Run, solution: LinearSolution) -> LinearSolution:
+    """The end of a hard margin that has not converged: the largest margin over orthonormal columns, or the proof.
+
+    Whether the classes are separable does not depend on the penalty; the largest margin is that of an l2 penalty.
+    """
+    form, problem = run.form, run.form.problem
+    if not isinstance(problem.loss, HardMargin):
         return solution
-    found = largest_margin(rows.dense(), problem.y, problem.intercept)
-    if found is None:
+    used = form.usable
+    classes = TwoClasses(problem.y[used], X=problem.rows.take(used).plain())
+    own = Candidate(normal=solution.w, weights=solution.beta[used])
+    candidates = list(classes.finite(problem.intercept)) if classes.is_small else []
+    found = classes.decide([own, *candidates], problem.intercept)
+    if not found.separable:
+        found = found.placed(used, problem.n)
+        status = Status.UNBOUNDED if found.decided else Status.UNDECIDED
+        return replace(solution, beta=found.weights, status=status, separation=found)
+    if solution.status is Status.UNBOUNDED:
+        solution = replace(solution, status=Status.STALLED)
+    if problem.penalty.l1 > 0:
         return solution
-    beta = _balanced(run.form, problem.penalty.l2 * found.beta)
-    proof = linear_certificate(problem, found.w, found.b, beta)
-    if solution.status is not Status.UNBOUNDED and not proof.relative_gap < solution.certificate.relative_gap:
-        return solution
+    models = [solution, *(_model(run, candidate, used) for candidate in candidates if candidate.coef is not None)]
+    return min(models, key=lambda model: model.certificate.relative_gap)
+
+
+def _model(run: Run, candidate: Candidate, used: Index) -> LinearSolution:
+    """The model of a hyperplane and its coefficients of the samples ``used``, with its certificate."""
+    problem, w, b = run.form.problem, candidate.normal, candidate.bias
+    assert w is not None and candidate.coef is not None
+    beta = np.zeros(problem.n)
+    beta[used] = problem.penalty.l2 * candidate.coef
+    beta = _balanced(run.form, beta)
+    proof = linear_certificate(problem, w, b, beta)
     status = Status.CONVERGED if proof.valid and proof.relative_gap <= run.options.tol else Status.STALLED
-    return LinearSolution(found.w, found.b, beta, status, run.n_iter, run.clock.seconds, proof, run.trace)
+    return LinearSolution(w, b, beta, status, run.n_iter, run.clock.seconds, proof, run.trace)
 
 
 def _largest_norm(form: Form) -> float:

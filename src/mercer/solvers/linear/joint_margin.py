@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import Csr
 from mercer.losses import HardMargin
 from mercer.problems.linear import LinearProblem, Rows
 from mercer.solvers.base import Clock, Status, TracePoint
@@ -35,7 +34,7 @@ MAX_ROUNDS = 100
 
 
 def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: Clock) -> JointSolution:
-    """The separator of largest margin, or, with the status UNBOUNDED, α that proves that there is none."""
+    """The separator of largest margin; with the status UNBOUNDED α that proves that there is none, or UNDECIDED."""
     if problem.intercept:
         raise InvalidInputError(
             "The hard margin of multi_class='crammer_singer' has no intercepts that nothing penalises: use "
@@ -43,7 +42,7 @@ def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: C
             "multi_class='ovr'."
         )
     rows, K = problem.rows, problem.n_classes
-    X = _with_constant(rows)
+    X = sp.csr_array(rows.plain())
     samples = np.flatnonzero(problem.weight > 0)
     others = np.arange(K) != problem.labels[samples, None]
     at, of_class = np.nonzero(others)
@@ -68,12 +67,12 @@ def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: C
         scores = np.column_stack([rows.dot(np.ascontiguousarray(w), options.n_threads) for w in W])
         margins = scores[every[0], problem.labels[every[0]]] - scores[every]
         least = float(margins.min(initial=np.inf))
-        if found.status is not Status.UNBOUNDED and 0 < least < np.inf:
+        if found.separation is None and 0 < least < np.inf:
             W = W / least
         proof = joint_certificate(problem, W, alpha)
         done = proof.valid and proof.relative_gap <= options.tol
         solution = JointSolution(W, np.zeros(K), alpha, found.status, n_iter, clock.seconds, proof, trace)
-        if found.status is Status.UNBOUNDED:
+        if found.separation is not None:
             return solution
         if best is None or done or proof.relative_gap <= best.certificate.relative_gap:
             best = solution
@@ -86,14 +85,6 @@ def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: C
     otherwise = Status.STALLED if found.status is Status.CONVERGED else found.status
     status = Status.CONVERGED if done else otherwise
     return replace(best, status=status, n_iter=n_iter, seconds=clock.seconds, trace=trace)
-
-
-def _with_constant(rows: Rows) -> Any:
-    """The rows with their constant feature, as a scipy matrix."""
-    if not isinstance(rows.X, Csr):
-        return sp.csr_array(rows.dense())
-    X = sp.csr_array((rows.X.data, rows.X.indices, rows.X.indptr), shape=rows.X.shape)
-    return sp.csr_array(sp.hstack([X, np.full((rows.n, 1), rows.bias)])) if rows.bias else X
 
 
 def _pairs(X: Any, labels: Index, of: Index, against: Index, n_classes: int) -> Any:
