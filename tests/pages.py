@@ -21,6 +21,8 @@ NOT_RUN = ("pip ", "git ", "make test", "docker ")
 TIME = re.compile(r"\d[\d.,]*\s(?:s|ms|minutes?)\b")
 RATIO = re.compile(r"\d[\d.]*x(?!\w)")
 NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
+# lines of a summary about the machine that a search has chosen: of equally good ones rounding decides
+CHOSEN = ("machine", "support vectors", "margin", "certificate")
 # numbers as small as this are what rounding or the tolerance has left: any other such number is as good
 NOTHING = 2e-3
 # numbers may differ by so much, relatively, from those on the page: machines round differently
@@ -92,22 +94,38 @@ def _command(text: str) -> int:
 
 def first_difference(printed: str, expected: str) -> str | None:
     """Where two outputs differ in a word, or in a number by more than rounding; None if nowhere. Times do not count."""
-    head, left_out, tail = expected.partition("\n...\n")
-    ours, theirs = _words(printed), _words(head) + _words(tail)
-    if left_out:
-        ours = ours[: len(_words(head))] + ours[max(0, len(ours) - len(_words(tail))) :]
-    for position, (a, b) in enumerate(zip(ours, theirs, strict=False)):
-        if not _same(a, b):
-            return f"{' '.join(ours[max(0, position - 6) : position + 1])!r} instead of {b!r}"
-    if len(ours) != len(theirs):
-        longer, which = (ours, "only printed") if len(ours) > len(theirs) else (theirs, "only on the page")
-        return f"{' '.join(longer[min(len(ours), len(theirs)) :])[:200]!r} is {which}"
+    ours, place = _words(printed), 0
+    parts = [_words(part) for part in expected.split("\n...\n")]
+    for number, part in enumerate(parts):
+        # what follows lines that are left out may begin anywhere, the last part only at its distance from the end
+        places = [place] if number == 0 else range(place, len(ours) - len(part) + 1)
+        if number == len(parts) - 1 > 0:
+            places = [len(ours) - len(part)]
+        differences = [_at(ours, part, start) for start in places]
+        if not differences or all(differences):
+            return next(iter(differences), None) or f"{' '.join(part)[:200]!r} is only on the page"
+        place = places[differences.index(None)] + len(part)
+    return None if place == len(ours) else f"{' '.join(ours[place:])[:200]!r} is only printed"
+
+
+def _at(ours: list[str], part: list[str], start: int) -> str | None:
+    """How the words from a place on differ from these."""
+    for k, word in enumerate(part):
+        if start < 0 or start + k >= len(ours):
+            return f"{' '.join(part[k:])[:200]!r} is only on the page"
+        if not _same(ours[start + k], word):
+            return f"{' '.join(ours[max(0, start + k - 6) : start + k + 1])!r} instead of {word!r}"
     return None
 
 
 def _words(text: str) -> list[str]:
-    # how lines are wrapped depends on the length of their numbers
-    return RATIO.sub("#x", TIME.sub("# s", text)).split()
+    """Words and numbers, however the lines are wrapped; no numbers that depend on which of equals a search takes."""
+    words, label = [], ""
+    for line in RATIO.sub("#x", TIME.sub("# s", text)).splitlines():
+        if line[:1].strip():
+            label = line.partition("  ")[0]
+        words += (NUMBER.sub("#", line) if label in CHOSEN else line).split()
+    return words
 
 
 def _same(a: str, b: str) -> bool:

@@ -32,6 +32,10 @@ def test_page_runs_as_printed(page, tmp_path, monkeypatch):
         ("a b c", "a b", False),
         ("a b c d e", "a b\n...\ne", True),
         ("a b c d e", "a b\n...\nd", False),
+        ("a b c d e f", "a\n...\nc d\n...\nf", True),
+        ("a b c d e f", "a\n...\nd c\n...\nf", False),
+        ("a b c", "a\n...\nb b c", False),
+        ("machine  C=1", "machine  C=5", True),
         ("120 rows (5 %)", "1,200 rows (5 %)", False),
     ],
 )
