@@ -142,3 +142,30 @@ def test_numbers_that_cannot_be_squared(size):
     X, y = classes(500, 5)
     with pytest.raises(ValueError, match="not finite"):
         SVC(kernel="linear").fit(size * X, y)
+
+
+def regression(seed, fewest, most):
+    """A random regression set with a large C; every third set has columns of different scales."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(fewest, most)), int(rng.integers(1, 11))
+    X = rng.normal(size=(n, d)) if seed % 2 else rng.integers(0, 10, size=(n, d)).astype(float)
+    X = X * 10.0 ** rng.integers(-2, 3, size=d) if seed % 3 == 0 else X
+    y = X @ rng.normal(size=d) * rng.choice([1, 10, 100]) + rng.normal(size=n) * rng.choice([0.1, 1, 10])
+    return X, y, 10 ** rng.uniform(2, 5)
+
+
+@pytest.mark.parametrize("seed", [0, 167, 192, 198, 225, 285])
+def test_a_coefficient_next_to_0_is_on_the_side_of_its_kink(seed, no_pair_steps):
+    """On the other side of 0 it would violate the optimality conditions by 2ε, however small it is."""
+    X, y, C = regression(seed, 401, 1000)
+    model = SVR(kernel="linear", C=C).fit(X, y)
+    assert model.fit_status_ == 0
+    assert model.certificate_.kkt_violation <= model.tol and model.certificate_.relative_gap <= 1e-4
+
+
+@pytest.mark.slow
+def test_what_stalls_on_the_matrix_is_solved_over_features():
+    """A matrix of 342 samples whose columns have scales from 0.01 to 100, C of 90,000: pair steps leave a gap of 0.1."""
+    X, y, C = regression(96, 60, 401)
+    model = SVR(kernel="linear", C=C).fit(X, y)
+    assert model.fit_status_ == 0 and model.certificate_.kkt_violation <= model.tol

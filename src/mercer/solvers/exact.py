@@ -27,7 +27,7 @@ from mercer.solvers.decomposition import Decomposition
 from mercer.solvers.hard_margin import settle
 from mercer.solvers.judge import check_finite, exact_product, exact_rows, survey_at
 from mercer.solvers.merging import merge
-from mercer.solvers.primal import Found, over_features, suits
+from mercer.solvers.primal import Found, can_use_features, over_features, suits
 from mercer.solvers.whole import WholeMatrix, matrix_product
 
 # up to this many variables the matrix is computed in float64; is one block
@@ -64,7 +64,22 @@ def _solve(data: Data, problem: DualProblem, options: Options, clock: Clock, sta
         start = merged.start(start)
         with clock.seen_through(merged.expand):
             return merged.expand(_from_start(merged.data, merged.problem, options, clock, start))
-    return _from_start(data, problem, options, clock, start)
+    solution = _from_start(data, problem, options, clock, start)
+    if solution.status is Status.STALLED and can_use_features(data, problem.qp, options):
+        return _rescued(data, problem, options, clock, solution)
+    return solution
+
+
+def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, solution: Solution) -> Solution:
+    """What features make of a problem whose kernel matrix is too ill-conditioned, if that is better."""
+    found = over_features(data, problem, options, clock)
+    if found is None:
+        return solution
+    found = found._replace(steps=solution.steps + found.steps)
+    other = _over_features(data, problem, options, clock, found)
+    if other.status is not Status.CONVERGED and not other.certificate.gap < solution.certificate.gap:
+        return replace(solution, steps=other.steps, seconds=other.seconds)
+    return replace(other, trace=solution.trace + other.trace)
 
 
 def _from_start(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None) -> Solution:
@@ -86,10 +101,8 @@ def _from_start(data: Data, problem: DualProblem, options: Options, clock: Clock
 
 def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
     """What was found over features, or what pair steps make of it."""
-    status = Status.CONVERGED if found.violation <= options.tol else clock.over() or Status.STALLED
-    point = TracePoint(clock.seconds, found.steps, found.seen.violation, found.seen.dual, data.n)
-    solution = _published(data, problem, options, clock, found, None, status, [point])
-    if status is not Status.STALLED:
+    solution = _over_features(data, problem, options, clock, found)
+    if solution.status is not Status.STALLED:
         return solution
     if solution.certificate.valid and solution.certificate.relative_gap <= NEXT_TO_OPTIMAL:
         options = replace(options, max_iter=found.steps + STEPS_PER_SAMPLE * data.n)
@@ -101,6 +114,13 @@ def _from_features(data: Data, problem: DualProblem, options: Options, clock: Cl
         return solution
     # the limit of its steps was not the user's
     return replace(other, status=Status.STALLED) if other.status is Status.MAX_ITER else other
+
+
+def _over_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
+    """What was found over features, with its certificate."""
+    status = Status.CONVERGED if found.violation <= options.tol else clock.over() or Status.STALLED
+    point = TracePoint(clock.seconds, found.steps, found.seen.violation, found.seen.dual, data.n)
+    return _published(data, problem, options, clock, found, None, status, [point])
 
 
 def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int) -> Solution:

@@ -58,7 +58,14 @@ class Found(NamedTuple):
 
 
 def suits(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
-    """Whether n of these samples are compared by inner products, and are many more than their features.
+    """Whether n of these samples are many more than their features, so that these are the quicker way."""
+    if not can_use_features(data, qp, options):
+        return False
+    return n > SAMPLES_FROM and n >= SAMPLES_PER_FEATURE * data.samples.shape[1]
+
+
+def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
+    """Whether samples are compared by inner products of not too many features.
 
     The program has one threshold at most, and ends to its boxes; ``max_iter`` counts pair steps, and asks for them.
     """
@@ -66,8 +73,7 @@ def suits(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
         return False
     if qp.sample is not None or qp.sums.any() or qp.n_groups > 1 or qp.has_open_box:
         return False
-    d = data.samples.shape[1]
-    return n > SAMPLES_FROM and d <= FEATURES_UP_TO and n >= SAMPLES_PER_FEATURE * d
+    return bool(data.samples.shape[1] <= FEATURES_UP_TO)
 
 
 def over_features(data: Data, problem: DualProblem, options: Options, clock: Clock) -> Found | None:
@@ -100,7 +106,11 @@ class WayBack:
         qp = self.qp
         t = qp.linear - self.rows.dot(self.w, n_threads) - solution.intercept
         inside = (qp.ridge > 0) | (np.abs(np.abs(t) - qp.l1) <= width)
-        beta = np.where(inside, np.clip(solution.beta, qp.lower, qp.upper), ends_of(qp, t))
+        # next to the kink at t = ±l1 β has the sign of t: a β of 1e-9 on the other side of 0 would be a violation of 2 l1
+        apart = qp.l1 > width
+        self.lower = np.where(apart & (t > 0), np.maximum(qp.lower, 0.0), qp.lower)
+        self.upper = np.where(apart & (t < 0), np.minimum(qp.upper, 0.0), qp.upper)
+        beta = np.where(inside, np.clip(solution.beta, self.lower, self.upper), ends_of(qp, t))
         beta[qp.lower == qp.upper] = 0.0
         # those that may move: inside the box and off the kink at 0
         self.free: Index = np.flatnonzero(inside & (beta > qp.lower) & (beta < qp.upper) & (beta != 0))
@@ -153,8 +163,8 @@ class WayBack:
 
     def _move(self, change: Vector) -> None:
         """Take this step, cut to the boxes, if the violation is smaller after it."""
-        beta, qp, free = self.found.beta.copy(), self.qp, self.free
-        beta[free] = np.clip(beta[free] + change, qp.lower[free], qp.upper[free])
+        beta, free = self.found.beta.copy(), self.free
+        beta[free] = np.clip(beta[free] + change, self.lower[free], self.upper[free])
         judged = self._judged(beta)
         if judged.violation < self.found.violation:
             self.found = judged
@@ -163,8 +173,8 @@ class WayBack:
         """β with the sum that it must have, as far as it can be had. Edits beta."""
         if self.intercept and len(self.free):
             # what rounding has left of the sum goes where there is the most room
-            room = np.minimum(beta - self.qp.lower, self.qp.upper - beta)[self.free]
+            room = np.minimum(beta - self.lower, self.upper - beta)[self.free]
             for v in self.free[np.argsort(-np.minimum(room, np.abs(beta[self.free])))[:BALANCED_BY]]:
-                beta[v] = np.clip(beta[v] - beta.sum(), self.qp.lower[v], self.qp.upper[v])
+                beta[v] = np.clip(beta[v] - beta.sum(), self.lower[v], self.upper[v])
         F = self.rows.dot(self.rows.tdot(beta, self.n_threads), self.n_threads)
         return Found(beta, F, 0, survey(self.qp, beta, F))
