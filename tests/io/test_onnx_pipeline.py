@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.svm
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -61,11 +62,11 @@ def assert_equal(model, frame, dtype, tol):
     found = run(to_onnx(model, dtype=dtype), frame, dtype)
     expected = model.predict(frame)
     if not hasattr(model, "classes_"):
-        np.testing.assert_allclose(found["prediction"], expected, rtol=tol, atol=tol * np.abs(expected).max())
+        np.testing.assert_allclose(found["variable"][:, 0], expected, rtol=tol, atol=tol * np.abs(expected).max())
         return found
     values = model.decision_function(frame)
     assert np.array_equal(found["label"].astype(expected.dtype), expected)
-    np.testing.assert_allclose(found["decision"], values, rtol=tol, atol=tol * max(1.0, np.abs(values).max()))
+    np.testing.assert_allclose(found["scores"], values, rtol=tol, atol=tol * max(1.0, np.abs(values).max()))
     if hasattr(model, "predict_proba"):
         p = model.predict_proba(frame)
         np.testing.assert_allclose(found["probabilities"], p, atol=tol)
@@ -79,7 +80,7 @@ def table(**columns):
 
 NUMBERS = table(a=100 + Z[:, 0], b=1e-3 * Z[:, 1])
 MIXED = table(
-    a=Z[:, 0], ä=50 * Z[:, 1], decision=Z[:, 2],
+    a=Z[:, 0], ä=50 * Z[:, 1], scores=Z[:, 2],
     colour=np.where(Z[:, 2] > 0, "rot", np.where(Z[:, 1] > 0, "grün", "blue")),
 )  # fmt: skip
 MISSING = MIXED.assign(a=np.where(np.arange(N) % 7 == 0, np.nan, Z[:, 0]))
@@ -111,15 +112,15 @@ def test_what_fit_makes(tmp_path, name, y, dtype, tol):
 def test_unknown_categories(tmp_path, dtype, tol):
     """A category that was never seen has no column, as in the pipeline itself."""
     model, X = fitted(tmp_path, MISSING, LABEL)
-    new = X.astype({"a": np.float32, "ä": np.float32, "decision": np.float32})[:6].assign(
+    new = X.astype({"a": np.float32, "ä": np.float32, "scores": np.float32})[:6].assign(
         colour=["lila", "rot", None, "ROT", "", "blue"]
     )
     graph = to_onnx(model, dtype=dtype)
     found = run(graph, new, dtype)
     with pytest.warns(UserWarning, match=r"colour: 2 of 6 cells hold a category .* \('lila', 'ROT'\)"):
         assert np.array_equal(found["label"], model.predict(new))
-        np.testing.assert_allclose(found["decision"], model.decision_function(new), atol=tol)
-    assert {one.name for one in session(graph).get_inputs()} == {"a", "ä", "decision_", "colour"}
+        np.testing.assert_allclose(found["scores"], model.decision_function(new), atol=tol)
+    assert {one.name for one in session(graph).get_inputs()} == {"a", "ä", "scores_", "colour"}
 
 
 def test_linear_machines(tmp_path):
@@ -137,7 +138,7 @@ def test_every_step():
             ("a", make_pipeline(SimpleImputer(strategy="mean"), MinMaxScaler((-1, 2), clip=True)), ["a", "empty"]),
             ("b", make_pipeline(RobustScaler(), "passthrough", MaxAbsScaler()), ["ä"]),
             ("c", OneHotEncoder(drop="first", handle_unknown="ignore"), ["colour", "k"]),
-            ("d", StandardScaler(with_mean=False), ["decision"]),
+            ("d", StandardScaler(with_mean=False), ["scores"]),
             ("e", "drop", []),
         ],
         remainder="passthrough",
@@ -151,7 +152,7 @@ def test_every_step():
     chosen = ColumnTransformer([("a", SimpleImputer(missing_values=-1.0), [0, 2])], remainder=StandardScaler())
     model = make_pipeline(chosen, mercer.SVR()).fit(X, Z[:, 1])
     (found,) = session(to_onnx(model, dtype=np.float64)).run(None, {"X": X})
-    np.testing.assert_allclose(found, model.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(found[:, 0], model.predict(X), rtol=1e-9)
 
 
 def test_refused(tmp_path):
@@ -217,7 +218,7 @@ def test_probabilities(kind, method, n_classes):
     p, expected = model.predict_proba(new), model.predict(new)
     for dtype, tol in ((np.float32, 1e-5), (np.float64, 1e-9)):
         running = session(to_onnx(model, dtype=dtype))
-        label, _, found = running.run(["label", "decision", "probabilities"], {"X": new.astype(dtype)})
+        label, found, _ = running.run(None, {"X": new.astype(dtype)})
         assert np.array_equal(label, expected) and np.array_equal(found.argmax(axis=1), expected)
         off = np.abs(found - p).max(axis=1) > tol
         # a step of the map lies between two numbers that float32 does not tell apart
@@ -250,4 +251,45 @@ def test_no_probabilities():
     """Machines without them have no such output."""
     assert plain_model(mercer.SVC().fit(Z, LABEL)).probabilities is None
     outputs = session(to_onnx(mercer.SVC().fit(Z, LABEL))).get_outputs()
-    assert [output.name for output in outputs] == ["label", "decision"]
+    assert [output.name for output in outputs] == ["label", "scores"]
+
+
+def skl2onnx_outputs(model, X):
+    """Names, element types and shapes of the outputs that skl2onnx gives a model, without dictionaries."""
+    skl2onnx = pytest.importorskip("skl2onnx")
+    options = {"zipmap": False} if hasattr(model, "predict_proba") else {}
+    graph = skl2onnx.to_onnx(model, X[:1].astype(np.float32), options={id(model): options} if options else None)
+    return described(graph)
+
+
+def described(graph):
+    return [(one.name, one.type, one.shape[1:]) for one in session(graph).get_outputs()]
+
+
+@ignore_warnings
+@pytest.mark.parametrize("y", [LABEL, THREE, np.array(["a", "b", "c"])[THREE]], ids=["two classes", "three", "texts"])
+@pytest.mark.parametrize("scaled", [False, True], ids=["machine", "pipeline"])
+def test_outputs_of_classifiers_are_those_of_skl2onnx(y, scaled):
+    """Label first, then probabilities, by the same names; the scores follow, which skl2onnx does not have then."""
+
+    def fitted(machine):
+        return (make_pipeline(StandardScaler(), machine) if scaled else machine).fit(Z, y)
+
+    theirs = skl2onnx_outputs(fitted(sklearn.svm.SVC(probability=True)), Z)
+    for machine in (mercer.SVC(probability=True), SVCCV(Cs=2, gammas=2, cv=3)):
+        ours = described(to_onnx(fitted(machine)))
+        assert ours[:2] == theirs and [name for name, _, _ in ours[2:]] == ["scores"]
+    # without probabilities the second output has the scores, and is not called otherwise
+    assert [name for name, _, _ in described(to_onnx(fitted(mercer.SVC())))] == ["label", "scores"]
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["machine", "pipeline"])
+@pytest.mark.parametrize("name", ["SVR", "NuSVR", "LinearSVR", "OneClassSVM"])
+def test_other_outputs_are_those_of_skl2onnx(name, scaled):
+    """One column named variable of a regressor; label and scores, a column each, of a novelty detector."""
+    both = []
+    for package in (mercer, sklearn.svm):
+        machine = getattr(package, name)()
+        model = make_pipeline(StandardScaler(), machine) if scaled else machine
+        both.append(model.fit(Z) if name == "OneClassSVM" else model.fit(Z, Z[:, 1]))
+    assert described(to_onnx(both[0])) == skl2onnx_outputs(both[1], Z)

@@ -28,9 +28,13 @@ ROUNDING = 2e-6
 def to_onnx(model: Any, *, dtype: Any = np.float32, name: str = "mercer") -> Any:
     """A fitted model as an ONNX graph.
 
-    Classifiers have the outputs ``label`` and ``decision`` (what ``decision_function`` returns), novelty detectors too,
-    regressors ``prediction``; of a Gaussian process that is the mean. Classifiers that have probabilities (a search
-    such as `SVCCV`, or ``probability=True``) have ``probabilities``, too, a column for each class.
+    Outputs have the names, the order and the shapes that skl2onnx gives them (with its option ``zipmap=False``):
+
+    * Classifiers that have probabilities (a search such as `SVCCV`, or ``probability=True``): ``label`` of shape (n,),
+      ``probabilities`` of shape (n, n_classes), and ``scores``, what ``decision_function`` returns.
+    * Other classifiers: ``label`` and ``scores``. skl2onnx calls these scores ``probabilities``, which they are not.
+    * Novelty detectors: ``label`` and ``scores``, both of shape (n, 1).
+    * Regressors: ``variable`` of shape (n, n_targets); of a Gaussian process that is the mean.
 
     The input ``X`` has a row for each sample. A pipeline that was fitted to a data frame has an input of shape (n, 1)
     for each column that it uses, by the column's name: numbers (NaN where one is missing) or texts (empty where one is
@@ -199,15 +203,13 @@ def _outputs(graph: _Graph, plain: PlainModel, values: str) -> list[Any]:
     """The nodes that turn values into answers, and their descriptions."""
     k = plain.n_problems
     if plain.rule == "regression":
-        found = _flat(graph, values) if plain.flat else values
-        return [graph.publish(found, "prediction", ["n"] if plain.flat else ["n", k])]
-    shape: list[Any] = ["n"]
+        return [graph.publish(values, "variable", ["n", k])]
     if plain.rule == "novelty":
-        decision = _flat(graph, values)
-        inside = graph.op("Not", graph.op("Less", decision, np.array(0.0)))
+        inside = graph.op("Not", graph.op("Less", values, np.array(0.0)))
         graph.op("Where", inside, np.array(1, np.int64), np.array(-1, np.int64), output="label")
-        label = graph.describe("label", graph.onnx.TensorProto.INT64, ["n"])
-        return [label, graph.publish(decision, "decision", shape)]
+        label = graph.describe("label", graph.onnx.TensorProto.INT64, ["n", 1])
+        return [label, graph.publish(values, "scores", ["n", 1])]
+    shape: list[Any] = ["n"]
     classes = label_array(plain.classes)
     if plain.rule == "binary":
         decision = _flat(graph, values)
@@ -222,11 +224,11 @@ def _outputs(graph: _Graph, plain: PlainModel, values: str) -> list[Any]:
         shape = ["n", k if plain.shape == "ovo" else len(classes)]
     graph.op("Gather", graph.constant(classes), winner, axis=0, output="label")
     labels = 8 if classes.dtype.kind == "U" else graph.onnx.helper.np_dtype_to_tensor_dtype(classes.dtype)
-    outputs = [graph.describe("label", labels, ["n"]), graph.publish(decision, "decision", shape)]
+    outputs = [graph.describe("label", labels, ["n"])]
     if plain.probabilities is not None:
         p = write_probabilities(graph, plain.probabilities, values, winner, len(classes))
         outputs.append(graph.publish(p, "probabilities", ["n", len(classes)]))
-    return outputs
+    return [*outputs, graph.publish(decision, "scores", shape)]
 
 
 def _flat(graph: _Graph, values: str) -> str:

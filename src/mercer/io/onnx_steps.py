@@ -22,7 +22,7 @@ from mercer.io.onnx_graph import ML, Graph
 from mercer.io.table_reader import TableReader
 from mercer.kernels.features import Vector
 
-OUTPUTS = ("label", "decision", "prediction", "probabilities")
+OUTPUTS = ("label", "probabilities", "scores", "variable")
 KNOWN = (
     "ColumnTransformer, SimpleImputer, OneHotEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and "
     "pipelines of these"
