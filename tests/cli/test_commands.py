@@ -44,6 +44,79 @@ def test_fit_prints_a_summary(folder, capsys):
         assert word in shown
 
 
+def test_options_reach_the_search(folder, capsys):
+    """--class-weight, --scoring and --epsilon are those of the machine and of the score."""
+    model = ["--model", str(folder / "o.mercer")]
+    given = ["--class-weight", "setosa=5,virginica=0.5", "--scoring", "balanced_accuracy"]
+    assert main(["fit", str(folder / "iris.csv"), *QUICK, *given, *model, "--json"]) == 0
+    found, search = json.loads(capsys.readouterr().out), mercer.load(folder / "o.mercer")[-1]
+    assert search.best_estimator_.class_weight == {"setosa": 5.0, "virginica": 0.5}
+    assert found["score"]["name"] == "balanced_accuracy"
+    assert found["score"]["interval_method"] == "bootstrap over 150 held-out rows"
+    assert main(["fit", str(folder / "diabetes.csv"), *QUICK, "--epsilon", "7.5", *model, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"]["epsilon"] == 7.5
+    linear = ["--kernel", "linear", "--class-weight", "balanced"]
+    assert main(["fit", str(folder / "iris.csv"), *QUICK, *linear, *model]) == 0
+    assert mercer.load(folder / "o.mercer")[-1].best_estimator_.class_weight == "balanced"
+    capsys.readouterr()
+
+
+def test_the_search_judges_itself(folder, capsys):
+    """Without a further fit: the score of the search less its luck, near that of nested cross-validation."""
+    arguments = ["fit", str(folder / "iris.csv"), *QUICK, "--json", "--model", str(folder / "j.mercer")]
+    found = {}
+    for way in ("auto", "nested"):
+        assert main([*arguments, "--judge", way]) == 0
+        found[way] = json.loads(capsys.readouterr().out)
+    own, nested = found["auto"]["score"], found["nested"]["score"]
+    assert own["mean"] <= found["auto"]["search_score"] + 0.005
+    assert own["interval"][0] < nested["mean"] < own["interval"][1] < 1.0
+    tried = found["auto"]["tried"]
+    assert own["method"] == f"held-out rows of the search, corrected for choosing the best of {tried} machines"
+    assert "each with its own preparation and search" in nested["method"]
+
+
+def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsys):
+    """Rows that had no part in the search are the ones that are judged, and the summary says so."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    np.savez(tmp_path / "d.npz", X=X, y=np.where((X**2).sum(axis=1) > 1.4 + rng.normal(size=600), "out", "in"))
+    arguments = ["fit", str(tmp_path / "d.npz"), *QUICK, "--search-rows", "200", "--model", str(tmp_path / "m.mercer")]
+    assert main(arguments) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "by 2-fold cross-validation on 200 rows" in shown
+    assert "judged by 120 rows that had no part in the search, by a machine fitted to all others" in shown
+    assert "predictions of 120 held-out rows that had no part in the search" in shown
+    assert "The parameters were searched on 200 of the 600 rows; the model is fitted to all." in shown
+    search = mercer.load(tmp_path / "m.mercer")[-1]
+    assert len(search.cv_fold_) == 600 and np.sum(search.cv_fold_ >= 0) == 200
+    assert search.best_estimator_.shape_fit_ == (600, 2)
+
+
+def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch, capsys):
+    """A search whose time is over after the first machines says how many it has compared."""
+    from mercer.selection.search import Table
+    from mercer.solvers.base import Clock, Status
+
+    over, consider, seen = Clock.over, Table.consider, []
+
+    def counted(table, *given):
+        seen.append(given)
+        consider(table, *given)
+
+    def limited(clock):
+        return Status.TIME_LIMIT if clock.deadline is not None and len(seen) >= 4 else over(clock)
+
+    monkeypatch.setattr(Table, "consider", counted)
+    monkeypatch.setattr(Clock, "over", limited)
+    arguments = ["fit", str(folder / "iris.csv"), "--quiet", "--jobs", "1", "--time-limit", "1000"]
+    assert main([*arguments, "--model", str(tmp_path / "m.mercer")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    tried = np.isfinite(mercer.load(tmp_path / "m.mercer")[-1].cv_results_["mean_test_score"]).sum()
+    assert 0 < tried < 16 and f"the best of {tried} by" in shown
+    assert f"{tried} of 40 candidates were tried in all folds; the best of these is taken." in shown
+
+
 def test_fit_for_programs(folder, capsys):
     arguments = ["fit", str(folder / "diabetes.csv"), *QUICK, "--judge", "holdout", "--json"]
     assert main([*arguments, "--model", str(folder / "d.mercer")]) == 0
@@ -117,6 +190,12 @@ def test_certify_a_pickled_model_of_scikit_learn(folder, tmp_path, capsys):
     np.savez(tmp_path / "iris.npz", X=X, y=y)
     arguments = ["certify", str(tmp_path / "theirs.joblib"), str(tmp_path / "iris.npz")]
     assert main(arguments) == 1  # not without being asked to
+    assert capsys.readouterr().err == (
+        f"mercer certify: {tmp_path / 'theirs.joblib'} is a pickle: loading it runs the code in it. If you trust it, "
+        "add --trust-pickle.\n"
+    )
+    assert main(["inspect", str(tmp_path / "theirs.joblib")]) == 1
+    assert "is a pickle, which runs code when it is loaded, and not a model file" in capsys.readouterr().err
     assert main([*arguments, "--trust-pickle"]) == 0
     shown = capsys.readouterr()
     assert "runs the code" in shown.err and "SVC: within" in shown.out
@@ -194,6 +273,11 @@ def test_bench(capsys):
         (["fit", "iris.csv", "--target", "nothing"], "no column 'nothing'"),
         (["fit", "iris.csv", "--task", "regression"], "--task classification"),
         (["fit", "iris.csv", "--kernel", "gaussian(gamma="], "gaussian"),
+        (["fit", "iris.csv", "--scoring", "acuracy"], "Unknown score 'acuracy' for --scoring: use a scorer's name of "),
+        (["fit", "iris.csv", "--scoring", "f1"], "--scoring f1 does not fit the target 'species'"),
+        (["fit", "iris.csv", "--class-weight", "rose=2"], "--class-weight names the class 'rose', but the target has "),
+        (["fit", "iris.csv", "--epsilon", "1"], "--epsilon is for a regression, but this is a classification."),
+        (["fit", "diabetes.csv", "--class-weight", "balanced"], "--class-weight is for a classification, but this is "),
         (["fit", "iris.csv", "--missing", "refuse"], "'a' has 1 cells without a value"),
         (["predict", "iris.csv", "iris.csv"], "iris.csv"),
         (["predict", "iris.mercer", "diabetes.csv"], "lacks the columns a, b, c, d, colour"),
@@ -232,6 +316,8 @@ def test_what_is_wrong_is_one_sentence(folder, monkeypatch, capsys, arguments, w
         (["fit", "iris.csv", "--grid", "0"], "argument --grid: 0 was given, but at least 1 is needed"),
         (["fit", "iris.csv", "--time-limit", "-1"], "--time-limit: -1 was given, but at least 0 is needed"),
         (["fit", "iris.csv", "--time-limit", "nan"], "--time-limit: nan was given, but at least 0 is needed"),
+        (["fit", "iris.csv", "--class-weight", "much"], "but balanced or label=weight is needed, as in yes=5"),
+        (["fit", "iris.csv", "--class-weight", "a=-1"], "but balanced or label=weight is needed, as in yes=5"),
         (["bench", "--repeats", "0"], "argument --repeats: 0 was given, but at least 1 is needed"),
         (["bench", "--C", "-1"], "argument --C: -1 was given, but more than 0 is needed"),
         (["certify", "iris.mercer", "iris.csv", "--tol", "-1"], "--tol: -1 was given, but at least 0 is needed"),

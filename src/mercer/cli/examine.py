@@ -123,8 +123,14 @@ def _samples(arguments: argparse.Namespace, model: Any) -> Any:
 
 def _own(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """A model that knows what it was fitted with, and its samples as it sees them."""
+    from mercer.exceptions import InvalidInputError
+    from mercer.io.files import is_pickle
     from mercer.workflow.preparation import prepared
 
+    if not arguments.trust_pickle and is_pickle(arguments.model):
+        raise InvalidInputError(
+            f"{arguments.model} is a pickle: loading it runs the code in it. If you trust it, add --trust-pickle."
+        )
     model = _trusted(arguments.model) if arguments.trust_pickle else read_model(arguments.model)
     if "with_training_data" in getattr(getattr(model, "certificate_", None), "reason", ""):
         return _foreign(arguments)  # it was converted from a file of another program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -83,9 +84,23 @@ def load(path: Any) -> Any:
         with Path(path).open("rb") as file:
             return _load(file)
     except ModelFileError as error:
+        if not hasattr(path, "read") and is_pickle(path):
+            raise ModelFileError(
+                f"{name} is a pickle, which runs code when it is loaded, and not a model file. If you trust it, load "
+                "it with joblib.load and write a model file with mercer.save."
+            ) from None
         raise ModelFileError(f"{name} cannot be read as a model: {error}.") from None
     except (RecursionError, MemoryError) as error:
         raise ModelFileError(f"{name} cannot be read as a model: {type(error).__name__}.") from None
+
+
+def is_pickle(path: Any) -> bool:
+    """Whether a file is a pickle, by its first bytes or, where it is compressed, by its name."""
+    if Path(path).suffix.lower() in (".pkl", ".pickle", ".joblib"):
+        return True
+    with Path(path).open("rb") as file:
+        start = file.read(2)
+    return len(start) == 2 and start[0] == 0x80 and start[1] <= pickle.HIGHEST_PROTOCOL
 
 
 def _load(file: Any) -> Any:

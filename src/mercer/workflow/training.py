@@ -218,11 +218,12 @@ class _Training:
         if self.task == "regression":
             return np.sort(rows[:most])
         _, codes = np.unique(self.y[rows], return_inverse=True)
-        # by classes, then every so many: at least two of each, so that none is lost
+        # by classes, then every so many, and two of each class that would be lost
         by_class = rows[np.argsort(codes, kind="stable")]
         chosen = by_class[np.linspace(0, n - 1, most).astype(np.intp)]
-        few = [rows[codes == k][:2] for k in range(codes.max() + 1)]
-        return np.unique(np.concatenate([chosen, *few]))
+        found = np.bincount(codes[np.isin(rows, chosen)], minlength=codes.max() + 1)
+        rare = [rows[codes == k][:2] for k in np.flatnonzero(found < 2)]
+        return np.unique(np.concatenate([chosen, *rare]))
 
     @property
     def _part(self) -> bool:
