@@ -81,8 +81,7 @@ class Job(Clock):
     def searched(self, done: int, total: int, table: Table) -> None:
         """Hears of each step of the search."""
         self._table, best = table, table.best
-        if total > self._work.get(SEARCH, 0.0):
-            self._work[SEARCH] = float(total)
+        self._work[SEARCH] = float(total)
         self.advance(done, total, "" if best is None else f"best score so far {best.mean:.4f}")
 
     def _progress(self, share_of_stage: float, detail: str, begins: bool = False) -> Progress:

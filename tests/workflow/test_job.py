@@ -1,0 +1,110 @@
+"""One progress for the whole job, and messages in the words of the command."""
+
+import io
+import re
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer.cli.terminal import JobDisplay, progress_text, time_left
+from mercer.io.tables import Samples
+from mercer.workflow.job import FIT, JUDGING, SEARCH, Job, Progress
+from mercer.workflow.training import plain_messages, train
+
+
+def samples(n=80):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    return Samples("matrix", X, np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n) > 0, "a", "b"), "y")
+
+
+@pytest.mark.parametrize("judge", ["auto", "nested"])
+def test_the_progress_of_a_job_goes_one_way(judge):
+    """From the search to the judging the share of the whole job never falls and stays within 0 and 1."""
+    seen = []
+    with Job(seen.append) as job:
+        train(samples(), judge=judge, job=job, Cs=2, gammas=2, cv=2)
+    assert list(dict.fromkeys(p.stage for p in seen)) == [SEARCH, FIT, JUDGING]
+    shares = [p.share for p in seen]
+    assert all(0.0 <= a <= b <= 1.0 for a, b in pairwise(shares))
+    if judge == "nested":
+        # the search is one of six
+        assert next(p.share for p in seen if p.stage == FIT) < 0.25
+
+
+def test_a_job_of_its_own_is_made_if_none_is_given():
+    """In Python nothing is shown, and the outcome is the same."""
+    outcome = train(samples(), Cs=2, gammas=2, cv=2)
+    assert not outcome.interrupted and outcome.tried == 28 and outcome.search_rows == 80
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(None, ""), (0.0, "a few seconds left"), (4.9, "a few seconds left"), (12.3, "about 15 s left"),
+     (89.0, "about 90 s left"), (91.0, "about 2 min left")],
+)  # fmt: skip
+def test_estimates_are_as_exact_as_they_can_be(seconds, words):
+    """Neither "0.0 s" nor tenths of a second."""
+    assert time_left(seconds) == words
+
+
+def test_a_terminal_has_one_line(monkeypatch):
+    """It is written over, and nothing is left of it at the end."""
+    terminal, written = io.StringIO(), []
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("os.write", lambda to, data: written.append(data))
+    with JobDisplay(quiet=False) as display:
+        display.show(Progress(SEARCH, 0.25, 12.0, "best score so far 0.9000", begins=True))
+        for k in range(100):
+            display.show(Progress(SEARCH, 0.26 + k / 1000, 11.0, ""))
+    assert terminal.getvalue() == "\r[#####...............]  25 %  search  best score so far 0.9000  about 15 s left"
+    assert len(written) == 1 and not written[0].strip()
+
+
+def test_a_log_has_a_line_for_each_stage(capsys):
+    """Without a terminal: few lines; quiet: none."""
+    for quiet in (False, True):
+        with JobDisplay(quiet) as display, Job(display.show, display.say) as job:
+            train(samples(), job=job, Cs=2, gammas=2, cv=2)
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == (0 if quiet else 3)
+        assert not any(re.search(r"\d{7}", line) for line in lines)
+
+
+def test_text_without_a_share():
+    """Before the amount of work is known only the stage is named."""
+    assert progress_text(Progress("reading", None, None, "data.csv")) == "reading  data.csv"
+
+
+def test_messages_of_libraries_are_not_shown():
+    """scikit-learn's sentences are said in the words of the command, or left out."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("The least populated class in y has only 1 members, which is less than n_splits=5.", stacklevel=1)
+        warnings.warn("penalty is deprecated and goes in 1.9", FutureWarning, stacklevel=1)
+        warnings.warn_explicit("theirs", UserWarning, "/lib/site-packages/sklearn/svm/_base.py", 1)
+        text = "Solver terminated early (max_iter=5).  Consider pre-processing your data with StandardScaler or MinMax"
+        warnings.warn(f"{text}. The model is within 1e-2 of the optimum.", ConvergenceWarning, stacklevel=1)
+        warnings.warn("ours", UserWarning, stacklevel=1)
+        warnings.warn("ours", UserWarning, stacklevel=1)
+    assert plain_messages(caught) == [
+        "A class has only 1 of the rows, fewer than the 5 folds: its rows are hardly ever judged. Give more rows of "
+        "it, or use fewer --folds.",
+        "A fit ended before the optimum; it is within 1e-2 of the optimum.",
+        "ours",
+    ]
+
+
+def test_a_linear_machine_says_why(monkeypatch):
+    """With more rows than the limit the machine is linear, and the next step is named."""
+    monkeypatch.setattr("mercer.workflow.preparation.MANY_ROWS", 50)
+    outcome, asked = train(samples(60), Cs=2, cv=2), train(samples(60), kernel="linear", Cs=2, cv=2)
+    assert outcome.messages == (
+        "The machine is linear because there are more than 50 rows. A Gaussian one may be better, and takes longer: "
+        "--kernel rbf.",
+    )
+    assert asked.messages == ()
