@@ -257,7 +257,7 @@ class TestMatrices:
     @pytest.mark.parametrize("n", [60, 700])
     @every_estimator
     def test_indefinite(self, estimator, n):
-        """An indefinite matrix is fitted with a warning that holds the numbers; the certificate is no bound."""
+        """An indefinite matrix is fitted with a warning that holds the numbers; the certificate bounds nothing."""
         X, y = sample(n)
         K = X @ X.T - 5.0 * np.eye(n)
         model = clone(estimator).set_params(kernel="precomputed")
@@ -270,7 +270,8 @@ class TestMatrices:
             "the largest "
         )
         assert words.endswith(
-            "The fit ends at a stationary point and its certificate is no bound. Use another kernel, or add 5 to the "
+            "The fit ends at a stationary point and its certificate bounds nothing. Use another kernel, or add 5 to "
+            "the "
             "diagonal."
         )
         assert found[0].filename == __file__
@@ -309,7 +310,7 @@ class TestMatrices:
                 estimator.set_params(kernel="sigmoid", gamma=gamma).fit(X, y)
 
     def test_kernels_that_are_known_not_to_be_definite(self):
-        """The sigmoid kernel needs no examination: its certificate is no bound."""
+        """The sigmoid kernel needs no examination: its certificate bounds nothing."""
         X, y = sample()
         model = SVC(kernel="sigmoid").fit(X, y)
         assert not model.certificate_.valid

@@ -327,7 +327,7 @@ class TestBadInput:
             ({"alpha": [np.nan]}, "alpha=nan was given"),
             ({"alpha": [np.inf]}, "alpha=inf was given"),
             ({"alpha": ["a"]}, r"alpha=\['a'\] is neither a number nor a list"),
-            ({"kernel": "poly", "degree": 2.5}, "degree=2.5 is no whole number"),
+            ({"kernel": "poly", "degree": 2.5}, "degree=2.5 is not a whole number"),
             ({"kernel": "gausian"}, "Did you mean 'gaussian'"),
             ({"kernel": Gaussian}, "write Gaussian()"),
             ({"solver": "lu"}, "The 'solver' parameter of KernelRidge"),

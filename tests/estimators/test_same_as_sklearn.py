@@ -1,7 +1,7 @@
 """The answers are scikit-learn's: decision values, support vectors and the layout of every attribute.
 
 LIBSVM keeps kernel values in float32, which moves its optimum by about 1e-7 times the sum of |dual_coef_ K|: the
-tolerances follow from that, as both are asked for tol=1e-6. Values of nu are such that nu n is no whole number: else
+tolerances follow from that, as both are asked for tol=1e-6. Values of nu are such that nu n is not a whole number: else
 all support vectors may be at their bounds, and any offset in an interval is optimal.
 """
 

@@ -228,7 +228,7 @@ class TestHostile:
         ("text", "line", "words"),
         [
             ("", 1, "the file ends too early"),
-            ("hello\n", 1, "'hello' is no line of a LIBSVM or LIBLINEAR model"),
+            ("hello\n", 1, "'hello' is not a line of a LIBSVM or LIBLINEAR model"),
             (changed(GOOD, "c_svc", "d_svc"), 1, "svm_type is 'd_svc', but must be one of c_svc"),
             (changed(GOOD, "kernel_type rbf", "kernel_type magic"), 2, "kernel_type is 'magic'"),
             (changed(GOOD, "gamma 0.5", "gamma nan"), 3, "gamma is 'nan', but must be a finite number"),

@@ -147,7 +147,7 @@ def test_command_onnx(tmp_path, capsys):
     for more, words in (
         ([], "give C."),
         (["--C", "0.5"], "its largest coefficient is 2"),
-        (["--C", "2", "--nu", "0.1"], "C is none of its parameters"),
+        (["--C", "2", "--nu", "0.1"], "C is not one of its parameters"),
         (["--C", "2", "--class-weight", "between", "2"], "but the classes are ['in', 'out']"),
     ):
         assert main([*arguments, *more]) == 1
@@ -194,7 +194,7 @@ def test_refused():
     """One sentence for each way in which samples are not those of the model."""
     text = text_of(svm.SVC(C=3.0).fit(X, TWO))
     for data, y, words in (
-        (2.0 * X, TWO, "is none of the samples: the nearest one differs from it by up to"),
+        (2.0 * X, TWO, "is not among the samples: the nearest one differs from it by up to"),
         (X[:3], TWO[:3], "support vectors where there are"),
         (X[:, :3], TWO, "The samples have 3 features, but the support vectors have 4"),
         (X, THREE, "y contains the label"),

@@ -46,7 +46,7 @@ class TestFindings:
         report = check_mercer(Sigmoid(1.0, -1.0), X)
         assert report.symmetric and not report.positive_semidefinite
         assert report.advice[0].startswith(
-            f"The smallest eigenvalue is {report.smallest_eigenvalue:.3g}: this is no kernel."
+            f"The smallest eigenvalue is {report.smallest_eigenvalue:.3g}: this is not a kernel."
         )
 
     def test_asymmetry_is_the_largest_difference(self):

@@ -283,7 +283,7 @@ class TestErrors:
             ),
             (
                 lambda: Window(2, weights={"AB": 1.0, "BC": 1.0}),
-                "Window(k=2, weights=(('AB', 1.0), ('BC', 1.0))) is no kernel: "
+                "Window(k=2, weights=(('AB', 1.0), ('BC', 1.0))) is not a kernel: "
                 "the similarities of the characters 'ABC', less mismatch, have the eigenvalue -0.414. Let the weights "
                 "be smaller, and nearer to mismatch.",
             ),

@@ -165,7 +165,7 @@ def test_a_coefficient_next_to_0_is_on_the_side_of_its_kink(seed, no_pair_steps)
 
 @pytest.mark.slow
 def test_what_stalls_on_the_matrix_is_solved_over_features():
-    """A matrix of 342 samples whose columns have scales from 0.01 to 100, C of 90,000: pair steps leave a gap of 0.1."""
+    """342 samples whose columns have scales from 0.01 to 100, C of 90,000: pair steps leave a gap of 0.1."""
     X, y, C = regression(96, 60, 401)
     model = SVR(kernel="linear", C=C).fit(X, y)
     assert model.fit_status_ == 0 and model.certificate_.kkt_violation <= model.tol

@@ -359,7 +359,7 @@ def _read_ranges(path: str) -> tuple[float, float, dict[int, tuple[float, float]
         found = [line.split() for line in lines[start + 1 :] if line.strip()]
         return low, high, {int(j): (float(a), float(b)) for j, a, b in found}
     except ValueError:
-        raise UsageError(f"{path} is no file of ranges that svm-scale -s has written") from None
+        raise UsageError(f"{path} was not written by svm-scale -s") from None
 
 
 TOOLS = {"svm-train": train, "svm-predict": predict, "svm-scale": scale}

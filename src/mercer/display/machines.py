@@ -359,7 +359,7 @@ class SupportVectorDisplay:
         shown = [row if isinstance(row, str) else np.asarray(row) for row in rows]
         if shape is not None and (isinstance(shown[0], str) or np.prod(shape) != np.size(shown[0])):
             raise InvalidInputError(
-                f"The support vectors, of {np.size(shown[0])} numbers, are no images of shape {shape}."
+                f"The support vectors, of {np.size(shown[0])} numbers, cannot be drawn as images of shape {shape}."
             )
         labels = None if y is None else np.asarray(y)[machine.support_[order]]
         titles = [f"{'' if labels is None else f'{labels[i]}: '}{size[j]:.3g}" for i, j in enumerate(order)]

@@ -67,7 +67,7 @@ class KernelEstimator(KernelParameters, Machine):
             warn_user(
                 f"The kernel matrix is not positive semidefinite: the smallest eigenvalue of {found.n_examined} of its "
                 f"{n} rows is {found.smallest:.4g}, the largest {found.largest:.4g}. The fit ends at a stationary "
-                f"point and its certificate is no bound. Use another kernel, or add {-found.smallest:.4g} to the "
+                f"point and its certificate bounds nothing. Use another kernel, or add {-found.smallest:.4g} to the "
                 "diagonal.",
                 NotPositiveSemidefiniteWarning,
             )

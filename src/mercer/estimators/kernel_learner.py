@@ -130,7 +130,7 @@ class KernelLearner(KernelMachine):
                     "diagonal, or use weights='uniform'."
                 )
             warn_user(
-                f"{message} The fit ends at a stationary point and its certificate is no bound.",
+                f"{message} The fit ends at a stationary point and its certificate bounds nothing.",
                 NotPositiveSemidefiniteWarning,
             )
         return psd

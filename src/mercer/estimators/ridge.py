@@ -365,7 +365,7 @@ def resolve_pairwise(kernel: Any, model: Any) -> Kernel:
         return resolve_kernel(kernel, int(degree), gamma, model.coef0)
     if kernel in ("poly", "polynomial") and not float(model.degree).is_integer():
         raise InvalidInputError(
-            f"degree={model.degree!r} is no whole number: a polynomial of negative values would not be defined."
+            f"degree={model.degree!r} is not a whole number: a polynomial of negative values would not be defined."
         )
     return SKLEARN_KERNELS[kernel](model, gamma)
 

@@ -42,14 +42,14 @@ def read_linear(lines: Lines, first: list[str], n_features: int | None) -> Any:
     solver = first[1] if len(first) == 2 else ""
     if solver not in CLASSIFIERS and solver not in REGRESSORS:
         lines.fail(
-            f"solver_type is {solver!r:.40}, which is no support vector machine for classification or regression: "
+            f"solver_type is {solver!r:.40}, which is not a support vector machine for classification or regression: "
             f"{', '.join([*CLASSIFIERS, *REGRESSORS])} can be read"
         )
     header: dict[str, list[str]] = {}
     places: dict[str, int] = {}
     while (words := lines.next().split()) != ["w"]:
         if not words or words[0] not in ("nr_class", "label", "nr_feature", "bias", "rho") or words[0] in header:
-            lines.fail(f"{' '.join(words)!r:.60} is no line of a LIBLINEAR model, or is there twice")
+            lines.fail(f"{' '.join(words)!r:.60} is not a line of a LIBLINEAR model, or occurs twice")
         header[words[0]], places[words[0]] = words[1:], lines.number
     last = lines.number
 

@@ -123,7 +123,7 @@ def _read_header(lines: Lines, words: list[str]) -> dict[str, tuple[int, list[st
     header: dict[str, tuple[int, list[str]]] = {}
     while words != ["SV"]:
         if not words or words[0] not in known:
-            lines.fail(f"{' '.join(words)!r:.60} is no line of a LIBSVM or LIBLINEAR model")
+            lines.fail(f"{' '.join(words)!r:.60} is not a line of a LIBSVM or LIBLINEAR model")
         if words[0] in header:
             lines.fail(f"{words[0]} is given twice")
         header[words[0]] = (lines.number, words[1:])

@@ -50,7 +50,7 @@ def read_onnx(path: Any, *, nu: bool = False) -> Any:
     except FileNotFoundError:
         raise
     except Exception as error:  # whatever protobuf says of a damaged file
-        raise ModelFileError(f"{path} is no ONNX file: {str(error)[:200] or type(error).__name__}.") from None
+        raise ModelFileError(f"{path} is not an ONNX file: {str(error)[:200] or type(error).__name__}.") from None
     machines = [node for node in graph.node if node.op_type in ("SVMClassifier", "SVMRegressor")]
     if len(machines) != 1:
         kinds = ", ".join(sorted({node.op_type for node in graph.node})[:8]) or "no operator"
@@ -90,7 +90,7 @@ class _Reader:
         try:
             array = np.asarray(list(found), dtype=np.float64)
         except (TypeError, ValueError):
-            raise self.fail(f"{name} is no list of numbers") from None
+            raise self.fail(f"{name} is not a list of numbers") from None
         if array.ndim != 1 or not np.isfinite(array).all():
             raise self.fail(f"{name} has numbers that are not finite")
         return array

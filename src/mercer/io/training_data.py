@@ -76,7 +76,7 @@ def with_training_data(
     if missing or surplus:
         raise InvalidInputError(
             f"The file does not say with which {' and '.join(needed)} this {type(model).__name__} was fitted: "
-            + (f"give {' and '.join(missing)}." if missing else f"{surplus[0]} is none of its parameters.")
+            + (f"give {' and '.join(missing)}." if missing else f"{surplus[0]} is not one of its parameters.")
         )
     found = copy.copy(model)
     found.set_params(**{name: float(parameters[name]) for name in needed})
@@ -225,7 +225,7 @@ def _nearest_free(V: Any, A: Any, i: int, near: Vector, used: Vector, distances:
         nearest = int(np.argmin(distances))
         gap = np.abs(_dense(A[[nearest]]) - one)[0]
         raise InvalidInputError(
-            f"Support vector {i + 1} of its class is none of the samples: the nearest one differs from it by up to "
+            f"Support vector {i + 1} of its class is not among the samples: the nearest one differs from it by up to "
             f"{100 * gap.max():.2g} % of the largest value, in feature {int(gap.argmax()) + 1}. Give the samples as "
             "they were when the model was fitted: scaled, encoded and in the same columns."
         )

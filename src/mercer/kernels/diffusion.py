@@ -103,7 +103,7 @@ class GraphDiffusion(Kernel):
             if number is None:
                 known = ", ".join(repr(self.graph.name(k)) for k in range(min(3, self.graph.n_nodes)))
                 raise InvalidInputError(
-                    f"Sample {i} is {node!r}, which is none of the {self.graph.n_nodes} nodes of the graph"
+                    f"Sample {i} is {node!r}, which is not one of the {self.graph.n_nodes} nodes of the graph"
                     + (f": {known}, ..." if self.graph.n_nodes > 3 else f" ({known})." if known else ".")
                 )
             found.append(number)

@@ -282,7 +282,7 @@ def _(kernel: Gaussian, samples: Any, wishes: Wishes) -> FeatureMap:
         degree = next((r for r in range(LARGEST_DEGREE + 1) if taylor_error(mean, r) <= wishes.error), None)
     if degree is None or not 0 <= degree <= LARGEST_DEGREE:
         raise InvalidInputError(
-            f"Taylor features of {kernel!r} are of use up to degree {LARGEST_DEGREE}, but degree={wishes.degree} and "
+            f"Taylor features of {kernel!r} can be used up to degree {LARGEST_DEGREE}, but degree={wishes.degree} and "
             f"error={wishes.error:g} were asked for, with 2 gamma R^2 = {mean:.4g} for samples of length R: about "
             f"{mean + 5 * np.sqrt(mean):.0f} are needed. Scale the samples, or use a smaller gamma."
         )

@@ -79,7 +79,7 @@ def ends_of_named(pairs: Any, numbers: dict[Hashable, int]) -> Vector:
     for u, v in pairs:
         for end in (u, v):
             if not isinstance(end, Hashable) or end not in numbers:
-                raise InvalidInputError(f"The edge ({u!r}, {v!r}) leads to {end!r}, which is none of the nodes.")
+                raise InvalidInputError(f"The edge ({u!r}, {v!r}) leads to {end!r}, which is not a node of the graph.")
     return np.array([(numbers[u], numbers[v]) for u, v in pairs], dtype=np.int64).reshape(-1, 2)
 
 

@@ -310,7 +310,7 @@ def as_graphs(samples: Sequence[Any]) -> list[Graph]:
         try:
             graphs.append(as_graph(sample))
         except InvalidInputError as error:
-            raise InvalidInputError(f"Sample {i} is no graph: {error}") from None
+            raise InvalidInputError(f"Sample {i} is not a graph: {error}") from None
     return graphs
 
 

@@ -192,8 +192,8 @@ def _eigenvalue_advice(kernel: Kernel, n: int, smallest: float, largest: float) 
             "eigenvalues by 0 (clip), by repair_mercer. The optimum of an indefinite matrix need not be unique."
         )
     return (
-        f"The smallest eigenvalue is {smallest:.3g}: this is no kernel. Choose other parameters or another kernel, or "
-        f"compute the matrix, add {shortfall} to its diagonal and use Precomputed()."
+        f"The smallest eigenvalue is {smallest:.3g}: this is not a kernel. Choose other parameters or another kernel, "
+        f"or compute the matrix, add {shortfall} to its diagonal and use Precomputed()."
     )
 
 

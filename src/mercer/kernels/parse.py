@@ -115,7 +115,7 @@ class _Reader:
             self.fail(None, "it is nested too deeply.")
         if not isinstance(value, Kernel):
             hint = f" A constant kernel is constant({value!r})." if isinstance(value, int | float) else ""
-            self.fail(tree.body, f"{value!r} is no kernel. {_known()}{hint}")
+            self.fail(tree.body, f"{value!r} is not a kernel. {_known()}{hint}")
         return value
 
     def value(self, node: ast.AST) -> Any:

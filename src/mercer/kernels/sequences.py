@@ -127,8 +127,8 @@ class Window(TextKernel):
         smallest = float(np.linalg.eigvalsh(self._similarities()[0] - mismatch).min(initial=0.0))
         if smallest < -ROUNDING:
             raise InvalidInputError(
-                f"{self!r} is no kernel: the similarities of the characters {''.join(self._letters)!r}, less mismatch, "
-                f"have the eigenvalue {smallest:.3g}. Let the weights be smaller, and nearer to mismatch."
+                f"{self!r} is not a kernel: the similarities of the characters {''.join(self._letters)!r}, less "
+                f"mismatch, have the eigenvalue {smallest:.3g}. Let the weights be smaller, and nearer to mismatch."
             )
 
     @property

@@ -105,7 +105,7 @@ class GlobalAlignment(Kernel):
                 array = np.asarray(sample, dtype=np.float64)
             except (TypeError, ValueError):
                 raise InvalidInputError(
-                    f"{self!r} compares series of numbers, or of vectors of one length, but sample {i} is none. Give "
+                    f"{self!r} compares series of numbers, or of vectors of one length, but sample {i} is not. Give "
                     "an array of shape (length,) or (length, d) for each."
                 ) from None
             if array.ndim == 1:

@@ -29,7 +29,7 @@ class Status(Enum):
     INTERRUPTED = "the run was interrupted"
     STALLED = "rounding does not allow further progress"
     SINGULAR = "the matrix is singular: the least-squares solution was taken"
-    INDEFINITE = "the matrix is no kernel matrix: a stationary point was taken"
+    INDEFINITE = "the matrix is not a kernel matrix: a stationary point was taken"
     UNBOUNDED = "the dual grows without limit: no model meets the constraints"
     UNDECIDED = "rounding hides whether a model meets the constraints"
 

@@ -106,7 +106,7 @@ class WayBack:
         qp = self.qp
         t = qp.linear - self.rows.dot(self.w, n_threads) - solution.intercept
         inside = (qp.ridge > 0) | (np.abs(np.abs(t) - qp.l1) <= width)
-        # next to the kink at t = ±l1 β has the sign of t: a β of 1e-9 on the other side of 0 would be a violation of 2 l1
+        # next to the kink at t = ±l1 β has the sign of t: a β of 1e-9 on the other side of 0 would violate by 2 l1
         apart = qp.l1 > width
         self.lower = np.where(apart & (t > 0), np.maximum(qp.lower, 0.0), qp.lower)
         self.upper = np.where(apart & (t < 0), np.minimum(qp.upper, 0.0), qp.upper)
