@@ -99,8 +99,8 @@ def test_every_name_is_a_kernel(name):
         ("linear ** 0.5", " at position 1: exponent=0.5 must be a whole number, at least 1."),
         ("rbf(", " at position 4: '(' was never closed. Write it like 0.5 * gaussian(gamma=0.1) + linear()."),
         ("", ": it is empty. Write it like 0.5 * gaussian(gamma=0.1) + linear()."),
-        ("0.5", f" at position 1: 0.5 is no kernel. {KNOWN} A constant kernel is constant(0.5)."),
-        ("'rbf'", f" at position 1: 'rbf' is no kernel. {KNOWN}"),
+        ("0.5", f" at position 1: 0.5 is not a kernel. {KNOWN} A constant kernel is constant(0.5)."),
+        ("'rbf'", f" at position 1: 'rbf' is not a kernel. {KNOWN}"),
         ("linear + 'rbf'", " at position 10: 'rbf' is neither a kernel nor a number."),
         (
             "rbf + -linear",
