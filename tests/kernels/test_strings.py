@@ -5,11 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests import string_reference as reference
 from tests.naming import named
 from tests.string_reference import STRINGS, gram
 
 from mercer.exceptions import InvalidInputError
+from mercer.gram.operator import GramOperator
 from mercer.kernels import (
     CommonSubstrings,
     Linear,
@@ -235,14 +237,27 @@ class TestNames:
         np.testing.assert_array_equal(kernel.block(sparse, sparse), K)
 
     def test_many_rows(self):
-        """More rows and columns than one tile of matches holds."""
-        X = random_strings(600, 30, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+        """More columns than one list of matches has; what was in the memory before does not matter."""
+        X = random_strings(4200, 8, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
         kernel = Spectrum(2)
         features = kernel.prepare(X)
         assert not features.crowded
+        Y = sp.csr_array((features.counts.data, features.counts.indices, features.counts.indptr))
+        some = np.arange(0, 4200, 100)
+        expected = (Y[some] @ Y.T).toarray()
+        np.testing.assert_array_equal(kernel.block(features.take(some), features), expected)
+        used = np.full(expected.shape, np.nan)
+        np.testing.assert_array_equal(kernel.block(features.take(some), features, used), expected)
+
+    @pytest.mark.parametrize("letters", ["ABCD", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"], ids=["crowded", "not crowded"])
+    def test_the_whole_matrix(self, letters):
+        """Whether all of it is computed, or a triangle in parts, on one thread or two, the values are the same."""
+        kernel, X = Spectrum(2), random_strings(700, 12, letters)
+        features = kernel.prepare(X)
+        assert features.crowded == (letters == "ABCD") == (kernel.triangle_rows(features) > 0)
         K = kernel.block(features, features)
-        Y = features.counts.toarray()
-        np.testing.assert_array_equal(K, Y @ Y.T)
+        for n_threads in (1, 2):
+            np.testing.assert_array_equal(GramOperator(kernel, features, n_threads).dense(), K)
 
     def test_pickle(self):
         """Prepared strings survive."""

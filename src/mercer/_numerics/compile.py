@@ -1,10 +1,15 @@
-"""The one decorator for compiled functions.
+"""The one decorator for compiled functions, and the directory that keeps their machine code between processes.
 
-``nogil`` lets threads run side by side, ``cache`` keeps machine code on disk between processes,
-``error_model="numpy"`` removes the branch that Python's ZeroDivisionError puts around each division.
+``nogil`` lets threads run side by side, ``error_model="numpy"`` removes the branch that Python's ZeroDivisionError puts
+around each division.
 """
 
 import gc
+import logging
+import os
+import stat
+import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -13,7 +18,7 @@ from time import perf_counter
 from typing import Any
 
 import numba
-from numba.core import event
+from numba.core import caching, event
 
 # no "ninf" (infinities mark members that may not move) and no "nnan" (NaN input must stay visible)
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
@@ -27,7 +32,7 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
     ``inline`` puts it into its callers before types are known, ``merged`` after it is compiled: calls of small loops
     cost more than the loops, since each array is passed as seven numbers.
     """
-    options: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if fast:
         options["fastmath"] = FAST
     if inline:
@@ -40,17 +45,114 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
         if function.__name__.startswith("_"):
             options.update(no_cpython_wrapper=True, no_cfunc_wrapper=True)
         dispatcher = numba.njit(**options)(function)
-        # numba looks at the function's own file only, but what it calls is compiled into it
-        with suppress(AttributeError):
-            dispatcher._cache._cache_file._source_stamp = _source_stamp()
+        if cache_directory() is not None:
+            dispatcher._cache = _Cache(function)
         return dispatcher
 
     return decorate
 
 
+# ---- machine code on disk --------------------------------------------------------------------------------------------
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]
+    """Says where the machine code of a function is kept. numba's own locators write a file for each function to see."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._py_file = function.__code__.co_filename
+        self._lineno = function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str | None:
+        return cache_directory()
+
+    def get_source_stamp(self) -> tuple[float, int]:
+        return _source_stamp()
+
+    def get_disambiguator(self) -> str:
+        return str(self._lineno)
+
+
+class _CacheFormat(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    """numba's format and names of files."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = _Locator(function)
+        name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+        self._filename_base = self.get_filename_base(name, getattr(sys, "abiflags", ""))
+
+
+class _Cache(caching.FunctionCache):  # type: ignore[misc]
+    """numba's cache of a function, without which a fit can do: damaged files and a full disk do not end it."""
+
+    _impl_class = _CacheFormat
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The machine code for a signature; None if there is none, or if it cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            with suppress(OSError):
+                self.flush()  # compiled anew and written again
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write machine code, if there is room for it."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _tell_not_kept(f"cannot write to {self.cache_path} ({error.strerror or error})")
+
+
+@lru_cache
+def cache_directory() -> str | None:
+    """Where machine code is kept: where numba keeps it, else a temporary directory of this user; None if nowhere."""
+    path: str | None
+    try:
+        path = caching.CompileResultCacheImpl(compiled).locator.get_cache_path()
+    except RuntimeError:  # neither NUMBA_CACHE_DIR nor the folder of this file nor the user's cache can be written to
+        path = _temporary_directory()
+    if path is None:
+        _tell_not_kept("found no directory that it can write to")
+    return path
+
+
+def _temporary_directory() -> str | None:
+    """A directory that no other user can write to, since what is in it is run."""
+    posix = hasattr(os, "getuid")  # elsewhere each user has a temporary directory
+    try:
+        parent = tempfile.gettempdir()
+        if parent == os.getcwd():
+            return None  # Python's last resort, which is nobody's temporary directory
+        own = os.path.join(parent, f"mercer-{os.getuid()}" if posix else "mercer")
+        os.makedirs(own, mode=0o700, exist_ok=True)
+        state = os.lstat(own)
+        if posix and (not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid() or state.st_mode & 0o022):
+            return None
+        path = os.path.join(own, _Locator.get_suitable_cache_subpath(__file__))
+        os.makedirs(path, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError:
+        return None
+    return path
+
+
+@lru_cache
+def _tell_not_kept(reason: str) -> None:
+    """Say once why each process will compile."""
+    logging.getLogger("mercer").warning(
+        "mercer %s: its loops are compiled anew in each process, which takes 10 to 30 s. Set the environment variable "
+        "NUMBA_CACHE_DIR to a directory that can be written to.",
+        reason,
+    )
+
+
 @lru_cache
 def _source_stamp() -> tuple[float, int]:
-    """When these files were last changed, and their size: compiled code of another state is not used."""
+    """When these files were last changed, and their size: compiled code of another state is not used.
+
+    numba looks at a function's own file only, but what it calls is compiled into it.
+    """
     states = [path.stat() for path in sorted(Path(__file__).parent.glob("*.py"))]
     return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
@@ -59,8 +161,12 @@ def is_cached(function: Any) -> bool:
     """Whether machine code of this compiled function is in memory or on disk."""
     if function.signatures:
         return True
+    directory = cache_directory()
     name = f"{function.py_func.__module__.rpartition('.')[2]}.{function.py_func.__qualname__}-*.nbi"
-    return any(Path(function._cache.cache_path).glob(name))
+    return directory is not None and any(Path(directory).glob(name))
+
+
+# ---- compilation -----------------------------------------------------------------------------------------------------
 
 
 class _Compiling(event.Listener):

@@ -61,11 +61,12 @@ def announce_compilation(module: str, *functions: str) -> None:
     if module in _announced:
         return
     _announced.add(module)
-    from mercer._numerics.compile import is_cached
+    from mercer._numerics.compile import cache_directory, is_cached
 
     loops = import_module(f"mercer._numerics.{module}")
     if not any(is_cached(getattr(loops, function)) for function in functions):
-        print("mercer: compiling its loops for this machine, once (10 to 30 s) ...", file=sys.stderr, flush=True)
+        once = "machine, once" if cache_directory() is not None else "process"
+        print(f"mercer: compiling its loops for this {once} (10 to 30 s) ...", file=sys.stderr, flush=True)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -17,10 +17,8 @@ TILE_BYTES = 1 << 20
 COSTLY_TERMS = 128
 # kernel values from which a second thread is worth waking
 THREADS_FROM = 300_000
-# rows of a symmetric matrix computed together; of a symmetric product of costly values
+# rows of a symmetric product computed together; of costly values
 MIRROR, COSTLY_MIRROR = 192, 48
-# rows of a symmetric matrix whose values are computed one by one
-PAIR_MIRROR = 8
 # partial sums of a symmetric product, at most: each is a vector over all samples
 PARTIAL_SUMS = 64
 
@@ -106,15 +104,20 @@ class GramOperator:
         return GramOperator(self.kernel, self.features.take(index), self.n_threads, self.evaluations)
 
     def dense(self, out: Matrix | None = None, mirrored: bool = True) -> Matrix:
-        """The whole matrix, written to out if given: the upper triangle computed, the lower one its image if wanted."""
+        """The whole matrix, written to out if given. Where it pays, the lower triangle is copied from the upper one.
+
+        Unless ``mirrored``, the lower triangle may be left as it was.
+        """
         from mercer._numerics.storage import place_rows
 
         n = self.n
         K = np.empty((n, n), self.dtype) if out is None else out
-        height = PAIR_MIRROR if self.kernel.pair_by_pair else MIRROR
+        height = self.kernel.triangle_rows(self.features)
         if n <= height or self.kernel.whole:
             self.evaluations.add(n * n)
             return self.kernel.block(self.features, self.features, K)
+        if height == 0:
+            return self.rows(self.features, out=K)
         starts = range(0, n, height)
         prepare_columns(self.features)
 

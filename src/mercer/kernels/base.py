@@ -83,10 +83,13 @@ class Kernel(ABC):
         """Whether ``positive_semidefinite`` is the user's promise: a function or a matrix that was not examined."""
         return False
 
-    @property
-    def pair_by_pair(self) -> bool:
-        """Whether each value is computed by itself, so that small blocks cost no more than large ones."""
-        return False
+    def triangle_rows(self, a: Features) -> int:
+        """How many rows of K(a, a) to compute at a time where the lower triangle is copied from the upper one.
+
+        Values next to the diagonal are computed twice, more of them the more rows there are; calls cost time, too.
+        0 if all of K costs less than a triangle.
+        """
+        return 192
 
     @property
     def preparation(self) -> Hashable:

@@ -24,7 +24,7 @@ from mercer.kernels.features import Csr, Features, Matrix, Vector, VectorFeature
 from mercer.kernels.vectors import Linear, Min
 
 # the share of non-zeros from which the vector kernels' tiles are faster than lists of matches
-CROWDED = 1 / 24
+CROWDED = 1 / 12
 # and from which vectors are better written out
 DENSE = 1 / 3
 _TERMS: dict[int, Kernel] = {codes.DOT: Linear(), codes.MIN: Min()}
@@ -146,15 +146,16 @@ def _in_32_bits(counts: Csr) -> Csr:
 
 def count_block(term: int, a: CountFeatures, b: CountFeatures, out: Matrix | None = None) -> Matrix:
     """Σ_f a_if b_jf (term codes.DOT) or Σ_f min(a_if, b_jf) (term codes.MIN, counts ≥ 0) for all i, j."""
-    from mercer._numerics.counts import matches_block
+    from mercer._numerics.counts import add_matches
 
     left, right = a.over(b.names), b.vectors
     if b.crowded or left.dtype != right.dtype:
         return _TERMS[term].block(left, right, out)
+    clear = out is not None
     if out is None:
-        out = np.empty((len(a), len(b)), b.dtype)
+        out = np.zeros((len(a), len(b)), b.dtype)  # where nothing matches, memory is not even touched
     A, B = (left.stored_like(right).X, right.X)
-    matches_block(term, A.indptr, A.indices, A.data, B.indptr, B.indices, B.data, right.d, out)
+    add_matches(term, A.indptr, A.indices, A.data, B.indptr, B.indices, B.data, right.d, clear, out)
     return out
 
 
@@ -234,6 +235,11 @@ class CountKernel(Kernel):
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
         assert isinstance(a, CountFeatures) and isinstance(b, CountFeatures)
         return count_block(codes.DOT, a, b, out)
+
+    def triangle_rows(self, a: Features) -> int:
+        assert isinstance(a, CountFeatures)
+        # lists of matches have little to compute: to copy a triangle takes longer
+        return super().triangle_rows(a) if a.crowded else 0
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, CountFeatures)

@@ -132,6 +132,8 @@ samples, or replace what is missing, for instance by ''.
     """
     domain = DOMAINS[kernel.domain]
     items = _items(kernel.__repr__, domain, samples)
+    if kernel.domain == "strings" and set(map(type, items)) <= {str}:
+        return items  # a look at each takes longer than to count its letters
     for i, item in enumerate(items):
         if not domain.accepts(item) or _is_missing(item):
             raise _wrong_sample(repr(kernel), domain, i, item)

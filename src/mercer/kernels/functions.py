@@ -58,9 +58,8 @@ class CallableKernel(Kernel):
     def psd_is_assumed(self) -> bool:
         return True
 
-    @property
-    def pair_by_pair(self) -> bool:
-        return self.pairwise
+    def triangle_rows(self, a: Features) -> int:
+        return 8 if self.pairwise else super().triangle_rows(a)
 
     @property
     def preparation(self) -> Hashable:
