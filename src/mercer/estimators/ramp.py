@@ -163,9 +163,12 @@ class RampSVC(BaseSVC):
         first = super()._run(data, loss, y, weight, options, clock, start)
         up, objective = self._judge(first, y, weight)
         ends = []
-        if self.start != "means" or not up.any():
+        # the means need all kernel values
+        limited = clock.left < np.inf
+        in_time = not limited or clock.over_in(data.seconds(data.n, data.n, options.n_threads)) is None
+        if self.start != "means" or not (up.any() and in_time):
             ends.append(self._descend(data, y, weight, options, clock, first, up, (objective,)))
-        if self.start != "svc" and up.any():
+        if self.start != "svc" and up.any() and in_time:
             ends.append(self._descend(data, y, weight, options, clock, first, self._far(data, y, weight), ()))
         best = min(ends, key=lambda end: end.objectives[-1])
         best.steps = first.steps + sum(end.steps for end in ends)

@@ -210,13 +210,20 @@ class Clock:
     def seconds(self) -> float:
         return time.perf_counter() - self.start
 
+    @property
+    def left(self) -> float:
+        """Seconds until the time limit, below 0 after it; inf without a limit."""
+        return float("inf") if self.deadline is None else self.deadline - time.perf_counter()
+
     def over(self) -> Status | None:
         """Why the run must end now, if it must."""
+        return self.over_in(0.0)
+
+    def over_in(self, seconds: float) -> Status | None:
+        """Why the run must end now if what is to follow takes so many seconds: the certificate, or the next step."""
         if self.stopped:
             return Status.INTERRUPTED
-        if self.deadline is not None and time.perf_counter() > self.deadline:
-            return Status.TIME_LIMIT
-        return None
+        return Status.TIME_LIMIT if self.left < seconds else None
 
     @contextmanager
     def silently(self) -> Iterator[None]:
@@ -273,9 +280,7 @@ class WorkClock(Clock):
         self._compiling = seconds_compiling
         self._before = seconds_compiling()
 
-    def over(self) -> Status | None:
-        """Why the run must end now, if it must."""
-        ended = super().over()
-        if ended is not Status.TIME_LIMIT or self.deadline is None:
-            return ended
-        return ended if time.perf_counter() > self.deadline + self._compiling() - self._before else None
+    @property
+    def left(self) -> float:
+        """Seconds until the time limit, compilation not counted."""
+        return super().left + self._compiling() - self._before

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer._numerics.pool import run_tasks
-from mercer.gram.operator import Evaluations, GramOperator, prepare_columns
+from mercer.gram.operator import Evaluations, GramOperator, prepare_columns, product
 from mercer.gram.workspace import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
+
+# a trial of the kernel's speed: samples to begin with, seconds that tell enough, samples at most, slack of the forecast
+TRIAL_FROM, TRIAL_SECONDS, TRIAL_UP_TO, TRIAL_SLACK = 16, 3e-3, 1024, 1.25
+
+
+class Speed(NamedTuple):
+    """Seconds that it takes to prepare a sample in float64, and to compute a kernel value."""
+
+    sample: float
+    value: float
 
 
 class Data:
@@ -27,6 +38,7 @@ class Data:
         self.n = n
         self.psd = psd and kernel.positive_semidefinite
         self.evaluations = Evaluations()
+        self._speeds: dict[int, Speed] = {}  # of so many threads, shared by all parts
         self._index: Vector | None = None
         self._features: dict[np.dtype[Any], Features] = {}
         self._pair: tuple[ClassBlocks, int, int] | None = None
@@ -74,6 +86,27 @@ class Data:
             return self._whole.exact(index)
         return self.kernel.prepare(take_samples(self.samples, index), np.float64)
 
+    def seconds(self, n_rows: float, n_columns: float, n_threads: int) -> float:
+        """About how long float64 values between so many rows and columns take: what a certificate needs."""
+        if n_threads not in self._speeds:
+            self._speeds[n_threads] = self._trial(n_threads)
+        speed = self._speeds[n_threads]
+        return (n_rows + n_columns) * speed.sample + n_rows * n_columns * speed.value
+
+    def _trial(self, n_threads: int) -> Speed:
+        """Prepare some samples and compute values between them: more and more, until they take long enough."""
+        most = min(self.n, TRIAL_UP_TO)
+        spread = np.linspace(0, self.n - 1, most).astype(np.intp)
+
+        def values(size: int) -> None:
+            columns = np.arange(0, size, 2)
+            product(self.kernel, features.take(np.arange(size)), features.take(columns), ones[columns], n_threads)
+
+        size, sample = _rate(lambda size: self.exact(spread[:size]), most)
+        features, ones = self.exact(spread[:size]), np.ones(size)
+        size, row = _rate(values, size)
+        return Speed(TRIAL_SLACK * sample, TRIAL_SLACK * row / ((size + 1) // 2))
+
     def matrix(self, dtype: Any, n_threads: int, out: Matrix | None = None) -> Matrix:
         """The whole Gram matrix: from parts that exist (``matrix_dtype``), or computed and written to out if given."""
         if self._pair is not None and np.dtype(dtype) == self.matrix_dtype:
@@ -84,7 +117,7 @@ class Data:
     def take(self, index: Vector, pair: tuple[ClassBlocks, int, int] | None = None) -> Data:
         """A part of the samples, with what is prepared of them; ``pair`` has its Gram matrix in parts."""
         part = Data(self.kernel, self.samples, len(index), self.psd)
-        part.evaluations = self.evaluations
+        part.evaluations, part._speeds = self.evaluations, self._speeds
         part._index = index if self._index is None else self._index[index]
         if self.kernel.domain == "matrix":
             self.features(np.float64)  # once for all parts
@@ -93,6 +126,20 @@ class Data:
         else:
             part._pair, part.matrix_dtype, part._whole = pair, pair[0].dtype, self
         return part
+
+
+def _rate(call: Callable[[int], Any], most: int) -> tuple[int, float]:
+    """A size for which a call takes long enough to be timed, and its seconds divided by the size."""
+    size = min(TRIAL_FROM, most)
+    while True:
+        seconds = []
+        for _ in range(2):  # the first call may prepare what others share
+            start = perf_counter()
+            call(size)
+            seconds.append(perf_counter() - start)
+        if min(seconds) >= TRIAL_SECONDS or size == most:
+            return size, min(seconds) / size
+        size = min(2 * size, most)
 
 
 class ClassBlocks:

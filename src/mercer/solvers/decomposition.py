@@ -14,6 +14,7 @@ sit at a bound with a gain that is negative by a margin are left out. The end is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from math import isfinite
 
@@ -64,13 +65,19 @@ SETTLED = 1.05
 PATIENCE, SMALLEST_GAIN = 30, 1e-14
 # rounds between two looks at the duality gap, the share by which it must have shrunk, and the failures allowed
 GAP_EVERY, GAP_SHRINKS, GAP_FAILURES = 25, 0.98, 3
+# of the time that is left a round may take so much; a look at all samples takes as long as F of all at the end, and so
+# may the rows that come in after it
+SHARE_OF_TIME, LOOKS = 0.5, 2.0
 NOBODY = np.empty(0, np.int64)
+# about how many seconds exact values between so many rows and columns take
+Seconds = Callable[[float, float], float]
 
 
 class Decomposition:
     """One run of the solver, which can be continued: ``beta`` and ``F`` are its state.
 
-    ``gram`` is an operator, or rows that exist or come from elsewhere.
+    ``gram`` is an operator, or rows that exist or come from elsewhere. ``seconds`` tells how long exact values between
+    so many rows and columns take: with a time limit the run ends while there is time for F of all samples.
     """
 
     def __init__(
@@ -82,8 +89,10 @@ class Decomposition:
         options: Options,
         clock: Clock,
         loan: Loan | None = None,
+        seconds: Seconds = lambda n_rows, n_columns: 0.0,
     ) -> None:
         self._loan = loan  # of the memory that a matrix is on, if it is borrowed
+        self._seconds, self._last_round = seconds, 0.0
         self.qp, self.options, self.clock = qp, options, clock
         self.beta, self.F = beta, F
         self.n = len(F)
@@ -172,6 +181,8 @@ class Decomposition:
             if look.violation <= (tol if everything else max(tol, self._stage_tol)):
                 if everything:
                     return self._finish(Status.CONVERGED)
+                if self._spare() < LOOKS * self._end():
+                    return self._finish(Status.TIME_LIMIT)
                 previous = self._look_at_all(tol, look.level, previous)
                 best, idle, self._gaps = np.inf, 0, []
                 continue
@@ -214,7 +225,30 @@ class Decomposition:
             self.active.write_back(self.beta, self.F)
             if diverges(self.qp, self.beta, self.F, self.largest):
                 return Status.UNBOUNDED
-        return self.clock.over()
+        over = self.clock.over()
+        if over is None and self.clock.left < np.inf and self._affordable() < min(FEWEST_MEMBERS, self.size):
+            return Status.TIME_LIMIT
+        return over
+
+    def _end(self) -> float:
+        """Seconds that F of all samples takes in float64, for the present β."""
+        active = self.active
+        inside = active.variables[active.real]
+        outside = np.count_nonzero(self.beta) - np.count_nonzero(self.beta[inside])
+        return self._seconds(self.n, int(np.count_nonzero(active.beta) + outside))
+
+    def _spare(self) -> float:
+        """Seconds that a run has before it must end; inf without a limit."""
+        left = self.clock.left
+        return left if left == np.inf else left - self._end()
+
+    def _affordable(self) -> int:
+        """New members for which there is time: for their rows, and for their part in F of all samples at the end."""
+        spare = self._spare()
+        if spare < self._last_round:
+            return 0
+        each = self._seconds(self.n, 3.0) - self._seconds(self.n, 1.0)
+        return int(min(self.size, SHARE_OF_TIME * spare / max(each, 1e-12)))
 
     def _crawls(self, look: Look) -> bool:
         """Whether the gap has hardly shrunk at several looks: an ill-conditioned problem, too slow for SMO."""
@@ -231,8 +265,10 @@ class Decomposition:
         from mercer._numerics.rounds import ASKED, solve_set
 
         active = self.active
-        n_new = min(self._room, self._n_new if len(previous) else 2 * self._n_new)
+        n_new, begun = min(self._room, self._n_new if len(previous) else 2 * self._n_new), self.clock.seconds
         self._room = min(self.size, 2 * self._room)
+        if self.clock.left < np.inf:
+            n_new = min(n_new, max(2, self._affordable()))
         chosen, newcomers = self._seat(look, previous, n_new)
         m = self._n_members
         limit = STEPS_PER_MEMBER * m
@@ -249,6 +285,7 @@ class Decomposition:
             slots = self.store.ensure(self._seats[ASKED, :n_moved])
             self.store.add_product(slots, self._change[:n_moved], active.F)
         self._adapt(n_new, n_used)
+        self._last_round = self.clock.seconds - begun
         self.dual += gained
         return chosen, gained
 
@@ -376,10 +413,13 @@ class Decomposition:
         return self.qp.at_samples(self.beta, self.n).copy()
 
     def _finish(self, status: Status) -> Status:
-        """Leave beta and F of the whole consistent, but for F of samples that cannot violate."""
+        """Leave beta and F of the whole consistent, but for F of samples that cannot violate.
+
+        A run that ends early leaves F of samples that were left out as it is: all of F is computed anew.
+        """
         samples = self.active.samples
         self.active.write_back(self.beta, self.F)
-        if len(samples) < self.n:
+        if len(samples) < self.n and status in (Status.CONVERGED, Status.STALLED, Status.UNBOUNDED):
             self._left_out.bring_up(self._beta_of_samples(), self.F)
             self._rows.extend(samples, self.gram, np.zeros(len(samples), np.bool_))
             self._take_up(np.arange(self.n))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,10 @@ SINGLE_FROM = 2e-6
 # largest kernel value at which float32 rows keep their meaning
 SINGLE_UP_TO = 1e30
 REFINEMENTS = 4
+# ends before the optimum, after which F is computed anew at all samples
+ENDED_EARLY = (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED)
+# with a time limit no run is begun that has not the time for so many rows
+FEWEST_ROWS = 8
 # this near to the optimum (relative gap) pair steps are tried only so long: they seldom reach what features did not
 NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
 
@@ -125,7 +130,8 @@ def _over_features(data: Data, problem: DualProblem, options: Options, clock: Cl
 
 def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int) -> Solution:
     """Pair steps from a feasible start."""
-    qp, over = problem.qp, clock.over()
+    qp = problem.qp
+    over = clock.over() if clock.left == np.inf else clock.over_in(_begin(data, qp, beta, options))
     if over is not None:  # nothing is begun that could not be ended
         F = exact_product(data, qp, beta, options) if beta.any() else np.zeros(data.n)
         seen = survey_at(qp, beta, F, None)
@@ -138,8 +144,10 @@ def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, b
     previous, rescued = np.inf, False
     for attempt in range(REFINEMENTS + 1):
         status = run.run(options.tol * (0.9 if dtype == np.float32 else 1.0))
-        rows = None
-        if dtype == np.float32 or isinstance(run, Decomposition):
+        rows, rounded = None, dtype == np.float32 or isinstance(run, Decomposition)
+        if rounded and status in ENDED_EARLY:
+            run.F[:] = exact_product(data, qp, run.beta, options)
+        elif rounded:
             rows, run.F[rows] = exact_rows(data, qp, run.beta, run.F, options)
         seen = survey_at(qp, run.beta, run.F, rows)
         found = seen.violation
@@ -154,6 +162,10 @@ def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, b
         else:
             # rounding of the float32 matrix, not of F, stands in the way
             restart_in_double = dtype == np.float32 and (found > 0.5 * previous or attempt == REFINEMENTS - 1)
+        over = None if clock.left == np.inf else clock.over_in(_end(data, qp, run.beta, options))
+        if over is not None:
+            status = over
+            break
         if restart_in_double:
             dtype, steps = np.dtype(np.float64), run.steps
             run = _start(data, qp, run.beta, options, clock, dtype, RESCUED_UP_TO if rescued else WHOLE_UP_TO)
@@ -185,7 +197,7 @@ def _published(
 ) -> Solution:
     """The solution with its thresholds and its certificate; F is exact at ``rows``, or everywhere."""
     beta, F, steps, seen = state
-    if status is Status.CONVERGED:
+    if status is Status.CONVERGED or (status is Status.TIME_LIMIT and rows is not None):
         b = seen.thresholds
     else:
         # far from the optimum free variables say little: the thresholds that are best for this f, at all samples
@@ -194,6 +206,17 @@ def _published(
         b = problem.loss.best_thresholds(problem.y, F, problem.weight)[: problem.qp.n_groups]
     proof = certificate(problem.qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd, rows=rows)
     return Solution(beta, F, b, status, steps, clock.seconds, proof, trace)
+
+
+def _begin(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
+    """Seconds that the shortest run from beta takes: F at its start and at its end, and a few rows."""
+    carried = int(np.count_nonzero(qp.at_samples(beta, data.n)))
+    return data.seconds(data.n, 2 * carried + FEWEST_ROWS, options.n_threads)
+
+
+def _end(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
+    """Seconds that the certificate of a run takes that ends now: F of all samples in float64."""
+    return data.seconds(data.n, int(np.count_nonzero(qp.at_samples(beta, data.n))), options.n_threads)
 
 
 def _start(
@@ -208,14 +231,16 @@ def _start(
     """A run from beta in one precision."""
     # a dtype compares equal to None where it is the default
     known = data.matrix_dtype is not None and data.matrix_dtype == dtype
-    if known or (data.n <= whole_up_to and data.n**2 * dtype.itemsize <= options.budget):
+    fits = data.n <= whole_up_to and data.n**2 * dtype.itemsize <= options.budget
+    if known or (fits and _in_time(data, options, clock)):
         loan = None if known else Loan(data.n**2, dtype)
         K = data.matrix(dtype, options.n_threads, None if loan is None else loan.array.reshape(data.n, data.n))
         check_finite(np.diagonal(K))
         if qp.n_vars <= whole_up_to:
             return WholeMatrix(K, qp, beta, options, clock, loan)
         rows = WholeRows(K, options.n_threads)
-        return Decomposition(rows, qp, beta, matrix_product(K, qp, beta), options, clock, loan)
+        seconds = partial(data.seconds, n_threads=options.n_threads)
+        return Decomposition(rows, qp, beta, matrix_product(K, qp, beta), options, clock, loan, seconds)
     features = data.features(dtype)
     weights = qp.at_samples(beta, data.n)
     support = np.flatnonzero(weights)
@@ -224,7 +249,13 @@ def _start(
         columns = features.take(support)
         F = product(data.kernel, features, columns, weights[support], options.n_threads, data.evaluations)
     gram = GramOperator(data.kernel, features, options.n_threads, data.evaluations)
-    return Decomposition(gram, qp, beta, F, options, clock)
+    seconds = partial(data.seconds, n_threads=options.n_threads)
+    return Decomposition(gram, qp, beta, F, options, clock, seconds=seconds)
+
+
+def _in_time(data: Data, options: Options, clock: Clock) -> bool:
+    """Whether the whole matrix, of which one triangle is computed, takes half of the time at most."""
+    return clock.left == np.inf or data.seconds(data.n, 0.5 * data.n, options.n_threads) <= 0.5 * clock.left
 
 
 def _precision(data: Data, qp: BoxQP, options: Options) -> str:

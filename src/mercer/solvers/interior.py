@@ -27,10 +27,15 @@ from scipy import linalg
 from mercer.losses.base import BoxQP, Index, Vector
 from mercer.problems.dual import dual_objective, feasible_start, infeasibility, violation
 from mercer.problems.face import Saddle, polish
+from mercer.solvers.base import Clock
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+# factorisations that a run takes, and that its next step and its end take
+INTERIOR_STEPS, STEPS_TO_FINISH = 25, 3
+# additions and multiplications of a factorisation in a second, on one thread
+SPEED = 8e9
 # how far towards the nearest bound a step may go
 TO_THE_BOUNDARY = 0.995
 # added to the diagonal, relative to its largest entry: the barrier leaves no more to be regularised
@@ -55,8 +60,15 @@ class InteriorResult(NamedTuple):
     converged: bool
 
 
-def interior_point(K: Matrix, qp: BoxQP, tol: float = 1e-9, max_iter: int = 100) -> InteriorResult:
-    """Minimise until the duality gap is at most ``tol`` times the objective.
+def factor_seconds(n: int) -> float:
+    """About how long it takes to factor a matrix of n rows on one thread."""
+    return n**3 / 3 / SPEED
+
+
+def interior_point(
+    K: Matrix, qp: BoxQP, tol: float = 1e-9, max_iter: int = 100, clock: Clock | None = None
+) -> InteriorResult:
+    """Minimise until the duality gap is at most ``tol`` times the objective, or until the clock says that time is over.
 
     K is the dense kernel matrix over samples. Not converged are programs whose matrix Q + ridge has a negative
     eigenvalue beyond rounding, whose sums cannot be reached in the box, or whose objective is unbounded.
@@ -81,7 +93,7 @@ def interior_point(K: Matrix, qp: BoxQP, tol: float = 1e-9, max_iter: int = 100)
     # its ridge is in Q now
     inner = replace(inner, ridge=np.zeros(len(variables)))
     with np.errstate(all="ignore"):
-        start, point, n_iter, converged = _iterate(program, tol, max_iter)
+        start, point, n_iter, converged = _iterate(program, tol, max_iter, Clock() if clock is None else clock)
         beta[variables] = _finish(program, inner, start, point)
     return InteriorResult(beta, n_iter, bool(converged and _is_feasible(qp, beta) and _is_convex(Q)))
 
@@ -180,7 +192,7 @@ class _Point:
         return float(longest)
 
 
-def _iterate(program: _Program, tol: float, max_iter: int) -> tuple[_Point, _Point, int, bool]:
+def _iterate(program: _Program, tol: float, max_iter: int, clock: Clock) -> tuple[_Point, _Point, int, bool]:
     """Follow the central path. Returns its start, the best point, the number of steps and whether it is within tol."""
     start = point = _start(program)
     n_bounds = int(program.below.sum() + program.above.sum())
@@ -192,6 +204,8 @@ def _iterate(program: _Program, tol: float, max_iter: int) -> tuple[_Point, _Poi
             best, smallest = point, error
             converged = error <= tol * size
         if converged or stalled >= 15 or n_iter == max_iter or np.isnan(error):
+            break
+        if clock.over_in(STEPS_TO_FINISH * factor_seconds(program.n)) is not None:
             break
         newton = _newton(program, point)
         if newton is None:

@@ -13,7 +13,7 @@ from mercer.losses.base import BoxQP
 from mercer.problems.dual import Survey, diverges, dual_objective, feasible_start, survey
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint, unfinished
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.interior import interior_point
+from mercer.solvers.interior import INTERIOR_STEPS, factor_seconds, interior_point
 
 # pair steps between two looks at the clock; Newton's step helps where so many were not enough
 STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
@@ -21,6 +21,8 @@ STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
 # smaller matrix are shorter and stay in the cache
 SETTLED_AFTER, MOST_UNSETTLED = 3, 0.7
 NEVER = np.iinfo(np.intp).max
+# about how many seconds a pair step takes for each variable, until it is known
+SECONDS_PER_ENTRY = 3e-9
 # looks without an improvement of the violation
 PATIENCE = 3
 
@@ -45,6 +47,7 @@ class WholeMatrix:
         self.clock = clock
         self.steps = 0
         self.trace: list[TracePoint] = []
+        self._pace = SECONDS_PER_ENTRY * qp.n_vars  # seconds of a pair step
         self._tried_interior = False  # where pair steps and Newton's get no further
         n = qp.n_vars
         self._null = qp.n_groups == 0
@@ -84,8 +87,12 @@ class WholeMatrix:
             if options.max_iter >= 0:
                 limit = max(0, min(limit, options.max_iter - self.steps))
             asked = 0.9 * tol if kind == np.float32 else tol
-            taken, unbounded = self._pair_steps(b, self._score(b).astype(kind), asked, min(limit, pause), members)
+            in_time, begun = self._steps_in_time(), self.clock.seconds
+            taken, unbounded = self._pair_steps(
+                b, self._score(b).astype(kind), asked, min(limit, pause, in_time), members
+            )
             self.steps += taken
+            self._pace = (self.clock.seconds - begun) / taken if taken > STEPS_AT_LEAST else self._pace
             self.beta[self._order] = b[:n]
             self.F = matrix_product(self.K, self.qp, self.beta)
             seen = survey(qp, self.beta, self.F)
@@ -104,6 +111,8 @@ class WholeMatrix:
             over = self.clock.over()
             if over is not None:
                 return over
+            if taken >= in_time:
+                continue
             if members is not None or pause <= taken < limit:
                 # once, then all take part again
                 members, pause = (self._unsettled(b) if members is None else None), NEVER
@@ -114,13 +123,20 @@ class WholeMatrix:
             elif idle > PATIENCE or taken == 0:
                 if self._tried_interior:
                     return Status.STALLED
+                if self.clock.left < INTERIOR_STEPS * factor_seconds(n):
+                    return Status.TIME_LIMIT
                 self._interior(b)
                 best, idle = np.inf, 0
                 continue
-            if taken >= limit:
+            if taken >= limit and self.clock.left > factor_seconds(n):
                 self._newton(b)
                 self.beta[self._order] = b[:n]
                 self.F = matrix_product(self.K, self.qp, self.beta)
+
+    def _steps_in_time(self) -> int:
+        """Pair steps that take half of the time that is left; a few at least."""
+        left = self.clock.left
+        return NEVER if left == np.inf else max(STEPS_AT_LEAST // 10, int(0.5 * left / self._pace))
 
     def _score(self, b: Vector) -> Vector:
         """What each member gains by growing, but for its kink (see smo), as F tells."""
@@ -161,7 +177,8 @@ class WholeMatrix:
         """Go on from the interior-point solution, if it is the better one. Edits b in place."""
         self._tried_interior = True
         with one_blas_thread():
-            beta = feasible_start(self.qp, interior_point(self.K.astype(np.float64), self.qp).beta)
+            found = interior_point(self.K.astype(np.float64), self.qp, clock=self.clock)
+            beta = feasible_start(self.qp, found.beta)
         F = matrix_product(self.K, self.qp, beta)
         if np.all(np.isfinite(F)) and dual_objective(self.qp, beta, F) > dual_objective(self.qp, self.beta, self.F):
             self.beta[:], self.F = beta, F
