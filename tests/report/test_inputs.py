@@ -65,7 +65,11 @@ def test_slopes_of_a_linear_machine_are_its_signed_weights(tmp_path):
 def test_slopes_of_classes_have_the_sign_of_what_speaks_for_them(kernel, tmp_path):
     """Large petals speak for virginica and against setosa, by one-vs-one and by one-vs-rest machines."""
     found = slopes(trained(tmp_path, load_iris(as_frame=True).frame, kernel=kernel, task="classification"))
-    assert found.mean.shape == (3, 4) and found.outputs == ["0", "1", "2"] and found.linear == (kernel == "linear")
+    assert (
+        found.mean.shape == (3, 4)
+        and found.outputs == ["class 0", "class 1", "class 2"]
+        and found.linear == (kernel == "linear")
+    )
     assert found.mean[2, 2] > 0 and found.mean[2, 3] > 0 and found.mean[0, 2] < 0 and found.mean[0, 3] < 0
     if kernel == "rbf":
         np.testing.assert_allclose(found.mean.sum(axis=0), 0.0, atol=1e-9)

@@ -6,6 +6,7 @@ A display is made by ``from_estimator``, draws on ``ax`` if it is given, and kee
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ VALUES = 12
 CONTRAST = 3.0
 # characters of the labels below a map that fit side by side
 CHARACTERS = 26
+# characters of a label of an axis, and of the title, in one line
+WIDEST, TITLE = 16, 44
 
 
 @dataclass(eq=False)
@@ -297,9 +300,9 @@ class SearchMapDisplay:
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, label=label, extend=extend)
         for values, ticks in ((self.x_values, self.ax_.set_xticks), (self.y_values, self.ax_.set_yticks)):
             every = max(1, -(-len(values) // 12))
-            ticks(np.arange(0, len(values), every), [_text(v) for v in values[::every]])
+            ticks(np.arange(0, len(values), every), [textwrap.fill(_text(v), WIDEST) for v in values[::every]])
         if sum(len(label.get_text()) for label in self.ax_.get_xticklabels()) > CHARACTERS:
-            self.ax_.tick_params(axis="x", labelrotation=45)
+            self.ax_.tick_params(axis="x", labelrotation=90)
         if None not in self.best:
             column = [str(v) for v in self.x_values].index(str(self.best[0]))
             row = [str(v) for v in self.y_values].index(str(self.best[1]))
@@ -308,7 +311,8 @@ class SearchMapDisplay:
 
             self.ax_.add_patch(Rectangle((column - 0.5, row - 0.5), 1.0, 1.0, **style))
             score = self.scores[row, column]
-            self.ax_.set_title(f"best: {self.x} = {_text(self.best[0])}, {self.y} = {_text(self.best[1])}: {score:.3f}")
+            title = f"best: {self.x} = {_text(self.best[0])}, {self.y} = {_text(self.best[1])}: {score:.3f}"
+            self.ax_.set_title(textwrap.fill(title, TITLE), fontsize="medium")
         self.ax_.set_xlabel(self.x)
         self.ax_.set_ylabel(self.y)
         return self

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.report.importance import input_columns, inputs, with_cells
-from mercer.report.names import is_missing
+from mercer.report.names import class_words, is_missing
 from mercer.workflow.training import Outcome
 
 # rows that are averaged, and values of a column
@@ -103,7 +103,7 @@ def _predictions(outcome: Outcome, X: Any) -> tuple[Matrix, list[str]]:
     if outcome.task == "regression":
         return np.asarray(outcome.model.predict(X))[:, None], [str(outcome.samples.target)]
     probabilities = outcome.model.predict_proba(X)
-    classes = [str(c) for c in outcome.classes]
+    classes = [class_words(c) for c in outcome.classes]
     return (probabilities, classes) if len(classes) > 2 else (probabilities[:, 1:], classes[1:])
 
 

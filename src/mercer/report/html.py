@@ -55,7 +55,7 @@ pre { background: var(--box); border-radius: 8px; padding: 0.8rem; overflow-x: a
 .signed i { position: absolute; top: 0.05em; height: 0.7em; min-width: 1px; border-radius: 2px; }
 .signed .up { left: 50%; background: var(--up); } .signed .down { right: 50%; background: var(--down); }
 @media (max-width: 30rem) { body { padding: 0.9rem; } th, td { padding: 0.25rem 0.4rem; }
-  th:first-child, td:first-child { min-width: 5.5rem; } td small { max-width: 11rem; }
+  th:first-child, td:first-child { min-width: 8.5rem; } td small { max-width: 11rem; }
   .bar, .signed { font-size: 0.8em; } }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; } figure, .fact, tr { break-inside: avoid; }
                h2, h3 { break-after: avoid; } .plots { grid-template-columns: 1fr 1fr; }

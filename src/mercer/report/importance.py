@@ -21,6 +21,7 @@ from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InvalidInputError, MercerError
 from mercer.io.machines import plain_model
 from mercer.kernels.features import Matrix, Vector, as_matrix
+from mercer.report.names import class_words
 from mercer.workflow.preparation import MACHINE, PREPARE
 from mercer.workflow.training import Outcome
 
@@ -211,7 +212,7 @@ def slopes(outcome: Outcome) -> Slopes | None:
     X = outcome.prepared
     if not hasattr(X, "shape") or X.shape[1] == 0:
         return None
-    classes = [str(c) for c in outcome.classes] if outcome.task == "classification" else []
+    classes = [class_words(c) for c in outcome.classes] if outcome.task == "classification" else []
     outputs = classes if len(classes) > 2 else [classes[1] if classes else str(outcome.samples.target)]
     total, rising = np.zeros((2, len(outputs), X.shape[1]))
     try:

@@ -11,7 +11,7 @@ from mercer.display.canvas import axes, colour, marker
 from mercer.report import html
 from mercer.report.dependence import Dependence, partial_dependence, value_words
 from mercer.report.importance import MOST_COLUMNS, Importance, Slopes, input_columns, permutation_importance, slopes
-from mercer.report.names import feature_names
+from mercer.report.names import class_words, feature_names
 from mercer.report.quality import LINES, SHOWN, default_score
 from mercer.workflow.training import Outcome
 
@@ -110,7 +110,8 @@ def _slope_words(outcome: Outcome, found: Slopes) -> str:
     if outcome.task == "regression":
         text = f"{kind}, in units of {outcome.samples.target}. Positive: the prediction grows with the feature."
     elif len(found.outputs) == 1:
-        text = f"{kind}. Positive speaks for {outcome.classes[1]}, negative for {outcome.classes[0]}."
+        first, second = map(class_words, outcome.classes)
+        text = f"{kind}. Positive speaks for {second}, negative for {first}."
     else:
         pairs = "" if found.linear else " and over the machines of the class against each other class"
         text = f"{kind}{pairs}. Positive speaks for the class, negative against it."

@@ -46,6 +46,12 @@ def _steps(step: Any) -> list[Any]:
     return [one for _, one in step.steps] if isinstance(step, Pipeline) else [step]
 
 
+def class_words(label: Any) -> str:
+    """A class within a sentence: "setosa", but "class 1"."""
+    text = str(label)
+    return text if text[:1].isalpha() else f"class {text}"
+
+
 def category_words(column: str, category: Any) -> str:
     """ "sex = female", or "sex missing" for a cell without a value."""
     return f"{column} missing" if is_missing(category) else f"{column} = {category}"

@@ -13,6 +13,7 @@ from mercer.display.canvas import GREY, axes, colour
 from mercer.kernels.features import Vector
 from mercer.report import html
 from mercer.report.importance import targets
+from mercer.report.names import class_words
 from mercer.workflow.held_out import HeldOutClasses, held_out_classes
 from mercer.workflow.summary import is_fresh, score_name
 from mercer.workflow.training import Outcome
@@ -61,10 +62,10 @@ def _judgement(outcome: Outcome) -> str:
         )
         return "The model was not judged on rows of its own." + (seen if np.isfinite(best) else "")
     low, high = evaluation.interval
-    ends = f"95 % interval {low:.3f} to {high:.3f}, " if np.isfinite([low, high]).all() else ""
+    ends = f"95 % interval {low:.3f} to {high:.3f}" if np.isfinite([low, high]).all() else evaluation.interval_method
     return (
-        f"Expect {name} {evaluation.score:.3f} on new rows ({ends}{evaluation.interval_method}). It was judged by "
-        f"{evaluation.method}. On its training rows, the model has {name} {evaluation.training_score:.3f}."
+        f"Expect {name} {evaluation.score:.3f} on new rows ({ends}). It was judged by {evaluation.method}. "
+        f"On its training rows, the model has {name} {evaluation.training_score:.3f}."
     )
 
 
@@ -219,7 +220,7 @@ def _roc(found: HeldOutClasses, scores: list[Any]) -> str:
     ax.legend(loc="lower right", fontsize="small")
     text = "One curve per class, against all other classes."
     if len(scores) == 2:
-        text = f"Rows are ranked by the decision value for {scores[known[-1]].label}."
+        text = f"Rows are ranked by the decision value for {class_words(scores[known[-1]].label)}."
     elif len(known) > len(drawn):
         text += f" The {LINES} classes with the smallest areas are drawn."
     areas = ", ".join(f"{scores[c].label} {scores[c].auc:.3f}" for c in drawn)
@@ -236,7 +237,7 @@ def _calibration(found: HeldOutClasses) -> str:
     if len(found.classes) <= CURVES:
         drawn = [1] if len(found.classes) == 2 else list(range(len(found.classes)))
         curves = [(str(found.classes[c]), p[:, c], found.codes == c) for c in drawn]
-        what = str(found.classes[1]) if len(drawn) == 1 else "the class"
+        what = class_words(found.classes[1]) if len(drawn) == 1 else "the class"
     else:
         own = p[np.arange(len(p)), found.predicted]
         curves, what = [("the predicted class", own, found.predicted == found.codes)], "the predicted class"
