@@ -13,6 +13,9 @@ import scipy.sparse as sp
 import sklearn.svm
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from tests.problems.instances import FORMS, gaussian_kernel, instance
 from tests.qp_reference import objective, solve_qp
 
@@ -477,14 +480,24 @@ def message(error, model, *data):
     return re.sub(r"\s+", " ", str(caught.value))
 
 
+def test_pipelines_and_searches():
+    """The machine within is judged, on the samples as it sees them."""
+    X, y, _ = samples("SVC")
+    pipeline = make_pipeline(StandardScaler(), mercer.SVC()).fit(X, y)
+    assert certify(pipeline, X, y) == certify(pipeline[-1], pipeline[0].transform(X), y)
+    search = GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=2).fit(X, y)
+    best = search.best_estimator_
+    assert certify(search, X, y) == certify(best[-1], best[0].transform(X), y)
+
+
 def test_errors():
     """What was found, what is allowed, what to do."""
     X, y, weight = samples("SVC")
     model = fitted(sklearn.svm, "SVC", X, y)
     assert message(InvalidInputError, Ridge().fit(X, y), X, y) == (
         "certify knows SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, "
-        "PegasosClassifier, SGDClassifier, of mercer or of scikit-learn, but was given Ridge. Pass the fitted machine "
-        "itself, with the samples that it was fitted to."
+        "PegasosClassifier, SGDClassifier, of mercer or of scikit-learn, but was given Ridge. Pass one of these, or a "
+        "pipeline or search that ends in one."
     )
     assert "is not fitted yet" in message(NotFittedError, mercer.SVC(), X, y)
     assert "is not fitted yet" in message(NotFittedError, sklearn.svm.LinearSVC(), X, y)

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.cli.terminal import JobDisplay, progress_text, time_left
 from mercer.io.tables import Samples
 from mercer.workflow.job import FIT, JUDGING, SEARCH, Job, Progress
+from mercer.workflow.summary import _wrapped
 from mercer.workflow.training import plain_messages, train
 
 
@@ -108,3 +109,10 @@ def test_a_linear_machine_says_why(monkeypatch):
         "--kernel rbf.",
     )
     assert asked.messages == ()
+
+
+def test_options_are_not_broken_at_their_hyphens():
+    """What is to be typed stays in one piece, whichever line it falls into."""
+    for length in range(60, 100):
+        lines = _wrapped("x" * length + " try --class-weight balanced", "  - ").splitlines()
+        assert any("--class-weight" in line for line in lines) and max(map(len, lines)) <= 100

@@ -34,15 +34,19 @@ def text_summary(outcome: Outcome) -> str:
         ("time", _time(outcome)),
     ):
         if text:
-            indent = " " * (LABEL + 1)
-            wrapped = textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
-            lines.append(f"{label:<{LABEL}} {wrapped.lstrip()}")
+            lines.append(_wrapped(text, f"{label:<{LABEL}} "))
     lines += ["", *_held_out(outcome)]
     found = symptoms(outcome)
     if found:
         lines += ["", "worth a look:"]
-        lines += [textwrap.fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in found]
+        lines += [_wrapped(text, "  - ") for text in found]
     return "\n".join(lines)
+
+
+def _wrapped(text: str, start: str) -> str:
+    """The text after its start, in lines of one width; an option such as --class-weight is not broken."""
+    indent = " " * len(start)
+    return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def numbers(outcome: Outcome) -> dict[str, Any]:
