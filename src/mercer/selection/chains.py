@@ -26,8 +26,10 @@ Index = NDArray[np.intp]
 
 # the largest working set
 LARGEST_SET = 1536
-# rounds between two looks at the clock, and in all before the exact solver takes over
-ROUNDS_PER_LOOK, MOST_ROUNDS = 30, 900
+# rounds between two looks at the clock, at least and at most, and in all before the exact solver takes over
+FEWEST_ROUNDS, ROUNDS_PER_LOOK, MOST_ROUNDS = 8, 30, 900
+# members times samples of all rounds between two looks: well below a second
+WORK_PER_LOOK = 60_000_000
 # what a solution may exceed tol by because F is tracked in float32 rows
 SLACK = 1.5
 # F has one entry more than there are samples
@@ -212,12 +214,14 @@ class _Run:
         groups, totals = np.empty((n_programs, n_groups, 5)), np.empty((n_programs, 7))
         state, width = np.zeros(4, np.int64), 2 * (n + self._size) + 4
         reals, counts = np.empty((10, width)), np.empty((8, width), np.int64)
+        # by the size alone: the result must not depend on how fast a machine is
+        rounds = int(np.clip(WORK_PER_LOOK // (n * self._size), FEWEST_ROUNDS, ROUNDS_PER_LOOK))
         surveys: list[Survey] = []
         while len(surveys) < n_programs:
             chains.follow(
                 self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null, self.problem.ranges,
                 self.problem.beyond, self._held, self._size, self._loan.array, reals, counts, self.options.tol,
-                ROUNDS_PER_LOOK, state, test, values, groups, totals,
+                rounds, state, test, values, groups, totals,
             )  # fmt: skip
             s = int(state[chains.PROGRAM])
             surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]

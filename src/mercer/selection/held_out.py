@@ -77,7 +77,7 @@ class SearchRecord:
             predicted = np.column_stack([values for _, values in order])
             score = corrected_by_sums(Determination(self.y, predicted), n)
             again = resampled_determination(self.y, predicted[:, chosen])
-            plain = float(Determination(self.y, predicted).scores(np.ones(n))[chosen])
+            plain = float(Determination(self.y, predicted).scores(np.ones((1, n)))[0, chosen])
         else:
             candidates = [self._score_rows(values) for _, values in order]
             score = corrected(candidates, n)

@@ -27,6 +27,8 @@ CONFIDENCE = 0.95
 RESAMPLES, FEW_RESAMPLES = 1000, 200
 # rows that all resamples draw together at most, and resamples of very many rows
 MOST_DRAWN, FEWEST = 20_000_000, 50
+# resamples whose sums are computed together
+AT_ONCE = 50
 # candidates that may be chosen again, where a score is not a sum over rows
 FINALISTS = 10
 # an interval needs this share of resamples with a score
@@ -94,7 +96,7 @@ def resampled(score: ScoreRows, n: int, seed: int = 0) -> Vector:
 def resampled_determination(y: Vector, predicted: Vector, seed: int = 0) -> Vector:
     """R² of rows drawn with replacement."""
     sums = Determination(y, predicted[:, None])
-    return np.array([sums.scores(_counts(rows, len(y)))[0] for rows in draws(len(y), RESAMPLES, seed)])
+    return np.concatenate([sums.scores(counts)[:, 0] for counts in _counts(len(y), seed)])
 
 
 class Accuracy:
@@ -103,9 +105,9 @@ class Accuracy:
     def __init__(self, right: Matrix) -> None:
         self.right = np.asarray(right, dtype=np.float64)
 
-    def scores(self, counts: Vector) -> Vector:
-        """Of each candidate, where rows count so many times."""
-        return counts @ self.right / counts.sum()
+    def scores(self, counts: Matrix) -> Matrix:
+        """Of each candidate (columns) for each line of counts, which say how often each row is drawn."""
+        return counts @ self.right / counts.sum(axis=1, keepdims=True)
 
 
 class Determination:
@@ -113,22 +115,23 @@ class Determination:
 
     def __init__(self, y: Vector, predicted: Matrix) -> None:
         self.y = y - y.mean()
-        self.squares, self.errors = self.y**2, (y[:, None] - predicted) ** 2
+        self.errors = (y[:, None] - predicted) ** 2
 
-    def scores(self, counts: Vector) -> Vector:
-        """Of each candidate, where rows count so many times."""
-        total = counts @ self.squares - (counts @ self.y) ** 2 / counts.sum()
-        return 1.0 - counts @ self.errors / total if total > 0 else np.full(self.errors.shape[1], np.nan)
+    def scores(self, counts: Matrix) -> Matrix:
+        """Of each candidate (columns) for each line of counts, which say how often each row is drawn."""
+        total = counts @ self.y**2 - (counts @ self.y) ** 2 / counts.sum(axis=1)
+        return 1.0 - (counts @ self.errors) / np.where(total > 0, total, np.nan)[:, None]
 
 
 def corrected_by_sums(sums: Accuracy | Determination, n: int) -> float:
     """The score of the best candidate without the luck of having been chosen, where scores are sums over rows."""
     found = []
-    for rows in draws(n, RESAMPLES):
-        counts = _counts(rows, n)
-        inside, outside = sums.scores(counts), sums.scores((counts == 0).astype(np.float64))
-        found.append(outside[int(np.argmax(inside))])
-    return float(np.nanmean(found))
+    for counts in _counts(n):
+        outside = (counts == 0).astype(np.float64)
+        some = outside.any(axis=1)
+        best = np.argmax(sums.scores(counts[some]), axis=1)
+        found.append(np.take_along_axis(sums.scores(outside[some]), best[:, None], axis=1)[:, 0])
+    return float(np.nanmean(np.concatenate(found)))
 
 
 def corrected(candidates: list[ScoreRows], n: int) -> float:
@@ -136,11 +139,19 @@ def corrected(candidates: list[ScoreRows], n: int) -> float:
     found = []
     for rows in draws(n, FEW_RESAMPLES // 2):
         inside = [safely(one, rows) for one in candidates[:FINALISTS]]
-        outside = np.flatnonzero(_counts(rows, n) == 0)
+        outside = np.setdiff1d(np.arange(n), rows)
         if np.isfinite(inside).any() and len(outside):
             found.append(safely(candidates[int(np.nanargmax(inside))], outside))
     return float(np.nanmean(found)) if np.isfinite(found).any() else np.nan
 
 
-def _counts(rows: NDArray[np.intp], n: int) -> Vector:
-    return np.bincount(rows, minlength=n).astype(np.float64)
+def _counts(n: int, seed: int = 0) -> Iterator[Matrix]:
+    """How often each of n rows is drawn, a line for each resample, some lines at a time."""
+    lines: list[Vector] = []
+    for rows in draws(n, RESAMPLES, seed):
+        lines.append(np.bincount(rows, minlength=n).astype(np.float64))
+        if len(lines) == AT_ONCE:
+            yield np.array(lines)
+            lines = []
+    if lines:
+        yield np.array(lines)
