@@ -30,6 +30,8 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import CallableKernel, Gaussian, Polynomial, Spectrum, check_mercer
 
 X, y = make_classification(n_samples=80, n_features=4, flip_y=0.2, random_state=0)
+# the classes overlap, and the perceptron says so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 MATRIX_FUNCTIONS = [SVC, NuSVC, SVR, NuSVR, OneClassSVM, RampSVC, Perceptron, KernelCentroid, KernelLMS]
 WITH_SUPPORT = [*MATRIX_FUNCTIONS, lambda **params: PegasosClassifier(random_state=0, max_iter=2, **params)]
 
