@@ -102,15 +102,31 @@ def test_partial_dependence_is_the_average_prediction(tmp_path):
 def test_courses_in_words():
     """A single output rises, falls or does both; several outputs have a favourite at each end."""
 
-    def words(*mean, values=(1, 2, 3), categorical=False, outputs=("y",)):
-        return Dependence("x", list(values), categorical, list(outputs), np.array(mean, dtype=float)).words()
+    def words(*mean, values=(1, 2, 3), kind="number", outputs=("y",)):
+        return Dependence("x", list(values), kind, list(outputs), np.array(mean, dtype=float)).words()
 
     assert words([1, 2, 4]) == "rises from 1 to 4"
     assert words([4, 2, 1]) == "falls from 4 to 1"
     assert words([1, 4, 1]) == "goes up and down between 1 and 4"
-    assert words([2, 1, 3], values=("a", None, "c"), categorical=True) == "is lowest for missing, highest for c"
+    assert words([2, 1, 3], values=("a", None, "c"), kind="category") == "is lowest for missing, highest for c"
     assert words([0.9, 0.5, 0.1], [0.1, 0.5, 0.9], outputs=("a", "b")) == "low values favour a, high values b"
     assert words([0.9, 0.8, 0.7], [0.1, 0.2, 0.3], outputs=("a", "b")) == "P(a) falls from 0.9 to 0.7"
+
+
+def test_dates_and_booleans_have_their_own_axes(tmp_path):
+    """A date has days of the calendar below it, a boolean "no" and "yes"."""
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({"day": pd.date_range("2019-01-01", periods=90, freq="9D").strftime("%Y-%m-%d")})
+    frame["member"] = rng.choice(["yes", "no", ""], 90)
+    frame["y"] = np.arange(90) / 30 + 2.0 * (frame.member == "yes") + rng.normal(0, 0.1, 90)
+    outcome = trained(tmp_path, frame, kernel="linear")
+    day, member = partial_dependence(outcome, "day"), partial_dependence(outcome, "member")
+    assert day.kind == "date" and day.words().startswith("rises from ")
+    assert {str(value) for value in member.values} == {"0.0", "1.0", "nan"}
+    assert member.words() in ("is lowest for no, highest for yes", "is lowest for missing, highest for yes")
+    text = "".join(inputs_section(outcome))
+    assert f"member: predicted y {member.words()}" in text
+    assert "one standard deviation of a numeric column" in text
 
 
 def test_directions_in_words():

@@ -19,6 +19,8 @@ from mercer.workflow.training import Outcome
 
 # rows that are averaged, and values of a column
 ROWS, VALUES, CATEGORIES = 200, 15, 8
+# kinds of columns whose values have no order
+CATEGORICAL = ("category", "boolean")
 # share of rows beyond each end of the values that are shown
 TAIL = 0.02
 # a curve still rises if its way down is at most this share of its way up
@@ -33,16 +35,21 @@ class Dependence:
     ----------
     column : its name.
     values : numbers in ascending order, or categories with the most frequent first.
-    categorical : which of both.
+    kind : of the column: "number", "date", "boolean" or "category".
     outputs : what is predicted: the target, the second of two classes, or each class.
     mean : the average prediction or probability, a row per output and a column per value.
     """
 
     column: str
     values: list[Any]
-    categorical: bool
+    kind: str
     outputs: list[str]
     mean: Matrix
+
+    @property
+    def categorical(self) -> bool:
+        """Whether the values have no order."""
+        return self.kind in CATEGORICAL
 
     def words(self) -> str:
         """What happens to the predictions: where a single output goes, which of several outputs is likeliest."""
@@ -56,7 +63,7 @@ class Dependence:
 
     def _course(self, mean: Vector) -> str:
         if self.categorical:
-            low, high = (value_words(self.values[int(place)]) for place in (mean.argmin(), mean.argmax()))
+            low, high = (value_words(self.values[int(place)], self.kind) for place in (mean.argmin(), mean.argmax()))
             return f"is lowest for {low}, highest for {high}"
         steps = np.diff(mean)
         up, down = float(steps[steps > 0].sum()), float(-steps[steps < 0].sum())
@@ -70,33 +77,34 @@ class Dependence:
         return f"goes up and down between {low} and {high}"
 
 
-def value_words(value: Any) -> str:
-    """A category as text."""
-    return "missing" if is_missing(value) else str(value)
+def value_words(value: Any, kind: str = "category") -> str:
+    """A category or a boolean as text."""
+    if is_missing(value):
+        return "missing"
+    return ("yes" if value else "no") if kind == "boolean" else str(value)
 
 
 def partial_dependence(outcome: Outcome, column: str) -> Dependence | None:
     """Of one column; None for texts, columns with a single value and models without probabilities."""
     names = input_columns(outcome)
-    kinds = {c.name: c.kind for c in outcome.samples.columns}
-    categorical, j = kinds.get(column) == "category", names.index(column)
+    j, kind = names.index(column), {c.name: c.kind for c in outcome.samples.columns}.get(column, "number")
     X = inputs(outcome)
     cells = np.asarray(_safe_indexing(X, j, axis=1))
-    if not categorical and cells.dtype.kind not in "fiu":  # a text
+    if kind == "text":
         return None
-    values = _frequent(cells) if categorical else _grid(cells)
+    values = _frequent(cells) if kind in CATEGORICAL else _grid(cells)
     if len(values) < 2:
         return None
     rows = np.random.default_rng(0).permutation(len(cells))[:ROWS]
     part = _safe_indexing(X, np.tile(rows, len(values)))
-    replaced = np.empty(len(values), dtype=object if categorical else np.float64)
+    replaced = np.empty(len(values), dtype=object if kind == "category" else np.float64)
     replaced[:] = values
     try:
         predicted, outputs = _predictions(outcome, with_cells(part, j, np.repeat(replaced, len(rows))))
     except InvalidInputError:  # the search ended before there were probabilities
         return None
     mean = predicted.reshape(len(values), len(rows), -1).mean(axis=1).T
-    return Dependence(column, values, categorical, outputs, mean)
+    return Dependence(column, values, kind, outputs, mean)
 
 
 def _predictions(outcome: Outcome, X: Any) -> tuple[Matrix, list[str]]:

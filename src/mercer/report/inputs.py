@@ -127,11 +127,11 @@ def _units(outcome: Outcome, what: str) -> str:
     parts = [
         text
         for kind, text in (
-            ("number", "one standard deviation of a numeric column"),
-            ("category", "a category that applies"),
-            ("text", "one unit of a word's tf-idf value"),
+            ({"number", "boolean", "date"}, "one standard deviation of a numeric column"),
+            ({"category"}, "a category that applies"),
+            ({"text"}, "one unit of a word's tf-idf value"),
         )
-        if kind in kinds
+        if kind & kinds
     ]
     return f" A {what} is the change for {', or '.join(parts)}." if parts else ""
 
@@ -176,9 +176,13 @@ def _dependence(outcome: Outcome, found: Dependence) -> str:
         style: dict[str, Any] = {"color": colour(number), "marker": marker(number), "ms": 5, "label": name}
         ax.plot(at, mean, ls="none" if found.categorical else "-", **style)
     if found.categorical:
-        shown = [value_words(value) for value in found.values]
+        shown = [value_words(value, found.kind) for value in found.values]
         ax.set_xticks(at, [text if len(text) <= 14 else text[:13] + "…" for text in shown], rotation=30, ha="right")
         ax.set_xlim(-0.5, len(at) - 0.5)
+    elif found.kind == "date":
+        ticks = np.linspace(at[0], at[-1], 3).round()
+        # cells of dates are days since 1970-01-01
+        ax.set_xticks(ticks, [str(np.datetime64(int(day), "D")) for day in ticks])
     else:
         ax.locator_params(axis="x", nbins=5)
     single = found.outputs[0]

@@ -130,7 +130,7 @@ def _learnt(outcome: Outcome) -> Iterator[str]:
     if columns:
         some = any(c.missing for c in columns)
         rows = [
-            (html.named(c.name, c.why), c.kind, f"{c.different:,}", *([c.missing or ""] if some else []))
+            (html.named(c.name, c.why or c.note), c.kind, f"{c.different:,}", *([c.missing or ""] if some else []))
             for c in columns[:SHOWN]
         ]
         head = ("column", "used as", "distinct values", *(["missing cells"] if some else []))
