@@ -94,7 +94,7 @@ def test_primal_is_the_dual_of_the_program(loss):
         qp = loss.box_qp(y, weight, intercept)
         for _ in range(10):
             b = np.sort(rng.normal(size=qp.n_groups))
-            # ν-SVR's upper edge comes first, ν-SVC's margin has either sign
+            # edges and margins that have not crossed: ν-SVR's upper edge comes first
             b = b[::-1].copy() if isinstance(loss, NuInsensitive) else b
             t = qp.linear - qp.at_variables(f) - (b[qp.group] if len(b) else 0.0)
             expected = 0.5 * 1.7 + b @ qp.sums + conjugate(qp, t).sum()
@@ -235,6 +235,7 @@ def test_publish():
     beta = np.array([2.0, -2.0])
     published = NuHinge(0.5).publish(beta, np.array([-3.0, 1.0]))
     assert nu_scale(np.array([-3.0, 1.0])) == (2.0, -1.0)
+    assert nu_scale(np.array([1.0, -3.0])) == (0.0, -1.0)
     assert published.beta.tolist() == [1.0, -1.0] and (published.intercept, published.scale) == (-0.5, 2.0)
     assert NuHinge(0.5).publish(beta, np.zeros(2)).beta.tolist() == [2.0, -2.0]
     assert tube(np.array([1.5, 0.5])) == (0.5, 1.0)

@@ -39,7 +39,7 @@ from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import BoxQP, NuHinge, NuInsensitive, tube
 from mercer.problems.certificate import FEASIBILITY, ROUNDING, Certificate, certificate, combine, with_dual
-from mercer.problems.dual import DualProblem, thresholds
+from mercer.problems.dual import DualProblem, at_bounds, thresholds
 from mercer.solvers.data import Data
 from mercer.validation import (
     call_kernel,
@@ -285,36 +285,11 @@ def _in_the_program(problem: DualProblem, beta: Vector, F: Vector, b: float) -> 
         norm, data = float(beta @ F), (problem.y, F, problem.weight)
         b_groups = min((np.array([b - m, b + m]) for m in margins), key=lambda c: loss.primal(norm, *data, c, qp.sums))
     if not isinstance(loss, NuInsensitive):
-        return _at_bounds(qp, beta), F, b_groups
-    beta = _at_bounds(qp, _doubled(problem, beta, F, b))
+        return at_bounds(qp, beta), F, b_groups
+    beta = at_bounds(qp, loss.restored(beta, problem.y, F, problem.weight))
     # the tube's width is not published: that of the free variables, as in LIBSVM
     width, _ = tube(thresholds(qp, beta, F))
     return beta, F, np.array([b + width, b - width])
-
-
-def _doubled(problem: DualProblem, net: Vector, F: Vector, b: float) -> Vector:
-    """ν-SVR's variables a ≥ 0 and c ≤ 0 with a + c = net and, if possible, the sums that ν fixes.
-
-    What a sample has on both sides is lost in the net coefficients, and the dual value does not depend on it. It is
-    given back to the samples nearest to the middle of the tube: there the larger of the two violations is smallest.
-    """
-    a, c = np.maximum(net, 0.0), np.minimum(net, 0.0)
-    total = float(problem.qp.sums[0])
-    missing = total - max(a.sum(), -c.sum())
-    if missing > FEASIBILITY * total:
-        order = np.argsort(np.abs(problem.y - F - b), kind="stable")
-        room = np.maximum(problem.weight - np.abs(net), 0.0)[order]
-        extra = np.clip(missing - np.append(0.0, np.cumsum(room)[:-1]), 0.0, room)
-        a[order] += extra
-        c[order] -= extra
-    return np.concatenate([a, c])
-
-
-def _at_bounds(qp: BoxQP, beta: Vector) -> Vector:
-    """β, exactly at a bound where another order of the same factors has only rounded it."""
-    for bound in (qp.lower, qp.upper):
-        beta = np.where(np.abs(beta - bound) <= ROUNDING * np.abs(beta), bound, beta)
-    return beta
 
 
 def _feasible(qp: BoxQP, beta: Vector) -> Vector:

@@ -195,6 +195,13 @@ class Loss(ABC):
         """By how much a hard tube would have to be wider for f, which includes the intercept; 0 for other losses."""
         return 0.0
 
+    def restored(self, beta: Vector, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """The variables that a model's coefficients stand for: β itself, but for losses with two variables per sample.
+
+        f is without the intercept. A certificate is that of these variables, at the end of a fit as in ``certify``.
+        """
+        return beta
+
     def publish(self, beta: Vector, thresholds: Vector) -> Published:
         """The coefficients and the intercept of the model that β and the thresholds describe.
 

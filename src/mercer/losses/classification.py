@@ -205,15 +205,14 @@ class NuHinge(Loss):
         )
 
     def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
-        """(b₊, b₋): the ν-quantiles of −f of each class."""
+        """(b₊, b₋): the ν-quantiles of −f of each class; both the best b for a margin of 0 where they cross."""
         total, positive = self.class_total(y, weight), y > 0
         w_pos, w_neg = weight[positive], weight[~positive]
-        return np.array(
-            [
-                lowest_linear(-f[positive], w_pos, total - float(w_pos.sum())),
-                lowest_linear(-f[~positive], w_neg, -total),
-            ]
-        )
+        b_pos = lowest_linear(-f[positive], w_pos, total - float(w_pos.sum()))
+        b_neg = lowest_linear(-f[~positive], w_neg, -total)
+        if b_pos > b_neg:
+            b_pos = b_neg = lowest_linear(-f, weight, -float(w_pos.sum()))
+        return np.array([b_pos, b_neg])
 
     def primal(
         self, squared_norm: float, y: Vector, f: Vector, weight: Vector, thresholds: Vector, sums: Vector
@@ -233,7 +232,8 @@ class NuHinge(Loss):
 def nu_scale(thresholds: Vector) -> tuple[float, float]:
     """(margin, b) of ν-SVC from the thresholds (b₊, b₋) of its two classes.
 
-    LIBSVM's r and rho are the margin and −b; the published model is β/margin and b/margin.
+    LIBSVM's r and rho are the margin and −b; the published model is β/margin and b/margin. The margin is 0 where the
+    thresholds have crossed.
     """
     b_pos, b_neg = thresholds
-    return float(0.5 * (b_neg - b_pos)), float(0.5 * (b_pos + b_neg))
+    return max(0.0, float(0.5 * (b_neg - b_pos))), float(0.5 * (b_pos + b_neg))

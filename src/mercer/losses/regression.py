@@ -146,6 +146,13 @@ class Pinball(Loss):
         return float(np.max(np.abs(y - f)[np.isinf(weight)], initial=0.0))
 
 
+# what is missing of ν-SVR's sums up to this share is rounding, or the tolerance of another solver
+SUM_ROUNDING = 1e-6
+# distances that agree to so many digits, relative to the largest, are equal
+TIE_DIGITS = 9
+TINY = float(np.finfo(np.float64).tiny)
+
+
 @dataclass(frozen=True)
 class NuInsensitive(Loss):
     """ν-SVR: the tube's half width ε is a variable, and ν bounds the fraction of samples outside it.
@@ -201,6 +208,33 @@ class NuInsensitive(Loss):
         epsilon, b = tube(thresholds)
         paid = weight @ self.value(y, f + b, epsilon)
         return float(0.5 * squared_norm + (sums[0] - sums[1]) * epsilon + paid)
+
+    def restored(self, beta: Vector, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """a ≥ 0 and c ≤ 0 with the same a + c and, if possible, the sums that ν fixes; at most one of them per sample.
+
+        The model has a + c alone. What a sample has on both sides of a tube that is hardly open is lost in it, and the
+        dual value does not depend on it. It is given to the samples where it violates the optimality conditions least:
+        by the larger of m − s and s − M, where s = y − f, m is the largest s of the a that may grow, and M the smallest
+        of the c that may shrink.
+        """
+        n = len(y)
+        net = beta if len(beta) == n else beta[:n] + beta[n:]
+        a, c = np.maximum(net, 0.0), np.minimum(net, 0.0)
+        total = 0.5 * self.nu * float(weight.sum())
+        missing = total - max(float(a.sum()), -float(c.sum()))
+        if missing > SUM_ROUNDING * total:
+            s = y - f
+            middle = 0.5 * (s[a < weight].max(initial=-np.inf) + s[c > -weight].min(initial=np.inf))
+            away = np.abs(s - middle)
+            # the two samples that the middle is between are equally far: rounding must not choose between them
+            order = np.argsort(np.round(away / max(float(away.max()), TINY), TIE_DIGITS), kind="stable")
+            room = np.maximum(weight - np.abs(net), 0.0)[order]
+            extra = np.clip(missing - np.append(0.0, np.cumsum(room)[:-1]), 0.0, room)
+            a[order] += extra
+            c[order] -= extra
+        elif len(beta) > n:
+            return beta
+        return np.concatenate([a, c])
 
 
 def tube(thresholds: Vector) -> tuple[float, float]:

@@ -27,6 +27,8 @@ from mercer.losses.base import BoxQP, Index, Loss, Vector
 DIVERGED = 1e-14
 # of the same: more than rounding of a float32 matrix may make of zero
 INDEFINITE = 1e-5
+# a β this near to its bound, relative, is there
+BOUND_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +88,13 @@ def feasible_start(qp: BoxQP, near: Vector | None = None) -> Vector:
         used_before = np.zeros(len(room))
         np.cumsum(room[:-1], out=used_before[1:])
         beta[members] += sign * np.minimum(np.maximum(abs(missing) - used_before, 0.0), room)
+    return beta
+
+
+def at_bounds(qp: BoxQP, beta: Vector) -> Vector:
+    """β, exactly at a bound where rounding alone keeps it from there."""
+    for bound in (qp.lower, qp.upper):
+        beta = np.where(np.abs(beta - bound) <= BOUND_ROUNDING * np.abs(beta), bound, beta)
     return beta
 
 

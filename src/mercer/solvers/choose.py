@@ -50,6 +50,7 @@ def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, s
         beta, n_iter, _ = interior_point(K, problem.qp, 1e-10, limit, clock)
     qp = problem.qp
     F = K @ qp.at_samples(beta, data.n)
+    beta = problem.loss.restored(beta, problem.y, F, problem.weight)
     b = thresholds(qp, beta, F)
     proof = certificate(qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd)
     done = violation(qp, beta, F) <= options.tol

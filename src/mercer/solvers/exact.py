@@ -21,7 +21,7 @@ from mercer.gram.workspace import Loan
 from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.certificate import certificate
-from mercer.problems.dual import DualProblem, feasible_start
+from mercer.problems.dual import DualProblem, at_bounds, feasible_start
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.decomposition import Decomposition
@@ -197,6 +197,14 @@ def _published(
 ) -> Solution:
     """The solution with its thresholds and its certificate; F is exact at ``rows``, or everywhere."""
     beta, F, steps, seen = state
+    if problem.qp.sample is not None:
+        # two variables per sample: those that its coefficient stands for
+        restored = problem.loss.restored(beta, problem.y, F, problem.weight)
+        if restored is not beta and rows is not None:
+            rows, F[:] = None, exact_product(data, problem.qp, beta, options)
+            restored = problem.loss.restored(beta, problem.y, F, problem.weight)
+        beta = at_bounds(problem.qp, restored)
+        seen = survey_at(problem.qp, beta, F, rows)
     if status is Status.CONVERGED or (status is Status.TIME_LIMIT and rows is not None):
         b = seen.thresholds
     else:
