@@ -210,7 +210,7 @@ def test_gallery():
     size = np.abs(model.dual_coef_).sum(axis=0)
     np.testing.assert_allclose(display.weights, np.sort(size)[::-1][:5])
     assert all(title[0] in "012" for title in display.titles)
-    with pytest.raises(InvalidInputError, match="no images"):
+    with pytest.raises(InvalidInputError, match="cannot be drawn as images of shape"):
         SupportVectorDisplay.from_estimator(model, labels, shape=(9, 9))
     assert len(SupportVectorDisplay.from_estimator(SVC().fit(*IRIS)).vectors) == 12
 
