@@ -281,12 +281,19 @@ def class_weights(class_weight: Any, classes: Vector, codes: Vector, weight: Vec
             f"class_weight gives the class {classes[wrong[0]]} the weight {weights[wrong[0]]:g}: weights of classes "
             "are finite numbers of at least 0."
         )
+    positive = classes[weights > 0].tolist()
+    if len(positive) < 2 <= len(classes):
+        found = f"only the class {positive[0]!r} has a positive weight" if positive else "every class has the weight 0"
+        raise InvalidInputError(
+            f"class_weight={class_weight!r} leaves nothing to tell apart: {found}. Give at least two of the "
+            f"{len(classes)} classes a positive weight, or use class_weight=None."
+        )
     return weights
 
 
-def check_weighted_classes(codes: Vector, weight: Vector) -> None:
-    """Raise unless two classes have samples of positive weight."""
-    counted = weight > 0
+def check_weighted_classes(codes: Vector, weight: Vector, class_weight: Vector | None = None) -> None:
+    """Raise unless two classes have samples of positive weight; ``class_weight`` has the factor of each class."""
+    counted = weight > 0 if class_weight is None else weight * class_weight[codes] > 0
     if not counted.all():
         codes = codes[counted]
     if len(codes) == 0 or codes.min() == codes.max():

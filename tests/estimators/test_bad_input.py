@@ -17,9 +17,12 @@ from mercer import (
     LinearSVCCV,
     MKLClassifier,
     NuSVC,
+    NuSVCCV,
     NuSVR,
     OneClassSVM,
     PegasosClassifier,
+    Perceptron,
+    RampSVC,
 )
 from mercer.exceptions import (
     InfeasibleNuError,
@@ -31,6 +34,9 @@ from mercer.exceptions import (
 from mercer.kernels import CallableKernel, Chi2, Gaussian, Normalized, On, Precomputed
 from mercer.kernels.parse import ALIASES, KERNELS
 
+WITH_CLASS_WEIGHT = [
+    SVC, NuSVC, RampSVC, MKLClassifier, LinearSVC, PegasosClassifier, Perceptron, SVCCV, NuSVCCV, LinearSVCCV
+]  # fmt: skip
 ESTIMATORS = [SVC(), NuSVC(nu=0.3), SVR(), NuSVR(), OneClassSVM()]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
 NOT_FINITE = "The dual coefficients or intercepts are not finite. The input data may contain large values"
@@ -434,6 +440,32 @@ class TestParameters:
             f"class_weight gives the class {label} the weight {np.float64(weight):g}: weights of classes are finite "
             "numbers of at least 0."
         )
+
+    @pytest.mark.parametrize("kind", WITH_CLASS_WEIGHT)
+    @pytest.mark.parametrize(
+        "of_last,found", [(0, "every class has the weight 0"), (1, "only the class 2 has a positive weight")]
+    )
+    def test_class_weights_that_leave_less_than_two_classes(self, kind, of_last, found):
+        """Every classifier says so, where scikit-learn fits a model of nothing or speaks of infinite coefficients."""
+        X, y = sample()[0], np.arange(60) % 3
+        weights = {0: 0, 1: 0, 2: of_last}
+        assert message_of(InvalidInputError, lambda: kind(class_weight=weights).fit(X, y)) == (
+            f"class_weight={weights} leaves nothing to tell apart: {found}. Give at least two of the 3 classes a "
+            "positive weight, or use class_weight=None."
+        )
+
+    @pytest.mark.parametrize("kind", [SVC, LinearSVC, RampSVC, SVCCV, PegasosClassifier, Perceptron])
+    def test_class_weights_and_sample_weights_that_leave_one_class(self, kind):
+        """Each leaves two of three classes, both together one."""
+        X, y = sample()[0], np.arange(60) % 3
+        with pytest.raises(InvalidInputError, match="all samples with positive weights belong to the same class"):
+            kind(class_weight={0: 0}).fit(X, y, sample_weight=(y != 1).astype(float))
+
+    def test_class_weights_of_parts(self):
+        """partial_fit refuses them at its first call."""
+        X, y = sample()
+        with pytest.raises(InvalidInputError, match="leaves nothing to tell apart: only the class 0 has a positive"):
+            PegasosClassifier(class_weight={1: 0}).partial_fit(X, y, classes=[0, 1])
 
     def test_balanced_classes_of_which_one_has_no_weight(self):
         """The other classes are balanced as if it were not there."""

@@ -169,7 +169,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
                 f"{self.classes_[0]!r}"
             )
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, weight)
-        check_weighted_classes(codes, weight)
+        check_weighted_classes(codes, weight, self.class_weight_)
         return codes.astype(np.float64)
 
     def _loss(self) -> Loss:

@@ -47,7 +47,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         check_memory(len(codes), len(self.classes_), SOLUTION_BYTES + 16 * len(codes) // len(self.classes_))
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
         if not hasattr(self, "nu"):  # LIBSVM calls nu infeasible then
-            check_weighted_classes(codes, weight)
+            check_weighted_classes(codes, weight, self.class_weight_)
         if self.probability != "deprecated":
             name = type(self).__name__
             warn_user(

@@ -70,7 +70,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         self.classes_, codes = class_codes(y)
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
-        check_weighted_classes(codes, weight)
+        check_weighted_classes(codes, weight, self.class_weight_)
         return codes
 
     @property

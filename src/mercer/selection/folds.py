@@ -91,11 +91,10 @@ class ClassifierFolds:
         # every class has a factor, also one that is missing here
         present, inner = np.unique(codes, return_inverse=True)
         factors = np.ones(len(self.classes))
-        if len(present) and self.class_weight is not None:
-            given = self.class_weight
-            if isinstance(given, dict):
-                given = {key: value for key, value in given.items() if key in self.classes[present]}
-            factors[present] = class_weights(given, self.classes[present], inner)
+        if isinstance(self.class_weight, dict):
+            factors = class_weights(self.class_weight, self.classes, self.codes)
+        elif len(present) and self.class_weight is not None:
+            factors[present] = class_weights(self.class_weight, self.classes[present], inner)
         weight = self.weight[train] * factors[codes]
         used = weight > 0
         if len(np.unique(codes[used])) < 2:

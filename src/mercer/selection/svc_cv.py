@@ -48,7 +48,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
         return X, codes
 
     def _family(self, folds: Folds, y: Vector, weight: Vector) -> ClassifierFolds:
-        check_weighted_classes(y, weight)
+        check_weighted_classes(y, weight, self.class_weight_)
         return ClassifierFolds(folds, y, self.classes_, weight, self.class_weight, bool(self._intercept))
 
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
