@@ -119,7 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel",
         help='linear, rbf, poly, sigmoid or an expression such as "0.5*gaussian(gamma=0.1) + linear()" (default: rbf; '
-        "linear with more than 50,000 rows or a column of text)",
+        "linear with more than 100,000 rows or a column of text)",
     )
     parser.add_argument("--missing", choices=["impute", "refuse"], default="impute", help="cells without a value")
     parser.add_argument(

@@ -27,7 +27,7 @@ CLASSES, SHARE = 20, 0.1
 # a target with more classes, or with fewer rows in each class than three, is asked about before it is learnt
 MANY_CLASSES, FEW_ROWS = 100, 1 / 3
 # with more rows, or with a column of texts, a linear machine is the default
-MANY_ROWS = 50_000
+MANY_ROWS = 100_000
 # parameters of a search that a linear machine has, too
 LINEAR_SEARCH = ("Cs", "cv", "time_limit", "verbose", "n_jobs", "scoring", "class_weight", "epsilon")
 # kernels that have parameters of their own searched
