@@ -5,8 +5,8 @@
 A small fit of the same kind comes first, so that nothing is compiled while the clock runs. A job that is over 1.1 times
 its limit + 0.2 s is repeated, and the shortest run counts. --cpu counts the seconds of the processor on one thread
 instead, in mercer's clock as well: for machines that are busy. Ends with status 1 if a limit is not kept. The gap is
-that of the certificate where there is one: a model that was ended early is still a model. Progress goes to stderr, the table
-to stdout.
+that of the certificate where there is one: a model that was ended early is still a model. Progress goes to stderr, the
+table to stdout.
 """
 
 from __future__ import annotations
