@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.naming import named
 
 from mercer import (
     SVC,
@@ -103,7 +104,7 @@ OTHERS = [
 def cases(models):
     """Classifiers with two classes and with three."""
     for model in models:
-        name = repr(model).replace("\n", "")[:60]
+        name = named(model).replace("\n", "")[:60]
         yield pytest.param(model, (0, 1), id=name)
         if is_classifier(model):
             yield pytest.param(model, ("a", "b", "c"), id=f"{name}, three classes")
@@ -169,7 +170,7 @@ def test_pictures_of_every_model(model, labels):
     assert any(not isinstance(one, Exception) for one in drawn)
 
 
-@pytest.mark.parametrize("model", OTHERS, ids=repr)
+@pytest.mark.parametrize("model", OTHERS, ids=named)
 def test_models_without_a_certificate(model):
     """The error says what there is instead, or which models are known."""
     X, y = task(model)
