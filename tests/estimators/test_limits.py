@@ -23,7 +23,9 @@ from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, PegasosClassifier, Perceptron
+from mercer.solvers import whole
 from mercer.solvers.base import SECOND_PRESS, Clock
+from mercer.solvers.whole import WholeMatrix
 
 ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
 NUMBERS = (
@@ -79,7 +81,7 @@ class TestLimits:
     @pytest.mark.parametrize("n", [300, 3000])
     @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
     def test_max_iter(self, estimator, n):
-        """max_iter counts pair steps, for small problems and large ones."""
+        """max_iter counts steps, for small problems and large ones."""
         X, y = noise(n)
         with pytest.warns(ConvergenceWarning) as found:
             model = clone(estimator).set_params(max_iter=7).fit(X, y)
@@ -87,6 +89,39 @@ class TestLimits:
         message = str(found[0].message)
         assert re.fullmatch(re.escape(f"Solver terminated early (max_iter=7).  {SCALE} ") + NUMBERS, message)
         assert_usable(model, X)
+
+    @pytest.mark.parametrize("max_iter", [-1, 20_000, 60_000])
+    def test_all_kinds_of_steps_count(self, max_iter, monkeypatch):
+        """n_iter_ is the sum of pair steps, Newton steps and interior-point steps, and never more than max_iter."""
+        counted = {"pair": 0, "newton": 0, "interior": 0}
+        pair_steps, newton, interior = WholeMatrix._pair_steps, WholeMatrix._newton, whole.interior_point
+
+        def count_pairs(*args):
+            taken, unbounded = pair_steps(*args)
+            counted["pair"] += taken
+            return taken, unbounded
+
+        def count_newton(*args):
+            counted["newton"] += 1
+            return newton(*args)
+
+        def count_interior(*args, **kwargs):
+            found = interior(*args, **kwargs)
+            counted["interior"] += found.n_iter
+            return found
+
+        monkeypatch.setattr(WholeMatrix, "_pair_steps", count_pairs)
+        monkeypatch.setattr(WholeMatrix, "_newton", count_newton)
+        monkeypatch.setattr(whole, "interior_point", count_interior)
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(100, 3)) * [100.0, 1.0, 0.01]
+        y = X @ [0.01, 1.0, 100.0] + 0.1 * rng.normal(size=100)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = SVR(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=1e5, max_iter=max_iter).fit(X, y)
+        assert model.n_iter_ == sum(counted.values())
+        assert counted["newton"] > 0 and (max_iter < 0 or model.n_iter_ <= max_iter)
+        assert (model.n_iter_ == max_iter) == (model.fit_status_ == 1 and max_iter > 0)
 
     def test_more_steps_are_better(self):
         """The gap shrinks as more steps are allowed, and the dual value never falls."""

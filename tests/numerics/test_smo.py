@@ -136,3 +136,26 @@ class TestDegenerateBlocks:
         problem = instance(Hinge(), n=20)
         beta, steps, *_ = descend(problem.K, problem.qp, np.zeros(20), 1e-3, dtype, 0)
         assert steps == 0 and not beta.any()
+
+
+def test_a_newton_step_counts_as_one():
+    """With one step more either a pair has moved, or Newton's step alone: the free scores are equal after it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 12))
+    y = np.where(X[:, 0] + rng.normal(size=80) > 0, 1.0, -1.0)
+    K, zero = np.exp(-0.05 * ((X[:, None] - X) ** 2).sum(axis=2)), np.zeros(80)
+    lower, upper = np.minimum(0.0, 100.0 * y), np.maximum(0.0, 100.0 * y)
+
+    def after(max_steps):
+        beta, score = np.zeros(80), y.copy()
+        steps, _, _ = solve_block(K, beta, score, lower, upper, zero, zero, 80, 1e-3, max_steps)
+        return steps, beta, score
+
+    n_newton, (total, _, _) = 0, after(10**6)
+    for k in range(1, total + 1):
+        steps, beta, score = after(k)
+        assert steps == k
+        if np.count_nonzero(beta != after(k - 1)[1]) > 2:
+            n_newton += 1
+            assert np.ptp(score[(beta > lower) & (beta < upper)]) <= 1e-5
+    assert 0 < n_newton < total < 500

@@ -47,6 +47,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
 
     The members of the first group come first: first_group of them; the others are the second group. Pair steps find the
     members that are free; when those that met no bound have taken about as long as Newton's step would, it is tried.
+    It counts as one step.
     """
     n = beta.shape[0]
     kind = score.dtype.type
@@ -79,6 +80,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
             won = newton_step(K, beta, score, lower, upper, l1, ridge, first_group)
             # what gains less than pair steps in the same time is tried less and less often
             wait = WAIT if won * (steps - last) > gained * price else min(2.0 * wait, LONGEST_WAIT)
+            steps += 1
             within, last, gained, fresh, rounding = 0, steps, 0.0, True, AT_BOUND
             price = _price(beta, lower, upper)
             continue

@@ -45,7 +45,8 @@ class SVC(BaseSVC):
     verbose : bool, default=False
         Log every round through Python's logging, under the name "mercer".
     max_iter : int, default=-1
-        Pair steps at most; -1 for no limit.
+        Steps at most for each pair of classes, -1 for no limit. A pair step of SMO, as in LIBSVM, is one step; so is a
+        Newton step on all free variables, which replaces many of them, and a step of the interior-point method.
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
         Shape of the decision function for more than two classes.
     break_ties : bool, default=False
@@ -82,8 +83,10 @@ class SVC(BaseSVC):
         Seconds, steps, violation, dual value and active samples of every round.
     kernel_evaluations_ : int
         Kernel values computed by the fit.
+    n_iter_ : ndarray of shape (n_classes * (n_classes - 1) // 2,)
+        Steps taken for each pair of classes, as ``max_iter`` counts them.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, fit_status_,
-    shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
+    shape_fit_, n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
     --------

@@ -55,7 +55,8 @@ class Options:
     Attributes
     ----------
     tol : the largest KKT violation allowed, in units of the decision function.
-    max_iter : pair steps at most; -1 for no limit.
+    max_iter : steps at most, -1 for no limit: a pair step, a Newton step on the free variables and a step of an
+        interior-point method are one each.
     time_limit : seconds at most, or None.
     budget, costly_budget : bytes for kernel rows; for those whose values take long to compute, if that is more.
     shrinking : leave out variables that seem settled at a bound, and check them at the end.

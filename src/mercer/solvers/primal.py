@@ -67,7 +67,7 @@ def suits(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
 def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
     """Whether samples are compared by inner products of not too many features.
 
-    The program has one threshold at most, and ends to its boxes; ``max_iter`` counts pair steps, and asks for them.
+    The program has one threshold at most, and ends to its boxes; ``max_iter`` asks for pair steps.
     """
     if not isinstance(data.kernel, Linear) or options.max_iter >= 0:
         return False

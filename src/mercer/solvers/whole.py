@@ -25,6 +25,7 @@ NEVER = np.iinfo(np.intp).max
 SECONDS_PER_ENTRY = 3e-9
 # looks without an improvement of the violation
 PATIENCE = 3
+INTERIOR_STEPS = 100
 
 
 class WholeMatrix:
@@ -174,11 +175,15 @@ class WholeMatrix:
         return unfinished(self.beta, self.F, seen.thresholds, self.steps, self.clock.seconds, seen.violation, seen.dual)
 
     def _interior(self, b: Vector) -> None:
-        """Go on from the interior-point solution, if it is the better one. Edits b in place."""
+        """Go on from the interior-point solution, if it is the better one. Edits b in place; its steps count."""
         self._tried_interior = True
+        left = self.options.max_iter - self.steps if self.options.max_iter >= 0 else INTERIOR_STEPS
         with one_blas_thread():
-            found = interior_point(self.K.astype(np.float64), self.qp, clock=self.clock)
-            beta = feasible_start(self.qp, found.beta)
+            found = interior_point(
+                self.K.astype(np.float64), self.qp, max_iter=min(left, INTERIOR_STEPS), clock=self.clock
+            )
+        self.steps += found.n_iter
+        beta = feasible_start(self.qp, found.beta)
         F = matrix_product(self.K, self.qp, beta)
         if np.all(np.isfinite(F)) and dual_objective(self.qp, beta, F) > dual_objective(self.qp, self.beta, self.F):
             self.beta[:], self.F = beta, F
@@ -191,8 +196,9 @@ class WholeMatrix:
 
             K_FF d + sum constraints = score_F,     d summing to zero in each group
 
-        takes one. A step that does not raise the objective is not taken.
+        takes one, which counts as one step. A step that does not raise the objective is not taken.
         """
+        self.steps += 1
         K, lower, upper, l1, ridge = self._block, self._lower, self._upper, self._l1, self._ridge
         free = np.flatnonzero((b > lower) & (b < upper) & ((b != 0) | (l1 == 0)))
         if len(free) < 2:
