@@ -40,6 +40,9 @@ from mercer.validation import (
 SHARE = 0.5
 # samples of which it means something that none is similar to another
 ENOUGH = 20
+# of a time limit: matrices that take more of it are not computed as a whole; what means and alignments may take of it,
+# and the samples that they are made of at least
+MATRICES_SHARE, STATISTICS_SHARE, FEWEST_COUNTED = 0.2, 0.05, 200
 
 LEARNED, ALIGNMENT, INDEPENDENT, UNIFORM = "learned", "alignment", "independent_alignment", "uniform"
 
@@ -152,10 +155,15 @@ class KernelLearner(KernelMachine):
     # ---- fit -------------------------------------------------------------------------------------------------
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        share = weight / weight.sum()
         automatic = self.cache_size == "auto"
         budget = int(SHARE * available_bytes()) if automatic else budget_bytes(self.cache_size)
         n_threads = thread_count(self.n_jobs)
+        counted = weight
+        if clock.left < np.inf:
+            if data.seconds(data.n, 0.5 * data.n, n_threads) > MATRICES_SHARE * clock.left:
+                budget = 0  # no matrix is computed as a whole
+            counted = self._counted(data, weight, n_threads, clock.left)
+        share = counted / counted.sum()
         grams = SeveralGrams(self._candidates, data.samples, data.n, budget, n_threads, data.evaluations)
         self.kernel_scales_ = grams.scale = self._scales(grams, share)
         found = alignments(grams, self._ideal(y), share, self._mode == ALIGNMENT)
@@ -180,7 +188,20 @@ class KernelLearner(KernelMachine):
         self.trace_, self.n_rounds_, self.n_iter_ = mixture.trace, mixture.rounds, self._steps(solver.steps)
         self._statuses = [mixture.status]
         self.fit_status_ = int(mixture.status is not Status.CONVERGED)
-        self._warn_near_diagonal(grams, weight)
+        if clock.over() is None:
+            self._warn_near_diagonal(grams, weight)
+
+    def _counted(self, data: Data, weight: Vector, n_threads: int, left: float) -> Vector:
+        """The weights of the samples that means and alignments are made of: a random part of them if time is short."""
+        used = np.flatnonzero(weight)
+        value = data.column_seconds(data.n, n_threads) / data.n
+        most = max(FEWEST_COUNTED, int(np.sqrt(STATISTICS_SHARE * max(0.0, left) / value)))
+        if len(used) <= most:
+            return weight
+        part = np.random.default_rng(0).permutation(used)[:most]
+        counted = np.zeros(len(weight))
+        counted[part] = weight[part]
+        return counted
 
     @property
     def _mode(self) -> str:

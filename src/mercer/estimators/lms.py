@@ -30,6 +30,8 @@ ROUNDING = 1e-9
 DENSE_EIGENVALUES = 64
 # of the largest eigenvalue, relatively
 EIGENVALUE_TOL = 1e-3
+# products that this takes, about, and bytes of a stored matrix that a product reads in a second
+EIGENVALUE_PRODUCTS, BYTES_PER_SECOND = 30, 4e9
 
 
 class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
@@ -141,10 +143,12 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         used = np.flatnonzero(weight > 0)
         train, held = self._split(used)
-        K = _Products(data, np.concatenate([train, held]), self.cache_size, thread_count(self.n_jobs))
+        K = _Products(data, np.concatenate([train, held]), self.cache_size, thread_count(self.n_jobs), clock)
         target, w, n = np.concatenate([y[train], y[held]]), weight[train], len(train)
-        self.largest_eigenvalue_ = _largest_eigenvalue(K, np.sqrt(w))
-        alpha = self._rate(self.largest_eigenvalue_)
+        in_time = clock.over_in(EIGENVALUE_PRODUCTS * K.seconds) is None
+        # the trace is never below it, and costs nothing
+        self.largest_eigenvalue_ = _largest_eigenvalue(K, np.sqrt(w)) if in_time else float(K.diagonal[:n] @ w)
+        alpha = self._rate(self.largest_eigenvalue_, in_time)
         beta, F = np.zeros(n), np.zeros(len(target))
         best, best_error = beta, np.inf
         self.loss_curve_: list[float] = []
@@ -168,7 +172,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
                     break
             else:
                 best, self.n_iter_ = beta, step
-            over = clock.over()
+            over = clock.over_in(2.0 * K.seconds)
             if step == self.max_iter or over is not None:
                 self._status = Status.MAX_ITER if over is None else over
                 break
@@ -182,7 +186,8 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
             beta, F = beta + change, F + moved
             clock.report(TracePoint(clock.seconds, step + 1, self._change, -self.loss_curve_[-1], n))
         self.learning_rate_ = alpha
-        self._publish(data, train, best, max(0.0, float(best @ K.product(best)[:n])))
+        squared_norm = float(best @ K.product(best)[:n]) if best.any() else 0.0
+        self._publish(data, train, best, max(0.0, squared_norm))
 
     def _split(self, used: Vector) -> tuple[Vector, Vector]:
         """Samples to train on, and those set aside."""
@@ -197,10 +202,13 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         order = check_random_state(self.random_state).permutation(used)
         return np.sort(order[n_held:]), np.sort(order[:n_held])
 
-    def _rate(self, largest: float) -> float:
-        """The learning rate, if it converges."""
+    def _rate(self, largest: float, known: bool) -> float:
+        """The learning rate, if it converges; ``known``: whether the largest eigenvalue is that, or a bound of it."""
+        safe = 1.0 / largest if largest > 0 else 1.0
         if isinstance(self.learning_rate, str):
-            return 1.0 / largest if largest > 0 else 1.0
+            return safe
+        if not known:
+            return min(float(self.learning_rate), safe)
         if self.learning_rate * largest >= 2.0:
             raise InvalidInputError(
                 f"learning_rate={self.learning_rate:g} diverges: the largest eigenvalue of the kernel matrix is "
@@ -252,16 +260,22 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
 
 
 class _Products:
-    """K[rows, rows of v] @ v, from a stored matrix if it fits into the memory that is allowed."""
+    """K[rows, rows of v] @ v, from a stored matrix if memory and time allow it. ``seconds``: of a product, about."""
 
-    def __init__(self, data: Data, rows: Vector, cache_size: Any, n_threads: int) -> None:
+    def __init__(self, data: Data, rows: Vector, cache_size: Any, n_threads: int, clock: Clock) -> None:
         self.kernel, self.n_threads, self.evaluations = data.kernel, n_threads, data.evaluations
         whole = len(rows) == data.n and np.array_equal(rows, np.arange(data.n))
         part = data if whole else data.take(rows)
         self.features = part.features(np.float64)
-        check_finite(self.kernel.diagonal(self.features))
+        self.diagonal = self.kernel.diagonal(self.features)
+        check_finite(self.diagonal)
         self.n = len(rows)
         stored = 8 * self.n**2 <= budget_bytes(cache_size)
+        self.seconds = 0.0
+        if clock.left < np.inf:
+            whole_matrix = part.seconds(self.n, self.n, n_threads)
+            stored = stored and 0.5 * whole_matrix <= 0.5 * clock.left
+            self.seconds = 8 * self.n**2 / BYTES_PER_SECOND if stored else whole_matrix
         self.matrix = part.matrix(np.float64, n_threads) if stored else None
         if self.matrix is not None:
             check_finite(self.matrix)

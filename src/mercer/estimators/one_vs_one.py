@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import KernelMachine, norm
 from mercer.estimators.pairs import SOLUTION_BYTES, OneVsOne, check_memory, class_pairs, votes
-from mercer.estimators.probability import fit_sigmoids, pairwise_probabilities
+from mercer.estimators.probability import FOLDS, fit_sigmoids, pairwise_probabilities
 from mercer.estimators.progress import warn_user
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Loss
@@ -79,12 +79,14 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         if n_pairs == 1 and self._plain_pairs:
             self._probA = self._probB = np.empty(0)
             clock.shown = lambda now: self._as_if(lambda machine: machine._publish_pairs(problems, [now]))
-        solved = problems.solve_all(starts if starts is not None and len(starts) == n_pairs else [None] * n_pairs)
+        calibrated = self.probability not in (False, "deprecated")
+        with clock.within(1.0 / (1.0 + FOLDS) if calibrated else 1.0):
+            solved = problems.solve_all(starts if starts is not None and len(starts) == n_pairs else [None] * n_pairs)
         clock.shown = None  # what follows are other problems
         self._warm = [None if s is None else s.beta / self._unit for s in solved] if self.warm_start else None
         self._publish_pairs(problems, solved)
         self._probA = self._probB = np.empty(0)
-        if self.probability not in (False, "deprecated"):
+        if calibrated:
             self._probA, self._probB = fit_sigmoids(problems, self.random_state)
 
     def _publish_pairs(self, problems: OneVsOne, solved: list[Solution | None]) -> None:

@@ -86,15 +86,25 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         positive = np.arange(len(self.classes_))[:, None] if self._n_problems > 1 else np.array([[1]])
         return np.where(codes == positive, 1.0, -1.0)
 
-    def _begin(self, data: Data, codes: Vector, weight: Vector, step: Vector, rule: Rule, stored: bool = True) -> Run:
-        """A run over these samples; on their ``stored`` kernel matrix if it fits into the memory that is allowed."""
+    def _begin(
+        self,
+        data: Data,
+        codes: Vector,
+        weight: Vector,
+        step: Vector,
+        rule: Rule,
+        clock: Clock | None = None,
+        stored: bool = True,
+    ) -> Run:
+        """A run over these samples; on their ``stored`` kernel matrix if memory and time allow it."""
         y = self._signs(codes)
         if self._is_linear:
             linear = LinearRun(data.samples, y, weight, step, rule)
             check_finite(linear.squared_lengths)
             return linear
         kernel, features = data.kernel, data.features(np.float64)
-        if stored and not is_pairwise(kernel) and 8 * data.n**2 <= budget_bytes(self.cache_size):
+        stored = stored and not is_pairwise(kernel) and 8 * data.n**2 <= budget_bytes(self.cache_size)
+        if stored and (clock is None or clock.left == np.inf or self._in_time(data, clock)):
             K = data.matrix(np.float64, thread_count(self.n_jobs))
             check_finite(K)
             kernel, features = Precomputed(), Precomputed().prepare(K)
@@ -102,8 +112,21 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         check_finite(run.diagonal)
         return run
 
-    def _chunk(self) -> int:
-        return LINEAR_STEPS if self._is_linear else KERNEL_STEPS
+    def _in_time(self, data: Data, clock: Clock) -> bool:
+        """Whether the whole matrix takes half of the time at most."""
+        return data.seconds(data.n, 0.5 * data.n, thread_count(self.n_jobs)) <= 0.5 * clock.left
+
+    def _steps(self, run: Run, data: Data, clock: Clock) -> int:
+        """Steps before the next look at the clock; 0 where the time for them, or for judging the model, is over."""
+        if clock.over() is not None:
+            return 0
+        if self._is_linear or clock.left == np.inf:
+            return LINEAR_STEPS if self._is_linear else KERNEL_STEPS
+        carried, threads = int(np.count_nonzero(run.v.any(axis=0))), thread_count(self.n_jobs)
+        # values at all samples, and the norms of the model and of a dual point
+        end = data.seconds(data.n, carried, threads) + data.seconds(carried, 2 * carried, threads)
+        each = data.column_seconds(data.n, threads) + data.seconds(1, carried, threads)
+        return int(max(0.0, min(KERNEL_STEPS, 0.5 * (clock.left - end) / each)))
 
     def _takes_parts(self) -> bool:
         if is_pairwise(self.kernel) or (callable(self.kernel) and not isinstance(self.kernel, Kernel)):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +15,7 @@ from mercer.exceptions import InfeasibleNuError, InvalidInputError, NotSeparable
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss, NuHinge
-from mercer.solvers.base import Clock, Options, Solution
+from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import PAIR_UP_TO, shared_blocks
 from mercer.solvers.many import (
@@ -51,6 +51,7 @@ class OneVsOne:
     loss : of every problem.
     factor : C of each sample.
     options, clock : of every run.
+    untouched : solutions of pairs whose turn did not come before the time was over, by their sizes and weights.
     """
 
     machine: Any
@@ -60,6 +61,13 @@ class OneVsOne:
     factor: Vector
     options: Options
     clock: Clock
+    untouched: dict[tuple[float, ...], Solution] = field(default_factory=dict)
+
+    @cached_property
+    def _common_factors(self) -> list[float]:
+        """C of the samples of each class where they have the same, else NaN."""
+        parts = [self.factor[index] for index in self.members]
+        return [float(part[0]) if len(part) and np.ptp(part) == 0 else np.nan for part in parts]
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -149,8 +157,15 @@ class OneVsOne:
             if isinstance(self.loss, NuHinge):
                 raise InfeasibleNuError(self.loss.nu, 0.0, n_positive, n_negative)
             return None
+        # where nothing has begun, pairs of equal sizes and weights have the same β = 0
+        key = (n_positive, n_negative, *(self._common_factors[c] for c in pair))
+        if key in self.untouched and self.clock.over() is not None:
+            return self.untouched[key]
         index, y = self.samples(*pair)
         solution = self.solve(index, y, start=start, pair=None if blocks is None else (blocks, *pair))
+        nothing_done = solution.status is not Status.CONVERGED and not solution.beta.any()
+        if nothing_done and not np.isnan(key).any():
+            self.untouched[key] = solution
         if solution.separation is not None:
             raise not_separable(solution.separation.placed(index, self.data.n))
         return solution

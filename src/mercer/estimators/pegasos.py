@@ -175,7 +175,7 @@ class PegasosClassifier(OnlineClassifier):
         n_steps = int(self.max_iter) * per_pass if self.n_steps is None else int(self.n_steps)
         # shuffled samples are taken equally often, with steps of another length
         step = weight * draws.size / weight.sum() if draws.shuffled else np.ones(data.n)
-        run = self._begin(data, codes, weight, step, self._rule(n_steps))
+        run = self._begin(data, codes, weight, step, self._rule(n_steps), clock)
         n_threads = thread_count(self.n_jobs)
         self.objective_trace_: list[ObjectivePoint] = []
         look, reached, self._status = per_pass, False, Status.CONVERGED
@@ -183,11 +183,11 @@ class PegasosClassifier(OnlineClassifier):
         seen: list[tuple[int, Model]] = []
         closely = self.tol is not None or clock.progress is not None
         while run.t < n_steps:
-            over = clock.over()
-            if over is not None:
-                self._status = over
+            steps = self._steps(run, data, clock)
+            if steps == 0:
+                self._status = clock.over() or Status.TIME_LIMIT
                 break
-            run.advance(draws.take(min(n_steps - run.t, max(1, look - run.t), self._chunk())), n_threads)
+            run.advance(draws.take(min(n_steps - run.t, max(1, look - run.t), steps)), n_threads)
             if run.t >= look and run.t < n_steps:
                 look *= 2
                 seen.append((run.t, run.model()))

@@ -173,7 +173,7 @@ class Perceptron(OnlineClassifier):
     def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
         weight = float(self.eta0) * weight * self.class_weight_[codes]
         used, held = self._set_aside(codes, weight)
-        run = self._begin(data, codes, weight, weight, self._rule(None))
+        run = self._begin(data, codes, weight, weight, self._rule(None), clock)
         self._warm_up(run)
         rng, n_threads = self._generator(), thread_count(self.n_jobs)
         self.__dict__.pop("validation_mistakes_", None)
@@ -185,13 +185,14 @@ class Perceptron(OnlineClassifier):
         while len(self.mistakes_) < self.max_iter:
             before = int(run.n_updates.sum())
             order = rng.permutation(used) if self.shuffle else used
-            for first in range(0, len(order), self._chunk()):
-                over = clock.over()
-                if over is not None:
-                    self._status = over
+            while len(order):
+                steps = self._steps(run, data, clock)
+                if steps == 0:
+                    self._status = clock.over() or Status.TIME_LIMIT
                     self.n_iter_ = len(self.mistakes_)
                     return run
-                run.advance(order[first : first + self._chunk()], n_threads)
+                run.advance(order[:steps], n_threads)
+                order = order[steps:]
             self.mistakes_.append(int(run.n_updates.sum()) - before)
             share = self.mistakes_[-1] / (len(used) * len(run.y))
             if len(held):

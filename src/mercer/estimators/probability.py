@@ -35,21 +35,25 @@ def fit_sigmoids(problems: OneVsOne, random_state: Any) -> tuple[Vector, Vector]
     for k, (i, j) in enumerate(problems.pairs):
         index, y = problems.samples(i, j)
         if len(np.unique(y)) == 2:
-            A[k], B[k] = sigmoid(_held_out_values(problems, index, y, random.permutation(len(y))), y)
+            order = random.permutation(len(y))
+            with problems.clock.within(1.0 / (len(A) - k)):
+                values = _held_out_values(problems, index, y, order)
+            A[k], B[k] = sigmoid(values, y)
     return A, B
 
 
 def _held_out_values(problems: OneVsOne, index: Vector, y: Vector, order: Vector) -> Vector:
     """Decision values of each sample by a model that has not seen it; ``order`` deals the samples to the folds."""
     values, data = np.zeros(len(index)), problems.data
-    for test in np.array_split(order, FOLDS):
+    for fold, test in enumerate(np.array_split(order, FOLDS)):
         train = np.setdiff1d(order, test, assume_unique=True)
         labels = np.unique(y[train])
         if len(labels) < 2:
             values[test] = labels.sum()  # LIBSVM's answer where a fold has only one class
             continue
         loss = _feasible_loss(problems.loss, y[train], problems.factor[index[train]])
-        solution = problems.solve(index[train], y[train], loss)
+        with problems.clock.within(1.0 / (FOLDS - fold)):
+            solution = problems.solve(index[train], y[train], loss)
         published = loss.publish(solution.beta, solution.thresholds)
         support = np.flatnonzero(published.beta)
         a, b = data.exact(index[test]), data.exact(index[train[support]])

@@ -31,6 +31,7 @@ from mercer.problems.evidence import Evidence, Factor
 from mercer.solvers.ascent import Ascent, maximise
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.blas import blas_threads
+from mercer.solvers.interior import factor_seconds
 from mercer.validation import (
     check_pairwise_kernel,
     domain_of,
@@ -45,6 +46,8 @@ from mercer.validation import (
 BLAS_THREADS_FROM = 2000
 # the equations (K + Λ) α = y may be missed by this share of the largest target
 RESIDUAL = 1e-2
+# the likelihood and its derivatives take as long as so many factorisations
+EVALUATION = 4.0
 
 
 class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
@@ -237,9 +240,11 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         if self.optimizer is not None and len(kernel.theta) > 0:
             own = None if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
             starts, bounds = self._starts(kernel), kernel.bounds
-            found = maximise(likelihood(kernel, evidence), starts, bounds, clock, int(self.max_iter), own)
-            kernel = kernel.with_theta(found.theta)
-            warn_at_bounds(kernel)
+            seconds = EVALUATION * factor_seconds(evidence.n)
+            found = maximise(likelihood(kernel, evidence), starts, bounds, clock, int(self.max_iter), own, seconds)
+            if found.evaluations:
+                kernel = kernel.with_theta(found.theta)
+                warn_at_bounds(kernel)
         factor = evidence.factor(kernel)
         if isinstance(factor, int):
             raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, factor))
@@ -250,10 +255,11 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         self._kernel, self.kernel_ = kernel, public(kernel, self.kernel)
         self.L_ = factor.L
         self.alpha_ = factor.alpha.reshape(self.y_train_.shape)
-        self.log_marginal_likelihood_value_ = factor.value if found is None else found.value
-        self.n_evaluations_ = 1 if found is None else found.evaluations
+        seen = found if found is not None and found.evaluations > 0 else None
+        self.log_marginal_likelihood_value_ = factor.value if seen is None else seen.value
+        self.n_evaluations_ = 1 if seen is None else seen.evaluations
         self.n_iter_ = 1 if found is None else max(1, found.iterations)
-        self.gradient_ = np.full(len(kernel.theta), np.nan) if found is None else found.gradient
+        self.gradient_ = np.full(len(kernel.theta), np.nan) if seen is None else seen.gradient
         self.residual_ = residual
         if found is not None and found.status is not Status.CONVERGED:
             self._warn_unfinished(found, kernel.bounds)
@@ -283,6 +289,13 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
             Status.TIME_LIMIT: f"after time_limit={self.time_limit} s",
             Status.INTERRUPTED: "because it was interrupted",
         }.get(found.status, "where rounding allows no further progress")
+        if found.evaluations == 0:
+            warn_user(
+                f"The search for the kernel's parameters ended {reason}, before its first step: they are those that "
+                f"were given. The log marginal likelihood is {self.log_marginal_likelihood_value_:.6g}.",
+                ConvergenceWarning,
+            )
+            return
         warn_user(
             f"The search for the kernel's parameters ended {reason}. The log marginal likelihood is {found.value:.6g}; "
             f"its largest derivative by the logarithm of a parameter is {found.slope(bounds):.2g}, and would be 0 at "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,6 +23,9 @@ from mercer.solvers.data import Data
 from mercer.solvers.direct import solve
 from mercer.solvers.judge import check_finite
 from mercer.solvers.reduction import Reduction, of_matrix, reduce
+
+# the n³ of a decomposition in a second, and samples that decide at least
+SPEED, FEWEST_JUDGED = 8e9, 200
 
 
 class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -98,7 +101,8 @@ class KernelRidgeCV(BaseRidge):
     time_limit, verbose : as in ``KernelRidge``.
         The decomposition takes the memory of the matrix, half as much again for leave-one-out, less if the rank is low.
         Scores of many samples are right to about 1e-6 of their size, with precision="float64" to rounding. After
-        time_limit no further kernel is tried.
+        time_limit no further kernel is tried; where it is too short to decompose the matrix of all samples, a random
+        part of them decides.
 
     Attributes
     ----------
@@ -114,7 +118,7 @@ class KernelRidgeCV(BaseRidge):
         Those tried.
     cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
         Of the best kernel: (weighted) squared errors of the samples left out, or with ``scoring`` their predictions.
-        0, or NaN, for samples without weight.
+        0, or NaN, for samples without weight; NaN for those that time_limit has left out.
     dual_coef_, X_fit_, intercept_, certificate_, certificates_, rkhs_norm_, coef_, … : as in ``KernelRidge``.
 
     Examples
@@ -240,15 +244,18 @@ class KernelRidgeCV(BaseRidge):
             )
         self._weighted = bool((weight[used] != 1).any())
         best, best_kernel, scores = None, None, []
+        # a splitter deals out all samples, with weight or without
+        candidates = np.arange(len(Y)) if self._has_folds else used
+        judged = self._judged(candidates, len(kernels), clock)
         for index, kernel in enumerate(kernels):
             if index > 0 and clock.over() is not None:
                 break
             data = self._bind_kernel(kernel, X, X, len(Y))
-            part = data if len(used) == data.n else data.take(used)
+            part = data if len(judged) == data.n else data.take(judged)
             if self._has_folds:
-                tried = self._by_folds(data, Y, weight, alphas, options)
+                tried = self._by_folds(part, Y[judged], weight[judged], alphas, options)
             else:
-                tried = self._left_out(part, Y[used], weight[used], alphas, options)
+                tried = self._left_out(part, Y[judged], weight[judged], alphas, options)
             scores.append(tried.scores)
             if best is None or tried.best > best.best:
                 best, best_kernel, best_data = tried, self._kernel, data
@@ -256,15 +263,41 @@ class KernelRidgeCV(BaseRidge):
         assert best is not None and best_kernel is not None
         self._kernel = self.kernel_ = best_kernel
         self.kernels_ = kernels
-        self._publish_choice(best, scores, alphas, used, len(Y))
+        self._publish_choice(best, scores, alphas, judged, weight)
         alpha = np.broadcast_to(self.alpha_, Y.shape[1])
-        self._refit(best_data, best, Y, weight, alpha, options, clock)
+        reduction = best.reduction if len(judged) == len(candidates) else None
+        self._refit(best_data, reduction, Y, weight, alpha, options, clock)
+        if len(judged) < len(candidates):
+            warn_user(
+                f"time_limit={self.time_limit} s allows no more: {len(judged)} of {len(candidates)} samples, taken at "
+                "random, have decided on alpha and the kernel. The model is fitted to all.",
+                UserWarning,
+            )
         missed = len(kernels) - len(scores)
         if missed:
             warn_user(f"Only {len(scores)} of {len(kernels)} kernels were tried before the time was over.", UserWarning)
 
+    def _judged(self, candidates: Vector, n_kernels: int, clock: Clock) -> Vector:
+        """The samples that decide: all, or as many at random as half of the time allows to decompose."""
+        of_its_own = self._has_folds and not isinstance(self.cv, Integral)  # a splitter that may know all samples
+        if clock.left == np.inf or of_its_own:
+            return candidates
+        n_folds = int(self.cv) if self._has_folds else 1
+        most = int(np.cbrt(0.5 * max(0.0, clock.left) * SPEED / (n_kernels * n_folds)))
+        most = max(most, FEWEST_JUDGED)
+        if len(candidates) <= most:
+            return candidates
+        return np.sort(np.random.default_rng(0).permutation(candidates)[:most])
+
     def _refit(
-        self, data: Data, best: Tried, Y: Matrix, weight: Vector, alpha: Vector, options: Options, clock: Clock
+        self,
+        data: Data,
+        reduction: Reduction | None,
+        Y: Matrix,
+        weight: Vector,
+        alpha: Vector,
+        options: Options,
+        clock: Clock,
     ) -> None:
         """The model of all samples: the decomposition is nearly the inverse that the solver asks for."""
         used = np.flatnonzero(weight > 0)
@@ -272,13 +305,15 @@ class KernelRidgeCV(BaseRidge):
         known = (part, Y[used], weight[used], alpha, bool(self.fit_intercept), options, clock)
         # of what has been decomposed the solution is there: no limit applies to it
         unlimited = Clock(None, clock.progress)
-        ready = best.reduction is not None and best.reduction.definite
-        solutions = solve(*known[:6], unlimited, "cg", best.reduction) if ready else []
+        ready = reduction is not None and reduction.definite
+        solutions = solve(*known[:6], unlimited, "cg", reduction) if ready else []
         if not solutions or any(s.status is not Status.CONVERGED for s in solutions):
             solutions = solve(*known, self.solver)
         self._publish(data, solutions, weight)
 
-    def _publish_choice(self, best: Tried, scores: list[Matrix], alphas: Vector, used: Vector, n: int) -> None:
+    def _publish_choice(
+        self, best: Tried, scores: list[Matrix], alphas: Vector, judged: Vector, weight: Vector
+    ) -> None:
         """The best λ and its score; all scores."""
         chosen = np.argmax(best.scores, axis=0)  # the first of equal ones
         alpha, score = alphas[chosen], best.scores[chosen, np.arange(len(chosen))]
@@ -290,8 +325,9 @@ class KernelRidgeCV(BaseRidge):
         if not each:
             self.scores_ = self.scores_[:, :, 0]
         if self.store_cv_results and best.values is not None:
-            values = np.full((n, *best.values.shape[1:]), 0.0 if self.scoring is None else np.nan)
-            values[used] = best.values
+            values = np.full((len(weight), *best.values.shape[1:]), np.nan)
+            values[weight == 0] = 0.0 if self.scoring is None else np.nan
+            values[judged] = best.values
             self.cv_results_ = values[:, 0] if self._ravel else values
 
     def _left_out(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:

@@ -49,7 +49,7 @@ def alignments(grams: SeveralGrams, targets: Matrix, share: Vector, with_product
     inner, squares = np.zeros(len(grams)), np.zeros(len(grams))
     products = np.zeros((len(grams), len(grams))) if with_products else None
     for rows, parts in grams.centred_rows(share, moments):
-        ideal = centred[rows] @ centred.T
+        ideal = centred[rows] @ centred[share > 0].T
         flat = parts.reshape(len(grams), -1)
         inner += flat @ ideal.ravel()
         squares += np.einsum("ij,ij->i", flat, flat)

@@ -116,18 +116,18 @@ class SeveralGrams:
     def centred_rows(self, share: Vector, moments: Moments) -> Iterator[tuple[Vector, Matrix]]:
         """Some samples at a time, and √share_i (K_m)ᶜ_ij √share_j at their rows, for all kernels.
 
-        Kᶜ is the matrix of the same kernel after the mean of the samples was moved to the origin.
+        Kᶜ is the matrix of the same kernel after the mean of the samples was moved to the origin. Rows and columns are
+        those of samples that have a share.
         """
-        root = np.sqrt(share)
-        step = max(1, BLOCK_BYTES // (8 * len(self) * self.n))
-        everyone = np.arange(self.n)
-        for start in range(0, self.n, step):
-            rows = everyone[start : start + step]
-            parts = np.empty((len(self), len(rows), self.n))
+        used, root = np.flatnonzero(share), np.sqrt(share)
+        step = max(1, BLOCK_BYTES // (8 * len(self) * max(1, len(used))))
+        for start in range(0, len(used), step):
+            rows = used[start : start + step]
+            parts = np.empty((len(self), len(rows), len(used)))
             for m in range(len(self)):
                 own = moments.rows[m]
-                np.subtract(self.block(m, rows, everyone), own, out=parts[m])
+                np.subtract(self.block(m, rows, used), own[used], out=parts[m])
                 parts[m] += moments.mean[m] - own[rows, None]
-            parts *= root
+            parts *= root[used]
             parts *= root[rows, None]
             yield rows, parts

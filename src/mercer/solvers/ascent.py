@@ -85,16 +85,24 @@ def maximise(
     clock: Clock,
     max_iter: int = -1,
     optimizer: Callable[..., tuple[Vector, float]] | None = None,
+    seconds: float = 0.0,
 ) -> Ascent:
-    """Run from each start in turn; ``optimizer`` is a function of scikit-learn's form to use instead of L-BFGS-B."""
+    """Run from each start in turn; ``optimizer`` is a function of scikit-learn's form to use instead of L-BFGS-B.
+
+    ``seconds`` is about how long the objective takes. With a time limit the search ends while there is time for once
+    more, and half of it for what its caller makes of the result.
+    """
     best = Ascent(starts[0], -np.inf, np.zeros(len(starts[0])), Status.CONVERGED)
 
     def negative(theta: Vector, eval_gradient: bool = True) -> Any:
-        over = clock.over()
-        if over is not None and best.evaluations > 0:  # the first start is always looked at
+        nonlocal seconds
+        over = clock.over_in(1.5 * seconds)
+        if over is not None:
             best.status = over
             raise _Over
+        begun = clock.seconds
         value, gradient = objective(theta)
+        seconds = clock.seconds - begun
         best.evaluations += 1
         if value > best.value:
             best.theta, best.value, best.gradient = np.array(theta, dtype=np.float64), value, gradient

@@ -227,6 +227,17 @@ class Clock:
         return Status.TIME_LIMIT if self.left < seconds else None
 
     @contextmanager
+    def within(self, share: float) -> Iterator[None]:
+        """The runs in the block may take this share of the time that is left."""
+        deadline = self.deadline
+        if deadline is not None:
+            self.deadline = deadline - (1.0 - share) * max(0.0, self.left)
+        try:
+            yield
+        finally:
+            self.deadline = deadline
+
+    @contextmanager
     def silently(self) -> Iterator[None]:
         """Nobody is told of the runs in the block."""
         progress, self.progress = self.progress, None

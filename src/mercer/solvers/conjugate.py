@@ -54,12 +54,14 @@ def conjugate_gradients(
     clock: Clock,
     scale: float = 1.0,
     factored: bool = False,
+    seconds: float = 0.0,
 ) -> Converged:
     """Improve X until the largest entry of each column of B − AX is at most goal(X). Edits X in place.
 
     Where it goes astray, X is the best that was met. ``max_iter`` products at most, not counting those that only
     verify; ``scale`` multiplies the dual value ΣX'B − ½X'AX that is reported after each step. Where the preconditioner
-    comes from a factor of A itself (``factored``) the first step, from X = 0, is as long as it says.
+    comes from a factor of A itself (``factored``) the first step, from X = 0, is as long as it says. ``seconds`` is
+    about how long a product takes: with a time limit there is one left for the caller.
     """
     steps = 0
     trace: list[TracePoint] = []
@@ -92,9 +94,9 @@ def conjugate_gradients(
         P, along = Z, np.einsum("ij,ij->j", R, Z)
         best, best_step, best_X = float(largest[open_columns].max()), steps, X.copy()
         while open_columns.any():
-            status = Status.MAX_ITER if steps >= max_iter else clock.over()
+            status = Status.MAX_ITER if steps >= max_iter else clock.over_in(2.0 * seconds)
             if status is not None:
-                return Converged(status, steps, np.abs(B - product(X)).max(axis=0), trace)
+                return Converged(status, steps, largest, trace)
             AP = product(P)
             curvature = np.einsum("ij,ij->j", P, AP)
             if (curvature[open_columns] <= 0).any():

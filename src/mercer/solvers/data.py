@@ -93,6 +93,10 @@ class Data:
         speed = self._speeds[n_threads]
         return (n_rows + n_columns) * speed.sample + n_rows * n_columns * speed.value
 
+    def column_seconds(self, n_rows: float, n_threads: int) -> float:
+        """About how long one more column takes."""
+        return self.seconds(n_rows, 2, n_threads) - self.seconds(n_rows, 1, n_threads)
+
     def _trial(self, n_threads: int) -> Speed:
         """Prepare some samples and compute values between them: more and more, until they take long enough."""
         most = min(self.n, TRIAL_UP_TO)

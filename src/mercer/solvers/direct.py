@@ -51,6 +51,8 @@ REFINEMENTS = 15
 MOST_STEPS = 10_000
 # columns of the preconditioner where the matrix is not stored
 RANK = 512
+# of the time that is left they take at most
+RANK_SHARE = 0.25
 # operations a second that a factorisation reaches at least: what takes longer than the time limit is not begun
 SPEED = 1e10
 # rounding is no excuse for a residual larger than this, relative to the targets
@@ -82,7 +84,7 @@ def solve(
     size = np.abs(Y).max(axis=0)
     size = np.where(size > 0, size, 1.0)
     Y = Y / size
-    system = _system(data, root, options, way, reduction)
+    system = _system(data, root, options, clock, way, reduction)
     solutions: list[Solution | None] = [None] * Y.shape[1]
     for value in np.unique(alpha):
         columns = np.flatnonzero(alpha == value)
@@ -90,7 +92,7 @@ def solve(
         right = np.column_stack([B, root]) if intercept else B
         with one_blas_thread():
             X, ended, floor = system.solve(right, float(value), intercept, clock)
-            F = system.product(X) / root[:, None]
+            F = system.product(X) / root[:, None] if X.any() else np.zeros_like(X)
         X = X * root[:, None]
         check_finite(F)
         if X.shape[1] > len(columns):
@@ -117,9 +119,11 @@ def solve(
     return [s for s in solutions if s is not None]
 
 
-def _system(data: Data, root: Vector, options: Options, way: str, reduction: Reduction | None) -> _Stored | _Tiles:
+def _system(
+    data: Data, root: Vector, options: Options, clock: Clock, way: str, reduction: Reduction | None
+) -> _Stored | _Tiles:
     """The matrix, if it can and should be stored, else its products."""
-    if _is_stored(data.n, options, way):
+    if _is_stored(data, options, clock, way):
         try:
             return _Stored(data, root, options)
         except (MemoryError, OSError) as error:
@@ -131,19 +135,22 @@ def _system(data: Data, root: Vector, options: Options, way: str, reduction: Red
     return _Tiles(data, root, options, reduction)
 
 
-def _is_stored(n: int, options: Options, way: str) -> bool:
-    """Whether the matrix is computed and factored."""
+def _is_stored(data: Data, options: Options, clock: Clock, way: str) -> bool:
+    """Whether the matrix is computed and factored: if there is memory for it, and time."""
+    n = data.n
     needed = 8 * n * n
     if way == "cg":
         return False
+    in_time = True
+    if clock.left < np.inf:
+        in_time = clock.over_in(data.seconds(n, 0.5 * n, options.n_threads) + n**3 / 3 / SPEED) is None
     if way == "cholesky":
         if needed > options.budget:
             raise InvalidInputError(
                 f"solver='cholesky' needs {needed / 2**30:.3g} GB for the kernel matrix of {n} samples, but cache_size "
                 f"allows {options.budget / 2**30:.3g} GB. Use solver='cg', which stores no matrix, or raise cache_size."
             )
-        return True
-    in_time = options.time_limit is None or n**3 / 3 / SPEED <= options.time_limit
+        return in_time
     return needed <= options.budget and in_time
 
 
@@ -322,13 +329,17 @@ class _Tiles:
         def goal(X: Matrix) -> Vector:
             return np.maximum(aim, np.minimum(rounding * np.abs(X).max(axis=0), ROUNDED * largest))
 
-        over = clock.over()
+        step = 0.0
+        if clock.left < np.inf:
+            step = self.data.seconds(len(B), 0.5 * len(B), self.options.n_threads) * min(BY_COLUMN, B.shape[1])
+        # a step, and F of what it has found
+        over = clock.over_in(2.0 * step)
         if over is not None:
             return X, Converged(over, 0, np.abs(B).max(axis=0), []), None
-        precondition = self._preconditioner(alpha)
+        precondition = self._preconditioner(alpha, clock.left - 2.0 * step)
         try:
             ended = conjugate_gradients(
-                lambda V: self.product(V) + alpha * V, precondition, B, X, goal, limit, clock, alpha
+                lambda V: self.product(V) + alpha * V, precondition, B, X, goal, limit, clock, alpha, seconds=step
             )
         except IndefiniteError as found:
             if found.curvature - alpha < -len(B) * EPS * self.norm:
@@ -336,13 +347,16 @@ class _Tiles:
             ended = found.ended
         return X, ended, None
 
-    def _preconditioner(self, alpha: float) -> Linear:
-        """(LL' + δ)⁻¹ with a factor of low rank, which all λ share."""
+    def _preconditioner(self, alpha: float, left: float) -> Linear:
+        """(LL' + δ)⁻¹ with a factor of low rank, which all λ share; of rank as time allows."""
         n, reduction = len(self.root), self.reduction
         if reduction is not None:
             return lambda R: reduction.solve(R, np.array([alpha]))[0]
         if self._low is None:
             rank = int(min(RANK, n, max(1, self.options.budget // (24 * n))))
+            if left < np.inf:
+                column = self.data.column_seconds(n, self.options.n_threads) + n * RANK / SPEED
+                rank = int(min(rank, max(1.0, RANK_SHARE * left / column)))
             self._low = pivoted_cholesky(self.gram, rank, 1e-3 * alpha, self.root[:, 0])
         low = self._low
         # what L leaves out is spread over the diagonal

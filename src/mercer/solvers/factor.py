@@ -29,7 +29,7 @@ def cholesky_in_place(A: Matrix, n_threads: int, clock: Clock) -> bool:
     A is in C order. To be called where BLAS has one thread: the others are ours.
     """
     n = len(A)
-    if n < SHARED_FROM or (n_threads == 1 and n <= WHOLE_UP_TO):
+    if n < SHARED_FROM or (n_threads == 1 and n <= WHOLE_UP_TO and clock.left == np.inf):
         potrf = linalg.get_lapack_funcs("potrf", (A,))
         _, info = potrf(A.T, lower=1, overwrite_a=1, clean=0)
         return bool(info == 0)

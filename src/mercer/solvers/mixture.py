@@ -49,6 +49,8 @@ PATIENCE = 25
 IMPATIENT = 4
 # what kernels of weight almost 0 may be worth together, as a part of what is allowed
 WORTHLESS = 0.1
+# of the time that is left machines may take so much: the bound of the weights needs the rest
+MACHINES_SHARE = 0.7
 
 Solve = Callable[[Vector, float, Sequence[Vector | None]], Sequence[Solution]]
 
@@ -124,6 +126,7 @@ class MixtureSolver:
         self.proof: list[tuple[float, _Value]] = []
         self.steps = np.zeros(len(tasks), dtype=np.int64)
         self.trace: list[TracePoint] = []
+        self._machine_seconds = 0.0
 
     def fixed(self, weights: Vector) -> Mixture:
         """The machines at given weights, which nobody has optimised: their certificate is about the machines alone."""
@@ -149,6 +152,7 @@ class MixtureSolver:
         only_one = len(self.grams) == 1 or self.p == np.inf  # whose weights are known
         curvature = np.zeros((len(self.grams), len(self.grams)))
         for rounds in range(1, max_rounds + 1):
+            begun = self.clock.seconds
             value = self._value(weights, self.machine_tol, starts)
             gap_before = self.upper - self.lower
             if value.primal < self.upper:
@@ -166,7 +170,8 @@ class MixtureSolver:
             size = max(abs(self.upper), abs(self.lower), np.finfo(np.float64).tiny)
             if self.upper - self.lower <= self.tol * size:
                 return Status.CONVERGED, rounds
-            over = self.clock.over()
+            # what a round takes besides its machines, which mind the clock by themselves
+            over = self.clock.over_in(self.clock.seconds - begun - self._machine_seconds)
             ended = _status(value.solutions)
             if over is not None or ended not in (Status.CONVERGED, Status.STALLED):
                 return over or ended, rounds
@@ -203,7 +208,10 @@ class MixtureSolver:
 
     def _value(self, weights: Vector, tol: float, starts: Sequence[Vector | None]) -> _Value:
         """Solve the machines at some weights, and keep the cut."""
-        solutions = self.solve(weights, tol, starts)
+        begun = self.clock.seconds
+        with self.clock.within(MACHINES_SHARE):
+            solutions = self.solve(weights, tol, starts)
+        self._machine_seconds = self.clock.seconds - begun
         self.steps += [s.steps for s in solutions]
         value = _Value(weights, solutions, self.energies([s.beta for s in solutions]), self.tasks)
         if not np.isfinite(value.primal + value.constant + value.energies.sum()):
