@@ -25,7 +25,8 @@ NEVER = np.iinfo(np.intp).max
 SECONDS_PER_ENTRY = 3e-9
 # looks without an improvement of the violation
 PATIENCE = 3
-INTERIOR_STEPS = 100
+# of the interior-point method, at most
+MOST_INTERIOR_STEPS = 100
 
 
 class WholeMatrix:
@@ -177,10 +178,10 @@ class WholeMatrix:
     def _interior(self, b: Vector) -> None:
         """Go on from the interior-point solution, if it is the better one. Edits b in place; its steps count."""
         self._tried_interior = True
-        left = self.options.max_iter - self.steps if self.options.max_iter >= 0 else INTERIOR_STEPS
+        left = self.options.max_iter - self.steps if self.options.max_iter >= 0 else MOST_INTERIOR_STEPS
         with one_blas_thread():
             found = interior_point(
-                self.K.astype(np.float64), self.qp, max_iter=min(left, INTERIOR_STEPS), clock=self.clock
+                self.K.astype(np.float64), self.qp, max_iter=min(left, MOST_INTERIOR_STEPS), clock=self.clock
             )
         self.steps += found.n_iter
         beta = feasible_start(self.qp, found.beta)
