@@ -63,7 +63,7 @@ def compiled():
     for way in WAYS:
         with pytest.MonkeyPatch.context() as patch:
             force(patch, way)
-            for name in ("hard, linear, C=1e+06", "equal, nu"):
+            for name in ("hard, linear, C=1e+06", "equal, nu", "hard, scaled"):
                 run_degenerate(name, 30.0)
 
 
