@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.cli.terminal import JobDisplay, progress_text, time_left
 from mercer.io.tables import Samples
-from mercer.workflow.job import FIT, JUDGING, SEARCH, Job, Progress
+from mercer.workflow.job import FIT, JUDGING, REPORT, SEARCH, Job, Progress
 from mercer.workflow.summary import _wrapped
 from mercer.workflow.training import plain_messages, train
 
@@ -34,6 +34,16 @@ def test_the_progress_of_a_job_goes_one_way(judge):
     if judge == "nested":
         # the search is one of six
         assert next(p.share for p in seen if p.stage == FIT) < 0.25
+
+
+def test_a_report_is_part_of_the_job():
+    """Work that the caller plans to do after training is in the share and in the estimate."""
+    seen = []
+    with Job(seen.append) as job:
+        job.plan(report=1e6)
+        train(samples(), job=job, Cs=2, gammas=2, cv=2)
+        job.begin(REPORT)
+    assert seen[-1].stage == REPORT and 0.0 < seen[-1].share < 0.01
 
 
 def test_a_job_of_its_own_is_made_if_none_is_given():

@@ -15,7 +15,7 @@ from mercer.cli.terminal import JobDisplay, check_writable, number
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, train, print, write; return the exit status: 130 if Ctrl-C has ended it early."""
-    from mercer.workflow.job import READING, REPORT, Job
+    from mercer.workflow.job import PAGE_WORK, READING, REPORT, Job
     from mercer.workflow.training import train
 
     for path in (arguments.model, arguments.report):
@@ -26,8 +26,10 @@ def run(arguments: argparse.Namespace) -> int:
         # of libraries, about the next version of another one
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
+        job.plan(report=0.0 if arguments.report is None else PAGE_WORK)
         job.begin(READING, str(arguments.data))
         samples = reading.read_new(arguments)
+        display.clear()
         reading.say_columns(samples, arguments.quiet or arguments.json)
         outcome = train(
             samples,

@@ -13,6 +13,8 @@ from mercer.solvers.base import Clock
 READING, SEARCH, FIT, JUDGING, REPORT = "reading", "search", "final fit", "judging", "report"
 # no estimate of the time left before this share of the work and so many seconds
 FIRST_SHARE, FIRST_SECONDS = 0.05, 1.0
+# a report takes as long as so many fits of the search
+PAGE_WORK = 10.0
 AGAIN = "press Ctrl-C again to stop without a model"
 
 
@@ -63,8 +65,8 @@ class Job(Clock):
     # ---- progress ------------------------------------------------------------------------------------------------
 
     def plan(self, **work: float) -> None:
-        """The work of the stages from the search on, in fits of the search."""
-        self._work = {stage.replace("_", " "): amount for stage, amount in work.items()}
+        """The work of some stages from the search on, in fits of the search."""
+        self._work |= {stage.replace("_", " "): amount for stage, amount in work.items()}
 
     def begin(self, stage: str, detail: str = "") -> None:
         """The next stage."""

@@ -33,8 +33,8 @@ from mercer.workflow.preparation import MACHINE, check_classes, detect_task, pip
 SEARCH_ROWS = {"classification": 5000, "regression": 2500}
 # folds of the search, and of nested judging; random parts of judging by hold-out, and the share of rows in each
 FOLDS, PARTS, TEST_SHARE = 5, 2, 0.2
-# one last fit costs as much as so many fits of the search, which share matrices and solutions; a report as many
-LAST_FIT, LAST_PAGE = 8.0, 10.0
+# one last fit costs as much as so many fits of the search, which share matrices and solutions
+LAST_FIT = 8.0
 JUDGES = ("auto", "search", "nested", "holdout", "none")
 
 
