@@ -207,13 +207,37 @@ def judge(F, table, level, order, out):
 
 
 @compiled()
-def decreases(F, table, decrease):
-    """decrease[i] = that of the objective by the exact step of variable i, given F = Xw."""
-    for i in range(F.shape[0]):
-        b, l1 = table[i, BETA], table[i, L1]
-        g = F[i] - table[i, LINEAR] + table[i, RIDGE] * b
-        c = best_value(b, g, l1, table[i, LOWER], table[i, UPPER], table[i, INVERSE])
-        decrease[i] = -((c - b) * (g + 0.5 * table[i, DIAGONAL] * (c - b)) + l1 * (abs(c) - abs(b)))
+def greedy_steps(indptr, indices, values, bias, F, w, table, row, count, gained):
+    """Exact steps, each of the variable that decreases the objective most. Edits F = Xw, w and table.
+
+    Adds what they gain to gained[0]. Returns how many there were, at most ``count``: fewer where no step gains.
+    ``row`` is room for a row: zeros, as many as w has, and zeros again afterwards.
+    """
+    indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
+    row = borrow(row)
+    n, last = F.shape[0], w.shape[0] - 1
+    for done in range(count):
+        most, at, to = 0.0, -1, 0.0
+        for i in range(n):
+            b, l1 = table[i, BETA], table[i, L1]
+            g = F[i] - table[i, LINEAR] + table[i, RIDGE] * b
+            c = best_value(b, g, l1, table[i, LOWER], table[i, UPPER], table[i, INVERSE])
+            decrease = -((c - b) * (g + 0.5 * table[i, DIAGONAL] * (c - b)) + l1 * (abs(c) - abs(b)))
+            if decrease > most:
+                most, at, to = decrease, i, c
+        if at < 0:
+            return done
+        gained[0] += most
+        step = to - table[at, BETA]
+        table[at, BETA] = to
+        add_row(indices, values, indptr[at], indptr[at + 1], step, row)
+        row[last] = step * bias
+        for t in range(w.shape[0]):
+            w[t] += row[t]
+        for i in range(n):
+            F[i] += row_dot(indices, values, indptr[i], indptr[i + 1], row) + bias * row[last]
+        row[:] = 0.0
+    return count
 
 
 @compiled(fast=True)

@@ -24,14 +24,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._numerics.pool import run_tasks
 from mercer.estimators.machine import Machine
-from mercer.estimators.progress import announce_compilation
+from mercer.estimators.progress import announce_compilation, logger
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss
 from mercer.problems.linear import LinearProblem, Penalty, Rows
 from mercer.solvers.base import Clock
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.linear.base import LinearOptions, LinearSolution
+from mercer.solvers.linear.base import LinearOptions, LinearPlan, LinearSolution
 from mercer.solvers.linear.choose import NAMES, solve_linear
 from mercer.solvers.linear.crammer_singer import JointSolution
 from mercer.validation import thread_count, validate_vectors, validate_weights
@@ -86,6 +86,7 @@ class LinearMachine(Machine):
 
     coef_: Any
     intercept_: Any
+    plan_: LinearPlan
     _warm: Warm | None
 
     def __sklearn_tags__(self) -> Any:
@@ -99,6 +100,8 @@ class LinearMachine(Machine):
         data = self._prepare(X, y, sample_weight)
         warm = getattr(self, "_warm", None) if self.warm_start else None
         solutions = self._solve(data, warm, clock)
+        if self.verbose:
+            logger.info("%s", self.plan_)
         self._warm = Warm(float(self.C), solutions) if self.warm_start else None
         self._warn_unfinished()
 
@@ -177,8 +180,12 @@ class LinearMachine(Machine):
         with np.errstate(divide="ignore", over="ignore"):
             self.margin_ = 1.0 / np.linalg.norm(self.coef_, axis=1)
 
+    def _publish_proof(self, solutions: Sequence[Any], of: str | None = None) -> None:
+        super()._publish_proof(solutions, of=of)
+        self.plan_ = LinearPlan(tuple(solution.stages for solution in solutions))
+
     def _too_few_iterations(self, advice: str) -> str:
-        return "Liblinear failed to converge, increase the number of iterations."
+        return f"Liblinear failed to converge, increase the number of iterations. max_iter={self.max_iter} was reached."
 
     # ---- path ------------------------------------------------------------------------------------------------
 

@@ -54,11 +54,12 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     class_weight : dict or "balanced", default=None
         Factors of C for each class. Where a class stands against the rest, the factor holds for the class.
     verbose : int, default=0
-        Log every round through Python's logging, under the name "mercer".
+        Log every round, and at the end the solvers that have run, through Python's logging, under the name "mercer".
     random_state : int, RandomState instance or None, default=None
         The order in which coordinates are drawn. None is as good as any: the same data give the same model.
     max_iter : int, default=1000
-        Iterations at most: passes over the data for solver="coordinate", Newton or interior-point steps for the others.
+        Iterations at most: passes of n_samples coordinate steps for solver="coordinate", Newton or interior-point steps
+        for the others. Where "auto" hands over, the iterations of all solvers count.
     l1_ratio : float, default=0.5
         Of ``penalty="elasticnet"``: 0 is "l2", 1 is "l1".
     penalize_intercept : bool, default=True
@@ -71,11 +72,15 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         Start from the last solution if the problem has the same size. The interior-point method does so only for
         losses of straight pieces, and only if that solution is within 3 % of the optimum.
     solver : {"auto", "interior", "coordinate", "newton", "proximal"}, default="auto"
-        "interior" is the interior-point method, "coordinate" coordinate descent on the dual, "newton" Newton's method
-        for the squared losses, "proximal" the proximal Newton method for penalties with an l1 part. What coordinate
-        descent gets nowhere with in 100 passes, as on columns of very different scales, is handed on to the others.
+        "interior" is the interior-point method, "coordinate" plain coordinate descent on the dual, "newton" Newton's
+        method for the squared losses, "proximal" the proximal Newton method for penalties with an l1 part. A solver
+        asked for by name runs alone: it reaches ``tol``, or stops at ``max_iter`` or ``time_limit`` with a warning.
+        Only "auto" hands over to another solver; ``plan_`` says which have run. ``multi_class="crammer_singer"`` has
+        a solver of its own, whatever is asked for.
     rule : {"round-robin", "random", "greedy"}, default="random"
-        Which coordinate is next in solver="coordinate" ([M5]).
+        Which coordinate is next in solver="coordinate" ([M5]): one sample after the other, each once in a random order,
+        or always the one whose step gains most. A pass is n_samples steps by every rule, so that ``n_iter_`` compares
+        them; a greedy step looks at all samples first and costs n_samples times as much.
 
     Attributes
     ----------
@@ -96,7 +101,12 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     trace_ : list of TracePoint
         Seconds, steps, relative gap, dual value and active samples of every round.
     n_iter_ : int
-        The iterations of the longest run, at least 1.
+        The iterations of the longest run, at least 1, in the unit of ``max_iter``.
+    plan_ : LinearPlan
+        The solvers that have run, with their iterations and the relative gap that each has left; ``print`` shows it.
+        Names that only "auto" uses: "small", one compiled run for few samples and features, and "hybrid", coordinate
+        descent that leaves settled samples out and takes Newton steps on the others. "largest_margin" is an exact
+        method that checks what "interior" could not solve of a small hard margin.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples

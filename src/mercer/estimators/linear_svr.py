@@ -46,7 +46,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
         The weights w.
     intercept_ : ndarray of shape (1,) or float
         b; 0.0 with ``fit_intercept=False``.
-    certificate_, margin_, trace_, n_iter_, n_features_in_, feature_names_in_ : as in ``LinearSVC``.
+    certificate_, margin_, trace_, n_iter_, plan_, n_features_in_, feature_names_in_ : as in ``LinearSVC``.
 
     Examples
     --------

@@ -30,6 +30,7 @@ from mercer.kernels import (
     Sigmoid,
 )
 from mercer.kernels.features import Matrix, count_samples
+from mercer.solvers.linear.base import LinearPlan
 from mercer.validation import resolve_kernel
 
 NAMES = (*KINDS, "KernelRidge")
@@ -278,6 +279,7 @@ def _linear_from_sklearn(name: str, theirs: Any) -> Any:
         model.classes_ = theirs.classes_
         model.class_weight_ = np.ones(len(theirs.classes_))
     leave_unknown(model, len(W))
+    model.plan_ = LinearPlan(())
     _copy_names(theirs, model)
     return model
 

@@ -20,6 +20,7 @@ from mercer.estimators import LinearSVC, LinearSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.assemble import leave_unknown
 from mercer.io.lines import CLASSES, Lines, text_of
+from mercer.solvers.linear.base import LinearPlan
 
 # scikit-learn's parameters of LIBLINEAR's solvers
 CLASSIFIERS: dict[str, dict[str, Any]] = {
@@ -117,6 +118,7 @@ def _publish(model: Any, W: Any, intercept: Any, n_problems: int) -> Any:
         model.margin_ = 1.0 / np.linalg.norm(np.atleast_2d(model.coef_), axis=1)
     model._warm = None
     leave_unknown(model, n_problems)
+    model.plan_ = LinearPlan(())
     return model
 
 

@@ -7,7 +7,7 @@ Each solver is a function ``solve(problem, options, clock, start=None)`` that re
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
@@ -27,7 +27,7 @@ class LinearOptions:
     max_iter : iterations at most, in the solver's own unit; -1 for no limit.
     time_limit : seconds at most, or None; kept by the `Clock` of the fit.
     n_threads : threads for products with the data.
-    rule : which coordinate is next: "round-robin", "random" or "greedy".
+    rule : which coordinate is next in solver="coordinate": "round-robin", "random" or "greedy".
     seed : of everything that is drawn.
     budget : bytes for copies of parts of the data.
     """
@@ -39,6 +39,58 @@ class LinearOptions:
     rule: str = "random"
     seed: int = 0
     budget: int = 1 << 28
+
+
+# the unit of n_iter, where it is not a Newton or interior-point step
+UNITS = {"coordinate": "passes", "hybrid": "passes", "crammer_singer": "passes"}
+
+
+@dataclass(frozen=True)
+class LinearStage:
+    """The part of a run that one solver has done.
+
+    Attributes
+    ----------
+    solver : its name.
+    n_iter : its iterations, in its own unit.
+    relative_gap : of its model.
+    status : how it ended. A stage that another one follows was handed over.
+    """
+
+    solver: str
+    n_iter: int
+    relative_gap: float
+    status: Status
+
+    @classmethod
+    def of(cls, solver: str, solution: Any) -> LinearStage:
+        """The stage that has ended with this solution."""
+        return cls(solver, int(solution.n_iter), float(solution.certificate.relative_gap), solution.status)
+
+    def __str__(self) -> str:
+        unit = UNITS.get(self.solver, "steps")
+        return f"{self.solver} ({self.n_iter} {unit}, relative gap {self.relative_gap:.1e})"
+
+
+@dataclass(frozen=True)
+class LinearPlan:
+    """Which solvers a linear machine has run, one after the other, for each of its problems.
+
+    Attributes
+    ----------
+    runs : for each problem the stages of its run; one for two classes or a regression, one per class for one-vs-rest.
+    """
+
+    runs: tuple[tuple[LinearStage, ...], ...]
+
+    def __str__(self) -> str:
+        lines = [
+            ", handed over to ".join(map(str, stages)) + (f": {stages[-1].status.value}" if stages else "")
+            for stages in self.runs
+        ]
+        if len(lines) <= 1:
+            return lines[0] if lines else "the model was not solved here"
+        return "\n".join(f"problem {k}: {line}" for k, line in enumerate(lines))
 
 
 @dataclass
@@ -56,6 +108,7 @@ class LinearSolution:
     certificate : of w, b and beta, recomputed from the data.
     trace : points of the run; their ``violation`` is the relative gap.
     separation : for hard margins without a model, the proof that the classes are not separable, or what is known.
+    stages : the solvers that have run, one after the other; set by `choose.solve_linear`.
     """
 
     w: Vector
@@ -67,3 +120,4 @@ class LinearSolution:
     certificate: Certificate
     trace: list[TracePoint] = field(default_factory=list)
     separation: Separation | None = None
+    stages: tuple[LinearStage, ...] = ()

@@ -2,7 +2,7 @@
 
 Measured on one core, seconds to a relative gap of 1e-4 for C = 0.1, 1 and 10:
 
-    set (n × d)                        loss             interior              coordinate             newton
+    set (n × d)                        loss             interior              hybrid                 newton
     a9a, sparse (32,561 × 123)         hinge            0.21  0.48  0.61      0.11  0.29  2.7
     w8a, sparse (49,749 × 300)         hinge            0.75  2.5   3.8       0.18  0.93  > 5
     w8a                                squared hinge    0.41  0.55  0.57      0.14  0.93  > 4        0.07  0.09  0.10
@@ -12,12 +12,12 @@ Measured on one core, seconds to a relative gap of 1e-4 for C = 0.1, 1 and 10:
     dense, 20,000 × 10                 hinge            –     0.04  –         –     0.25  –
     dense, 1,000 × 1,000               squared hinge    0.43  –     0.61      0.04  –     0.04       0.19  –     0.23
 
-So Newton's method is best for the squared losses unless there are at least as many features as samples, where
-coordinate descent is. Of the two that take losses with kinks, coordinate descent is the faster one by far or the slower
-one by far, and but for tall dense data only a trial tells which: it is tried for as many passes as cost what the
-interior-point method is expected to cost, fewer if it comes to nothing or if the latter can go on from there, more if
-it is almost done. What boxes the others do not take is left to the latter, and so are l1 penalties on few features; on
-many the proximal Newton method is faster (news20, 3,000 rows, squared hinge: 0.05 to 0.4 s, seconds otherwise).
+So Newton's method is best for the squared losses unless there are at least as many features as samples, where `hybrid`
+is: coordinate descent with Newton steps. Of the two that take losses with kinks, `hybrid` is the faster one by far or
+the slower one by far, and but for tall dense data only a trial tells which: it is tried for as many passes as cost what
+the interior-point method is expected to cost, fewer if it comes to nothing or if the latter can go on from there, more
+if it is almost done. What boxes the others do not take is left to the latter, and so are l1 penalties on few features;
+on many the proximal Newton method is faster (news20, 3,000 rows, squared hinge: 0.05 to 0.4 s, seconds otherwise).
 
 Few samples of few features are solved in one compiled run (`small`): 100 × 10 take 0.03 ms with squared losses and
 0.1 ms with others, where the Python of Newton's method takes 1 ms and that of the interior-point method 5 ms.
@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from mercer.kernels.features import Csr
 from mercer.problems.linear import LinearProblem, Rows
 from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
-from mercer.solvers.linear.base import LinearOptions, LinearSolution
+from mercer.solvers.linear.base import LinearOptions, LinearSolution, LinearStage
 
 NAMES = ("auto", "interior", "coordinate", "newton", "proximal")
 
@@ -57,15 +57,13 @@ FEW_NUMBERS, FEW = 20_000, 100
 MANY_FEATURES, ROUGH = 300, 2e-2
 # its steps at most
 PROXIMAL_STEPS = 120
-# dense rows of at least so many columns of which at most this share is not 0 are read as sparse ones by coordinate
-# descent, which makes it worth a trial; so many rows are looked at
+# dense rows of at least so many columns of which at most this share is not 0 are read as sparse ones by `hybrid`, which
+# makes it worth a trial; so many rows are looked at
 MANY_COLUMNS, MOSTLY_ZERO, LOOKED_AT = 100, 0.35, 200
 # passes below which a trial is not worth while
 FEWEST_PASSES = 20
 # a trial goes on after these shares of its passes if its relative gap is at most this
 LOOKS = ((0.25, 0.5), (0.5, 0.5), (1.0, 1e-3), (2.0, 0.0))
-# by name it gives up if so many passes have left this relative gap
-HOPE, NOWHERE = 100, 0.9
 # a gap between these is what the interior-point method starts best from; a trial that is below is almost done
 ALMOST, NEAR = 1e-3, 1e-2
 
@@ -73,21 +71,20 @@ ALMOST, NEAR = 1e-3, 1e-2
 def solve_linear(
     name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """Solve with the solver of this name; "auto" takes what is fastest on problems of this kind.
+    """Solve with the solver of this name and no other; "auto" takes what is fastest on problems of this kind.
 
-    What ends before its tolerance without a limit of the user's is handed on to the next solver, by "auto" and where
-    coordinate descent gets nowhere, as on columns of very different scales.
+    Only "auto" hands over to another solver, where one ends before its tolerance without a limit of the user's. The
+    stages of the solution say which solvers have run.
     """
-    if name not in ("auto", "coordinate"):
+    if name != "auto":
         return _solve(name, problem, options, clock, start)
     found: list[LinearSolution] = []
     stored = problem
-    for solver, passes in ranked(problem) if name == "auto" else _after_coordinate(problem):
+    for solver, passes in ranked(problem):
         problem, more = stored, {}
-        if solver == "coordinate":
-            problem = _mostly_zero(stored, options.budget) if name == "auto" else stored
-            worth = _worth(passes) if name == "auto" else _hopeful(passes)
-            more = {"worth": worth} if passes > 0 else {}
+        if solver == "hybrid":
+            problem = _mostly_zero(stored, options.budget)
+            more = {"worth": _worth(passes)} if passes > 0 else {}
             passes = -1
         done = sum(solution.n_iter for solution in found)
         left = options.max_iter - done if options.max_iter >= 0 else -1
@@ -105,7 +102,7 @@ def solve_linear(
 
 
 def _worth(passes: int) -> Callable[[int, float], bool]:
-    """Whether a trial of coordinate descent goes on after so many passes at this relative gap."""
+    """Whether a trial of `hybrid` goes on after so many passes at this relative gap."""
     looks = {int(np.ceil(share * passes)): enough for share, enough in LOOKS}
 
     def worth(done: int, gap: float) -> bool:
@@ -113,22 +110,6 @@ def _worth(passes: int) -> Callable[[int, float], bool]:
         return enough is None or (gap <= enough and not ALMOST < gap <= NEAR)
 
     return worth
-
-
-def _hopeful(passes: int) -> Callable[[int, float], bool]:
-    """Whether coordinate descent by name goes on: not if these passes have gained next to nothing."""
-    return lambda done, gap: done != passes or gap <= NOWHERE
-
-
-def _after_coordinate(problem: LinearProblem) -> list[tuple[str, int]]:
-    """Coordinate descent, and what goes on where it gets nowhere, if something can."""
-    if problem.qp.has_open_box or problem.penalty.l1 > 0:
-        return [("coordinate", -1)]
-    if problem.qp.is_smooth:
-        return [("coordinate", HOPE), ("newton", -1)]
-    if min(problem.rows.n, problem.rows.d) <= FACTORED_UP_TO:
-        return [("coordinate", HOPE), ("interior", -1)]
-    return [("coordinate", -1)]
 
 
 def _joined(found: list[LinearSolution]) -> LinearSolution:
@@ -139,7 +120,8 @@ def _joined(found: list[LinearSolution]) -> LinearSolution:
     if last.status not in (Status.CONVERGED, *WITHOUT_MODEL):
         best = min(reversed(found), key=lambda solution: solution.certificate.relative_gap)
     n_iter = sum(solution.n_iter for solution in found)
-    return replace(best, status=last.status, n_iter=n_iter, seconds=last.seconds, trace=trace)
+    stages = tuple(stage for solution in found for stage in solution.stages)
+    return replace(best, status=last.status, n_iter=n_iter, seconds=last.seconds, trace=trace, stages=stages)
 
 
 def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
@@ -159,13 +141,13 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     if rows.n * rows.d <= FEW_NUMBERS and smaller <= FEW:
         return [("small", -1), *([("newton", -1)] if problem.qp.is_smooth else []), *last]
     if problem.qp.is_smooth:
-        newton, coordinate = ("newton", -1), ("coordinate", _passes(rows))
-        return [newton, *last] if rows.n > rows.d or rows.d <= SMALL else [coordinate, newton, *last]
+        newton, hybrid = ("newton", -1), ("hybrid", _passes(rows))
+        return [newton, *last] if rows.n > rows.d or rows.d <= SMALL else [hybrid, newton, *last]
     if not last:
-        return [("coordinate", -1)]
+        return [("hybrid", -1)]
     passes = _passes(rows)
     is_tall = not rows.sparse and rows.n >= 2 * rows.d and _filled(rows) > MOSTLY_ZERO
-    return last if is_tall or passes < FEWEST_PASSES else [("coordinate", passes), *last]
+    return last if is_tall or passes < FEWEST_PASSES else [("hybrid", passes), *last]
 
 
 def _filled(rows: Rows) -> float:
@@ -187,7 +169,7 @@ def _mostly_zero(problem: LinearProblem, budget: int) -> LinearProblem:
 
 
 def _passes(rows: Rows) -> int:
-    """The passes of coordinate descent that take as long as the interior-point method is expected to take."""
+    """The passes of `hybrid` that take as long as the interior-point method is expected to take."""
     X, smaller = rows.X, float(min(rows.n, rows.d))
     if isinstance(X, Csr):
         of_row = np.diff(X.indptr).astype(np.float64)
@@ -203,7 +185,7 @@ def _passes(rows: Rows) -> int:
 def _solve(
     name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None, **more: Any
 ) -> LinearSolution:
-    """A solver by its name, imported when it is first used."""
+    """A solver by its name, imported when it is first used; the solution says what ran."""
     solver = import_module(f"mercer.solvers.linear.{name}")
     solution: LinearSolution = solver.solve(problem, options, clock, start, **more)
-    return solution
+    return solution if solution.stages else replace(solution, stages=(LinearStage.of(name, solution),))

@@ -1,32 +1,27 @@
-"""Dual coordinate descent, for sparse data of many features.
+"""Dual coordinate descent by the textbook: one variable at a time, each moved to its optimum while the others stay.
 
     min  ½|X'β|² − linear'β + Σ l1|β| + ½Σ ridge β²     s.t.  lower ≤ β ≤ upper  (Σβ = 0 if the intercept is free)
 
-Passes over the variables, each moved to its optimum while the others stay ([M5] "coordinate ascent"; Hsieh et al., ICML
-25, 2008). Three things make high accuracy and large C affordable:
+[M5] "coordinate ascent"; algorithm 1 of Hsieh et al., ICML 25 (2008), without shrinking. A pass is n steps, n being the
+number of samples, so that the rules of choice of [M5] can be compared by their passes:
 
-* Shrinking: a variable that rests at a bound more safely than the last pass violated optimality is left out until
-  the next look at all samples.
-* Once the free variables hardly change, Newton's step on them, by conjugate gradients, clipped to the box: at most as
-  much work as the passes before it took.
-* What is left of a small or ill-conditioned problem is solved by the interior-point method on its dense matrix.
+* "round-robin": each variable once, in the order of the samples;
+* "random": each variable once, in an order drawn anew for each pass;
+* "greedy": n times the variable whose step gains most. Each choice looks at all samples: a pass costs n times as much.
 
-A run ends when the duality gap, computed anew from β at all samples, is small enough. With squared losses the published
-weight of a constant feature is the best for the others: the passes leave most of the excess of the primal there.
+After each pass the duality gap is computed anew from β at all samples; a run ends when it is small enough. With squared
+losses the published weight of a constant feature is the best for the others: the passes leave most of the excess of the
+primal there.
 
 A free intercept is the multiplier of Σβ = 0: the program with ½σ(Σβ)² added is that of a constant feature of value √σ,
 and after each pass the intercept moves by σΣβ (the method of multipliers, Bertsekas 1982).
 
-The rules of choice are those of [M5]: "round-robin" in the order of the samples; "random", each once in a pass, in an
-order drawn anew for it (on text this takes a tenth of the passes of any fixed order); "greedy", those whose step gains
-most first, an eighth of the variables in a pass.
+`hybrid` adds shrinking, Newton steps and an interior-point end to the same state: it is what solver="auto" runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -34,41 +29,21 @@ from numpy.typing import NDArray
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
-from mercer.losses.base import BoxQP, Index, Vector
+from mercer.losses.base import BoxQP, Vector
 from mercer.problems.certificate import Certificate
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.interior import interior_point
 from mercer.solvers.linear.base import LinearOptions, LinearSolution
 from mercer.solvers.linear.line import best_shift
 
 RULES = ("round-robin", "random", "greedy")
-# share of the variables that a greedy pass visits
-GREEDY_SHARE = 8
-# a face has settled when at most this share of its variables has met or left a bound in a pass
-SETTLED = 0.02
-# Newton's steps begin at this relative gap, or after so many passes: earlier ones meet too many bounds
-NEAR, LATE = 3e-3, 40
-# steps of the conjugate gradients: doubled after a step that few bounds cut short, halved after others
-FEWEST_STEPS = 16
-MOST_STEPS = 512
-# the gap that they leave, relative to what is asked of the run
-FACE_GAP = 0.3
-# the visit of a variable costs as much as reading this many entries of X
-ROW_COST = 20.0
-# up to this many active variables the interior-point method may end the run
-DENSE_UP_TO = 1500
-# its cost in entries of X read, for one variable: about 20 factorisations
-DENSE_COST = 4.0
-# passes that gain less than rounding, relative to the objective, and lower no gap, after which other means are tried
+MAX_PASSES = 100_000
+# passes that gain less than rounding, relative to the objective, and lower no gap, after which the run has stalled
 HOPELESS = 20
 ROUNDING = 1e-16
-# how often they may leave more than half of the gap; they are not tried again where this share of all is left
-RESCUES, USELESS = 3, 0.9
-MAX_PASSES = 100_000
-# with losses that have a derivative the gap is this share of what the last two passes let expect
-SMOOTH = 0.7
+# entries of X that are read between two looks at the clock
+ENTRIES_AT_A_TIME = 1 << 23
 
 
 class Storage:
@@ -94,17 +69,19 @@ class Storage:
 
 
 def solve(
-    problem: LinearProblem,
-    options: LinearOptions,
-    clock: Clock,
-    start: LinearSolution | None = None,
-    worth: Callable[[int, float], bool] | None = None,
+    problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum of the problem, from the β of another solution if one is given.
+    """The optimum of the problem, from the β of another solution if one is given; the iterations are passes."""
+    check_solvable(problem)
+    if options.rule not in RULES:
+        raise InvalidInputError(f"rule={options.rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
+    with one_blas_thread():
+        descent = Descent(problem, options, clock, None if start is None else start.beta)
+        return descent.solution(_run(descent))
 
-    ``worth`` is asked after each pass, with their number and the relative gap, whether the run is worth going on; one
-    that is not has stalled.
-    """
+
+def check_solvable(problem: LinearProblem) -> None:
+    """Raise for penalties and losses that coordinate descent on the dual does not take."""
     if problem.penalty.l1 > 0 or problem.penalty.l2 <= 0:
         raise InvalidInputError(
             "Coordinate descent solves problems with the penalty l2 alone, but l1 has the weight "
@@ -115,18 +92,38 @@ def solve(
             f"Coordinate descent needs a finite C: the dual of the {problem.loss.name} is not bounded by itself. "
             'Use solver="interior".'
         )
-    if options.rule not in RULES:
-        raise InvalidInputError(f"rule={options.rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
-    with one_blas_thread():
-        run = _Run(problem, options, clock, None if start is None else start.beta)
-        status = run.run(worth)
-    assert run.best is not None  # every end publishes
-    w, b, beta, proof = run.best
-    return LinearSolution(w, b, beta, status, run.passes, clock.seconds, proof, run.trace)
 
 
-class _Run:
-    """The state of one run. All but the published solution is that of the problem divided by l2."""
+def _run(descent: Descent) -> Status:
+    """Passes until the gap is small enough or rounding hides all progress."""
+    options, n = descent.options, descent.problem.n
+    limit = MAX_PASSES if options.max_iter < 0 else options.max_iter
+    lowest, since_gain, every = np.inf, 0, np.arange(n, dtype=np.uint32)
+    if descent.start_given and descent.look():
+        return Status.CONVERGED
+    while True:
+        ended = descent.clock.over() or (Status.MAX_ITER if descent.passes >= limit else None)
+        if ended is None and since_gain >= HOPELESS:
+            ended = Status.STALLED
+        if ended is not None:
+            return Status.CONVERGED if descent.look(publish=True) else ended
+        if options.rule == "greedy":
+            decrease = descent.greedy_pass()
+        else:
+            descent.order[:] = every
+            decrease = float(descent.descend(descent.order, shuffled=options.rule == "random")[2])
+        descent.passes += 1
+        done = descent.look()
+        scale = abs(descent.value) + descent.gap
+        descent.report(descent.gap / scale if scale > 0 else 0.0)
+        if done:
+            return Status.CONVERGED
+        progress = decrease > ROUNDING * abs(descent.value) or descent.gap < lowest
+        lowest, since_gain = min(lowest, descent.gap), 0 if progress else since_gain + 1
+
+
+class Descent:
+    """The state of a run of coordinate descent. All but the published solution is that of the problem divided by l2."""
 
     def __init__(self, problem: LinearProblem, options: LinearOptions, clock: Clock, start: Vector | None) -> None:
         from mercer._numerics import coordinate as loops
@@ -156,8 +153,6 @@ class _Run:
         self.level = np.inf
         self.random = np.random.default_rng(options.seed)
         self.passes = 0
-        self.work, self.work_dense = 0.0, 0.0
-        self.steps, self.settled = FEWEST_STEPS, False
         self.value, self.gap = 0.0, np.inf
         self.trace: list[TracePoint] = []
         self.best: tuple[Vector, float, Vector, Certificate] | None = None
@@ -167,83 +162,52 @@ class _Run:
         """β of the divided problem, a view of the table."""
         return self.table[:, self.loops.BETA]
 
-    def run(self, worth: Callable[[int, float], bool] | None = None) -> Status:
-        """Descend until the gap is small enough, nothing more can be done, or it is not worth while."""
-        out, tol = np.zeros(7), self.options.tol
-        limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
-        check_at, last, lowest, since_gain, rate = inf, inf, inf, 0, 1.0
-        rescues, rescued = 0, inf
-        if self.start_given and self._look():
-            return Status.CONVERGED
-        while True:
-            ended = self.clock.over() or (Status.MAX_ITER if self.passes >= limit else None)
-            if ended is not None:
-                return Status.CONVERGED if self._look(publish=True) else ended
-            self._pass(out)
-            self.passes += 1
-            estimate, decrease = float(out[1]), float(out[2])
-            self.value += decrease
-            scale = abs(self.value) + estimate
-            relative = estimate / scale if scale > 0 else 0.0
-            self._report(relative)
-            if worth is not None and not worth(self.passes, relative):
-                return Status.CONVERGED if self._look(publish=True) else Status.STALLED
-            lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
-            since_gain = 0 if progress else since_gain + 1
-            # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
-            if 0 < last < inf:
-                rate = estimate / last
-            ahead = estimate * min(1.0, rate) * (SMOOTH if self.qp.is_smooth else 1.0)
-            last = estimate
-            if ahead <= tol * scale and estimate <= check_at and since_gain < HOPELESS:
-                before = self.active
-                if self._look():
-                    return Status.CONVERGED
-                # variables that come back are to be worked on first; else the estimate was better than the gap
-                share = min(max(tol * scale / self.gap, 0.2), 1.0) if self.gap > 0 else 1.0
-                check_at, last = (inf if self.active > before else 0.9 * share * estimate), inf
-            elif since_gain >= HOPELESS or (
-                self.active <= DENSE_UP_TO and self.work_dense > DENSE_COST * self.active**2 * min(self.active, 200)
-            ):
-                solved = rescues < RESCUES and self._end_dense()
-                if self._look(publish=not solved):
-                    return Status.CONVERGED
-                if not solved:
-                    return Status.STALLED
-                rescues = rescues + 1 if self.gap > 0.5 * rescued else 0
-                if self.gap > USELESS * max(estimate, abs(self.value) + self.gap):
-                    # the matrix is beyond rounding: it will not be better the next time
-                    rescues = RESCUES
-                rescued = self.gap
-                check_at, last, lowest, since_gain = inf, inf, inf, 0
-            elif out[3] <= SETTLED * self.active and (relative <= NEAR or self.passes >= LATE):
-                # what passes alone would still cost
-                left = log(estimate / (tol * scale)) / -log(rate) if 0 < rate < 1 and estimate > 0 else inf
-                self._face(left * float(out[4]), float(out[5]), float(out[6]))
+    def solution(self, status: Status) -> LinearSolution:
+        """What was published last, or has the smallest gap of all that was."""
+        assert self.best is not None  # every end publishes
+        w, b, beta, proof = self.best
+        return LinearSolution(w, b, beta, status, self.passes, self.clock.seconds, proof, self.trace)
 
-    def _pass(self, out: Vector) -> None:
-        """One pass by the rule of choice."""
-        order = self.order[: self.active]
-        if self.options.rule == "random":
+    def descend(self, order: NDArray[np.uint32], shuffled: bool) -> Vector:
+        """One pass over these variables. Edits order, of which those that remain active come first.
+
+        Returns what the compiled loop tells of the pass. The clock is asked now and then: an end leaves variables
+        unvisited, which remain active.
+        """
+        if shuffled:
             self.loops.shuffle(order, int(self.random.integers(1, 1 << 62)))
-        elif self.options.rule == "greedy":
-            gain = np.empty(self.problem.n)
-            self.loops.decreases(self._products(), self.table, gain)
-            count = max(1, len(gain) // GREEDY_SHARE)
-            most = np.argpartition(-gain, count - 1)[:count]
-            order = most[np.argsort(-gain[most], kind="stable")].astype(np.uint32)
-        kept = self.loops.descend(*self.storage.arrays, self.bias, self.w, self.table, order, self.level, out)
-        if self.options.rule == "greedy":
-            if self.problem.intercept:
-                self._shift()
-            return
+        total, out, kept = np.zeros(7), np.zeros(7), 0
+        step = max(1, int(ENTRIES_AT_A_TIME / (self.rows.numbers_per_row + 1)))
+        for start in range(0, len(order), step):
+            part, rest = order[start : start + step], order[start + step :]
+            count = self.loops.descend(*self.storage.arrays, self.bias, self.w, self.table, part, self.level, out)
+            order[kept : kept + count] = part[:count]
+            kept += count
+            total[0] = max(total[0], out[0])
+            total[1:] += out[1:]
+            if len(rest) and self.clock.over() is not None:
+                order[kept : kept + len(rest)] = rest
+                kept += len(rest)
+                break
         self.active = kept
-        self.level = out[0] if out[0] > 0 else np.inf
-        out[4] += ROW_COST * len(order)
-        self.work += float(out[4])
-        self.work_dense += float(out[4])
         if self.problem.intercept:
             self._shift()
+        return total
+
+    def greedy_pass(self) -> float:
+        """n steps, each of the variable that gains most; what they gain. The clock may end it early."""
+        n, F, row, gained = self.problem.n, self._products(), np.zeros_like(self.w), np.zeros(1)
+        at_a_time = max(1, int(ENTRIES_AT_A_TIME / (n * (self.rows.numbers_per_row + 1))))
+        for start in range(0, n, at_a_time):
+            count = min(at_a_time, n - start)
+            data = *self.storage.arrays, self.bias
+            if self.loops.greedy_steps(*data, F, self.w, self.table, row, count, gained) < count:
+                break
+            if self.clock.over() is not None:
+                break
+        if self.problem.intercept:
+            self._shift()
+        return float(gained[0])
 
     def _shift(self) -> None:
         """Move the intercept by the multiplier's step σΣβ."""
@@ -264,7 +228,7 @@ class _Run:
         if self.problem.intercept:
             self.w[-1] = self.bias * self.beta.sum()
 
-    def _look(self, publish: bool = False) -> bool:
+    def look(self, publish: bool = False) -> bool:
         """Judge the state at all samples and set the active variables; whether the gap is within tol.
 
         A model that is, or is to be published as it is, is certified.
@@ -300,74 +264,7 @@ class _Run:
             self.w[: self.rows.d] = v / self.l2
         return False
 
-    def _free(self) -> Index:
-        """The variables strictly inside their box and off the kink."""
-        qp, beta = self.qp, self.beta
-        inside = (
-            (beta > qp.lower)
-            & (beta < qp.upper)
-            & ((beta != 0) | (qp.l1 == 0))
-            & (self.table[:, self.loops.DIAGONAL] > 0)
-        )
-        return np.flatnonzero(inside)
-
-    def _face(self, otherwise: float, count: float, entries: float) -> None:
-        """Newton's step on the free variables, about so many, if it costs no more than going on without it."""
-        # of one step of the conjugate gradients
-        cost = 2.0 * entries + ROW_COST * count + len(self.w)
-        # after a step that was cut short by bounds, at most as much work as the passes since then took
-        if self.work < (0.5 if self.settled else self.steps) * cost or otherwise < self.steps * cost:
-            return
-        free = self._free()
-        if len(free) == 0:
-            return
-        part = Storage(self.rows.take(free))
-        table, out = self.table[free], np.zeros(5)
-        goal = FACE_GAP * self.options.tol * abs(self.value)
-        self.loops.face_step(*part.arrays, self.bias, self.w, table, goal, self.steps, out)
-        self.table[free] = table
-        self.value += out[3]
-        self.work = 0.0
-        self.work_dense += cost * float(out[0])
-        self.level = np.inf
-        self.settled = out[1] == 1.0 and out[2] <= SETTLED * len(free)
-        self.steps = min(2 * self.steps, MOST_STEPS) if self.settled else max(self.steps // 2, FEWEST_STEPS)
-        if self.problem.intercept:
-            self._shift()
-
-    def _end_dense(self) -> bool:
-        """Solve for the active variables on their dense matrix. Returns whether that was possible."""
-        self.work_dense = 0.0
-        if not 0 < self.active <= DENSE_UP_TO:
-            return False
-        members = np.sort(self.order[: self.active]).astype(np.intp)
-        part = self.rows.take(members)
-        X = part.X.toarray() if isinstance(part.X, Csr) else np.asarray(part.X)
-        X = X.astype(np.float64)
-        K = X @ X.T + self.rows.bias**2
-        beta = self.beta[members]
-        own = X.T @ beta
-        rest = self.w[: self.storage.stored] - own
-        constant = self.rows.bias * (self.w[-1] - self.rows.bias * beta.sum()) if self.rows.bias else 0.0
-        inner = self.qp.take(members, None)
-        inner = replace(
-            inner,
-            linear=inner.linear - X @ rest - constant,
-            sums=inner.sums - (self.beta.sum() - beta.sum()) if len(inner.sums) else inner.sums,
-        )
-        result = interior_point(K, inner, tol=min(1e-9, 0.1 * self.options.tol))
-        if not np.isfinite(result.beta).all():
-            return False
-        self.table[members, self.loops.BETA] = np.clip(result.beta, inner.lower, inner.upper)
-        self._recompute()
-        if self.problem.intercept:
-            f = self.rows.dot(self.w[: self.rows.d], self.options.n_threads)
-            b = self.problem.loss.best_intercept(self.problem.y, f, self.problem.weight)
-            self.table[:, self.loops.LINEAR] -= b - self.b
-            self.b = b
-        return True
-
-    def _report(self, gap: float) -> None:
+    def report(self, gap: float) -> None:
         """A line of the trace."""
         point = TracePoint(self.clock.seconds, self.passes, gap, self.value * self.l2, self.active)
         self.trace.append(point)

@@ -27,8 +27,9 @@ from mercer.problems.certificate import ROUNDING as NEGATIVE_GAP
 from mercer.problems.linear import Rows
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.linear.base import LinearOptions
-from mercer.solvers.linear.coordinate import HOPELESS, MAX_PASSES, MOST_STEPS, ROUNDING, Storage
+from mercer.solvers.linear.base import LinearOptions, LinearStage
+from mercer.solvers.linear.coordinate import HOPELESS, MAX_PASSES, ROUNDING, Storage
+from mercer.solvers.linear.hybrid import MOST_STEPS
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -70,6 +71,11 @@ class JointSolution:
     seconds: float
     certificate: Certificate
     trace: list[TracePoint] = field(default_factory=list)
+
+    @property
+    def stages(self) -> tuple[LinearStage, ...]:
+        """The one solver that takes this problem."""
+        return (LinearStage.of("crammer_singer", self),)
 
 
 def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercepts: Vector | float = 0.0) -> Certificate:

@@ -24,7 +24,7 @@ from mercer.problems.linear import LinearProblem, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear import features
-from mercer.solvers.linear.base import LinearOptions, LinearSolution
+from mercer.solvers.linear.base import LinearOptions, LinearSolution, LinearStage
 from mercer.solvers.linear.central_path import Path, follow
 from mercer.solvers.linear.coordinate import balanced
 from mercer.solvers.linear.rounds import WARM_UP_TO, rounds
@@ -279,7 +279,11 @@ def _settled(run: Run, solution: LinearSolution) -> LinearSolution:
     if problem.penalty.l1 > 0:
         return solution
     models = [solution, *(_model(run, candidate, used) for candidate in candidates if candidate.coef is not None)]
-    return min(models, key=lambda model: model.certificate.relative_gap)
+    best = min(models, key=lambda model: model.certificate.relative_gap)
+    if best is solution:
+        return solution
+    stages = LinearStage.of("interior", solution), LinearStage.of("largest_margin", replace(best, n_iter=0))
+    return replace(best, stages=stages)
 
 
 def _model(run: Run, candidate: Candidate, used: Index) -> LinearSolution:
