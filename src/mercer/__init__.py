@@ -12,6 +12,7 @@ _NAMES = {
         "GaussianProcessRegressor", "KernelRidge", "KernelRidgeCV",
         "SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "certify",
     ),
+    "mercer.estimators.l1_min_c": ("l1_min_c",),
     "mercer.estimators.pegasos": ("PegasosClassifier",),
     "mercer.estimators.perceptron": ("Perceptron",),
     "mercer.estimators.lms": ("KernelLMS",),

@@ -117,7 +117,7 @@ class TestHandingOn:
         assert (first.solver, second.solver) == ("hybrid", "interior")
         assert first.n_iter == choose.FEWEST_PASSES // 4 and first.relative_gap > 1e-10 >= second.relative_gap
         assert str(LinearPlan(((first, second),))) == (
-            f"hybrid (5 passes, relative gap {first.relative_gap:.1e}), handed over to interior "
+            f"hybrid (5 passes, relative gap {first.relative_gap:.1e}), then interior "
             f"({second.n_iter} steps, relative gap {second.relative_gap:.1e}): the certificate is within tol"
         )
         for name, loss in (("interior", Hinge()), ("coordinate", Hinge()), ("newton", SquaredHinge())):

@@ -35,7 +35,9 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     Parameters
     ----------
     penalty : {"l1", "l2", "elasticnet"}, default="l2"
-        P(w) is |w|₁, ½|w|² or l1_ratio · |w|₁ + ½(1 - l1_ratio) |w|².
+        P(w) is |w|₁, ½|w|² or l1_ratio · |w|₁ + ½(1 - l1_ratio) |w|². With an l1 part weights are exactly 0 where the
+        optimality conditions say so, whatever ``tol`` is: a run goes on beyond it until they are settled ("zeros" in
+        ``plan_``). ``l1_min_c`` is the largest C without any weight.
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
         What a violated margin costs.
     dual : "auto" or bool, default="auto"
@@ -106,7 +108,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         The solvers that have run, with their iterations and the relative gap that each has left; ``print`` shows it.
         Names that only "auto" uses: "small", one compiled run for few samples and features, and "hybrid", coordinate
         descent that leaves settled samples out and takes Newton steps on the others. "largest_margin" is an exact
-        method that checks what "interior" could not solve of a small hard margin.
+        method that checks what "interior" could not solve of a small hard margin. "zeros" settles by linear equations
+        and Newton steps, for any solver, which weights an l1 penalty makes 0.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples

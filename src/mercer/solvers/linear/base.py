@@ -85,7 +85,7 @@ class LinearPlan:
 
     def __str__(self) -> str:
         lines = [
-            ", handed over to ".join(map(str, stages)) + (f": {stages[-1].status.value}" if stages else "")
+            ", then ".join(map(str, stages)) + (f": {stages[-1].status.value}" if stages else "")
             for stages in self.runs
         ]
         if len(lines) <= 1:

@@ -36,9 +36,12 @@ import scipy.sparse as sp
 from mercer.kernels.features import Csr
 from mercer.problems.linear import LinearProblem, Rows
 from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
+from mercer.solvers.linear import zeros
 from mercer.solvers.linear.base import LinearOptions, LinearSolution, LinearStage
 
 NAMES = ("auto", "interior", "coordinate", "newton", "proximal")
+# those that take an l1 penalty
+SPARSE = ("auto", "interior", "proximal")
 
 # a matrix of the smaller side is factorised up to this size
 FACTORED_UP_TO = 4000
@@ -73,9 +76,21 @@ def solve_linear(
 ) -> LinearSolution:
     """Solve with the solver of this name and no other; "auto" takes what is fastest on problems of this kind.
 
-    Only "auto" hands over to another solver, where one ends before its tolerance without a limit of the user's. The
-    stages of the solution say which solvers have run.
+    Only "auto" hands over to another solver, where one ends before its tolerance without a limit of the user's. Weights
+    that an l1 penalty makes 0 are settled afterwards (`zeros`). The stages of the solution say what has run.
     """
+    if problem.penalty.l1 == 0 or name not in SPARSE:
+        return _run(name, problem, options, clock, start)
+    found = zeros.without_weights(problem, clock)
+    if found is not None:
+        return found
+    return zeros.settle(problem, options, clock, _run(name, problem, options, clock, start))
+
+
+def _run(
+    name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None
+) -> LinearSolution:
+    """One solver by its name, or those that "auto" ranks one after the other."""
     if name != "auto":
         return _solve(name, problem, options, clock, start)
     found: list[LinearSolution] = []

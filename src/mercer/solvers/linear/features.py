@@ -36,7 +36,7 @@ def solve(
 ) -> LinearSolution:
     """The optimum over all features from those that matter: each part by ``solve_part``, from ``start`` if any."""
     rows, l1 = problem.rows, problem.penalty.l1
-    v = np.abs(rows.tdot(_first_beta(problem) if start is None else start.beta, options.n_threads))
+    v = np.abs(rows.tdot(beta_without_weights(problem) if start is None else start.beta, options.n_threads))
     chosen = np.zeros(rows.d, dtype=bool)
     if rows.bias:
         chosen[-1] = True
@@ -75,7 +75,7 @@ def solve(
     return best if not whole else replace(solution, n_iter=n_iter)
 
 
-def _first_beta(problem: LinearProblem) -> Vector:
+def beta_without_weights(problem: LinearProblem) -> Vector:
     """β for w = 0: at the end of the box that the best constant model asks for."""
     qp = problem.qp
     zero = np.zeros(problem.n)

@@ -53,8 +53,8 @@ FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-2
 DAMPING = 1e-4
 HALVINGS, FACE_SHARES = 30, (1.0, 0.5, 0.25)
 ARMIJO = 0.01
-# a step that changes the objective by less, relative to it, is rounding
-ROUNDING = 1e-14
+# a step that changes the objective by less, relative to it, is rounding; so many of them end the run
+ROUNDING, HOPELESS = 1e-14, 5
 
 
 def solve(
@@ -184,7 +184,7 @@ class _Run:
         from mercer._numerics.linear_newton import respond
 
         goal = max(VIOLATION * self.options.tol, (ROUND_VIOLATION if self.delta else 0.0) * self.gap) * self.unit
-        failures = 0
+        failures, stuck, lowest, least = 0, 0, np.inf, np.inf
         while True:
             loss = respond(self.f, *self.vectors, self.beta, self.D)
             value = loss + self._penalty(self.w)
@@ -200,6 +200,12 @@ class _Run:
                     return None
                 goal *= CLOSER
             ended = self.clock.over() or (Status.MAX_ITER if self.n_iter >= limit else None)
+            # exact arithmetic would lower the objective, or the violation where the objective is as low as it gets
+            gained = value < lowest - ROUNDING * abs(value) or violation < 0.5 * least
+            stuck = 0 if gained else stuck + 1
+            lowest, least = min(lowest, value), min(least, violation)
+            if ended is None and stuck >= HOPELESS:
+                ended = Status.STALLED
             if ended is not None:
                 return ended
             step = self._direction(r, violations)
