@@ -71,7 +71,7 @@ def without_weights(problem: LinearProblem, clock: Clock) -> LinearSolution | No
     if not (proof.valid and proof.relative_gap <= EXACT):
         return None
     stage = LinearStage("zeros", 0, float(proof.relative_gap), Status.CONVERGED)
-    return LinearSolution(w, b, beta, Status.CONVERGED, 0, clock.seconds, proof, [], (stage,))
+    return LinearSolution(w, b, beta, Status.CONVERGED, 0, clock.seconds, proof, stages=(stage,))
 
 
 def settle(problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution) -> LinearSolution:
