@@ -188,7 +188,8 @@ class KernelLearner(KernelMachine):
         self.trace_, self.n_rounds_, self.n_iter_ = mixture.trace, mixture.rounds, self._steps(solver.steps)
         self._statuses = [mixture.status]
         self.fit_status_ = int(mixture.status is not Status.CONVERGED)
-        if clock.over() is None:
+        n_looked = min(data.n, MOST_SAMPLES)
+        if clock.left == np.inf or clock.over_in(data.seconds(n_looked, n_looked, n_threads)) is None:
             self._warn_near_diagonal(grams, weight)
 
     def _counted(self, data: Data, weight: Vector, n_threads: int, left: float) -> Vector:
@@ -214,6 +215,7 @@ class KernelLearner(KernelMachine):
             return Data(Precomputed(), grams.weighted_sum(weights), data.n, data.psd)
         at = Data(LearnedKernel(self._candidates, tuple((weights / grams.scale).tolist())), data.samples, data.n)
         at.psd, at.evaluations = data.psd, data.evaluations
+        at.speeds = data.speeds  # all kernels are computed, whatever their weights
         return at
 
     def _mixture(self, solver: MixtureSolver, found: Alignments, tasks: Sequence[Task]) -> Mixture:

@@ -104,17 +104,13 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             return linear
         kernel, features = data.kernel, data.features(np.float64)
         stored = stored and not is_pairwise(kernel) and 8 * data.n**2 <= budget_bytes(self.cache_size)
-        if stored and (clock is None or clock.left == np.inf or self._in_time(data, clock)):
+        if stored and (clock is None or data.in_time(thread_count(self.n_jobs), clock)):
             K = data.matrix(np.float64, thread_count(self.n_jobs))
             check_finite(K)
             kernel, features = Precomputed(), Precomputed().prepare(K)
         run = KernelRun(kernel, features, y, weight, step, rule, data.evaluations)
         check_finite(run.diagonal)
         return run
-
-    def _in_time(self, data: Data, clock: Clock) -> bool:
-        """Whether the whole matrix takes half of the time at most."""
-        return data.seconds(data.n, 0.5 * data.n, thread_count(self.n_jobs)) <= 0.5 * clock.left
 
     def _steps(self, run: Run, data: Data, clock: Clock) -> int:
         """Steps before the next look at the clock; 0 where the time for them, or for judging the model, is over."""

@@ -82,7 +82,7 @@ class OneVsOne:
     def solve_all(self, starts: Sequence[Vector | None]) -> list[Solution | None]:
         """Every pair, side by side if they are many, each with all threads if they are few; None for an empty class."""
         n_threads, plain = self.options.n_threads, self._are_plain(starts)
-        if plain and are_small(self.members, self.options):
+        if plain and are_small(self.members, self.options) and self.data.in_time(n_threads, self.clock):
             batch = Pairs(self.members, self.pairs, self.loss, self.factor)
             return self._completed(self.pairs, solve_small(self.data, batch, self.options, self.clock), None)
         largest = sum(sorted(len(index) for index in self.members)[-2:])
@@ -90,7 +90,8 @@ class OneVsOne:
         blocks = None
         if sharing:
             sifting = plain and largest > PAIR_UP_TO and can_sift(self.data, self.options)
-            blocks = shared_blocks(self.data, self.members, self.options, SIFTED_UP_TO if sifting else PAIR_UP_TO)
+            up_to = SIFTED_UP_TO if sifting else PAIR_UP_TO
+            blocks = shared_blocks(self.data, self.members, self.options, self.clock, up_to)
         if plain and blocks is not None and can_join(blocks, self.options):
             return [solution for lot in in_lots(self.members, self.pairs) for solution in self._joined(blocks, lot)]
         one = partial(self._solve_pair, blocks)

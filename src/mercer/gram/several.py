@@ -102,14 +102,16 @@ class SeveralGrams:
     # ---- statistics ------------------------------------------------------------------------------------------
 
     def moments(self, share: Vector) -> Moments:
-        """Means over the samples, of which each counts by its share; the shares sum to 1."""
-        rows = np.empty((len(self), self.n))
-        everyone, used = np.arange(self.n), np.flatnonzero(share)
+        """Means over the samples, of which each counts by its share; the shares sum to 1.
+
+        Those of rows are 0 for samples without a share.
+        """
+        rows, used = np.zeros((len(self), self.n)), np.flatnonzero(share)
         for m in range(len(self)):
             if self.kept:
-                rows[m] = self.matrix(m) @ share / self.scale[m]
+                rows[m, used] = (self.matrix(m) @ share)[used] / self.scale[m]
             else:
-                rows[m] = self.product(m, everyone, used, share[used])
+                rows[m, used] = self.product(m, used, used, share[used])
         diagonals = [k.diagonal(a) for k, a in zip(self.kernels, self.features, strict=True)]
         return Moments(np.array([d @ share for d in diagonals]) / self.scale, rows, rows @ share)
 

@@ -14,9 +14,12 @@ from mercer.gram.operator import Evaluations, GramOperator, prepare_columns, pro
 from mercer.gram.workspace import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
+from mercer.solvers.base import Clock
 
 # a trial of the kernel's speed: samples to begin with, seconds that tell enough, samples at most, slack of the forecast
 TRIAL_FROM, TRIAL_SECONDS, TRIAL_UP_TO, TRIAL_SLACK = 16, 3e-3, 1024, 1.25
+# seconds that a clock may be unable to tell from 0
+INSTANT = 1e-12
 
 
 class Speed(NamedTuple):
@@ -38,7 +41,7 @@ class Data:
         self.n = n
         self.psd = psd and kernel.positive_semidefinite
         self.evaluations = Evaluations()
-        self._speeds: dict[int, Speed] = {}  # of so many threads, shared by all parts
+        self.speeds: dict[int, Speed] = {}  # of so many threads, shared by all parts
         self._index: Vector | None = None
         self._features: dict[np.dtype[Any], Features] = {}
         self._pair: tuple[ClassBlocks, int, int] | None = None
@@ -88,14 +91,18 @@ class Data:
 
     def seconds(self, n_rows: float, n_columns: float, n_threads: int) -> float:
         """About how long float64 values between so many rows and columns take: what a certificate needs."""
-        if n_threads not in self._speeds:
-            self._speeds[n_threads] = self._trial(n_threads)
-        speed = self._speeds[n_threads]
+        if n_threads not in self.speeds:
+            self.speeds[n_threads] = self._trial(n_threads)
+        speed = self.speeds[n_threads]
         return (n_rows + n_columns) * speed.sample + n_rows * n_columns * speed.value
 
     def column_seconds(self, n_rows: float, n_threads: int) -> float:
         """About how long one more column takes."""
         return self.seconds(n_rows, 2, n_threads) - self.seconds(n_rows, 1, n_threads)
+
+    def in_time(self, n_threads: int, clock: Clock, part: float = 1.0) -> bool:
+        """Whether the matrix of all samples, or a part of it, takes at most half of the time that is left."""
+        return clock.left == np.inf or self.seconds(self.n, 0.5 * part * self.n, n_threads) <= 0.5 * clock.left
 
     def _trial(self, n_threads: int) -> Speed:
         """Prepare some samples and compute values between them: more and more, until they take long enough."""
@@ -121,7 +128,7 @@ class Data:
     def take(self, index: Vector, pair: tuple[ClassBlocks, int, int] | None = None) -> Data:
         """A part of the samples, with what is prepared of them; ``pair`` has its Gram matrix in parts."""
         part = Data(self.kernel, self.samples, len(index), self.psd)
-        part.evaluations, part._speeds = self.evaluations, self._speeds
+        part.evaluations, part.speeds = self.evaluations, self.speeds
         part._index = index if self._index is None else self._index[index]
         if self.kernel.domain == "matrix":
             self.features(np.float64)  # once for all parts
@@ -142,7 +149,7 @@ def _rate(call: Callable[[int], Any], most: int) -> tuple[int, float]:
             call(size)
             seconds.append(perf_counter() - start)
         if min(seconds) >= TRIAL_SECONDS or size == most:
-            return size, min(seconds) / size
+            return size, max(min(seconds) / size, INSTANT)
         size = min(2 * size, most)
 
 

@@ -248,7 +248,7 @@ class Decomposition:
         if spare < self._last_round:
             return 0
         each = self._seconds(self.n, 3.0) - self._seconds(self.n, 1.0)
-        return int(min(self.size, SHARE_OF_TIME * spare / max(each, 1e-12)))
+        return int(min(self.size, SHARE_OF_TIME * spare / each))
 
     def _crawls(self, look: Look) -> bool:
         """Whether the gap has hardly shrunk at several looks: an ill-conditioned problem, too slow for SMO."""

@@ -240,7 +240,7 @@ def _start(
     # a dtype compares equal to None where it is the default
     known = data.matrix_dtype is not None and data.matrix_dtype == dtype
     fits = data.n <= whole_up_to and data.n**2 * dtype.itemsize <= options.budget
-    if known or (fits and _in_time(data, options, clock)):
+    if known or (fits and data.in_time(options.n_threads, clock)):
         loan = None if known else Loan(data.n**2, dtype)
         K = data.matrix(dtype, options.n_threads, None if loan is None else loan.array.reshape(data.n, data.n))
         check_finite(np.diagonal(K))
@@ -261,11 +261,6 @@ def _start(
     return Decomposition(gram, qp, beta, F, options, clock, seconds=seconds)
 
 
-def _in_time(data: Data, options: Options, clock: Clock) -> bool:
-    """Whether the whole matrix, of which one triangle is computed, takes half of the time at most."""
-    return clock.left == np.inf or data.seconds(data.n, 0.5 * data.n, options.n_threads) <= 0.5 * clock.left
-
-
 def _precision(data: Data, qp: BoxQP, options: Options) -> str:
     """float32 where its rounding can be refined away and float64 is not as quick."""
     if options.precision != "auto":
@@ -282,7 +277,7 @@ def _precision(data: Data, qp: BoxQP, options: Options) -> str:
 
 
 def shared_blocks(
-    data: Data, members: Sequence[Vector], options: Options, pair_up_to: int = PAIR_UP_TO
+    data: Data, members: Sequence[Vector], options: Options, clock: Clock, pair_up_to: int = PAIR_UP_TO
 ) -> ClassBlocks | None:
     """Gram matrices for all pairs of classes, if the pairs are of a size that is solved on one, or parts of it.
 
@@ -294,7 +289,8 @@ def shared_blocks(
     dtype = np.dtype(np.float32 if single or options.precision == "float32" else np.float64)
     kept = sum(size**2 for size in sizes) * dtype.itemsize
     up_to = pair_up_to if single else WHOLE_UP_TO
-    if largest <= up_to and kept <= options.budget and data.kernel.domain == "vectors":
+    fits = largest <= up_to and kept <= options.budget and data.kernel.domain == "vectors"
+    if fits and data.in_time(options.n_threads, clock, sum(size**2 for size in sizes) / data.n**2):
         return ClassBlocks(data, members, dtype, options.n_threads)
     # float32 samples are copied to float64 in parts only
     if single or getattr(data.samples, "dtype", None) != np.float32:

@@ -319,9 +319,11 @@ class MixtureSolver:
         found = []
         for betas in (best.betas, mixed):
             inside = [np.clip(b, task.qp.lower, task.qp.upper) for task, b in zip(self.tasks, betas, strict=True)]
+            same = all(np.array_equal(b, own) for b, own in zip(inside, best.betas, strict=True))
+            energies = best.energies if same else self.energies(inside)
             constant = sum(value_without_kernel(task.qp, b) for task, b in zip(self.tasks, inside, strict=True))
             off = max((infeasibility(task.qp, b) for task, b in zip(self.tasks, inside, strict=True)), default=0.0)
-            found.append((constant - 0.5 * dual_norm(self.energies(inside), self.p), off))
+            found.append((constant - 0.5 * dual_norm(energies, self.p), off))
         dual, off = max(found)
         return mixture_certificate([s.certificate for s in best.solutions], dual, off)
 

@@ -94,7 +94,8 @@ class WholeMatrix:
                 b, self._score(b).astype(kind), asked, min(limit, pause, in_time), members
             )
             self.steps += taken
-            self._pace = (self.clock.seconds - begun) / taken if taken > STEPS_AT_LEAST else self._pace
+            if taken > STEPS_AT_LEAST:
+                self._pace = max((self.clock.seconds - begun) / taken, np.finfo(np.float64).tiny)
             self.beta[self._order] = b[:n]
             self.F = matrix_product(self.K, self.qp, self.beta)
             seen = survey(qp, self.beta, self.F)
@@ -138,7 +139,7 @@ class WholeMatrix:
     def _steps_in_time(self) -> int:
         """Pair steps that take half of the time that is left; a few at least."""
         left = self.clock.left
-        return NEVER if left == np.inf else max(STEPS_AT_LEAST // 10, int(0.5 * left / self._pace))
+        return NEVER if left == np.inf else max(STEPS_AT_LEAST // 10, int(min(NEVER, 0.5 * left / self._pace)))
 
     def _score(self, b: Vector) -> Vector:
         """What each member gains by growing, but for its kink (see smo), as F tells."""
