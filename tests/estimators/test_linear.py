@@ -448,14 +448,60 @@ class TestBadInput:
         assert two.certificate_.relative_gap <= 1e-4
 
     @every_machine
-    @pytest.mark.parametrize("size", [{"X": 1e200}, {"C": 1e308}, {"weight": 1e300}], ids=str)
+    @pytest.mark.parametrize("size", [1e160, 1e200, 1e300])
+    def test_values_that_cannot_be_squared(self, machine, size):
+        """An error says how large they are and what to do, by every solver, dense and sparse."""
+        X, y = noisy(60, 4)
+        largest = f"{float(np.abs(size * X).max()):g}"
+        for solver in ("auto", "interior", "coordinate", "newton", "proximal"):
+            for stored in (np.asarray, sp.csr_array):
+                with pytest.raises(InvalidInputError) as found:
+                    clone(machine).set_params(solver=solver).fit(stored(size * X), y)
+                assert str(found.value) == (
+                    f"The largest absolute value of X is {largest}, which is too large: the squares have no finite "
+                    "sum. Scale the columns of X, for example with StandardScaler."
+                )
+
+    @every_machine
+    @pytest.mark.parametrize("intercept", [{}, {"penalize_intercept": False}, {"fit_intercept": False}], ids=str)
+    @pytest.mark.parametrize("size", [1e-300, 1e-160, 1e100, 1e150])
+    def test_finite_weights_of_any_size_of_values(self, machine, intercept, size):
+        """Values that can be squared give finite weights by every solver: within tol, or with a warning."""
+        X, y = noisy(60, 4)
+        solvers = ["auto", "interior", "coordinate", "proximal"]
+        for solver in solvers + ["newton"] * machine.loss.startswith("squared"):
+            model = clone(machine).set_params(solver=solver, max_iter=20, **intercept)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(size * X, y)
+            assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+            if size < 1:
+                assert model.certificate_.valid and model.certificate_.relative_gap <= 1e-4
+
+    def test_targets_that_cannot_be_squared(self):
+        """The same for y."""
+        X, y = noisy(60, 4)
+        with pytest.raises(
+            InvalidInputError, match=r"^The largest absolute value of y is 1e\+200, .* Divide y by a con"
+        ):
+            LinearSVR().fit(X, 1e200 * y)
+
+    @pytest.mark.parametrize("machine", [LinearSVC(C=np.inf), LinearSVC(C=np.inf, multi_class="crammer_singer")])
+    def test_a_hard_margin_of_tiny_values(self, machine):
+        """Its weights are too large to be squared: that is said, instead of that the classes are not separable."""
+        X, _ = noisy(60, 4)
+        with pytest.raises(InvalidInputError, match=r"which is too small for C=inf: .* Scale the columns of X"):
+            machine.fit(1e-160 * X, X[:, 0] > 0)
+
+    @every_machine
+    @pytest.mark.parametrize("size", [{"C": 1e308}, {"weight": 1e300}], ids=str)
     def test_beyond_all_numbers(self, machine, size):
         """What cannot be squared ends in a warning that says so, or in a certified answer."""
         X, y = noisy(60, 4)
         model = clone(machine).set_params(C=size.get("C", 1.0))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(size.get("X", 1.0) * X, y, sample_weight=np.full(60, size.get("weight", 1.0)))
+            model.fit(X, y, sample_weight=np.full(60, size.get("weight", 1.0)))
         done = model.certificate_.valid and model.certificate_.relative_gap <= 1e-4
         assert done == all(status is Status.CONVERGED for status in model._statuses)
 

@@ -118,6 +118,14 @@ class TestEnds:
         assert "the error began to grow" in str(found[-1].message)
         assert np.isfinite(model.dual_coef_).all()
 
+    def test_values_too_small_for_a_rate(self):
+        """An eigenvalue whose inverse is not finite is named, with what to do."""
+        X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30.0)
+        with pytest.raises(
+            InvalidInputError, match=r"largest eigenvalue of the kernel matrix is .*e-3.*Scale the samples"
+        ):
+            KernelLMS(kernel="linear").fit(1e-160 * X, y)
+
 
 class TestEarlyStopping:
     def test_it_regularises(self):

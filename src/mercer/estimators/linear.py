@@ -42,6 +42,11 @@ BLOCK = 1 << 18
 THREADS_FROM = 300_000
 
 
+# a hard margin of smaller numbers has weights whose squares are beyond float64
+TOO_SMALL = 1e-150
+COLUMNS = "Scale the columns of X, for example with StandardScaler."
+
+
 class Prepared(NamedTuple):
     """Valid training data: the rows, the targets (class numbers or values) and the weight of each sample without C."""
 
@@ -108,7 +113,10 @@ class LinearMachine(Machine):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         X, y = validate_vectors(self, X, y, reset=True, canonical=False)
         weight = validate_weights(sample_weight, X.shape[0], X)
-        return Prepared(linear_rows(self, X), self._validate_targets(y, weight), weight)
+        data = Prepared(linear_rows(self, X), self._validate_targets(y, weight), weight)
+        if not data.rows.can_be_squared:
+            raise wrong_scale("X", data.rows.largest, "too large: the squares have no finite sum", COLUMNS)
+        return data
 
     @abstractmethod
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
@@ -156,6 +164,23 @@ class LinearMachine(Machine):
         with one_blas_thread():
             run_tasks(one, k, n_threads if k * rows.n * rows.d >= THREADS_FROM else 1)
         return found
+
+    def _check_hard_margin(self, data: Prepared) -> None:
+        """Raise for a hard margin that is asked of numbers too small for it."""
+        largest = data.rows.largest if np.isinf(self.C) else 1.0
+        if 0 < largest < TOO_SMALL:
+            raise wrong_scale("X", largest, f"too small for C={self.C:g}: the weights would be too large", COLUMNS)
+
+    def _check_finite(self, data: Prepared, solutions: Sequence[LinearSolution | JointSolution]) -> None:
+        """Raise for weights that are not finite."""
+        for s in solutions:
+            numbers = (s.w, s.intercept) if isinstance(s, LinearSolution) else (s.W, s.intercepts)
+            if not all(np.isfinite(part).all() for part in numbers):
+                price = float(np.max(prices(self.C, data.weight)))
+                raise InvalidInputError(
+                    f"No finite weights were found: X has values up to {data.rows.largest:g}, C * sample_weight is up "
+                    f"to {price:g}, and their products are beyond float64. {COLUMNS}"
+                )
 
     def _starts(self, warm: Warm | None, problems: Sequence[LinearProblem]) -> list[LinearSolution | None]:
         """Where each run begins. Coefficients at their bound stay there when C changes."""
@@ -239,6 +264,11 @@ class LinearMachine(Machine):
         check_is_fitted(self)
         X, _ = validate_vectors(self, X, None, reset=False, canonical=False)
         return products(X, self.coef_) + self.intercept_
+
+
+def wrong_scale(name: str, largest: float, reason: str, advice: str) -> InvalidInputError:
+    """The error for numbers whose products are not finite."""
+    return InvalidInputError(f"The largest absolute value of {name} is {largest:g}, which is {reason}. {advice}")
 
 
 def linear_rows(machine: Any, X: Any) -> Rows:

@@ -189,6 +189,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         return classification_loss(self)
 
     def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution | JointSolution]:
+        self._check_hard_margin(data)
         if self.multi_class == "crammer_singer":
             return self._solve_jointly(data, warm, clock)
         codes, several = data.y.astype(np.intp), len(self.classes_) > 2
@@ -196,6 +197,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         targets = [one_vs_rest(codes, data.weight, self.class_weight_, k, several) for k in positives]
         problems = [linear_problem(self, data.rows, self._loss(), *target) for target in targets]
         solutions = self._run_all(problems, warm, clock)
+        self._check_finite(data, solutions)
         for solution in solutions:
             if solution.separation is not None:
                 raise not_separable(replace(solution.separation, intercept=bool(self.fit_intercept)))
@@ -218,6 +220,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         elif warm is not None and np.isfinite(self.C) and np.isfinite(warm.C):
             start = replace(start, alpha=start.alpha * (self.C / warm.C))
         solution = solve_jointly(problem, self._options(), clock, start)
+        self._check_finite(data, [solution])
         if solution.status in WITHOUT_MODEL:
             own = solution.alpha[np.arange(len(codes)), codes]
             weights = solution.alpha / float(own.sum())

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer.estimators.kinds import regression_loss
-from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem
+from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem, wrong_scale
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
 from mercer.losses import Loss
@@ -109,13 +109,20 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
         self.rule = rule
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
-        return real_targets(y)
+        y = real_targets(y)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(y @ y):
+                reason = "too large: the squares have no finite sum"
+                raise wrong_scale("y", float(np.abs(y).max()), reason, "Divide y by a constant.")
+        return y
 
     def _loss(self) -> Loss:
         return regression_loss(self)
 
     def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution]:
+        self._check_hard_margin(data)
         solutions = self._run_all([linear_problem(self, data.rows, self._loss(), data.y, data.weight)], warm, clock)
+        self._check_finite(data, solutions)
         if solutions[0].status is Status.UNBOUNDED:
             raise InvalidInputError(
                 f"No linear function keeps all samples within the tube, which C={self.C:g} asks for: the dual grows "

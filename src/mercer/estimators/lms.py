@@ -28,6 +28,8 @@ from mercer.validation import is_pairwise, real_targets, thread_count
 ROUNDING = 1e-9
 # ARPACK needs some room; below this many samples the eigenvalues are computed densely
 DENSE_EIGENVALUES = 64
+# eigenvalues whose inverse is beyond float64
+TOO_SMALL = 1e-300
 # of the largest eigenvalue, relatively
 EIGENVALUE_TOL = 1e-3
 # products that this takes, about, and bytes of a stored matrix that a product reads in a second
@@ -206,6 +208,11 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         """The learning rate, if it converges; ``known``: whether the largest eigenvalue is that, or a bound of it."""
         safe = 1.0 / largest if largest > 0 else 1.0
         if isinstance(self.learning_rate, str):
+            if 0 < largest < TOO_SMALL:
+                raise InvalidInputError(
+                    f"The largest eigenvalue of the kernel matrix is {largest:.6g}: the learning rate, one over it, "
+                    "would not be a finite number. Scale the samples, for example with StandardScaler."
+                )
             return safe
         if not known:
             return min(float(self.learning_rate), safe)

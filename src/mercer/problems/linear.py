@@ -148,6 +148,23 @@ class Rows:
         return max(1, min(most, int(self.numbers_per_row * self.n) // per_thread))
 
     @property
+    def can_be_squared(self) -> bool:
+        """Whether the squares of all stored numbers have a finite sum in float64; those of float32 always have."""
+        with np.errstate(over="ignore"):
+            return self.dtype == np.float32 or bool(np.isfinite(self._stored @ self._stored))
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value that is stored."""
+        stored = self._stored
+        return max(float(stored.max(initial=0.0)), -float(stored.min(initial=0.0)))
+
+    @property
+    def _stored(self) -> Any:
+        """The stored numbers as a vector, not copied."""
+        return self.X.data if isinstance(self.X, Csr) else self.X.reshape(-1)
+
+    @property
     def numbers_per_row(self) -> float:
         """Stored numbers, in the mean."""
         X = self.X

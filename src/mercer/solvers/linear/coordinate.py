@@ -42,6 +42,8 @@ MAX_PASSES = 100_000
 # passes that gain less than rounding, relative to the objective, and lower no gap, after which the run has stalled
 HOPELESS = 20
 ROUNDING = 1e-16
+# rows of smaller squared norms are as good as empty
+TINY = 1e-280
 # entries of X that are read between two looks at the clock
 ENTRIES_AT_A_TIME = 1 << 23
 
@@ -138,6 +140,7 @@ class Descent:
         norms = np.empty(n)
         loops.row_norms(self.storage.indptr, self.storage.values, norms)
         # the constant feature: of the problem, or of the method of multipliers
+        norms[norms < TINY] = 0.0
         self.bias = float(np.sqrt(norms.mean() or 1.0)) if problem.intercept else self.rows.bias
         self.b = 0.0
         qp = self.qp

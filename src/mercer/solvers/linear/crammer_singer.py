@@ -28,7 +28,7 @@ from mercer.problems.linear import Rows
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear.base import LinearOptions, LinearStage
-from mercer.solvers.linear.coordinate import HOPELESS, MAX_PASSES, ROUNDING, Storage
+from mercer.solvers.linear.coordinate import HOPELESS, MAX_PASSES, ROUNDING, TINY, Storage
 from mercer.solvers.linear.hybrid import MOST_STEPS
 
 Matrix = NDArray[np.float64]
@@ -178,6 +178,7 @@ class _Run:
         n, K = problem.rows.n, problem.n_classes
         self.norms = np.empty(n)
         coordinate.row_norms(self.storage.indptr, self.storage.values, self.norms)
+        self.norms[self.norms < TINY] = 0.0
         # the constant feature: of the problem, or of the method of multipliers
         self.bias = float(np.sqrt(self.norms.mean() or 1.0)) if problem.intercept else problem.rows.bias
         self.norms += self.bias**2
