@@ -50,4 +50,4 @@ def task(loss, intercept=True, n=120, C=2.0, kernel=None, seed=0, scale=1.0):
 def run(job, clock=None, start=None, **options):
     """The exact solver on a task, for ten seconds at most."""
     data = Data(job.kernel, job.X, len(job.X))
-    return exact.solve(data, job.problem, Options(**options), clock or WorkClock(10.0), start)
+    return exact.solve(data, job.problem, Options(**options), clock or WorkClock(120.0), start)

@@ -67,7 +67,7 @@ class OneVsOne:
     def _common_factors(self) -> list[float]:
         """C of the samples of each class where they have the same, else NaN."""
         parts = [self.factor[index] for index in self.members]
-        return [float(part[0]) if len(part) and np.ptp(part) == 0 else np.nan for part in parts]
+        return [float(part[0]) if len(part) and np.all(part == part[0]) else np.nan for part in parts]
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
