@@ -75,6 +75,7 @@ def column(rows, k):
     return [float(row[k]) for row in rows]
 
 
+@pytest.mark.slow
 def test_supermarket(tmp_path, capsys):
     """The error falls whatever the number of items, the items that matter are found, and a picture is drawn."""
     run("supermarket.py", ["--output", str(tmp_path / "curve.png")])

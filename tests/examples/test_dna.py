@@ -10,6 +10,7 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dna.py"
 
 
+@pytest.mark.slow
 def test_generated(capsys):
     """Words at places beat words anywhere; what speaks for a promoter stands where its two words were put."""
     example = runpy.run_path(str(EXAMPLE))

@@ -84,6 +84,7 @@ def test_equal_to_loops(kernel, expected):
 
 
 @CASES
+@pytest.mark.slow
 def test_random_dna(kernel, expected):
     """Of 40 strings of four letters, in which many things occur twice."""
     if isinstance(kernel, Mismatch):

@@ -84,6 +84,7 @@ def test_nested():
         assert expected in text
 
 
+@pytest.mark.slow
 def test_selection_is_too_good():
     """Labels at random: the search believes in its best score, the honest one is at chance."""
     honest, believed = [], []

@@ -50,6 +50,7 @@ MODELS = {
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
 def test_exact_is_one_fit_per_sample(name, weighted):
     """Decision values are those of a machine that was fitted without the sample."""
     X, y = sample()

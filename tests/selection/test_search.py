@@ -95,6 +95,7 @@ def test_every_form_of_the_machine_is_the_one_that_is_refitted(kernel, fit_inter
 
 
 @pytest.mark.parametrize("shape", ["many", "few"])
+@pytest.mark.slow
 def test_large_problems_are_solved_in_several_working_sets(shape):
     """More samples than one working set holds give the same values, for easy and for hard margins."""
     X, y = two_classes(1500, seed=1)

@@ -41,6 +41,7 @@ class TestRanking:
             assert names(problem(250, 1000, loss)) == ["hybrid", "interior"]
             assert names(problem(50, 200, loss)) == ["small", "interior"]
 
+    @pytest.mark.slow
     def test_too_large_to_factorise(self):
         """Coordinate descent with Newton steps alone, without a limit."""
         assert choose.ranked(problem(5000, 6000, density=0.0005)) == [("hybrid", -1)]
