@@ -48,3 +48,12 @@ def test_a_narrow_cone():
     Z = np.array([[np.cos(angle), np.sin(angle)], [-np.cos(angle), np.sin(angle)]])
     _, p = nearest_point(Z)
     assert np.linalg.norm(p) == pytest.approx(np.sin(angle), rel=1e-6)
+
+
+@pytest.mark.parametrize("angle", [1e-4, 1e-7, 1e-10])
+def test_rows_of_a_narrow_cone_are_on_one_side(angle):
+    """The sum of the rows nearly cancels, and with it its direction; p is on the side of every row all the same."""
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    flat = np.array([[1.0, 0.0, angle], [-0.5, 0.8, angle], [-0.5, -0.8, angle], [0.0, 0.0, 1.0]])
+    Z = flat / np.linalg.norm(flat, axis=1)[:, None] @ rotation
+    assert (Z @ nearest_point(Z).p).min() > 0

@@ -39,7 +39,17 @@ def nearest_point(Z: Matrix) -> NearestPoint:
     a = nonnegative_combination(np.column_stack([Z, np.ones(n)]), target)
     total = float(a.sum())
     weights = a / total if total > 0 else np.full(n, 1.0 / n)
-    return NearestPoint(weights, weights @ Z)
+    p = weights @ Z
+    # the rows of p have ⟨z, p⟩ = |p|². Of a sum that nearly cancels the direction is lost, but not of this equation
+    v = np.linalg.lstsq(Z[weights > 0], np.ones(np.count_nonzero(weights)), rcond=None)[0]
+    other = v / max(float(v @ v), np.finfo(np.float64).tiny)
+    return NearestPoint(weights, other if _cosine(Z, other) > max(0.0, _cosine(Z, p)) else p)
+
+
+def _cosine(Z: Matrix, point: Vector) -> float:
+    """The smallest ⟨zᵢ, v⟩/|v|: above 0 if all rows are in the halfspace of v."""
+    size = float(np.linalg.norm(point))
+    return float((Z @ point).min()) / size if size > 0 else -np.inf
 
 
 def nonnegative_combination(rows: Matrix, target: Vector) -> Vector:
