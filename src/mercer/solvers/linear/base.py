@@ -6,12 +6,18 @@ Each solver is a function ``solve(problem, options, clock, start=None)`` that re
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
-from mercer.solvers.base import Status, TracePoint
+from mercer.solvers.base import Clock, Status, TracePoint
+
+
+def has_time(clock: Clock, nanoseconds: float) -> bool:
+    """Whether work of about this length ends before the time limit."""
+    return clock.deadline is None or time.perf_counter() + 1e-9 * nanoseconds <= clock.deadline
 
 if TYPE_CHECKING:
     from mercer.solvers.separation import Separation

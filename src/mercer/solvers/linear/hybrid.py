@@ -27,7 +27,7 @@ from mercer.problems.linear import LinearProblem
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.interior import interior_point
-from mercer.solvers.linear.base import LinearOptions, LinearSolution
+from mercer.solvers.linear.base import LinearOptions, LinearSolution, has_time
 from mercer.solvers.linear.coordinate import HOPELESS, MAX_PASSES, ROUNDING, Descent, Storage, check_solvable
 
 # a face has settled when at most this share of its variables has met or left a bound in a pass
@@ -45,6 +45,8 @@ ROW_COST = 20.0
 DENSE_UP_TO = 1500
 # its cost in entries of X read, for one variable: about 20 factorisations
 DENSE_COST = 4.0
+# nanoseconds for each entry of X in a step of the conjugate gradients, and each m³ of the interior-point method
+ENTRY, FACTORISATIONS = 1.0, 0.6
 # how often the interior-point method may leave more than half of the gap; it is not tried again where this share of all
 # is left
 RESCUES, USELESS = 3, 0.9
@@ -113,9 +115,7 @@ class _Run(Descent):
                 # variables that come back are to be worked on first; else the estimate was better than the gap
                 share = min(max(tol * scale / self.gap, 0.2), 1.0) if self.gap > 0 else 1.0
                 check_at, last = (inf if self.active > before else 0.9 * share * estimate), inf
-            elif since_gain >= HOPELESS or (
-                self.active <= DENSE_UP_TO and self.work_dense > DENSE_COST * self.active**2 * min(self.active, 200)
-            ):
+            elif since_gain >= HOPELESS or self._is_dense_worth():
                 solved = rescues < RESCUES and self._end_dense()
                 if self.look(publish=not solved):
                     return Status.CONVERGED
@@ -160,6 +160,8 @@ class _Run(Descent):
         # after a step that was cut short by bounds, at most as much work as the passes since then took
         if self.work < (0.5 if self.settled else self.steps) * cost or otherwise < self.steps * cost:
             return
+        if not has_time(self.clock, ENTRY * cost * self.steps):
+            return
         free = self._free()
         if len(free) == 0:
             return
@@ -176,6 +178,12 @@ class _Run(Descent):
         self.steps = min(2 * self.steps, MOST_STEPS) if self.settled else max(self.steps // 2, FEWEST_STEPS)
         if self.problem.intercept:
             self._shift()
+
+    def _is_dense_worth(self) -> bool:
+        """Whether the interior-point method costs no more than the passes since it was last run, and ends in time."""
+        m = self.active
+        worth = m <= DENSE_UP_TO and self.work_dense > DENSE_COST * m**2 * min(m, 200)
+        return worth and has_time(self.clock, FACTORISATIONS * m**3)
 
     def _end_dense(self) -> bool:
         """Solve for the active variables on their dense matrix. Returns whether that was possible."""

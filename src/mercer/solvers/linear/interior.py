@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv, dpotrs
 
 from mercer.exceptions import InvalidInputError
+from mercer.gram.memory import available_bytes
 from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP, Index, Vector
 from mercer.problems.dual import DIVERGED, feasible_start
@@ -24,7 +25,7 @@ from mercer.problems.linear import LinearProblem, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear import features
-from mercer.solvers.linear.base import LinearOptions, LinearSolution, LinearStage
+from mercer.solvers.linear.base import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.solvers.linear.central_path import Path, follow
 from mercer.solvers.linear.coordinate import balanced
 from mercer.solvers.linear.rounds import WARM_UP_TO, rounds
@@ -50,6 +51,10 @@ NEAR_AN_END = (1e-2, 1e-4, 1e-6)
 NEXT_TO_NOTHING = 1e-9
 # larger ones, if X'β asks for it
 ZEROS_UP_TO = (1.0, 1e-4, 1e-7)
+# matrices of the smaller side that are in memory at a time, and nanoseconds for each m³ of their factorisation
+MATRICES, FACTOR = 3, 0.02
+# nanoseconds by which a step may be too late
+IN_A_HURRY = 1e8
 # repetitions that meet the constraints of β to rounding, and the features that take part, relative to l1
 BALANCING = 3
 SLACK = 1e-3
@@ -116,6 +121,8 @@ class Run:
         self.stopped: Status | None = None
         # weights near the optimum and their relative gap, if they are known
         self.start: tuple[Vector, float] | None = None
+        # when the last step began
+        self.last = 0.0
         # set when the way of factoring that is better as a rule did not reach the end
         self.other_system = False
 
@@ -128,7 +135,13 @@ class Run:
             self.trace.append(point)
             self.clock.report(point)
             self.stopped = self.clock.over()
+            # a step that takes long is not begun if it would end late
+            before, self.last = self.last, self.clock.seconds
+            if self.stopped is None and not has_time(self.clock, 1e9 * (self.last - before) - IN_A_HURRY):
+                self.stopped = Status.TIME_LIMIT
             return self.stopped is not None
+
+        self.last = self.clock.seconds
 
         left = max(0, self.limit - self.n_iter)
         threads = self.options.n_threads
@@ -155,6 +168,7 @@ def _solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
     """The optimum over all features at once."""
+    _check_memory(problem.rows)
     form = Form.of(problem)
     run = Run(form, options, clock)
     nothing = _nothing(form, run)
@@ -173,6 +187,18 @@ def _solve(
     return _solve_closed(run)
 
 
+def _check_memory(rows: Rows) -> None:
+    """Raise if the matrix of the smaller side and its factor do not fit into the memory."""
+    m = min(rows.n, rows.d)
+    needed = MATRICES * 8 * m**2
+    if m > FEATURES_UP_TO and needed > available_bytes():
+        raise InvalidInputError(
+            f"The interior-point method needs {needed / 1e9:.3g} GB for matrices of {m} × {m} numbers, but "
+            f"{available_bytes() / 1e9:.3g} GB of memory are available. "
+            'Use solver="auto", or fewer samples or features.'
+        )
+
+
 def _near(problem: LinearProblem, options: LinearOptions, start: LinearSolution | None) -> LinearSolution | None:
     """Another solution as one of this problem, if that is near its optimum and `rounds` can begin with it."""
     if start is None or problem.qp.ridge.any() or problem.qp.has_open_box:
@@ -187,14 +213,17 @@ def _near(problem: LinearProblem, options: LinearOptions, start: LinearSolution 
 
 
 def _nothing(form: Form, run: Run) -> LinearSolution | None:
-    """w = 0 and β = 0 if no model pays less than nothing."""
+    """w = 0 and β = 0 if no model pays less than nothing, or if there is no time for a single step."""
     problem = form.problem
     zero, beta = np.zeros(problem.rows.d), np.zeros(problem.n)
     b = problem.loss.best_intercept(problem.y, beta, problem.weight) if problem.intercept else 0.0
+    status = Status.CONVERGED
     if len(form.usable) and problem.primal(zero, b, beta) > 0:
-        return None
+        if has_time(run.clock, FACTOR * float(min(form.rows.n, form.rows.d)) ** 3 - IN_A_HURRY):
+            return None
+        status = Status.TIME_LIMIT
     proof = linear_certificate(problem, zero, b, beta, f=beta, v=zero)
-    return LinearSolution(zero, b, beta, Status.CONVERGED, 0, run.clock.seconds, proof)
+    return LinearSolution(zero, b, beta, status, 0, run.clock.seconds, proof)
 
 
 def _solve_closed(run: Run) -> LinearSolution:
@@ -317,10 +346,11 @@ def _publish(run: Run, w: Vector, beta: Vector) -> LinearSolution:
     threads = run.options.n_threads
     weights, intercept = form.split(w)
     f = problem.rows.dot(weights, threads)
-    # the ends first: they are what is published if they are good enough
-    proof = None
-    for near in (*NEAR_AN_END, 0.0):
-        candidate = _balanced(form, _at_ends(form, form.qp.linear - f - intercept, beta, near), threads)
+    # the ends first: they are what is published if they are good enough; without time left β as it is
+    proof, no_time = None, run.stopped is Status.TIME_LIMIT or run.clock.over() is not None
+    for near in (0.0,) if no_time else (*NEAR_AN_END, 0.0):
+        candidate = _at_ends(form, form.qp.linear - f - intercept, beta, near)
+        candidate = _scaled(form, candidate) if no_time else _balanced(form, candidate, threads)
         v_candidate = problem.rows.tdot(candidate, threads)
         other = linear_certificate(problem, weights, intercept, candidate, f=f, v=v_candidate)
         if proof is None or (other.valid and other.relative_gap < proof.relative_gap):
@@ -328,7 +358,7 @@ def _publish(run: Run, w: Vector, beta: Vector) -> LinearSolution:
         if proof.valid and proof.relative_gap <= tol:
             break
     assert proof is not None
-    if problem.penalty.l1 > 0:
+    if problem.penalty.l1 > 0 and not no_time:
         for sparse in _sparse(problem, weights, v):
             f = problem.rows.dot(sparse, threads)
             other = linear_certificate(problem, sparse, intercept, chosen, f=f, v=v)
@@ -379,6 +409,12 @@ def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
     if form.problem.intercept and abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum()):
         beta = feasible_start(qp, near=beta)
     return beta
+
+
+def _scaled(form: Form, beta: Vector) -> Vector:
+    """β in its box and of sum 0 for a free intercept. No system is solved: certificates scale β down to |X'β| ≤ l1."""
+    beta = np.clip(beta, form.qp.lower, form.qp.upper)
+    return balanced(form.qp, beta) if form.problem.intercept else beta
 
 
 def least(G: Vector, r: Vector) -> Vector:

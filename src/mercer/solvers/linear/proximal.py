@@ -29,8 +29,8 @@ from mercer.problems.certificate import Certificate
 from mercer.problems.linear import LinearProblem, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.linear.base import LinearOptions, LinearSolution
-from mercer.solvers.linear.coordinate import balanced
+from mercer.solvers.linear.base import LinearOptions, LinearSolution, has_time
+from mercer.solvers.linear.coordinate import ENTRIES_AT_A_TIME, balanced
 from mercer.solvers.linear.systems import column_squares
 
 MAX_ITER = 2000
@@ -248,9 +248,14 @@ class _Run:
         for _ in range(SYSTEMS):
             members = float(min(int(np.count_nonzero(u)), SYSTEM_UP_TO))
             passes = PASSES + int(FACTOR * members**3 / (PASS * (len(M.values) + 1)))
-            seed = int(self.random.integers(1, 1 << 62))
-            descend_features(*M[:3], curvature, q, l1, rest, w, u, z, order, goal, passes, seed, out)
-            if out[0] <= goal or self.clock.over() is not None:
+            # the clock is asked after so many passes
+            at_a_time = max(1, int(ENTRIES_AT_A_TIME / (len(M.values) + 1)))
+            for done in range(0, passes, at_a_time):
+                seed, count = int(self.random.integers(1, 1 << 62)), min(at_a_time, passes - done)
+                descend_features(*M[:3], curvature, q, l1, rest, w, u, z, order, goal, count, seed, out)
+                if out[0] <= goal or self.clock.over() is not None:
+                    break
+            if out[0] <= goal or not has_time(self.clock, FACTOR * members**3):
                 break
             self._face(M, q, l1, rest, w, u, z)
         step = np.zeros(self.rows.d)

@@ -34,7 +34,7 @@ from mercer.problems.linear import LinearProblem, linear_certificate
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.linear import interior, proximal
-from mercer.solvers.linear.base import LinearOptions, LinearSolution, LinearStage
+from mercer.solvers.linear.base import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.solvers.linear.coordinate import balanced
 from mercer.solvers.linear.features import beta_without_weights
 from mercer.solvers.linear.rounds import ends_of
@@ -51,6 +51,8 @@ NOTHING = 1e-14
 EQUATIONS, SINGULAR = 3000, 600
 # equations that are missed by more, relative to their size, contradict each other; singular values that are none
 UNMET, MISSED = 1e-9, 1e-12
+# nanoseconds for the elimination, for each m³
+ELIMINATION = 0.1
 TINY = np.finfo(np.float64).tiny
 
 
@@ -112,11 +114,11 @@ def _attempts(
         start = replace(found, w=np.where(_weight_to_slack(problem, found) > 1.0, found.w, 0.0))
         yield proximal.solve(problem, replace(options, tol=EXACT, max_iter=left), clock, start)
         return
-    yield from _corners(problem, options, found)
+    yield from _corners(problem, options, clock, found)
     if options.tol > CLOSER:
         closer = interior.solve(problem, replace(options, tol=CLOSER, max_iter=left), clock, found)
         # the corner near it first: it is the better one if it is exact
-        yield from _corners(problem, options, closer, closer.n_iter)
+        yield from _corners(problem, options, clock, closer, closer.n_iter)
         yield replace(closer, n_iter=0)
 
 
@@ -137,14 +139,14 @@ def _weight_to_slack(problem: LinearProblem, found: LinearSolution, v: Vector | 
 
 
 def _corners(
-    problem: LinearProblem, options: LinearOptions, found: LinearSolution, spent: int = 0
+    problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution, spent: int = 0
 ) -> Iterator[LinearSolution]:
     """The corner of the optimum that a solution is near, its two sets corrected as long as that comes nearer to it.
 
     Each is one iteration, the first after those that were spent before.
     """
     corner, gap = _Corner(problem, options, found), np.inf
-    while 2 * corner.used.sum() <= EQUATIONS and corner.solve():
+    while 2 * corner.used.sum() <= EQUATIONS and has_time(clock, corner.nanoseconds) and corner.solve():
         here = corner.solution()
         yield replace(here, n_iter=1 + spent)
         spent = 0
@@ -179,6 +181,11 @@ class _Corner:
     def n_equations(self) -> int:
         """As many as there are unknowns: w, b and the β of samples at a kink."""
         return int(self.used.sum() + self.free.sum() + self.problem.intercept)
+
+    @property
+    def nanoseconds(self) -> float:
+        """What solving the equations takes, about."""
+        return ELIMINATION * float(min(self.n_equations, EQUATIONS)) ** 3
 
     def _look(self) -> None:
         """v = X'β and t = linear − f."""
