@@ -60,7 +60,10 @@ BORROWED, BORROWED_PER_NUMBER = 2.0, 1 / 30
 def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum of the problem, from the model of another solution if one is given."""
+    """The optimum of the problem, from the model of another solution if one is given.
+
+    The iterations are Newton steps, those on the part of the samples that the run starts from too.
+    """
     qp, penalty = problem.qp, problem.penalty
     if penalty.l1 > 0 or penalty.l2 <= 0:
         raise InvalidInputError(
@@ -142,6 +145,7 @@ class _Run:
         run = _Run(part, options, self.clock)
         run.start_from_part()
         start, system = run.rough()
+        self.n_iter = run.n_iter
         if np.isfinite(start).all():
             self.start = start
             # rare features are hardly in the part
