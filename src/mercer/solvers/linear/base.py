@@ -19,6 +19,7 @@ def has_time(clock: Clock, nanoseconds: float) -> bool:
     """Whether work of about this length ends before the time limit."""
     return clock.deadline is None or time.perf_counter() + 1e-9 * nanoseconds <= clock.deadline
 
+
 if TYPE_CHECKING:
     from mercer.solvers.separation import Separation
 
