@@ -42,7 +42,7 @@ SHARE = 0.5
 ENOUGH = 20
 # of a time limit: matrices that take more of it are not computed as a whole; what means and alignments may take of it,
 # and the samples that they are made of at least
-MATRICES_SHARE, STATISTICS_SHARE, FEWEST_COUNTED = 0.2, 0.05, 200
+MATRICES_SHARE, STATISTICS_SHARE, FEWEST_COUNTED = 0.05, 0.05, 200
 
 LEARNED, ALIGNMENT, INDEPENDENT, UNIFORM = "learned", "alignment", "independent_alignment", "uniform"
 

@@ -15,7 +15,7 @@ from mercer.exceptions import InfeasibleNuError, InvalidInputError, NotSeparable
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss, NuHinge
-from mercer.solvers.base import Clock, Options, Solution, Status
+from mercer.solvers.base import Clock, Options, Solution
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import PAIR_UP_TO, shared_blocks
 from mercer.solvers.many import (
@@ -63,11 +63,19 @@ class OneVsOne:
     clock: Clock
     untouched: dict[tuple[float, ...], Solution] = field(default_factory=dict)
 
+    def _alike(self, pair: tuple[int, int]) -> tuple[float, ...] | None:
+        """Sizes and weights of the classes of a pair: pairs that share them have the same model β = 0.
+
+        None where the samples of a class have different weights.
+        """
+        factors = [factor for c in pair if (factor := self._common_factors[c]) is not None]
+        return (*(len(self.members[c]) for c in pair), *factors) if len(factors) == 2 else None
+
     @cached_property
-    def _common_factors(self) -> list[float]:
-        """C of the samples of each class where they have the same, else NaN."""
+    def _common_factors(self) -> list[float | None]:
+        """C of the samples of each class where all have the same."""
         parts = [self.factor[index] for index in self.members]
-        return [float(part[0]) if len(part) and np.all(part == part[0]) else np.nan for part in parts]
+        return [float(part[0]) if len(part) and part.min() == part.max() else None for part in parts]
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -158,14 +166,12 @@ class OneVsOne:
             if isinstance(self.loss, NuHinge):
                 raise InfeasibleNuError(self.loss.nu, 0.0, n_positive, n_negative)
             return None
-        # where nothing has begun, pairs of equal sizes and weights have the same β = 0
-        key = (n_positive, n_negative, *(self._common_factors[c] for c in pair))
-        if key in self.untouched and self.clock.over() is not None:
+        key = self._alike(pair) if self.clock.over() is not None else None
+        if key is not None and key in self.untouched:
             return self.untouched[key]
         index, y = self.samples(*pair)
         solution = self.solve(index, y, start=start, pair=None if blocks is None else (blocks, *pair))
-        nothing_done = solution.status is not Status.CONVERGED and not solution.beta.any()
-        if nothing_done and not np.isnan(key).any():
+        if key is not None and not solution.beta.any():
             self.untouched[key] = solution
         if solution.separation is not None:
             raise not_separable(solution.separation.placed(index, self.data.n))
