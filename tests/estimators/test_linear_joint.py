@@ -154,6 +154,6 @@ def test_hard_margin_with_free_intercepts_is_refused():
 
 def test_hard_margin_without_time():
     """A usable model and a warning that says how far it is."""
-    with pytest.warns(ConvergenceWarning, match="of the optimum"):
+    with pytest.warns(ConvergenceWarning, match="The model is not solved"):
         model = LinearSVC(**JOINT, C=np.inf, max_iter=0).fit(*apart(0))
     assert np.isfinite(model.coef_).all() and model.certificate_.relative_gap > 1e-4
