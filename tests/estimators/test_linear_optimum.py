@@ -3,18 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.linear_machines import LOSSES
 from tests.linear_reference import solve, value_of
 
 from mercer import SVC, SVR, LinearSVC, LinearSVR
 
 TOL = 1e-9
-LOSSES = {
-    "hinge": (LinearSVC, {}, 0.0),
-    "squared_hinge": (LinearSVC, {}, 0.0),
-    "epsilon_insensitive": (LinearSVR, {"epsilon": 0.2}, 0.2),
-    "squared_epsilon_insensitive": (LinearSVR, {"epsilon": 0.2}, 0.2),
-    "pinball": (LinearSVR, {"quantile": 0.3}, 0.3),
-}
 PENALTIES = {"l2": (0.0, 1.0), "l1": (1.0, 0.0), "elasticnet": (0.3, 0.7)}
 INTERCEPTS = {
     "penalised": {"intercept_scaling": 1.5},

@@ -5,8 +5,7 @@ import pytest
 from tests.naming import named
 from tests.solvers.linear_tasks import LOSSES, SHAPES, SMOOTH, check, make
 
-from mercer.exceptions import InvalidInputError
-from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, SquaredHinge
+from mercer.losses import EpsilonInsensitive, Hinge, SquaredHinge
 from mercer.problems.linear import LinearProblem, Penalty, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearOptions
@@ -133,20 +132,6 @@ def test_row_order_does_not_matter():
     moved = LinearProblem(problem.rows.take(order), problem.loss, problem.y[order], problem.weight[order])
     # a gap of 1e-12 leaves β its root, divided by the ridge
     np.testing.assert_allclose(run(problem, 1e-12).beta[order], run(moved, 1e-12).beta, atol=2e-5)
-
-
-@pytest.mark.parametrize(
-    "problem, message",
-    [
-        (make("sparse", Hinge(), 1.0, 1.0, penalty=Penalty(0.5, 0.5)), "the penalty l2 alone"),
-        (make("sparse", HardMargin(), 1.0, 1.0), "needs a finite C"),
-    ],
-    ids=["l1", "hard margin"],
-)
-def test_what_it_cannot_do_is_refused(problem, message):
-    """A sentence says what it cannot do."""
-    with pytest.raises(InvalidInputError, match=message):
-        run(problem)
 
 
 def test_balanced():

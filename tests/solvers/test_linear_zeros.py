@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.linear_machines import LOSSES
 from tests.linear_reference import solve
 
 from mercer import LinearSVC, LinearSVR
@@ -12,13 +13,6 @@ from mercer.solvers.linear import choose, zeros
 from mercer.solvers.linear.base import LinearOptions
 from mercer.solvers.linear.systems import column_squares
 
-LOSSES = {
-    "hinge": (LinearSVC, {}, 0.0),
-    "squared_hinge": (LinearSVC, {}, 0.0),
-    "epsilon_insensitive": (LinearSVR, {"epsilon": 0.2}, 0.2),
-    "squared_epsilon_insensitive": (LinearSVR, {"epsilon": 0.2}, 0.2),
-    "pinball": (LinearSVR, {"quantile": 0.3}, 0.3),
-}
 PENALTIES = {"l1": (1.0, 0.0), "elasticnet": (0.5, 0.5)}
 INTERCEPTS = ({}, {"penalize_intercept": False}, {"fit_intercept": False})
 
