@@ -76,7 +76,7 @@ def test_cross_validation(files, capsys):
         (["svm-scale", "-y", "0", "one", "train"], "-y one is not a number"),
         (["svm-predict", "test"], "a test file"),
         (["svm-scale", "-l", "2", "-u", "1", "train"], "not below"),
-        (["svm-scale", "-r", "train", "test"], "no file of ranges"),
+        (["svm-scale", "-r", "train", "test"], "was not written by svm-scale"),
     ],
 )
 def test_usage(files, capsys, arguments, words):
