@@ -306,7 +306,7 @@ class TestInterrupts:
     def test_programs(self, program, found):
         """The same with the signals of a terminal, in programs of their own."""
         start = "import time, warnings; warnings.simplefilter('ignore'); from tests.estimators.test_limits import *; "
-        start += "X, y = noise(8000); SVC().fit(*noise(500)); hard = SVC(C=1e4, time_limit=100.0)\n"
+        start += "X, y = noise(8000); SVC(max_iter=2000).fit(X, y); hard = SVC(C=1e4, time_limit=100.0)\n"
         lines = []
         with subprocess.Popen(
             [sys.executable, "-u", "-c", start + program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
