@@ -61,7 +61,7 @@ def by_search(record: SearchRecord, Z: Any, y: Any) -> Judgement:
 def by_fresh_rows(search: Any, trial: Any, fresh: Vector, Z: Any, y: Vector) -> Judgement:
     """By rows that had no part in the search, predicted by ``trial``, which was fitted to all other rows."""
     name = scoring_name(search)
-    score, interval = score_on(trial, take_samples(Z, fresh), y[fresh], search.scoring or name)
+    score, interval = score_on(trial, take_samples(Z, fresh), y[fresh], _scoring(search))
     method = f"{len(fresh):,} rows that had no part in the search, by a machine fitted to all others"
     training = _training_score(search, Z, y)
     return _judgement(name, score, training, interval, method, len(fresh), search, Z, y)
@@ -74,9 +74,13 @@ def by_evaluation(found: Evaluation, search: Any, Z: Any, y: Any, parts: str) ->
     return _judgement(found.scoring, found.score, found.training_score, interval, method, found.held_out, search, Z, y)
 
 
+def _scoring(search: Any) -> Any:
+    """What a search chooses by, also where that is its default."""
+    return search.scoring or scoring_name(search)
+
+
 def _training_score(search: Any, Z: Any, y: Any) -> float:
-    scoring = search.scoring or scoring_name(search)
-    return score_on(search.best_estimator_, Z, y, scoring, interval=False)[0]
+    return score_on(search.best_estimator_, Z, y, _scoring(search), interval=False)[0]
 
 
 def _judgement(
@@ -84,7 +88,7 @@ def _judgement(
 ) -> Judgement:
     # one side of a 95 % interval; that of the difference to the training score is hardly wider
     noise = score - interval.low if np.isfinite(interval.low) else 0.0
-    scorer = check_scoring(search.best_estimator_, scoring=search.scoring or scoring_name(search))
+    scorer = check_scoring(search.best_estimator_, scoring=_scoring(search))
     held_out = HeldOutScores(score, training, noise, chance_score(search.best_estimator_, scorer, Z, y))
     findings = tuple(findings_of(search, Z, y, None, held_out))
     return Judgement(name, score, training, interval.ends, interval.method, method, rows, findings)
