@@ -113,6 +113,7 @@ def start_up(options: Options) -> str:
 
 def inner_step(options: Options) -> str:
     """Seconds per step of sequential minimal optimisation on a block with random labels: many steps to the optimum."""
+    from mercer._numerics.newton import newton_address
     from mercer._numerics.smo import solve_block
 
     rng = np.random.default_rng(0)
@@ -124,10 +125,11 @@ def inner_step(options: Options) -> str:
     rows = []
     for kind in (np.float32, np.float64):
         block, times, steps = K.astype(kind), [], 0
+        newton = newton_address(block.dtype, block.dtype)
         for _ in range(1 + (2 if options.quick else 5 * options.repeats)):
             beta, score = np.zeros(BLOCK), y.astype(kind)
             start = perf_counter()
-            steps, _, _ = solve_block(block, beta, score, lower, upper, zero, zero, BLOCK, 1e-5, BLOCK_STEPS)
+            steps, _, _ = solve_block(block, beta, score, lower, upper, zero, zero, BLOCK, 1e-5, BLOCK_STEPS, newton)
             times.append((perf_counter() - start) / max(1, steps))
         # the first run loads the compiled code
         rows.append([np.dtype(kind).name, str(BLOCK), f"{steps:,}", digits(1e6 * median(times[1:]))])

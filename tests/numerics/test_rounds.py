@@ -5,6 +5,7 @@ import pytest
 from tests.problems.instances import FORMS, instance
 
 from mercer._numerics import rounds
+from mercer._numerics.newton import newton_address
 from mercer._numerics.rounds import by_group, form_set, line_up, read_rows, reflect, seat, solve_members, solve_set
 from mercer._numerics.working_set import choose
 from mercer.problems import dual_objective, feasible_start
@@ -80,8 +81,9 @@ def test_the_gain_is_what_the_dual_gains(loss, intercept):
     before, change = beta.copy(), np.empty(16)
     block = K[np.ix_(sample[members], sample[members])]
     _, gained, unbounded = solve_members(
-        members, block, beta, F, sample, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, 1e-6, 1000, change
-    )
+        members, block, beta, F, sample, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, 1e-6, 1000,
+        newton_address(block.dtype, block.dtype), change,
+    )  # fmt: skip
     assert not unbounded
     np.testing.assert_allclose(beta[members], before[members] + change, atol=1e-15)
     assert np.all(beta >= qp.lower) and np.all(beta <= qp.upper)
@@ -125,10 +127,11 @@ def test_rounds_are_their_pieces(loss, intercept):
 
         read_rows(K, positions, seats[rounds.ORDER], seats[rounds.COLUMN], wanted, 0, n_wanted, block)
         whole, moves, then = K[np.ix_(samples, samples)], np.empty(m), active.beta.copy()
+        newton = newton_address(whole.dtype, whole.dtype)
         expected = solve_members(members, whole, then, active.F, active.sample, *active.program, active.group, 1e-6,
-                                 1000, moves)  # fmt: skip
+                                 1000, newton, moves)  # fmt: skip
         found = solve_set(seats, m, newcomers, block, fresh, active.beta, active.F, active.sample, active.program,
-                          active.group, 1e-6, 1000, chosen, previous, change)  # fmt: skip
+                          active.group, 1e-6, 1000, newton, chosen, previous, change)  # fmt: skip
         np.testing.assert_array_equal(block[:m, :m], whole)
         assert found[:3] == expected
         np.testing.assert_array_equal(active.beta, then)

@@ -5,6 +5,7 @@ import pytest
 from tests.problems.instances import FORMS, instance
 from tests.qp_reference import objective, solve_qp
 
+from mercer._numerics.newton import newton_address
 from mercer._numerics.smo import solve_block
 from mercer.losses import HardMargin, Hinge, NuHinge
 from mercer.problems import feasible_start, infeasibility, violation
@@ -28,7 +29,7 @@ def descend(K, qp, beta, tol, dtype=np.float64, max_steps=200_000):
     first = n + null if qp.n_groups < 2 else int(np.count_nonzero(qp.group == 0))
     steps, found, unbounded = solve_block(
         block, b, score, column(qp.lower, -np.inf), column(qp.upper, np.inf), column(qp.l1, 0.0), ridge, first, tol,
-        max_steps,
+        max_steps, newton_address(block.dtype, score.dtype),
     )  # fmt: skip
     result = np.empty(n)
     result[order] = b[:n]
@@ -148,7 +149,9 @@ def test_a_newton_step_counts_as_one():
 
     def after(max_steps):
         beta, score = np.zeros(80), y.copy()
-        steps, _, _ = solve_block(K, beta, score, lower, upper, zero, zero, 80, 1e-3, max_steps)
+        steps, _, _ = solve_block(
+            K, beta, score, lower, upper, zero, zero, 80, 1e-3, max_steps, newton_address(K.dtype, score.dtype)
+        )
         return steps, beta, score
 
     n_newton, (total, _, _) = 0, after(10**6)

@@ -174,7 +174,7 @@ def _set_apart(memory, m, before, after):
 @compiled()
 def follow(
     K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, ranges, beyond, held, size, memory,
-    reals, counts, tol, max_rounds, state, test, values, groups, totals,
+    reals, counts, tol, newton, max_rounds, state, test, values, groups, totals,
 ):  # fmt: skip
     """Solve one program after the other, each from the solution of the one before, from a feasible beta of the first.
 
@@ -268,7 +268,7 @@ def follow(
                 n_first += group[v] == 0
             _, _, unbounded = solve_block(
                 block, b, part, m_lower, m_upper, m_l1, m_ridge, n_first,
-                max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
+                max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m, newton,
             )  # fmt: skip
             if unbounded:
                 state[STUCK] = 1

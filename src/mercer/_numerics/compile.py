@@ -18,7 +18,12 @@ from time import perf_counter
 from typing import Any
 
 import numba
-from numba.core import caching, event
+from numba.core import caching, event, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
 
 # no "ninf" (infinities mark members that may not move) and no "nnan" (NaN input must stay visible)
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
@@ -41,15 +46,77 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
         options["forceinline"] = True
 
     def decorate(function: Callable[..., Any]) -> Any:
-        # what only compiled code calls needs no door to Python, which takes long to compile
-        if function.__name__.startswith("_"):
-            options.update(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-        dispatcher = numba.njit(**options)(function)
+        inside = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
+        part = numba.njit(**inside)(function)
+        if function.__name__.startswith("_"):  # only compiled code calls it
+            return part
+        entry = numba.njit(**options)(function)
+        entry.__class__, entry.part = _Entry, part
         if cache_directory() is not None:
-            dispatcher._cache = _Cache(function)
-        return dispatcher
+            entry._cache = _Cache(function)
+        return entry
 
     return decorate
+
+
+# ---- functions that compiled code calls ------------------------------------------------------------------------------
+#
+# numba optimises a function and emits its machine code before it links the function's LLVM code into each caller, and
+# optimises all of it again there. In a chain of four calls the last function is optimised four times, and three of its
+# machine codes are never run. Here the LLVM code of a function that compiled code calls is linked into its callers as
+# it is. It is optimised, emitted and kept on disk only as a part of functions that Python calls.
+
+
+class _Entry(CPUDispatcher):  # type: ignore[misc]
+    """A function that Python calls. Compiled code that calls it gets ``part``."""
+
+    part: Any
+
+    @property
+    def _numba_type_(self) -> Any:
+        return types.Dispatcher(self.part)
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """LLVM code that is optimised and emitted as a part of others only."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(NativeLowering):  # type: ignore[misc]
+    """numba's lowering to LLVM code, without machine code."""
+
+    _name = "mercer_part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower a typed function, and make it known to its callers."""
+        state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
+        state.library.__class__ = _PartLibrary
+        state.flags.no_compile = True
+        super().run_pass(state)
+        state.library.finalize()
+        key: Any = [].append  # numba knows functions by built-in methods: any will do that no other function has
+        state.targetctx.insert_user_function(key, state["cr"].fndesc, [state.library])
+        state.reload_init.extend(state.library._reload_init)
+        state["cr"] = state["cr"]._replace(cfunc=key)
+        return True
+
+
+class _PartCompiler(CompilerBase):  # type: ignore[misc]
+    """numba's steps, with the lowering above."""
+
+    def define_pipelines(self) -> list[Any]:
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.passes = [(_PartLowering if step is NativeLowering else step, text) for step, text in pipeline.passes]
+        pipeline._finalized = False
+        pipeline.finalize()
+        return [pipeline]
 
 
 # ---- machine code on disk --------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.linear_rows import dot, sparse_row_add, sparse_row_dot
+from mercer._numerics.pointers import borrow
 from mercer._numerics.prefetch import prefetch
-from mercer._numerics.references import borrow
 
 # columns of the table
 BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL, INVERSE = range(8)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.coordinate import add_row, row_dot, shuffle
-from mercer._numerics.references import borrow
+from mercer._numerics.pointers import borrow
 
 ONE = np.uint64(1)
 

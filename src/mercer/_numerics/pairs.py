@@ -4,7 +4,7 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.optimality import survey
-from mercer._numerics.smo import solve_block
+from mercer._numerics.smo import NEEDS_NEWTON, solve_block
 from mercer._numerics.tiles import add_rows_product
 
 
@@ -24,14 +24,15 @@ def _cut(gram, first, second, K):
 
 @compiled()
 def solve_pairs(
-    gram, starts, pairs, offsets, memory, linear, l1, ridge, lower, upper, group, tol, max_steps, beta, F, score,
-    support, weights, steps, groups, totals,
+    gram, starts, pairs, offsets, memory, linear, l1, ridge, lower, upper, group, tol, max_steps, newton, beta, F,
+    score, support, weights, steps, groups, totals,
 ):  # fmt: skip
     """Solve the problem of each pair from beta = 0; its variables are those from offsets[k] to offsets[k + 1].
 
     The samples of class c are those from starts[c] to starts[c + 1] in gram. Fills beta, F = K beta, steps (-1 for a
     problem without a bound), and what `survey` finds in groups and totals. Memory (for the largest matrix of a pair),
-    score, support and weights are room for what would take long to compile if it were allocated here.
+    score, support and weights are room for what would take long to compile if it were allocated here. False if a
+    problem needs Newton's step and its address was not given.
     """
     for k in range(pairs.shape[0]):
         start, stop = offsets[k], offsets[k + 1]
@@ -43,7 +44,9 @@ def solve_pairs(
         for v in range(n):
             b[v], f[v], score[v] = 0.0, 0.0, linear[start + v]
         low, high, c_l1, c_ridge = lower[start:stop], upper[start:stop], l1[start:stop], ridge[start:stop]
-        taken, _, unbounded = solve_block(K, b, score[:n], low, high, c_l1, c_ridge, n, tol, max_steps)
+        taken, _, unbounded = solve_block(K, b, score[:n], low, high, c_l1, c_ridge, n, tol, max_steps, newton)
+        if taken == NEEDS_NEWTON:
+            return False
         steps[k] = -1 if unbounded else taken
         count = np.int64(0)
         for v in range(n):
@@ -53,3 +56,4 @@ def solve_pairs(
         # a literal 0 would compile it twice
         add_rows_product(K, support[:count], weights[:count], np.int64(0), n, f)
         survey(b, f, linear[start:stop], c_l1, c_ridge, low, high, group[start:stop], groups[k : k + 1], totals[k])
+    return True

@@ -6,7 +6,7 @@ Two calls do what needs no kernel value: `form_set` before the rows are there, `
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.smo import solve_block
+from mercer._numerics.smo import NEEDS_NEWTON, solve_block
 from mercer._numerics.working_set import choose
 
 # of the tiles in which a block is reflected
@@ -113,7 +113,7 @@ def reflect(rows, fresh, block):
 
 @compiled(inline=True)
 def solve_members(
-    members, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps, change
+    members, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps, newton, change
 ):  # fmt: skip
     """Solve the problem of a working set to tol: (steps, what the objective gained, whether it has no bound).
 
@@ -132,7 +132,9 @@ def solve_members(
         start[t] = linear[v] - F[sample[v]] - ridge[v] * beta[v]
         score[t] = start[t]
         n_first += group[v] == 0
-    steps, _, unbounded = solve_block(block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first, tol, max_steps)
+    steps, _, unbounded = solve_block(block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first, tol, max_steps, newton)
+    if steps == NEEDS_NEWTON:
+        return steps, 0.0, False
     gained = 0.0
     for t in range(m):
         v = members[t]
@@ -190,7 +192,8 @@ def form_set(
 
 @compiled()
 def solve_set(
-    seats, m, newcomers, block, fresh, beta, F, sample, program, group, tol, max_steps, chosen, previous, change,
+    seats, m, newcomers, block, fresh, beta, F, sample, program, group, tol, max_steps, newton, chosen, previous,
+    change,
 ):  # fmt: skip
     """Solve the set whose newcomers' rows have been written: (steps, gained, unbounded, moved, new, of use).
 
@@ -202,8 +205,10 @@ def solve_set(
     reflect(positions, fresh[:newcomers], block)
     steps, gained, unbounded = solve_members(
         members, block, beta, F, sample, program[0], program[1], program[2], program[3], program[4], group, tol,
-        max_steps, change,
+        max_steps, newton, change,
     )  # fmt: skip
+    if steps == NEEDS_NEWTON:
+        return steps, 0.0, False, 0, 0, 0
     count = 0
     for t in range(members.shape[0]):
         if change[t] != 0.0 and positions[t] >= 0:

@@ -14,7 +14,8 @@ from numba import carray
 from mercer._numerics import rounds, tiles
 from mercer._numerics.compile import compiled
 from mercer._numerics.gaussian import gaussian_block
-from mercer._numerics.team import MAIL, NEEDS, Team, address_of, at, current, share
+from mercer._numerics.pointers import address_of, at
+from mercer._numerics.team import MAIL, NEEDS, Team, current, share
 from mercer._numerics.tiles import DOT, mapped_block
 
 # parts of a loop for each thread, so that a core that is slower, or busy, gets fewer of them

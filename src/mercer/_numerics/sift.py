@@ -15,7 +15,7 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.optimality import M_LOW, M_UP, survey, threshold
 from mercer._numerics.rounds import TILE_COLUMNS, TILE_LINES, seat
-from mercer._numerics.smo import solve_block
+from mercer._numerics.smo import NEEDS_NEWTON, solve_block
 from mercer._numerics.tiles import add_rows_product, pack
 from mercer._numerics.values import fill_block
 from mercer._numerics.working_set import BINS, most_of
@@ -33,6 +33,7 @@ STAGES, STEPS_PER_MEMBER, STEPS_AT_LEAST = 40, 100, 1000
 CONFLICT = 128
 # what is left of tol for the rounding of scores
 SHARE_OF_TOL = 0.9
+NEVER_BEGUN = -2
 
 
 class Side(NamedTuple):
@@ -195,10 +196,12 @@ def _next_members(beta, F, linear, l1, group, lower, upper, level, beyond, rank,
 
 @compiled()
 def sift(
-    plan, first, second, linear, l1, ridge, lower, upper, group, tol, memory, wholes, reals, beta, F,
-    groups, totals,
+    plan, first, second, linear, l1, ridge, lower, upper, group, tol, newton, memory, wholes, reals, beta,
+    F, groups, totals,
 ):  # fmt: skip
-    """Solve the problem of two classes from beta = 0: (steps, values computed); steps are -1 where this is not the way.
+    """Solve the problem of two classes from beta = 0: (steps, values computed).
+
+    The steps are -1 where this is not the way, NEVER_BEGUN where Newton's step is needed and was not given.
 
     ``memory`` has as many entries as the whole matrix would have; wholes (8 lines) are twice as long as there are
     samples, reals (8 lines) as long. Fills beta, F = K beta, and what `survey` finds in groups and totals.
@@ -261,7 +264,10 @@ def sift(
         taken, _, unbounded = solve_block(
             block, b[:m], score[:m], m_lower[:m], m_upper[:m], m_l1[:m], m_ridge[:m], m,
             max(SHARE_OF_TOL * tol, stage_tol), STEPS_PER_MEMBER * m + STEPS_AT_LEAST,
+            newton,
         )  # fmt: skip
+        if taken == NEEDS_NEWTON:
+            return NEVER_BEGUN, values
         steps += taken
         for t in range(m):
             beta[members[t]] = b[t]

@@ -8,20 +8,22 @@ the smallest ``low`` of a group are equal at the optimum; their difference is th
 
 Second-order working set: WSS 2 of Fan, Chen & Lin, JMLR 6 (2005); [M5] "SMO (I-III)", [CS229] section on SMO.
 Membership is an addend: -inf for those that cannot grow, +inf for those that cannot shrink, so that the loops have
-no branches (`pair_step`). Newton's step on the free members (`face`) ends what would take pair steps long.
+no branches (`pair_step`). Newton's step on the free members (`newton`) ends what would take pair steps long.
 """
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.face import AT_BOUND, newton_step
+from mercer._numerics.newton import AT_BOUND, call_newton
 from mercer._numerics.pair_step import best_partner, move
-from mercer._numerics.references import borrow
+from mercer._numerics.pointers import borrow
 
 # pair steps within bounds before Newton's step, as a share of what it costs, at first and at most; and some more
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
 # below this tolerance the last digits of beta count, which pair steps find one by one
 NEWTON_FROM = 1e-7
+# steps of a run that needs Newton's step and was given no address of it
+NEEDS_NEWTON = -1
 
 
 @compiled(merged=True)
@@ -42,12 +44,13 @@ def _price(beta, lower, upper):
 
 
 @compiled()
-def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_steps):
+def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_steps, newton):
     """Descend until the violation is at most tol. Edits beta and score in place; (steps, violation, unbounded).
 
     The members of the first group come first: first_group of them; the others are the second group. Pair steps find the
     members that are free; when those that met no bound have taken about as long as Newton's step would, it is tried.
-    It counts as one step.
+    It counts as one step. ``newton`` is the address of Newton's step. Many problems never need it and it takes long to
+    compile: with address 0 the run ends with NEEDS_NEWTON steps where it would be tried, to be begun again with it.
     """
     n = beta.shape[0]
     kind = score.dtype.type
@@ -77,7 +80,10 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         if not violation > tol or steps >= max_steps:
             break
         if within >= wait * price and tol >= NEWTON_FROM:
-            won = newton_step(K, beta, score, lower, upper, l1, ridge, first_group)
+            if newton == 0:
+                memory[0] = 0.0
+                return NEEDS_NEWTON, float(violation), False
+            won = call_newton(newton, K, beta, score, lower, upper, l1, ridge, first_group)
             # what gains less than pair steps in the same time is tried less and less often
             wait = WAIT if won * (steps - last) > gained * price else min(2.0 * wait, LONGEST_WAIT)
             steps += 1

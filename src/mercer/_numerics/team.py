@@ -18,7 +18,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -27,6 +26,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from mercer._numerics.compile import compiled
+from mercer._numerics.pointers import at, call
 from mercer._numerics.pool import available_cores, local
 
 # places in the mail, each on a cache line of its own, then what the loop needs
@@ -119,30 +119,6 @@ def _semaphore(name, *constants):
 _sem_init, _sem_wait, _sem_post = _semaphore("sem_init", 0, 0), _semaphore("sem_wait"), _semaphore("sem_post")
 
 
-@intrinsic
-def _call(typingctx, job, mail, part):
-    """Run one part of a loop, whose code is at the address ``job``."""
-
-    def codegen(context, builder, signature, args):
-        whole = ir.IntType(64)
-        kind = ir.FunctionType(ir.VoidType(), [whole, whole])
-        address = builder.ptrtoint(context.make_array(mail)(context, builder, args[1]).data, whole)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [address, args[2]])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, mail, types.int64), codegen
-
-
-@intrinsic
-def at(typingctx, address):
-    """A pointer from a whole number."""
-
-    def codegen(context, builder, signature, args):
-        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(types.int64), codegen
-
-
 @compiled()
 def _take_parts(mail):
     parts, job = load(mail, PARTS), load(mail, JOB)
@@ -150,7 +126,7 @@ def _take_parts(mail):
         part = add(mail, NEXT, 1)
         if part >= parts:
             return
-        _call(job, mail, part)
+        call(job, mail, part)
 
 
 @compiled()
@@ -210,14 +186,6 @@ def share(mail, ticket, job, parts):
     while load(mail, INSIDE) != 0:
         _wait(turn)
         turn += 1
-
-
-def address_of(job: Any) -> int:
-    """Where the code of job(address of the mail, part), a compiled function, is."""
-    signature = (types.int64, types.int64)
-    job.compile(signature)
-    found = job.overloads[signature]
-    return int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
 
 
 class Team:

@@ -205,8 +205,10 @@ class _Run:
     def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
         """F of the test samples and a survey of each program, as near to the optimum as the matrix allows."""
         from mercer._numerics import chains
+        from mercer._numerics.newton import newton_address
 
-        assert self._loan is not None
+        assert self._loan is not None and self.K is not None
+        newton = newton_address(self.K.dtype, self.K.dtype)  # nearly every search needs it
         test, n, programs = self.problem.test, len(self.problem.train), part.programs
         beta = self.beta if part.null < 0 else np.append(self.beta, -self.beta.sum())
         n_groups, n_programs = max(1, programs[0].n_groups), len(programs)
@@ -221,7 +223,7 @@ class _Run:
             chains.follow(
                 self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null, self.problem.ranges,
                 self.problem.beyond, self._held, self._size, self._loan.array, reals, counts, self.options.tol,
-                rounds, state, test, values, groups, totals,
+                newton, rounds, state, test, values, groups, totals,
             )  # fmt: skip
             s = int(state[chains.PROGRAM])
             surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]

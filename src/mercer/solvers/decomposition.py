@@ -262,7 +262,9 @@ class Decomposition:
 
     def _round(self, look: Look, previous: Vector, tol: float) -> tuple[Vector, float]:
         """Solve one working set; its members, and what the dual gained: inf if it has no bound."""
+        from mercer._numerics.newton import with_newton
         from mercer._numerics.rounds import ASKED, solve_set
+        from mercer._numerics.smo import NEEDS_NEWTON
 
         active = self.active
         n_new, begun = min(self._room, self._n_new if len(previous) else 2 * self._n_new), self.clock.seconds
@@ -274,10 +276,17 @@ class Decomposition:
         limit = STEPS_PER_MEMBER * m
         if self.options.max_iter >= 0:
             limit = min(limit, self.options.max_iter - self.steps)
-        steps, gained, unbounded, n_moved, n_new, n_used = solve_set(
-            self._seats, m, newcomers, self._block, self._fresh, active.beta, active.F, active.sample, active.program,
-            active.group, max(0.5 * tol, BLOCK_TOL * look.violation), limit, chosen, previous, self._change,
-        )  # fmt: skip
+
+        def solve(newton: int) -> tuple[int, float, bool, int, int, int]:
+            return solve_set(  # type: ignore[no-any-return]
+                self._seats, m, newcomers, self._block, self._fresh, active.beta, active.F, active.sample,
+                active.program, active.group, max(0.5 * tol, BLOCK_TOL * look.violation), limit, newton, chosen,
+                previous, self._change,
+            )  # fmt: skip
+
+        dtype = self._block.dtype
+        found = with_newton(solve, dtype, dtype, lambda found: found[0] == NEEDS_NEWTON)
+        steps, gained, unbounded, n_moved, n_new, n_used = found
         self.steps += steps
         if unbounded:
             return chosen, np.inf

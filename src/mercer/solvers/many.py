@@ -102,6 +102,7 @@ class Pairs:
 
 def solve_small(data: Data, batch: Pairs, options: Options, clock: Clock) -> list[Solution | None]:
     """The solution of each pair, all on one float64 matrix; None for those that are left to the exact solver."""
+    from mercer._numerics.newton import with_newton
     from mercer._numerics.pairs import solve_pairs
 
     starts = np.concatenate([[0], np.cumsum([len(index) for index in batch.members])])
@@ -114,12 +115,15 @@ def solve_small(data: Data, batch: Pairs, options: Options, clock: Clock) -> lis
 
     def one(task: int) -> None:
         if clock.over() is None:
-            some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
-            score, support, weights = np.empty(largest), np.empty(largest, np.int64), np.empty(largest)
-            solve_pairs(
+            with_newton(partial(solve, task), np.float64, np.float64, lambda done: not done)
+
+    def solve(task: int, newton: int) -> bool:
+        some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
+        score, support, weights = np.empty(largest), np.empty(largest, np.int64), np.empty(largest)
+        return solve_pairs(
                 gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(largest**2), qp.linear,
                 qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO,
-                batch.beta, batch.F, score, support, weights, batch.steps[some], batch.groups[some],
+                newton, batch.beta, batch.F, score, support, weights, batch.steps[some], batch.groups[some],
                 batch.totals[some],
             )  # fmt: skip
 
@@ -188,14 +192,20 @@ def _worth_sifting(blocks: ClassBlocks) -> bool:
 
 def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int:
     """Solve a program with a variable for each sample: the steps, -1 if tol is not reached. Edits beta, F = K beta."""
-    from mercer._numerics.smo import solve_block
+    from mercer._numerics.newton import with_newton
+    from mercer._numerics.smo import NEEDS_NEWTON, solve_block
 
     n = qp.n_vars
-    beta[:] = 0.0
-    taken, _, unbounded = solve_block(
-        K, beta, qp.linear.astype(np.float32), qp.lower, qp.upper, qp.l1, qp.ridge, n, SHARE_OF_TOL * tol,
-        STEPS_PER_VARIABLE * n + STEPS_AT_LEAST,
-    )  # fmt: skip
+
+    def run(newton: int) -> tuple[int, bool]:
+        beta[:] = 0.0
+        taken, _, unbounded = solve_block(
+            K, beta, qp.linear.astype(np.float32), qp.lower, qp.upper, qp.l1, qp.ridge, n, SHARE_OF_TOL * tol,
+            STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton,
+        )  # fmt: skip
+        return taken, unbounded
+
+    taken, unbounded = with_newton(run, K.dtype, np.float32, lambda found: found[0] == NEEDS_NEWTON)
     F[:] = matrix_product(K, qp, beta)
     return -1 if unbounded or survey(qp, beta, F).violation > tol else int(taken)
 

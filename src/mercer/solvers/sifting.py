@@ -42,14 +42,19 @@ class Sieve:
 
         Edits beta and F = K beta, and fills what `survey_of` makes a survey of.
         """
-        from mercer._numerics.sift import sift
+        from mercer._numerics.newton import with_newton
+        from mercer._numerics.sift import NEVER_BEGUN, sift
 
         n = qp.n_vars
         wholes, reals = np.empty((8, 2 * n), np.int64), np.empty((8, n))
-        steps, values = sift(
-            self.single, *(self.sides[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
-            self.options.tol, self.blocks.scratch(n**2), wholes, reals, beta, F, groups, totals,
-        )  # fmt: skip
+
+        def run(newton: int) -> tuple[int, int]:
+            return sift(  # type: ignore[no-any-return]
+                self.single, *(self.sides[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+                self.options.tol, newton, self.blocks.scratch(n**2), wholes, reals, beta, F, groups, totals,
+            )  # fmt: skip
+
+        steps, values = with_newton(run, np.float32, np.float32, lambda found: found[0] == NEVER_BEGUN)
         self.evaluations.add(values)
         return int(steps)
 

@@ -147,18 +147,22 @@ class WholeMatrix:
 
     def _pair_steps(self, b: Vector, score: Vector, tol: float, limit: int, members: Vector | None) -> tuple[int, bool]:
         """Descend on these members, or on all: the steps, and whether there is no end. Edits b in place."""
-        from mercer._numerics.smo import solve_block
+        from mercer._numerics.newton import with_newton
+        from mercer._numerics.smo import NEEDS_NEWTON, solve_block
 
-        K, box, first = self._block, (self._lower, self._upper, self._l1, self._ridge), self._first_group
-        if members is None:
-            taken, _, unbounded = solve_block(K, b, score, *box, first, tol, limit)
-            return taken, unbounded
-        part = b[members]
-        taken, _, unbounded = solve_block(
-            K[np.ix_(members, members)], part, score[members], *(column[members] for column in box),
-            int(np.count_nonzero(members < first)), tol, limit,
-        )  # fmt: skip
-        b[members] = part
+        K, first = self._block, self._first_group
+        box: tuple[Vector, ...] = (self._lower, self._upper, self._l1, self._ridge)
+        some = slice(None) if members is None else members
+        if members is not None:
+            K, first = K[np.ix_(members, members)], int(np.count_nonzero(members < first))
+            box = tuple(column[members] for column in box)
+
+        def run(newton: int) -> tuple[Vector, int, bool]:
+            part = b[some].copy()
+            taken, _, unbounded = solve_block(K, part, score[some].copy(), *box, first, tol, limit, newton)
+            return part, taken, unbounded
+
+        b[some], taken, unbounded = with_newton(run, K.dtype, score.dtype, lambda found: found[1] == NEEDS_NEWTON)
         return taken, unbounded
 
     def _unsettled(self, b: Vector) -> Vector | None:

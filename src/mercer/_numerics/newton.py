@@ -12,10 +12,16 @@ the others can still do: the projection is one more solution with the same facto
 v_c being those of the members, and of the sums, that were fixed before, each divided by the root of its v_e.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
+from numba import carray
 
 from mercer._numerics.cholesky import factorise, room_for, solve
 from mercer._numerics.compile import compiled
+from mercer._numerics.pointers import address_of, at, call
 from mercer._numerics.tiles import add_rows_product
 
 # bounds that one step may meet
@@ -184,3 +190,54 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
     for k in range(n):
         score[k] -= fall[k]
     return gained
+
+
+# ---- calls by address ------------------------------------------------------------------------------------------------
+#
+# `solve_block` calls Newton's step by its address, so that it is compiled without it. Arrays are passed the same way.
+
+
+@compiled()
+def call_newton(address, K, beta, score, lower, upper, l1, ridge, first_group):
+    """`newton_step` by its address, for a K whose rows are contiguous."""
+    given, gained = np.empty(11, np.int64), np.empty(1)
+    given[0], given[1], given[2] = K.ctypes.data, K.shape[1], beta.shape[0]
+    given[3], given[4], given[5] = beta.ctypes.data, score.ctypes.data, lower.ctypes.data
+    given[6], given[7], given[8] = upper.ctypes.data, l1.ctypes.data, ridge.ctypes.data
+    given[9], given[10] = first_group, gained.ctypes.data
+    call(address, given, 0)
+    return gained[0]
+
+
+def _newton_job(kind: Any, score_kind: Any) -> Any:
+    @compiled()
+    def newton_job(address, _):
+        given = carray(at(address), (11,), np.int64)
+        n = given[2]
+        carray(at(given[10]), (1,), np.float64)[0] = newton_step(
+            carray(at(given[0]), (n, given[1]), kind), carray(at(given[3]), (n,), np.float64),
+            carray(at(given[4]), (n,), score_kind), carray(at(given[5]), (n,), np.float64),
+            carray(at(given[6]), (n,), np.float64), carray(at(given[7]), (n,), np.float64),
+            carray(at(given[8]), (n,), np.float64), given[9],
+        )  # fmt: skip
+
+    return newton_job
+
+
+@lru_cache
+def newton_address(dtype: np.dtype[Any], score_dtype: np.dtype[Any]) -> int:
+    """Where the machine code of Newton's step is, for a block and scores of these types."""
+    return address_of(_newton_job(dtype.type, score_dtype.type))
+
+
+def with_newton(run: Callable[[int], Any], dtype: Any, score_dtype: Any, needs: Callable[[Any], bool]) -> Any:
+    """run(address of Newton's step), compiling that only if a run without it ends because it needs it."""
+    key = np.dtype(dtype), np.dtype(score_dtype)
+    result = run(newton_address(*key) if key in _compiled else 0)
+    if not needs(result):
+        return result
+    _compiled.add(key)
+    return run(newton_address(*key))
+
+
+_compiled: set[Any] = set()

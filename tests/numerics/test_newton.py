@@ -5,7 +5,7 @@ import pytest
 from tests.problems.instances import FORMS, instance
 from tests.qp_reference import objective
 
-from mercer._numerics.face import newton_step
+from mercer._numerics.newton import newton_address, newton_step
 from mercer._numerics.smo import solve_block
 from mercer.problems import feasible_start
 
@@ -115,5 +115,7 @@ def test_large_boxes_end_soon(loss, intercept):
     moved, beta = np.empty(n), np.empty(n)
     moved[order], beta[order] = b[:n], before[:n]
     assert objective(problem.K, qp, beta) - objective(problem.K, qp, moved) == pytest.approx(gained, abs=1e-9)
-    steps, violation, unbounded = solve_block(K, b, score, *box, first, 1e-9, 20_000)
+    steps, violation, unbounded = solve_block(
+        K, b, score, *box, first, 1e-9, 20_000, newton_address(K.dtype, score.dtype)
+    )
     assert steps < 20_000 and violation <= 1e-9 and not unbounded

@@ -1,0 +1,57 @@
+"""Arrays and functions by their addresses: arrays without a count of references, calls without linking.
+
+Counting the references of an array takes longer than a short loop. A function that is called by its address is not
+compiled into its callers.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+
+@intrinsic
+def borrow(typingctx, array):
+    """The same array, and views of it, without ownership: the owner must be used after the last use of these."""
+
+    def codegen(context, builder, signature, args):
+        value = arrayobj.make_array(array)(context, builder, args[0])
+        value.meminfo = cgutils.get_null_value(value.meminfo.type)
+        return value._getvalue()
+
+    return array(array), codegen
+
+
+@intrinsic
+def call(typingctx, function, given, part):
+    """function(address of the array ``given``, part), where ``function`` is the address of its machine code."""
+
+    def codegen(context, builder, signature, args):
+        whole = ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [whole, whole])
+        address = builder.ptrtoint(context.make_array(given)(context, builder, args[1]).data, whole)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [address, args[2]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, given, types.int64), codegen
+
+
+@intrinsic
+def at(typingctx, address):
+    """A pointer from a whole number."""
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), codegen
+
+
+def address_of(function: Any) -> int:
+    """Where the machine code of a compiled function(address of an array, part) is."""
+    signature = (types.int64, types.int64)
+    function.compile(signature)
+    found = function.overloads[signature]
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
