@@ -16,7 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 FIRST = (
     "selection/test_search.py",
     "solvers/test_linear_interior.py",
-    "solvers/test_sifting.py",
+    "solvers/test_lazy_pairs.py",
     "solvers/test_linear_coordinate.py",
     "cli/test_commands.py",
     "estimators/test_linear.py",

@@ -1,5 +1,7 @@
 """Rows that wait, and rows that are kept: the same optimum from fewer kernel values, within the budget."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,11 +9,11 @@ from mercer.gram.operator import GramOperator
 from mercer.kernels import Gaussian
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge
 from mercer.problems.dual import DualProblem
-from mercer.solvers import decomposition
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
 from mercer.solvers.decomposition import Decomposition
 from mercer.solvers.exact import solve
+from mercer.solvers.plan import plan_rows
 
 N = 3000
 
@@ -24,18 +26,16 @@ def classes(d=5):
     return X, y
 
 
-def run(X, y, loss, options, gamma=0.2, **constants):
-    """A run on float32 rows: (its β, values computed, the run itself)."""
+def run(X, y, loss, options, gamma=0.2, **changes):
+    """A run on float32 rows, with changes to its plan: (its β, values computed, the run itself)."""
     data = Data(Gaussian(gamma), X, len(X))
     problem = DualProblem(None, loss, y, np.ones(len(y)))
     gram = GramOperator(data.kernel, data.features(np.float32), 2, data.evaluations)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in constants.items():
-            patch.setattr(decomposition, name, value)
-        beta = problem.start()
-        F = Gaussian(gamma)(X) @ problem.qp.at_samples(beta, len(X))
-        job = Decomposition(gram, problem.qp, beta, F, options, Clock())
-        job.run(1e-3)
+    beta = problem.start()
+    F = Gaussian(gamma)(X) @ problem.qp.at_samples(beta, len(X))
+    plan = replace(plan_rows(data, problem.qp, options, "float32"), **changes)
+    job = Decomposition(gram, problem.qp, beta, F, plan, options, Clock())
+    job.run(1e-3)
     return job.beta, data.evaluations.count, job
 
 
@@ -45,8 +45,8 @@ def test_rows_that_wait_change_nothing_but_their_number(loss, working_set):
     """The same steps to the same β, bit by bit; with small sets and one group from fewer values."""
     X, y = classes()
     options = Options(working_set=working_set, n_threads=2)
-    at_once, many, _ = run(X, y, loss, options, ROWS_WAIT_FROM=N + 1)
-    later, few, _ = run(X, y, loss, options, ROWS_WAIT_FROM=0)
+    at_once, many, _ = run(X, y, loss, options, rows_wait_from=N + 1)
+    later, few, _ = run(X, y, loss, options, rows_wait_from=0)
     np.testing.assert_array_equal(at_once, later)
     if working_set and isinstance(loss, Hinge):
         assert few < many
@@ -56,9 +56,8 @@ def test_a_null_sample_has_no_row_to_wait_for():
     """Without a sum to keep, a working set has a member that is no sample."""
     X, y = classes()
     data, problem = Data(Gaussian(0.2), X, N), DualProblem(None, Hinge(), y, np.ones(N), intercept=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decomposition, "ROWS_WAIT_FROM", 0)
-        solution = solve(data, problem, Options(), Clock())
+    plan = replace(plan_rows(data, problem.qp, Options(), "float32"), rows_wait_from=0)
+    solution = solve(data, problem, Options(plan=plan), Clock())
     assert solution.certificate.valid and solution.certificate.kkt_violation <= 1e-3
 
 
@@ -67,10 +66,9 @@ def test_costly_rows_are_kept_and_no_sample_is_left_out():
     X, y = classes(d=150)
     X *= 0.3
     options = Options(costly_budget=1 << 30)
-    constants = {"FIRST_STAGE_FROM": 1000, "FIRST_STAGE": 300}
-    beta, kept, job = run(X, y, Hinge(), options, 0.02, **constants)
-    assert {point.active for point in job.trace} == {N}
-    other, again, job = run(X, y, Hinge(), options, 0.02, KEPT_SHARE=2.0, **constants)
+    beta, kept, job = run(X, y, Hinge(), options, 0.02, shrinking=True)
+    assert job.plan.keeps_active and {point.active for point in job.trace} == {N}
+    other, again, job = run(X, y, Hinge(), options, 0.02, shrinking=True, keeps_active=False, first_samples=300)
     assert min(point.active for point in job.trace) <= 300
     np.testing.assert_allclose(beta, other, atol=0.05)
     support = np.count_nonzero(beta)
@@ -83,7 +81,7 @@ def test_costly_rows_that_do_not_fit_are_given_up(rows):
     X, y = classes(d=150)
     X *= 0.3
     budget = rows * N * 4
-    beta, _, job = run(X, y, Hinge(), Options(budget=1, costly_budget=budget), 0.02, FIRST_STAGE_FROM=1000)
+    beta, _, job = run(X, y, Hinge(), Options(budget=1, costly_budget=budget), 0.02)
     assert job.store.buffer.nbytes <= budget
     assert np.count_nonzero(beta) > rows
     assert min(point.active for point in job.trace) < N

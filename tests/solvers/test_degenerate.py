@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.solvers.ways import WAYS, force, run
+from tests.solvers.ways import WAYS, run
 
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, OneClass, SquaredHinge
@@ -48,12 +48,12 @@ def degenerate(name, n=150):
     return kinds if name is None else kinds[name]
 
 
-def run_degenerate(name, limit):
+def run_degenerate(name, limit, way):
     X, y, loss, kernel, C = degenerate(name)
     problem = DualProblem(None, loss, y, np.full(len(y), C), True)
     job = Task(name, kernel, X, kernel(X), problem)
     begin = time.process_time()
-    solution = run(job, WorkClock(limit))
+    solution = run(job, WorkClock(limit), way=way)
     return job, solution, time.process_time() - begin
 
 
@@ -61,18 +61,15 @@ def run_degenerate(name, limit):
 def compiled():
     """Every loop that these problems need is compiled before one is timed."""
     for way in WAYS:
-        with pytest.MonkeyPatch.context() as patch:
-            force(patch, way)
-            for name in ("hard, linear, C=1e+06", "equal, nu", "hard, scaled"):
-                run_degenerate(name, 30.0)
+        for name in ("hard, linear, C=1e+06", "equal, nu", "hard, scaled"):
+            run_degenerate(name, 30.0, way=way)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", [name for name in degenerate(None) if not name.startswith("hard")])
-def test_degenerate_problems_are_solved(name, way, monkeypatch):
+def test_degenerate_problems_are_solved(name, way):
     """Equal samples, contradictions, two points, any C: within tol, in seconds."""
-    force(monkeypatch, way)
-    job, solution, seconds = run_degenerate(name, 5.0)
+    job, solution, seconds = run_degenerate(name, 5.0, way=way)
     assert solution.status is Status.CONVERGED and seconds < 5.0
     assert infeasibility(job.problem.qp, solution.beta) <= 1e-9 * max(np.abs(solution.beta).max(), 1e-300)
     exact = violation(job.problem.qp, solution.beta, job.F(solution.beta))
@@ -85,10 +82,9 @@ HARD = [name for name in degenerate(None) if name.startswith("hard")]
 
 @pytest.mark.parametrize("name", HARD)
 @pytest.mark.parametrize("way", WAYS)
-def test_badly_scaled_problems_keep_the_time_limit(way, name, monkeypatch):
+def test_badly_scaled_problems_keep_the_time_limit(way, name):
     """Columns of 1e8 beside 1e-8, C = 1e8: whatever is reached in time is feasible, and its gap is not negative."""
-    force(monkeypatch, way)
-    job, solution, seconds = run_degenerate(name, 0.5)
+    job, solution, seconds = run_degenerate(name, 0.5, way=way)
     assert solution.status in (Status.CONVERGED, Status.STALLED, Status.TIME_LIMIT) and seconds < 2.5
     assert infeasibility(job.problem.qp, solution.beta) <= 1e-6 * np.abs(solution.beta).max()
     assert solution.certificate.primal >= solution.certificate.dual
@@ -96,15 +92,13 @@ def test_badly_scaled_problems_keep_the_time_limit(way, name, monkeypatch):
 
 # columns of 1e8 beside 1e-8 leave no digits: K has entries of 1e16, and the margin is 1
 @pytest.mark.parametrize("name", [name for name in HARD if name != "hard, scaled"])
-def test_badly_scaled_problems_are_solved(name, monkeypatch):
+def test_badly_scaled_problems_are_solved(name):
     """To a relative gap of 1e-3 at least, on the float64 matrix."""
-    force(monkeypatch, "double")
-    _, solution, _ = run_degenerate(name, 5.0)
+    _, solution, _ = run_degenerate(name, 5.0, way="double")
     assert solution.certificate.relative_gap < 1e-3
 
 
-def test_badly_scaled_problems_end_by_themselves(monkeypatch):
+def test_badly_scaled_problems_end_by_themselves():
     """Decomposition of 150 samples converges or stalls within five seconds."""
-    force(monkeypatch, "rows")
-    _, solution, _ = run_degenerate("hard, scaled", 5.0)
+    _, solution, _ = run_degenerate("hard, scaled", 5.0, way="rows")
     assert solution.status in (Status.CONVERGED, Status.STALLED)

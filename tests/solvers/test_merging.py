@@ -1,5 +1,7 @@
 """Equal samples solved as one: the same optimum, shared among them within their bounds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,22 +10,21 @@ from tests.naming import named
 from mercer import SVC, certify
 from mercer._numerics.equal import number_rows, row_codes, share_out
 from mercer.kernels import Gaussian, Precomputed
-from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, NuInsensitive, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.problems.dual import DualProblem, violation
 from mercer.solvers import merging
 from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.data import Data
 from mercer.solvers.exact import solve
 from mercer.solvers.merging import merge
+from mercer.solvers.plan import Plan, plan_problem
 
 N = 900
 LOSSES = [Hinge(), SquaredHinge(), EpsilonInsensitive(0.2), SquaredEpsilonInsensitive(0.2)]
 
 
-@pytest.fixture(autouse=True)
-def from_few(monkeypatch):
-    """Small problems are merged too."""
-    monkeypatch.setattr(merging, "MERGED_FROM", 100)
+# small problems are merged too
+MERGE = Plan(presolve="merge", storage="rows", working_set=64)
 
 
 def repeated(seed=0, d=3):
@@ -82,17 +83,16 @@ def test_codes_differ():
 
 @pytest.mark.parametrize("loss", LOSSES, ids=named)
 @pytest.mark.parametrize("intercept", [True, False])
-def test_the_optimum_is_the_same(loss, intercept, monkeypatch):
+def test_the_optimum_is_the_same(loss, intercept):
     """The dual value, β in its box, F = Kβ, no violation above tol, fewer kernel values."""
     X, y, weight = repeated()
     if "epsilon" in loss.name:
         y = np.round(X[:, 0] + 0.5 * y, 1)
     problem, K = DualProblem(None, loss, y, weight, intercept), Gaussian(0.3)(X)
     found = []
-    for least in (100, N + 1):
-        monkeypatch.setattr(merging, "MERGED_FROM", least)
+    for plan in (MERGE, replace(MERGE, presolve="none")):
         data = Data(Gaussian(0.3), X, N)
-        solution = solve(data, problem, Options(tol=1e-5), Clock())
+        solution = solve(data, problem, Options(tol=1e-5, plan=plan), Clock())
         found.append((solution, data.evaluations.count))
         qp = problem.qp
         assert solution.status is Status.CONVERGED and solution.certificate.valid
@@ -125,23 +125,29 @@ def test_bounds_are_met_exactly():
 
 
 def test_what_is_not_merged():
-    """Few samples, samples that differ, losses of another kind, kernel matrices, several variables of a sample."""
-    X, y, weight = repeated()
-    data = Data(Gaussian(0.3), X, N)
-    assert merge(data, DualProblem(None, Hinge(), y, weight)) is not None
-    assert merge(data, DualProblem(None, NuHinge(0.3), y, weight)) is None
-    other = Data(Gaussian(0.3), np.random.default_rng(0).normal(size=(N, 2)), N)
+    """Few samples, losses of another kind, kernel matrices, several variables of a sample; samples that differ."""
+    X, y, weight = (np.repeat(values, 5, axis=0) for values in repeated())
+    n = len(X)
+
+    def presolve(data, loss):
+        problem = DualProblem(None, loss, y[: data.n], weight[: data.n])
+        return plan_problem(data, problem, Options(precision="float32")).presolve
+
+    data = Data(Gaussian(0.3), X, n)
+    assert presolve(data, Hinge()) == "merge" and merge(data, DualProblem(None, Hinge(), y, weight)) is not None
+    assert presolve(data, NuHinge(0.3)) == presolve(Data(Precomputed(), np.eye(n), n), Hinge()) == "none"
+    assert presolve(data.take(np.arange(4000)), Hinge()) == "none"
+    assert presolve(data, NuInsensitive(0.3)) == "none"
+    other = Data(Gaussian(0.3), np.random.default_rng(0).normal(size=(n, 2)), n)
     assert merge(other, DualProblem(None, Hinge(), y, weight)) is None
-    matrix = Data(Precomputed(), Gaussian(0.3)(X), N)
-    assert merge(matrix, DualProblem(None, Hinge(), y, weight)) is None
-    few = data.take(np.arange(90))
-    assert merge(few, DualProblem(None, Hinge(), y[:90], weight[:90])) is None
 
 
 def test_models_and_those_who_watch_see_all_samples():
     """Attributes, certificates, a warm start and a run that is watched have the samples that were given."""
     X, y, weight = repeated()
-    model = SVC(C=2.0, gamma=0.3, warm_start=True).fit(X, y, weight)
+    model = SVC(C=2.0, gamma=0.3, warm_start=True)
+    model._plan = MERGE
+    model.fit(X, y, weight)
     assert model.shape_fit_ == X.shape and model.support_.max() >= 0.9 * N
     proof = certify(model, X, y, weight)
     assert proof.kkt_violation <= 1e-3 and proof.relative_gap == pytest.approx(
@@ -153,7 +159,7 @@ def test_models_and_those_who_watch_see_all_samples():
     sizes = []
     clock = Clock(progress=lambda point: sizes.append(len(clock.attributes()()["beta"])))
     clock.shown = lambda solution: {"beta": solution.beta}
-    solve(Data(Gaussian(0.3), X, N), DualProblem(None, Hinge(), y, weight), Options(), clock)
+    solve(Data(Gaussian(0.3), X, N), DualProblem(None, Hinge(), y, weight), Options(plan=MERGE), clock)
     assert sizes and set(sizes) == {N}
 
 
@@ -162,7 +168,7 @@ def test_an_interrupted_run_has_all_samples():
     X, y, weight = repeated()
     clock = Clock()
     clock.interrupted = True
-    solution = solve(Data(Gaussian(0.3), X, N), DualProblem(None, Hinge(), y, weight), Options(), clock)
+    solution = solve(Data(Gaussian(0.3), X, N), DualProblem(None, Hinge(), y, weight), Options(plan=MERGE), clock)
     assert solution.status is Status.INTERRUPTED
     assert len(solution.beta) == len(solution.F) == N
 

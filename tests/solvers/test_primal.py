@@ -14,6 +14,7 @@ from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, Pinball, SquaredEp
 from mercer.solvers import exact, primal
 from mercer.solvers.base import Status
 from mercer.solvers.data import Data
+from mercer.solvers.plan import Plan, over_features
 from mercer.testing.solvers import check_solution
 
 LOSSES = [Hinge(), SquaredHinge(), EpsilonInsensitive(0.3), SquaredEpsilonInsensitive(0.3), Pinball(0.3)]
@@ -38,12 +39,11 @@ def classes(n, d, seed=0, noise=1.0):
 @pytest.mark.parametrize("loss", LOSSES, ids=named)
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("C", [0.01, 100.0])
-def test_every_loss(loss, intercept, C, no_pair_steps, monkeypatch):
+def test_every_loss(loss, intercept, C, no_pair_steps):
     """The reference's optimum without a kernel value, unequal weights included."""
-    monkeypatch.setattr(primal, "SAMPLES_FROM", 50)
     job = task(loss, intercept, n=120, C=C, kernel=Linear())
     data = Data(job.kernel, job.X, len(job.X))
-    solution = exact.solve(data, job.problem, exact.Options(), exact.Clock(60.0))
+    solution = exact.solve(data, job.problem, exact.Options(plan=Plan(presolve="features")), exact.Clock(60.0))
     assert solution.status is Status.CONVERGED and data.evaluations.count == 0
     check_solution(job, solution, 1e-3)
     optimum = job.objective(solve_qp(job.K, job.problem.qp))
@@ -94,7 +94,7 @@ def test_several_classes():
     X = X[:, :40] + 0.3 * np.random.default_rng(0).normal(size=(len(X), 40))
     model = SVC(kernel="linear", C=1.0).fit(X, y)
     pair = Hinge().box_qp(np.array([1.0, -1.0]), np.ones(2), True)
-    assert primal.suits(Data(Linear(), X, len(X)), 2 * np.bincount(y).min(), pair, exact.Options())
+    assert over_features(Data(Linear(), X, len(X)), 2 * np.bincount(y).min(), pair, exact.Options())
     assert model.fit_status_ == 0 and model.certificate_.kkt_violation <= 1e-3
     assert model.score(X, y) > 0.9
 
@@ -115,15 +115,15 @@ def test_a_poor_start_is_improved(monkeypatch):
 def test_where_it_does_not_suit(kernel, n, d):
     """Other kernels, few samples, many features."""
     qp = Hinge().box_qp(np.repeat([1.0, -1.0], n // 2), np.ones(n), True)
-    assert not primal.suits(Data(kernel, np.zeros((n, d)), n), n, qp, exact.Options())
+    assert not over_features(Data(kernel, np.zeros((n, d)), n), n, qp, exact.Options())
 
 
 def test_several_thresholds():
     """The losses with two thresholds are left to pair steps."""
     job = task(NuHinge(0.4), n=500, kernel=Linear())
     data = Data(job.kernel, job.X, 500)
-    assert not primal.suits(data, 500, job.problem.qp, exact.Options())
-    assert primal.suits(data, 500, task(Hinge(), n=500, kernel=Linear()).problem.qp, exact.Options())
+    assert not over_features(data, 500, job.problem.qp, exact.Options())
+    assert over_features(data, 500, task(Hinge(), n=500, kernel=Linear()).problem.qp, exact.Options())
     assert NuSVC(kernel="linear", nu=0.4).fit(*classes(500, 5)).fit_status_ == 0
 
 

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mercer.kernels import Gaussian
 from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, Pinball, SquaredEpsilonInsensitive
 from mercer.problems.dual import DualProblem
-from mercer.solvers import decomposition, exact, primal
+from mercer.solvers import exact, plan
 from mercer.solvers.base import Options, WorkClock
 from mercer.solvers.data import Data
 from mercer.testing.solvers import Task
 
-# up to how many variables the matrix is float64, and is one block
-WAYS = {"double": (1 << 40, 1 << 40), "single": (0, 1 << 40), "rows": (0, 0)}
+# the whole matrix in float64, in float32, or float32 rows
+WAYS = ("double", "single", "rows")
 
 
-def force(monkeypatch, way):
-    """Solve on the float64 matrix, on the float32 matrix, or by decomposition on float32 rows; not over features."""
-    double, whole = WAYS[way]
-    monkeypatch.setattr(primal, "SAMPLES_FROM", 1 << 40)
-    monkeypatch.setattr(exact, "DOUBLE_UP_TO", double)
-    monkeypatch.setattr(exact, "WHOLE_UP_TO", whole)
-
-
-def stage(monkeypatch, first, start):
-    """Begin with ``start`` samples from ``first`` samples on."""
-    monkeypatch.setattr(decomposition, "FIRST_STAGE_FROM", first)
-    monkeypatch.setattr(decomposition, "FIRST_STAGE", start)
+def planned(way, data, qp, options, first=0):
+    """The plan that forces a way, starting on ``first`` samples if given; never over features."""
+    if way != "rows":
+        return plan.plan_matrix(data, qp, options, "float64" if way == "double" or qp.has_open_box else "float32")
+    found = plan.plan_rows(data, qp, options, "float64" if qp.has_open_box else "float32")
+    if not first:
+        return found
+    shrinking = options.shrinking and not qp.has_open_box
+    return replace(found, shrinking=shrinking, first_samples=first if shrinking else 0)
 
 
 def task(loss, intercept=True, n=120, C=2.0, kernel=None, seed=0, scale=1.0):
@@ -47,7 +46,9 @@ def task(loss, intercept=True, n=120, C=2.0, kernel=None, seed=0, scale=1.0):
     return Task(repr(loss), kernel, X, kernel(X), DualProblem(None, loss, y, weight, intercept))
 
 
-def run(job, clock=None, start=None, **options):
-    """The exact solver on a task, for ten seconds at most."""
-    data = Data(job.kernel, job.X, len(job.X))
-    return exact.solve(data, job.problem, Options(**options), clock or WorkClock(120.0), start)
+def run(job, clock=None, start=None, way=None, first=0, **options):
+    """The exact solver on a task, for two minutes at most; by the plan for its size unless a way is forced."""
+    data, asked = Data(job.kernel, job.X, len(job.X)), Options(**options)
+    if way is not None:
+        asked = replace(asked, plan=planned(way, data, job.problem.qp, asked, first))
+    return exact.solve(data, job.problem, asked, clock or WorkClock(120.0), start)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,16 +14,16 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.estimators.decision import SupportVectors
 from mercer.estimators.kernel_estimator import KernelEstimator
-from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
+from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
-from mercer.kernels import Kernel, check_mercer
+from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.kernels.probing import depends_on_sets
-from mercer.losses import BoxQP, Loss
-from mercer.problems.dual import DualProblem, feasible_start, infeasibility
+from mercer.losses import Loss
 from mercer.solvers.base import Clock, Options, Solution, Status
-from mercer.solvers.choose import choose_solver
 from mercer.solvers.data import Data
+from mercer.solvers.exact import solve_problem
+from mercer.solvers.plan import Plan
 from mercer.validation import (
     call_kernel,
     is_pairwise,
@@ -50,6 +49,8 @@ class KernelMachine(KernelEstimator):
     }
 
     _warm: Any
+    # how to solve the problem instead of what the sizes suggest
+    _plan: ClassVar[Plan | None] = None
 
     def _options(self) -> Options:
         return Options(
@@ -61,6 +62,8 @@ class KernelMachine(KernelEstimator):
             shrinking=bool(self.shrinking),
             n_threads=thread_count(self.n_jobs),
             precision=self.precision,
+            solver=self.solver,
+            plan=self._plan,
         )
 
     # ---- fit -------------------------------------------------------------------------------------------------
@@ -105,28 +108,9 @@ class KernelMachine(KernelEstimator):
     def _run(
         self, data: Data, loss: Loss, y: Vector, weight: Vector, options: Options, clock: Clock, start: Vector | None
     ) -> Solution:
-        """Solve one problem, beginning near ``start`` if it is given and of the right size."""
-        intercept = bool(self.fit_intercept) or hasattr(loss, "nu")  # these losses have no form without
-        problem = DualProblem(None, loss, y, weight, intercept)
-        beta = None if start is None else near(problem.qp, self._unit * start)
-        over = clock.over()
-        if over is not None:
-            # one of many pairs or folds, after the time of all has passed: its start is taken as it is
-            solution = choose_solver("auto")(data, problem, replace(options, max_iter=0), clock, beta)
-            solution.status = over
-            return solution
-        solution = choose_solver(self.solver)(data, problem, options, clock, beta)
-        if solution.status is Status.UNBOUNDED and not data.psd:
-            report = check_mercer(data.kernel, data.samples)
-            smallest = report.smallest_eigenvalue
-            if problem.qp.has_open_box and report.positive_semidefinite:
-                return solution
-            if report.positive_semidefinite and solution.beta.any():
-                # a part of the samples was looked at; with a ridge β grows for one reason only, and is the proof
-                weights = problem.qp.at_samples(solution.beta, data.n)
-                smallest = float(solution.F @ weights / (weights @ weights))
-            raise NotPositiveSemidefiniteError(smallest, report.largest_eigenvalue)
-        return solution
+        """Solve one problem, beginning near ``start``, in units of C, if it is given and of the right size."""
+        start = None if start is None else self._unit * start
+        return solve_problem(data, loss, y, weight, bool(self.fit_intercept), options, clock, start)
 
     @property
     def _unit(self) -> float:
@@ -177,6 +161,7 @@ class KernelMachine(KernelEstimator):
 
     def _publish_solutions(self, solutions: list[Solution]) -> None:
         self._publish_proof(solutions)
+        self.plan_ = next((s.plan for s in solutions if s.plan is not None), None)
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
@@ -226,16 +211,3 @@ class KernelMachine(KernelEstimator):
 def norm(solution: Solution) -> float:
     """|w|, in the scale of the solved problem."""
     return float(np.sqrt(max(0.0, solution.squared_norm)))
-
-
-def near(qp: BoxQP, beta: Vector) -> Vector | None:
-    """A feasible β near the solution of another problem; None if that has another size.
-
-    Only the first few coefficients are moved to correct the sums: scaling them all would take them off their bounds.
-    """
-    if len(beta) != qp.n_vars:
-        return None
-    inside = np.clip(beta, qp.lower, qp.upper)
-    if infeasibility(qp, inside) <= 1e-12 * np.abs(inside).sum():
-        return inside  # nothing moves for what is only rounding
-    return feasible_start(qp, near=inside)

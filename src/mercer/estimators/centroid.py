@@ -15,8 +15,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.solvers.base import Clock
-from mercer.solvers.data import Data
-from mercer.solvers.judge import check_finite
+from mercer.solvers.data import Data, check_finite
 from mercer.validation import check_weighted_classes, class_codes, is_pairwise, thread_count
 
 

@@ -20,8 +20,7 @@ from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import product
 from mercer.kernels.features import Vector, take_samples
 from mercer.solvers.base import Clock, Status, TracePoint
-from mercer.solvers.data import Data
-from mercer.solvers.judge import check_finite
+from mercer.solvers.data import Data, check_finite
 from mercer.validation import is_pairwise, real_targets, thread_count
 
 # a rise of the error by this part of it is rounding

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.estimators.progress import announce_compilation, warn_user, watcher
+from mercer.estimators.progress import announce_compilation, logger, warn_user, watcher
 from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Solution, Status, TracePoint, ended_outside
 from mercer.solvers.linear.base import LinearSolution
@@ -88,6 +88,8 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
         with Clock(self.time_limit) as clock:
             task = {"estimator": self, "X": X, "y": y, "metadata": metadata}
             clock.progress = watcher(self, context, clock, task, self._measure)
+            if self.verbose:
+                clock.log = logger.info
             self._fit(X, y, sample_weight, clock)
         # a fitted estimator is a copy of self, which has all attributes by now
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})

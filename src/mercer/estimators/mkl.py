@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.estimators.kernel_learner import LEARNED, KernelLearner, Tasks
-from mercer.estimators.pairs import OneVsOne
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Clock, Solution
+from mercer.solvers.batch import OneVsOne
 from mercer.solvers.data import Data
 from mercer.solvers.mixture import Task
 
@@ -173,7 +173,7 @@ class MKLClassifier(KernelLearner, SVC):
         self, tasks: Tasks, data: Data, tol: float, starts: Sequence[Vector | None], clock: Clock
     ) -> Sequence[Solution]:
         problems: OneVsOne = replace(tasks.problems, data=data, options=replace(tasks.problems.options, tol=tol))
-        near = iter([None if start is None else start / self._unit for start in starts])
+        near = iter(starts)
         solved = problems.solve_all([next(near) if self._both(problems, pair) else None for pair in problems.pairs])
         return [solution for solution in solved if solution is not None]
 

@@ -17,21 +17,21 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import KernelMachine, norm
-from mercer.estimators.pairs import SOLUTION_BYTES, OneVsOne, check_memory, class_pairs, votes
+from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, votes
 from mercer.estimators.probability import FOLDS, fit_sigmoids, pairwise_probabilities
 from mercer.estimators.progress import warn_user
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Loss
 from mercer.solvers.base import Clock, Solution
+from mercer.solvers.batch import OneVsOne, SolvePair, class_pairs
 from mercer.solvers.data import Data
+from mercer.solvers.exact import solve_problem
 from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 
 class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     """One-vs-one classification by LIBSVM's conventions: class i against class j > i, i being positive."""
 
-    # whether each pair is one run of a solver, so that small ones may be solved together
-    _plain_pairs: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelMachine._parameter_constraints,
         "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
@@ -70,18 +70,27 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         loss, C = self._loss()
         # a hard margin weighs nothing
         factor = np.where(used, C, 0.0) if isinstance(loss, HardMargin) else C * weight * self.class_weight_[codes]
-        return OneVsOne(self, data, members, loss, factor, self._options(), clock)
+        return OneVsOne(
+            data, members, loss, factor, bool(self.fit_intercept), self._options(), clock, self._pair_solver()
+        )
+
+    def _pair_solver(self) -> SolvePair:
+        """What solves the problem of two classes."""
+        return solve_problem
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         problems = self._problems(data, y, weight, clock)
         n_pairs = len(problems.pairs)
-        starts = getattr(self, "_warm", None) if self.warm_start else None
-        if n_pairs == 1 and self._plain_pairs:
+        warm = getattr(self, "_warm", None) if self.warm_start else None
+        starts = [None] * n_pairs
+        if warm is not None and len(warm) == n_pairs:
+            starts = [None if start is None else self._unit * start for start in warm]
+        if n_pairs == 1 and problems.solve_pair is solve_problem:
             self._probA = self._probB = np.empty(0)
             clock.shown = lambda now: self._as_if(lambda machine: machine._publish_pairs(problems, [now]))
         calibrated = self.probability not in (False, "deprecated")
         with clock.within(1.0 / (1.0 + FOLDS) if calibrated else 1.0):
-            solved = problems.solve_all(starts if starts is not None and len(starts) == n_pairs else [None] * n_pairs)
+            solved = problems.solve_all(starts)
         clock.shown = None  # what follows are other problems
         self._warm = [None if s is None else s.beta / self._unit for s in solved] if self.warm_start else None
         self._publish_pairs(problems, solved)

@@ -28,8 +28,7 @@ from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import Matrix, Vector, stack_samples, take_samples
 from mercer.solvers.base import Clock
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.data import Data
-from mercer.solvers.judge import check_finite
+from mercer.solvers.data import Data, check_finite
 from mercer.solvers.sgd import KernelRun, LinearRun, Memory, Rule, Run
 from mercer.validation import (
     check_weighted_classes,
@@ -104,7 +103,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             return linear
         kernel, features = data.kernel, data.features(np.float64)
         stored = stored and not is_pairwise(kernel) and 8 * data.n**2 <= budget_bytes(self.cache_size)
-        if stored and (clock is None or data.in_time(thread_count(self.n_jobs), clock)):
+        if stored and (clock is None or data.in_time(thread_count(self.n_jobs), clock.left)):
             K = data.matrix(np.float64, thread_count(self.n_jobs))
             check_finite(K)
             kernel, features = Precomputed(), Precomputed().prepare(K)

@@ -13,11 +13,12 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from mercer.estimators.pairs import OneVsOne, class_pairs
+from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InfeasibleNuError
 from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Loss, NuHinge
+from mercer.solvers.batch import OneVsOne
 
 FOLDS = 5
 SMALLEST = 1e-7

@@ -19,9 +19,8 @@ from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Clock, Options, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.data import Data
+from mercer.solvers.data import Data, check_finite
 from mercer.solvers.direct import solve
-from mercer.solvers.judge import check_finite
 from mercer.solvers.reduction import Reduction, of_matrix, reduce
 
 # the n³ of a decomposition in a second, and samples that decide at least

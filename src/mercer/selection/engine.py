@@ -23,7 +23,7 @@ from mercer.selection.folds import ClassifierFolds, SingleFolds
 from mercer.selection.matrices import Matrices
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
-from mercer.solvers.exact import DOUBLE_UP_TO
+from mercer.solvers.plan import DOUBLE_UP_TO
 
 # with candidates to be given up: kernels that are tried together, and folds that are tried one by one before the rest
 KERNELS_AT_ONCE, RUNGS = 2, 3

@@ -16,7 +16,7 @@ from mercer.gram.workspace import Loan
 from mercer.kernels import Kernel, codes
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.kernels.sums import SumKernel
-from mercer.solvers.judge import check_finite
+from mercer.solvers.data import check_finite
 
 
 @dataclass(frozen=True)

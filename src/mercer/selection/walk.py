@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from mercer.estimators.base import near
 from mercer.kernels.features import Vector
 from mercer.losses import Hinge
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import survey
 from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.data import Data
+from mercer.solvers.exact import near
 from mercer.solvers.whole import WholeMatrix
 
 Mask = NDArray[np.bool_]

@@ -17,6 +17,7 @@ from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
 
 if TYPE_CHECKING:
+    from mercer.solvers.plan import Plan
     from mercer.solvers.separation import Separation
 
 
@@ -63,6 +64,8 @@ class Options:
     working_set : members of a block; 0 to choose.
     n_threads : threads for kernel rows and products.
     precision : "float32", "float64" or "auto".
+    solver : "auto" and "decomposition" are the exact solver for all sizes, "qp" is the interior-point method.
+    plan : how to solve the problem, or all pairs of classes (``Plan.pairs``); None to decide.
     """
 
     tol: float = 1e-3
@@ -74,6 +77,8 @@ class Options:
     working_set: int = 0
     n_threads: int = 1
     precision: str = "auto"
+    solver: str = "auto"
+    plan: Plan | None = None
 
     def shared(self, n_runs: int) -> Options:
         """For one of so many runs side by side, each on one thread."""
@@ -86,7 +91,7 @@ class Solution:
     """A feasible β with what is known about it.
 
     ``separation`` is there for hard margins without a model: the proof that the classes are not separable, or what is
-    known instead.
+    known instead. ``plan`` says how it was found, where there was a choice.
     """
 
     beta: Vector
@@ -98,8 +103,9 @@ class Solution:
     certificate: Certificate
     trace: list[TracePoint] = field(default_factory=list)
     separation: Separation | None = None
+    plan: Plan | None = None
 
-    def taken(self, order: Vector) -> Self:
+    def taken(self, order: Any) -> Self:
         """The same with its samples in another order: first the one that is now at order[0]."""
         found = self.separation
         if found is not None:
@@ -164,6 +170,8 @@ class Clock:
         # what the attributes of an estimator with a given state of the run are, where that is one problem
         self.shown: Callable[[Any], dict[str, Any]] | None = None
         self.state: Callable[[], Any] | None = None
+        # where to tell what is being done, as logging does; nowhere unless somebody asks
+        self.log: Callable[..., None] = _tell_nobody
         self.interrupted = False
         self._ended_outside: Callable[[], bool] | None = getattr(_work, "ended", None)
         self._previous: Any = None
@@ -269,6 +277,10 @@ class Clock:
         """What makes a fitted estimator of the state that was reported last, if that is known."""
         state, shown = self.state, self.shown
         return None if state is None or shown is None else lambda: shown(state())
+
+
+def _tell_nobody(message: str, *values: object) -> None:
+    """The log of a run that nobody follows."""
 
 
 def _within_search() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from math import isfinite
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ from mercer.gram.operator import Evaluations, GramOperator, prepare_columns, pro
 from mercer.gram.workspace import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
-from mercer.solvers.base import Clock
 
 # a trial of the kernel's speed: samples to begin with, seconds that tell enough, samples at most, slack of the forecast
 TRIAL_FROM, TRIAL_SECONDS, TRIAL_UP_TO, TRIAL_SLACK = 16, 3e-3, 1024, 1.25
@@ -100,9 +100,9 @@ class Data:
         """About how long one more column takes."""
         return self.seconds(n_rows, 2, n_threads) - self.seconds(n_rows, 1, n_threads)
 
-    def in_time(self, n_threads: int, clock: Clock, part: float = 1.0) -> bool:
-        """Whether the matrix of all samples, or a part of it, takes at most half of the time that is left."""
-        return clock.left == np.inf or self.seconds(self.n, 0.5 * part * self.n, n_threads) <= 0.5 * clock.left
+    def in_time(self, n_threads: int, left: float, part: float = 1.0) -> bool:
+        """Whether the matrix of all samples, or a part of it, takes at most half of the seconds that are left."""
+        return left == np.inf or self.seconds(self.n, 0.5 * part * self.n, n_threads) <= 0.5 * left
 
     def _trial(self, n_threads: int) -> Speed:
         """Prepare some samples and compute values between them: more and more, until they take long enough."""
@@ -197,3 +197,13 @@ class ClassBlocks:
             two_largest = sum(sorted((len(own) for own in self.own), reverse=True)[:2])
             self._scratch.loan = Loan(two_largest**2, self.dtype)
         return self._scratch.loan.array[:entries]
+
+
+def check_finite(values: Vector | float) -> None:
+    """scikit-learn's words for kernel values that are not numbers."""
+    if not (isfinite(values) if isinstance(values, float) else np.isfinite(values).all()):
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite. The input data may contain large values and need to "
+            "be preprocessed: the kernel gives values that are not finite numbers. Scale the features, for example "
+            "with StandardScaler."
+        )

@@ -30,20 +30,10 @@ from mercer.problems.dual import diverges, dual_objective, survey
 from mercer.solvers.active import Active, Look
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint, unfinished
 from mercer.solvers.left_out import LeftOut
+from mercer.solvers.plan import FEWEST_MEMBERS, SINGLE_SCORES_FROM_TOL, Plan
 
-# members of a working set: a share of the variables, since too large a set computes rows that are never needed
-LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
-# columns of a block whose lines are so long, or a multiple of it, compete for the same places of the cache
-CONFLICT = 128
 # entries of a block from which a second thread is worth waking to read them: from memory, each on a line of its own
 THREADS_FROM = 200_000
-# active samples from which a newcomer's row waits until it has moved: half of them never do; where values are costly,
-# for each member
-ROWS_WAIT_FROM, COSTLY_ROWS_WAIT_FROM = 6144, 3
-# costly values: no sample is left out if there is room for so large a share of all rows, until it is full
-KEPT_SHARE = 0.2
-# two pairs, one for each group
-FEWEST_MEMBERS = 4
 # at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
 NEW_SHARE = 0.5
 FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
@@ -54,8 +44,7 @@ BLOCK_TOL = 0.1
 STEPS_PER_MEMBER = 200
 # leave out variables whose gain misses by this share of the violation, if so many can go, every so many rounds
 SHRINK_SLACK, SHRINK_AT_LEAST, SHRINK_EVERY = 0.5, 0.2, 4
-# from so many samples on begin with a part of them, at least so many and at least a share of all
-FIRST_STAGE_FROM, FIRST_STAGE, FIRST_STAGE_SHARE = 8192, 2048, 16
+# how far the first part is solved
 FIRST_STAGE_TOL = 0.1
 # how far a part is solved before all samples are looked at again, relative to the violation seen there
 STAGE_TOL = 0.1
@@ -86,6 +75,7 @@ class Decomposition:
         qp: BoxQP,
         beta: Vector,
         F: Vector,
+        plan: Plan,
         options: Options,
         clock: Clock,
         loan: Loan | None = None,
@@ -93,7 +83,7 @@ class Decomposition:
     ) -> None:
         self._loan = loan  # of the memory that a matrix is on, if it is borrowed
         self._seconds, self._last_round = seconds, 0.0
-        self.qp, self.options, self.clock = qp, options, clock
+        self.qp, self.plan, self.options, self.clock = qp, plan, options, clock
         self.beta, self.F = beta, F
         self.n = len(F)
         self.steps = 0
@@ -101,34 +91,21 @@ class Decomposition:
         begun = bool(beta.any())
         self.dual = dual_objective(qp, beta, F) if begun else 0.0
         self.open_box = qp.has_open_box
-        self.size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
-        if not options.working_set and self.size % CONFLICT == 0:
-            self.size -= CONFLICT // 16
-        self.size = min(max(FEWEST_MEMBERS, self.size), qp.n_vars + (qp.n_groups == 0))
+        self.size = plan.working_set
         self.store: RowStore | WholeRows
         if isinstance(gram, GramOperator):
-            # the rows of one working set must fit in the budget
             budget = max(options.budget, options.costly_budget if gram.costly else 0)
-            row_bytes = max(1, self.n * gram.dtype.itemsize)
-            self.size = int(max(min(FEWEST_MEMBERS, self.size), min(self.size, budget // row_bytes)))
             self.store = RowStore(gram, budget, self.size)
             self.gram = gram
-            self._costly = gram.costly
-            self._keeps_all = gram.costly and self.store.capacity >= KEPT_SHARE * self.n
             diagonal = gram.diagonal()
         else:
             self.store, diagonal = gram, gram.diagonal
-            self._costly, self._keeps_all = False, True
         self.largest = float(np.abs(diagonal).max())
-        # where all rows can be kept, leaving a few thousand samples out saves less than it costs to take them in again
-        self.shrinking = (
-            options.shrinking
-            and not self.open_box
-            and isinstance(self.store, RowStore)
-            and (self.n >= FIRST_STAGE_FROM or self.store.capacity < self.n)
-        )
+        self.shrinking = plan.shrinking
         # scores of float32 rows need no more digits, until a block no longer gains by them
-        self.score_dtype = np.float32 if self.store.values.dtype == np.float32 and options.tol > 1e-4 else np.float64
+        self.score_dtype = (
+            np.float32 if self.store.values.dtype == np.float32 and options.tol > SINGLE_SCORES_FROM_TOL else np.float64
+        )
         # the block of the working set, who has places in it (see form_set), how many they are, and scratch space
         self._block = np.empty((self.size, self.size), self.score_dtype)
         self._seats, self._n_members = np.empty((6, self.size), np.intp), 0
@@ -142,7 +119,7 @@ class Decomposition:
         self._stage_tol = 0.0
         self._gaps: list[float] = []
         self.restart()
-        if self.shrinking and self.n >= FIRST_STAGE_FROM and not begun and not self._keeps_all:
+        if plan.first_samples and not begun:
             self._start_small()
 
     def restart(self, rows: Vector | None = None) -> None:
@@ -152,7 +129,7 @@ class Decomposition:
         """
         if not isinstance(self.store, RowStore):
             self._take_up(np.arange(self.n))
-        elif rows is None or not self.shrinking or self._keeps_all:
+        elif rows is None or not self.shrinking or self.plan.keeps_active:
             self._left_out.bring_up(self._beta_of_samples(), self.F, anew=True)
             self._take_up(np.arange(self.n))
         else:
@@ -317,7 +294,7 @@ class Decomposition:
         wanted, asked, slots = self._seats[WANTED, :n_wanted], self._seats[ASKED, :n_wanted], self._slots[:m]
         order, column = self._seats[ORDER], self._seats[COLUMN]
         stored = wanted
-        if len(active.samples) < (COSTLY_ROWS_WAIT_FROM * m if self._costly else ROWS_WAIT_FROM):
+        if len(active.samples) < self.plan.rows_wait_from:
             slots[wanted] = store.ensure(asked)
         else:
             slots[wanted] = found = store.find(asked)
@@ -357,8 +334,7 @@ class Decomposition:
 
     def _start_small(self) -> None:
         """Begin with a random part of the samples: its optimum tells which of the others matter."""
-        size = max(FIRST_STAGE, self.n // FIRST_STAGE_SHARE)
-        samples = np.sort(np.random.default_rng(0).permutation(self.n)[:size])
+        samples = np.sort(np.random.default_rng(0).permutation(self.n)[: self.plan.first_samples])
         inactive = np.setdiff1d(np.arange(self.n), samples, assume_unique=True)
         self._left_out.add(inactive, np.zeros(self.n))
         self._stage_tol = FIRST_STAGE_TOL
@@ -373,7 +349,7 @@ class Decomposition:
 
     @property
     def _may_shrink(self) -> bool:
-        return self.shrinking and not (self._keeps_all and self._rows.has_room)
+        return self.shrinking and not (self.plan.keeps_active and self._rows.has_room)
 
     def _shrink(self, look: Look, previous: Vector) -> Vector | None:
         """Leave out samples that seem settled; the working set in new numbers, or None if too few are."""

@@ -33,9 +33,8 @@ from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.conjugate import Converged, IndefiniteError, Linear, conjugate_gradients
-from mercer.solvers.data import Data
+from mercer.solvers.data import Data, check_finite
 from mercer.solvers.factor import StoppedError, Woodbury, cholesky_in_place, solve_with, symmetric
-from mercer.solvers.judge import check_finite
 from mercer.solvers.reduction import Reduction
 
 EPS = float(np.finfo(np.float64).eps)

@@ -8,42 +8,42 @@ the violation found there is above tol, the exact values of F replace the tracke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from mercer.gram.operator import GramOperator, product, terms_of
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
+from mercer.gram.operator import GramOperator, product
 from mercer.gram.rows import WholeRows
 from mercer.gram.workspace import Loan
+from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector
-from mercer.losses.base import BoxQP
+from mercer.losses.base import BoxQP, Loss
 from mercer.problems.certificate import certificate
-from mercer.problems.dual import DualProblem, at_bounds, feasible_start
+from mercer.problems.dual import DualProblem, at_bounds, feasible_start, infeasibility, thresholds, violation
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
-from mercer.solvers.data import ClassBlocks, Data
+from mercer.solvers.blas import one_blas_thread
+from mercer.solvers.data import Data, check_finite
 from mercer.solvers.decomposition import Decomposition
 from mercer.solvers.hard_margin import settle
-from mercer.solvers.judge import check_finite, exact_product, exact_rows, survey_at
+from mercer.solvers.interior import INTERIOR_STEPS, factor_seconds, interior_point
+from mercer.solvers.judge import exact_product, exact_rows, survey_at
 from mercer.solvers.merging import merge
-from mercer.solvers.primal import Found, can_use_features, over_features, suits
+from mercer.solvers.plan import (
+    QP_UP_TO,
+    RESCUE_UP_TO,
+    Plan,
+    can_use_features,
+    in_double,
+    plan_descent,
+    plan_problem,
+)
+from mercer.solvers.primal import Found, solve_over_features
 from mercer.solvers.whole import WholeMatrix, matrix_product
 
-# up to this many variables the matrix is computed in float64; is one block
-DOUBLE_UP_TO = 400
-WHOLE_UP_TO = 1536
-# up to this many samples of two classes their matrix is put together from shared parts
-PAIR_UP_TO = 2560
-# up to this many variables a run that stalls is given the float64 matrix
-RESCUED_UP_TO = 2048
-# about how many nanoseconds a whole matrix takes from which other threads are worth waking
-THREADS_FROM = 1e7
-# below this tolerance rounding of float32 rows costs more rounds than it saves
-SINGLE_FROM = 2e-6
-# largest kernel value at which float32 rows keep their meaning
-SINGLE_UP_TO = 1e30
 REFINEMENTS = 4
 # ends before the optimum, after which F is computed anew at all samples
 ENDED_EARLY = (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED)
@@ -55,21 +55,30 @@ NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
 
 def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
     """The optimum of the problem over the data, from a feasible start if given."""
+    if options.solver == "qp":
+        return solve_qp(data, problem, options, clock, start)
     return settle(solve, data, problem, options, _solve(data, problem, options, clock, start))
 
 
 def _solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None) -> Solution:
     """The same, but that hard margins are not yet verified."""
-    if start is None and suits(data, data.n, problem.qp, options):
-        found = over_features(data, problem, options, clock)
+    plan = plan_problem(data, problem, options, clock.left, start is not None)
+    clock.log("plan: %s", plan)
+    if plan.presolve == "features":
+        found = solve_over_features(data, problem, options, clock)
         if found is not None:
-            return _from_features(data, problem, options, clock, found)
-    merged = merge(data, problem)
+            return replace(_from_features(data, problem, options, clock, found), plan=plan)
+        plan = plan_descent(data, problem.qp, options, clock.left, False)
+    merged = merge(data, problem) if plan.presolve == "merge" else None
     if merged is not None:
         start = merged.start(start)
+        plan = replace(
+            plan_problem(merged.data, merged.problem, options, clock.left, start is not None), presolve="merge"
+        )
+        clock.log("plan: %s", plan)
         with clock.seen_through(merged.expand):
-            return merged.expand(_from_start(merged.data, merged.problem, options, clock, start))
-    solution = _from_start(data, problem, options, clock, start)
+            return merged.expand(_from_start(merged.data, merged.problem, options, clock, start, plan))
+    solution = _from_start(data, problem, options, clock, start, plan)
     if solution.status is Status.STALLED and can_use_features(data, problem.qp, options):
         return _rescued(data, problem, options, clock, solution)
     return solution
@@ -77,7 +86,7 @@ def _solve(data: Data, problem: DualProblem, options: Options, clock: Clock, sta
 
 def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, solution: Solution) -> Solution:
     """What features make of a problem whose kernel matrix is too ill-conditioned, if that is better."""
-    found = over_features(data, problem, options, clock)
+    found = solve_over_features(data, problem, options, clock)
     if found is None:
         return solution
     found = found._replace(steps=solution.steps + found.steps)
@@ -87,21 +96,26 @@ def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, s
     return replace(other, trace=solution.trace + other.trace)
 
 
-def _from_start(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None) -> Solution:
+def _from_start(
+    data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, plan: Plan
+) -> Solution:
     """By pair steps from a feasible start if given."""
     beta = problem.start() if start is None else start.copy()
-    if options.n_threads == 1 or data.n <= DOUBLE_UP_TO or data.matrix_dtype is not None:
-        return _descend(data, problem, options, clock, beta, 0)
-    features = data.features(np.float32)
-    if data.kernel.formula(features) is None:
-        return _descend(data, problem, options, clock, beta, 0)
-    from mercer._numerics.shared import price
+    options = replace(options, n_threads=plan.n_threads)
+    with _spinning(plan.n_threads if plan.spin else 1):
+        return replace(_descend(data, problem, options, clock, beta, 0, plan), plan=plan)
+
+
+@contextmanager
+def _spinning(n_threads: int) -> Iterator[None]:
+    """Share compiled loops among so many threads, which wait for them in compiled code."""
+    if n_threads == 1:
+        yield
+        return
     from mercer._numerics.team import gathered
 
-    if price(data.n**2, terms_of(data.kernel, features)) < THREADS_FROM:
-        return _descend(data, problem, replace(options, n_threads=1), clock, beta, 0)
-    with gathered(options.n_threads):
-        return _descend(data, problem, options, clock, beta, 0)
+    with gathered(n_threads):
+        yield
 
 
 def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
@@ -112,7 +126,8 @@ def _from_features(data: Data, problem: DualProblem, options: Options, clock: Cl
     if solution.certificate.valid and solution.certificate.relative_gap <= NEXT_TO_OPTIMAL:
         options = replace(options, max_iter=found.steps + STEPS_PER_SAMPLE * data.n)
     start = feasible_start(problem.qp, found.beta)
-    other = _descend(data, problem, options, clock, start, found.steps)
+    plan = plan_descent(data, problem.qp, options, clock.left, True)
+    other = _descend(data, problem, options, clock, start, found.steps, plan)
     if other.status is Status.CONVERGED or not solution.certificate.valid:
         return other
     if solution.certificate.relative_gap <= other.certificate.relative_gap:
@@ -128,7 +143,9 @@ def _over_features(data: Data, problem: DualProblem, options: Options, clock: Cl
     return _published(data, problem, options, clock, found, None, status, [point])
 
 
-def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int) -> Solution:
+def _descend(
+    data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int, plan: Plan
+) -> Solution:
     """Pair steps from a feasible start."""
     qp = problem.qp
     over = clock.over() if clock.left == np.inf else clock.over_in(_begin(data, qp, beta, options))
@@ -137,14 +154,13 @@ def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, b
         seen = survey_at(qp, beta, F, None)
         point = TracePoint(clock.seconds, steps, seen.violation, seen.dual, data.n)
         return _published(data, problem, options, clock, Found(beta, F, steps, seen), None, over, [point])
-    dtype = np.dtype(_precision(data, qp, options))
-    run = _start(data, qp, beta, options, clock, dtype, WHOLE_UP_TO)
+    run = _start(data, qp, beta, options, clock, plan)
     run.steps = steps
     trace: list[TracePoint] = []
     previous, rescued = np.inf, False
     for attempt in range(REFINEMENTS + 1):
-        status = run.run(options.tol * (0.9 if dtype == np.float32 else 1.0))
-        rows, rounded = None, dtype == np.float32 or isinstance(run, Decomposition)
+        status = run.run(options.tol * (0.9 if plan.precision == "float32" else 1.0))
+        rows, rounded = None, plan.precision == "float32" or isinstance(run, Decomposition)
         if rounded and status in ENDED_EARLY:
             run.F[:] = exact_product(data, qp, run.beta, options)
         elif rounded:
@@ -154,21 +170,22 @@ def _descend(data: Data, problem: DualProblem, options: Options, clock: Clock, b
         check_finite(found)
         trace += run.trace
         run.trace = []
-        if status is Status.STALLED and not rescued and qp.n_vars <= RESCUED_UP_TO:
+        if status is Status.STALLED and not rescued and qp.n_vars <= RESCUE_UP_TO:
             # ill-conditioned: on the float64 matrix Newton and interior-point steps come to help
             rescued, restart_in_double = True, True
         elif found <= options.tol or status is not Status.CONVERGED or attempt == REFINEMENTS:
             break
         else:
             # rounding of the float32 matrix, not of F, stands in the way
-            restart_in_double = dtype == np.float32 and (found > 0.5 * previous or attempt == REFINEMENTS - 1)
+            restart_in_double = plan.precision == "float32" and (found > 0.5 * previous or attempt == REFINEMENTS - 1)
         over = None if clock.left == np.inf else clock.over_in(_end(data, qp, run.beta, options))
         if over is not None:
             status = over
             break
         if restart_in_double:
-            dtype, steps = np.dtype(np.float64), run.steps
-            run = _start(data, qp, run.beta, options, clock, dtype, RESCUED_UP_TO if rescued else WHOLE_UP_TO)
+            steps = run.steps
+            plan = in_double(plan, data, qp, options, clock.left, rescued)
+            run = _start(data, qp, run.beta, options, clock, plan)
             run.steps = steps
         else:
             run.restart(rows)
@@ -216,6 +233,36 @@ def _published(
     return Solution(beta, F, b, status, steps, clock.seconds, proof, trace)
 
 
+def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
+    """The interior-point method on the dense matrix, for small problems; [M5] "dual QP by a standard package".
+
+    Where the time limit allows too few of its steps, pair steps make the better model of it.
+    """
+    if problem.qp.n_vars > QP_UP_TO:
+        raise InvalidInputError(
+            f"solver='qp' factors a dense matrix of all {problem.qp.n_vars} variables: it takes at most {QP_UP_TO}. "
+            "Use solver='auto'."
+        )
+    if clock.left < np.inf:
+        needed = data.seconds(data.n, 0.5 * data.n, options.n_threads)
+        if clock.over_in(needed + INTERIOR_STEPS * factor_seconds(problem.qp.n_vars)) is not None:
+            return solve(data, problem, replace(options, solver="auto"), clock, start)
+    K = data.matrix(np.float64, options.n_threads)
+    check_finite(K)
+    limit = 100 if options.max_iter < 0 else options.max_iter
+    with one_blas_thread():  # its threads take longer to meet than to compute
+        beta, n_iter, _ = interior_point(K, problem.qp, 1e-10, limit, clock)
+    qp = problem.qp
+    F = K @ qp.at_samples(beta, data.n)
+    beta = problem.loss.restored(beta, problem.y, F, problem.weight)
+    b = thresholds(qp, beta, F)
+    proof = certificate(qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd)
+    done = violation(qp, beta, F) <= options.tol
+    ended = Status.MAX_ITER if n_iter >= limit else clock.over() or Status.STALLED
+    solution = Solution(beta, F, b, Status.CONVERGED if done else ended, n_iter, clock.seconds, proof)
+    return settle(solve, data, problem, replace(options, solver="auto"), solution)
+
+
 def _begin(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
     """Seconds that the shortest run from beta takes: F at its start and at its end, and a few rows."""
     carried = int(np.count_nonzero(qp.at_samples(beta, data.n)))
@@ -228,27 +275,21 @@ def _end(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
 
 
 def _start(
-    data: Data,
-    qp: BoxQP,
-    beta: Vector,
-    options: Options,
-    clock: Clock,
-    dtype: np.dtype[Any],
-    whole_up_to: int,
+    data: Data, qp: BoxQP, beta: Vector, options: Options, clock: Clock, plan: Plan
 ) -> WholeMatrix | Decomposition:
-    """A run from beta in one precision."""
-    # a dtype compares equal to None where it is the default
-    known = data.matrix_dtype is not None and data.matrix_dtype == dtype
-    fits = data.n <= whole_up_to and data.n**2 * dtype.itemsize <= options.budget
-    if known or (fits and data.in_time(options.n_threads, clock)):
+    """A run from beta by this plan."""
+    dtype = plan.dtype
+    if plan.storage == "matrix":
+        # a dtype compares equal to None where it is the default
+        known = data.matrix_dtype is not None and data.matrix_dtype == dtype
         loan = None if known else Loan(data.n**2, dtype)
         K = data.matrix(dtype, options.n_threads, None if loan is None else loan.array.reshape(data.n, data.n))
         check_finite(np.diagonal(K))
-        if qp.n_vars <= whole_up_to:
+        if plan.working_set == 0:
             return WholeMatrix(K, qp, beta, options, clock, loan)
         rows = WholeRows(K, options.n_threads)
         seconds = partial(data.seconds, n_threads=options.n_threads)
-        return Decomposition(rows, qp, beta, matrix_product(K, qp, beta), options, clock, loan, seconds)
+        return Decomposition(rows, qp, beta, matrix_product(K, qp, beta), plan, options, clock, loan, seconds)
     features = data.features(dtype)
     weights = qp.at_samples(beta, data.n)
     support = np.flatnonzero(weights)
@@ -258,41 +299,51 @@ def _start(
         F = product(data.kernel, features, columns, weights[support], options.n_threads, data.evaluations)
     gram = GramOperator(data.kernel, features, options.n_threads, data.evaluations)
     seconds = partial(data.seconds, n_threads=options.n_threads)
-    return Decomposition(gram, qp, beta, F, options, clock, seconds=seconds)
+    return Decomposition(gram, qp, beta, F, plan, options, clock, seconds=seconds)
 
 
-def _precision(data: Data, qp: BoxQP, options: Options) -> str:
-    """float32 where its rounding can be refined away and float64 is not as quick."""
-    if options.precision != "auto":
-        return options.precision
-    if qp.has_open_box:
-        return "float64"
-    if data.matrix_dtype is not None:
-        return data.matrix_dtype.name
-    if qp.n_vars <= DOUBLE_UP_TO or options.tol < SINGLE_FROM:
-        return "float64"
-    diagonal = data.kernel.diagonal(data.features(np.float32))
-    check_finite(diagonal)
-    return "float32" if np.abs(diagonal).max() < SINGLE_UP_TO else "float64"
+def solve_problem(
+    data: Data,
+    loss: Loss,
+    y: Vector,
+    weight: Vector,
+    intercept: bool,
+    options: Options,
+    clock: Clock,
+    start: Vector | None = None,
+) -> Solution:
+    """Solve the problem of a machine, beginning near ``start`` if it is given and of the right size."""
+    intercept = intercept or hasattr(loss, "nu")  # these losses have no form without
+    problem = DualProblem(None, loss, y, weight, intercept)
+    beta = None if start is None else near(problem.qp, start)
+    over = clock.over()
+    if over is not None:
+        # one of many pairs or folds, after the time of all has passed: its start is taken as it is
+        solution = solve(data, problem, replace(options, max_iter=0, solver="auto"), clock, beta)
+        solution.status = over
+        return solution
+    solution = solve(data, problem, options, clock, beta)
+    if solution.status is Status.UNBOUNDED and not data.psd:
+        report = check_mercer(data.kernel, data.samples)
+        smallest = report.smallest_eigenvalue
+        if problem.qp.has_open_box and report.positive_semidefinite:
+            return solution
+        if report.positive_semidefinite and solution.beta.any():
+            # a part of the samples was looked at; with a ridge β grows for one reason only, and is the proof
+            weights = problem.qp.at_samples(solution.beta, data.n)
+            smallest = float(solution.F @ weights / (weights @ weights))
+        raise NotPositiveSemidefiniteError(smallest, report.largest_eigenvalue)
+    return solution
 
 
-def shared_blocks(
-    data: Data, members: Sequence[Vector], options: Options, clock: Clock, pair_up_to: int = PAIR_UP_TO
-) -> ClassBlocks | None:
-    """Gram matrices for all pairs of classes, if the pairs are of a size that is solved on one, or parts of it.
+def near(qp: BoxQP, beta: Vector) -> Vector | None:
+    """A feasible β near the solution of another problem; None if that has another size.
 
-    Otherwise the samples are prepared, once for all pairs, in the precision that they will ask for.
+    Only the first few coefficients are moved to correct the sums: scaling them all would take them off their bounds.
     """
-    sizes = sorted((len(index) for index in members), reverse=True)
-    largest = sizes[0] + sizes[1]
-    single = options.precision != "float64" and options.tol >= SINGLE_FROM and largest > DOUBLE_UP_TO
-    dtype = np.dtype(np.float32 if single or options.precision == "float32" else np.float64)
-    kept = sum(size**2 for size in sizes) * dtype.itemsize
-    up_to = pair_up_to if single else WHOLE_UP_TO
-    fits = largest <= up_to and kept <= options.budget and data.kernel.domain == "vectors"
-    if fits and data.in_time(options.n_threads, clock, sum(size**2 for size in sizes) / data.n**2):
-        return ClassBlocks(data, members, dtype, options.n_threads)
-    # float32 samples are copied to float64 in parts only
-    if single or getattr(data.samples, "dtype", None) != np.float32:
-        data.features(dtype)
-    return None
+    if len(beta) != qp.n_vars:
+        return None
+    inside = np.clip(beta, qp.lower, qp.upper)
+    if infeasibility(qp, inside) <= 1e-12 * np.abs(inside).sum():
+        return inside  # nothing moves for what is only rounding
+    return feasible_start(qp, near=inside)

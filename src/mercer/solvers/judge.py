@@ -6,7 +6,6 @@ float32 value of its F, with the error seen at thousands of other samples, is en
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +16,11 @@ from mercer.losses.base import BoxQP
 from mercer.problems.dual import Survey, survey, thresholds
 from mercer.solvers.base import Options
 from mercer.solvers.data import Data
+from mercer.solvers.plan import VERIFY_AT_ONCE_UP_TO
 
 # F tracked in float32 is trusted this many times the largest error seen
 SAFETY = 4.0
 BATCH = 8192
-# samples that are judged without a look at the clock
-ONE_CALL_UP_TO = 1536
 
 
 class ExactFormula(NamedTuple):
@@ -78,7 +76,7 @@ def exact_formula(data: Data) -> ExactFormula | None:
 def _in_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
     """Whether a program is so small, and plain, that calls from Python are most of the judgement."""
     plain = qp.sample is None and qp.n_groups == 1 and data.matrix_dtype is None
-    return plain and options.n_threads == 1 and data.n <= ONE_CALL_UP_TO and isinstance(data.samples, np.ndarray)
+    return plain and options.n_threads == 1 and data.n <= VERIFY_AT_ONCE_UP_TO and isinstance(data.samples, np.ndarray)
 
 
 def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options) -> tuple[Vector, Vector]:
@@ -167,13 +165,3 @@ def _at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[B
 def survey_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> Survey:
     """What is to be seen at some samples."""
     return survey(*_at_rows(qp, beta, F, rows))
-
-
-def check_finite(values: Vector | float) -> None:
-    """scikit-learn's words for kernel values that are not numbers."""
-    if not (isfinite(values) if isinstance(values, float) else np.isfinite(values).all()):
-        raise ValueError(
-            "The dual coefficients or intercepts are not finite. The input data may contain large values and need to "
-            "be preprocessed: the kernel gives values that are not finite numbers. Scale the features, for example "
-            "with StandardScaler."
-        )

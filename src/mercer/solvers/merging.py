@@ -18,9 +18,8 @@ from mercer.kernels.features import Vector
 from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Solution
 from mercer.solvers.data import Data
+from mercer.solvers.plan import MERGED_SHARE
 
-# samples from which they are compared, and the share that must differ at most
-MERGED_FROM, MOSTLY_DIFFERENT = 4096, 0.97
 # what rounding of sums of bounds leaves of them, relative
 ROUNDING = 1e-13
 
@@ -65,13 +64,8 @@ class Merged:
 
 def merge(data: Data, problem: DualProblem) -> Merged | None:
     """The problem over the samples that differ, if enough are equal."""
-    samples, qp = data.samples, problem.qp
-    if data.n < MERGED_FROM or data.kernel.domain != "vectors" or not problem.loss.additive or qp.sample is not None:
-        return None
-    if not (isinstance(samples, np.ndarray) or sp.issparse(samples)):
-        return None
     one_of, firsts = _equal(data.own_samples(), np.asarray(problem.y, np.float64))
-    if len(firsts) > MOSTLY_DIFFERENT * data.n:
+    if len(firsts) > MERGED_SHARE * data.n:
         return None
     weight = np.bincount(one_of, problem.weight, len(firsts)).astype(np.float64)
     few = DualProblem(None, problem.loss, problem.y[firsts], weight, problem.intercept)

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.kernels import Linear
-from mercer.losses.base import BoxQP, Index, Vector
+from mercer.losses.base import Index, Vector
 from mercer.problems.certificate import FEASIBILITY
 from mercer.problems.dual import DualProblem, Survey, survey
 from mercer.problems.linear import LinearProblem, Rows
@@ -31,8 +30,6 @@ from mercer.solvers.linear.interior import least
 from mercer.solvers.linear.rounds import ends_of
 from mercer.solvers.linear.systems import weighted_gram
 
-# with fewer samples, all or for each feature, pair steps are as quick; with more features factors are not
-SAMPLES_FROM, SAMPLES_PER_FEATURE, FEATURES_UP_TO = 400, 4, 500
 # the relative gap asked for: what is left must not be seen in F
 GAP = 1e-9
 # a sample nearer to a kink than this share of tol keeps a β inside its box
@@ -57,26 +54,7 @@ class Found(NamedTuple):
         return self.seen.violation if feasible else np.inf
 
 
-def suits(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
-    """Whether n of these samples are many more than their features, so that these are the quicker way."""
-    if not can_use_features(data, qp, options):
-        return False
-    return n > SAMPLES_FROM and n >= SAMPLES_PER_FEATURE * data.samples.shape[1]
-
-
-def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
-    """Whether samples are compared by inner products of not too many features.
-
-    The program has one threshold at most, and ends to its boxes; ``max_iter`` asks for pair steps.
-    """
-    if not isinstance(data.kernel, Linear) or options.max_iter >= 0:
-        return False
-    if qp.sample is not None or qp.sums.any() or qp.n_groups > 1 or qp.has_open_box:
-        return False
-    return bool(data.samples.shape[1] <= FEATURES_UP_TO)
-
-
-def over_features(data: Data, problem: DualProblem, options: Options, clock: Clock) -> Found | None:
+def solve_over_features(data: Data, problem: DualProblem, options: Options, clock: Clock) -> Found | None:
     """β next to the optimum of a problem that suits; None where its numbers are too large to be squared."""
     rows = Rows.of(data.own_samples())
     linear = LinearProblem(rows, problem.loss, problem.y, problem.weight, problem.intercept)

@@ -42,9 +42,8 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Options
 from mercer.solvers.basis import Columns, Reflections, block_of
 from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.data import Data
+from mercer.solvers.data import Data, check_finite
 from mercer.solvers.inplace import add_symmetric, reflect_rows, times_symmetric
-from mercer.solvers.judge import check_finite
 
 EPS = float(np.finfo(np.float64).eps)
 # K may be replaced by LL' if what is left is this small, relative to the smallest λ: so wrong may scores be

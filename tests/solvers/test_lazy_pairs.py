@@ -13,12 +13,12 @@ from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial
 from mercer.kernels.distributions import InformationDiffusion
 from mercer.losses import Hinge, SquaredHinge
 from mercer.problems.dual import DualProblem, survey_of, violation
-from mercer.solvers import many
 from mercer.solvers.base import Clock, Options
+from mercer.solvers.batch import lazy_pairs
 from mercer.solvers.data import ClassBlocks, Data
 from mercer.solvers.exact import solve
 from mercer.solvers.judge import exact_rows
-from mercer.solvers.sifting import sieve_of
+from mercer.solvers.plan import plan_pairs
 
 N = 700
 SIZES = (400, 300)
@@ -33,12 +33,12 @@ def two_classes(noise=1.0, d=6):
     return X
 
 
-def sieve_for(X, kernel, options=None):
-    """The samples, and the sieve of their two classes."""
+def pairs_for(X, kernel, options=None):
+    """The samples, and the lazy pair of their two classes."""
     data = Data(kernel, X, N)
     blocks = ClassBlocks(data, [np.arange(SIZES[0]), np.arange(SIZES[0], N)], np.float32, 1)
     data.evaluations = Evaluations()
-    return data, sieve_of(data, blocks, options or Options())
+    return data, lazy_pairs(data, blocks, options or Options())
 
 
 def program(loss, C=1.0):
@@ -60,10 +60,10 @@ def room():
 def test_the_optimum_is_that_of_the_exact_solver(loss, C, kernel):
     """The dual value, and no violation beyond tol."""
     X = two_classes(0.7)
-    data, sieve = sieve_for(X, kernel)
+    data, pairs = pairs_for(X, kernel)
     y, weight, qp = program(loss, C)
     beta, F, groups, totals = room()
-    steps = sieve.solve(PAIR, qp, beta, F, groups, totals)
+    steps = pairs.solve(PAIR, qp, beta, F, groups, totals)
     assert steps > 0 and violation(qp, beta, F) <= 1e-3
     assert survey_of(groups, totals, qp.sums).violation == violation(qp, beta, F)
     K = kernel(X)
@@ -75,9 +75,9 @@ def test_the_optimum_is_that_of_the_exact_solver(loss, C, kernel):
 
 def test_most_values_are_not_computed():
     """Where few samples have weight."""
-    data, sieve = sieve_for(two_classes(0.5), Gaussian(0.1))
+    data, pairs = pairs_for(two_classes(0.5), Gaussian(0.1))
     _, _, qp = program(Hinge(), 10.0)
-    assert sieve.solve(PAIR, qp, *room()) > 0
+    assert pairs.solve(PAIR, qp, *room()) > 0
     assert 0 < data.evaluations.count < 0.5 * SIZES[0] * SIZES[1]
 
 
@@ -86,13 +86,13 @@ def test_most_values_are_not_computed():
 def test_the_judgement_is_that_of_other_problems(dtype, kernel):
     """F in float64 at the same samples as `exact_rows`, and what is seen there."""
     X = two_classes(0.7).astype(dtype)
-    _, sieve = sieve_for(X, kernel)
+    _, pairs = pairs_for(X, kernel)
     _, _, qp = program(Hinge(), 2.0)
     beta, F, groups, totals = room()
-    assert sieve.solve(PAIR, qp, beta, F, groups, totals) > 0
+    assert pairs.solve(PAIR, qp, beta, F, groups, totals) > 0
     F += 1e-2 * np.random.default_rng(1).normal(size=N)
     tracked = F.copy()
-    sieve.judge(np.arange(N), qp, beta, F, groups, totals)
+    pairs.verify(np.arange(N), qp, beta, F, groups, totals)
     data = Data(kernel, X.astype(np.float64), N)
     rows, values = exact_rows(data, qp, beta, tracked, Options(n_threads=2))  # several threads: many calls
     alone, of_one_call = exact_rows(data, qp, beta, tracked, Options(n_threads=1))
@@ -106,11 +106,11 @@ def test_the_judgement_is_that_of_other_problems(dtype, kernel):
 
 def test_nothing_is_judged_without_weight():
     """β = 0 has F = 0."""
-    _, sieve = sieve_for(two_classes(), Gaussian(0.1))
+    _, pairs = pairs_for(two_classes(), Gaussian(0.1))
     _, _, qp = program(Hinge())
     _, F, groups, totals = room()
     F[:] = 0.0
-    sieve.judge(np.arange(N), qp, np.zeros(N), F, groups, totals)
+    pairs.verify(np.arange(N), qp, np.zeros(N), F, groups, totals)
     assert not F.any() and survey_of(groups, totals, qp.sums).violation == 2.0
     for n_threads in (1, 2):
         data = Data(Gaussian(0.1), two_classes(), N)
@@ -123,7 +123,7 @@ def test_classes_that_cannot_be_told_apart_are_left_to_others():
     X = two_classes()
     X[: SIZES[0], 0] -= 3.0
     _, _, qp = program(Hinge())
-    assert sieve_for(X, Gaussian(1.0))[1].solve(PAIR, qp, *room()) == -1
+    assert pairs_for(X, Gaussian(1.0))[1].solve(PAIR, qp, *room()) == -1
 
 
 def test_not_for_every_kernel():
@@ -131,32 +131,39 @@ def test_not_for_every_kernel():
     X = abs(two_classes())
     mostly_zero = sp.csr_array(np.hstack([X, np.zeros((N, 10))]))
     for samples, kernel in [(X, 2.0 * Gaussian(0.1)), (X, InformationDiffusion()), (mostly_zero, Gaussian(0.1))]:
-        assert sieve_for(samples, kernel)[1] is None
+        assert pairs_for(samples, kernel)[1] is None
 
 
-def test_machines_use_it(monkeypatch):
+def test_machines_use_it():
     """Three classes: the same model with and without, and fewer kernel values; without where they take no time."""
     rng = np.random.default_rng(2)
     X, y = 0.8 * rng.normal(size=(900, 140)), np.arange(900) % 3
     X[:, 0] += 12.0 * y
     machine = SVC(C=1.0, gamma=0.002, n_jobs=2, decision_function_shape="ovo")
     small = SVC(**machine.get_params()).fit(X, y)
-    monkeypatch.setattr(many, "SIFTED_FROM", 0.0)
+    machine._plan = replace(small.plan_, pairs="lazy class blocks")
     sifted = machine.fit(X, y)
-    monkeypatch.setattr(many, "sieve_of", lambda *_: None)
-    whole = SVC(**machine.get_params()).fit(X, y)
+    whole = SVC(**machine.get_params())
+    whole._plan = replace(small.plan_, pairs="class blocks")
+    whole.fit(X, y)
     assert small.kernel_evaluations_ == whole.kernel_evaluations_
     assert sifted.kernel_evaluations_ < 0.8 * whole.kernel_evaluations_
     np.testing.assert_allclose(sifted.decision_function(X), whole.decision_function(X), atol=5e-3)
     assert sifted.certificate_.relative_gap < 1e-2 and not sifted.fit_status_
 
 
-def test_larger_pairs_are_sifted_where_values_are_costly():
+def test_larger_pairs_are_lazy_where_values_are_costly():
     """Beyond the size of matrices that are put together; cheap values, or many digits, are not."""
-    X = two_classes(d=130)
-    costly, cheap = Data(Gaussian(0.1), X, N), Data(Gaussian(0.1), X[:, :20], N)
+    n = 3600
+    X, members = np.zeros((n, 130)), [np.arange(c, n, 2) for c in range(2)]
+    members = [members[0], members[1][:1500], members[1][1500:]]
     options = Options()
-    assert many.can_sift(costly, options) and not many.can_sift(cheap, options)
-    assert not many.can_sift(costly, replace(options, tol=1e-5))
-    assert not many.can_sift(costly, replace(options, precision="float64"))
-    assert not many.can_sift(Data(2.0 * Gaussian(0.1), X, N), options)
+
+    def planned(data, options):
+        return plan_pairs(data, members, Hinge(), options, np.inf, True, False).pairs
+
+    costly, cheap = Data(Gaussian(0.1), X, n), Data(Gaussian(0.1), X[:, :20], n)
+    assert planned(costly, options) == "lazy class blocks" != planned(cheap, options)
+    for other in (replace(options, tol=1e-5), replace(options, precision="float64")):
+        assert planned(costly, other) == "one by one"
+    assert planned(Data(2.0 * Gaussian(0.1), X, n), options) == "one by one"

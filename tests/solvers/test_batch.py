@@ -7,17 +7,22 @@ from sklearn.datasets import load_digits, make_blobs
 from tests.naming import named
 
 from mercer import SVC
-from mercer.estimators import pairs
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Gaussian
 from mercer.kernels.features import VectorFeatures
 from mercer.losses import HardMargin, Hinge, NuHinge, SquaredHinge
 from mercer.problems.dual import violation
-from mercer.solvers import many
+from mercer.solvers import batch
 from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.data import ClassBlocks, Data
+from mercer.solvers.plan import Plan, plan_pairs
 
 CLASSES = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def planned(data, members, loss, options):
+    """How pairs share kernel values."""
+    return plan_pairs(data, members, loss, options, np.inf, True, False).pairs
 
 
 def blobs(seed=0, n=120):
@@ -34,8 +39,8 @@ def test_the_same_as_one_by_one(loss, n_threads):
     """β, thresholds and certificate of each pair, to tol."""
     X, members, factor = blobs()
     data, options = Data(Gaussian(0.1), X, len(X)), Options(tol=1e-6, n_threads=n_threads)
-    assert many.are_plain(members, loss, options) and many.are_small(members, options)
-    solved = many.solve_small(data, many.Pairs(members, CLASSES, loss, factor), options, Clock())
+    assert planned(data, members, loss, options) == "one matrix"
+    solved = batch.solve_on_one_matrix(data, batch.Programs(members, CLASSES, loss, factor), options, Clock())
     check(X, members, loss, factor, solved, 1e-6)
 
 
@@ -48,8 +53,9 @@ def test_the_same_on_joined_matrices(loss, n_threads, dtype):
     samples = sp.csr_array(X) if dtype == "csr" else X.astype(dtype)
     data, options = Data(Gaussian(0.1), samples, len(X)), Options(tol=1e-3, n_threads=n_threads)
     blocks = ClassBlocks(data, members, np.float32, n_threads)
-    assert many.can_join(blocks, options)
-    solved = many.solve_joined(data, blocks, many.Pairs(members, CLASSES, loss, factor), options, Clock())
+    solved = batch.solve_on_blocks(
+        data, blocks, batch.Programs(members, CLASSES, loss, factor), False, options, Clock()
+    )
     check(X if dtype == "csr" else samples.astype(np.float64), members, loss, factor, solved, 1e-3)
 
 
@@ -75,14 +81,15 @@ def check(X, members, loss, factor, solved, tol):
 
 
 @pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}, {"C": 1e6}], ids=named)
-def test_machines_agree(params, monkeypatch):
+def test_machines_agree(params):
     """A fit on digits does not depend on which way its pairs went, beyond tol."""
     X, y = load_digits(return_X_y=True)
     X, y = X[:500] / 16, y[:500]
     settings = {"C": 1.0, "gamma": 0.05, "tol": 1e-6, **params}
     together = SVC(**settings).fit(X, y)
-    monkeypatch.setattr(pairs, "are_plain", lambda *_: False)
-    apart = SVC(**settings).fit(X, y)
+    apart = SVC(**settings)
+    apart._plan = Plan(pairs="one by one", precision="float64")
+    apart.fit(X, y)
     np.testing.assert_allclose(together.decision_function(X), apart.decision_function(X), atol=1e-4)
     assert together.certificate_.dual == pytest.approx(apart.certificate_.dual, rel=1e-6)
     assert len(together.certificates_) == 45 and together.certificate_.kkt_violation <= 1e-6
@@ -96,11 +103,12 @@ def test_larger_machines_agree(params, monkeypatch):
     settings = {"C": 1.0, "gamma": 0.05, "tol": 1e-3, "n_jobs": 2, **params}
     together = SVC(**settings).fit(X, y)
     assert all(point.steps > 0 for point in together.trace_) and together.certificate_.kkt_violation <= 1e-3
-    monkeypatch.setattr(many, "VARIABLES_AT_ONCE", 2000)
+    monkeypatch.setattr(batch, "VARIABLES_AT_ONCE", 2000)
     in_lots = SVC(**{**settings, "n_jobs": 1}).fit(X, y)
     np.testing.assert_array_equal(together.dual_coef_, in_lots.dual_coef_)
-    monkeypatch.setattr(pairs, "are_plain", lambda *_: False)
-    apart = SVC(**settings).fit(X, y)
+    apart = SVC(**settings)
+    apart._plan = Plan(pairs="one by one", precision="float64")
+    apart.fit(X, y)
     assert together.certificate_.dual == pytest.approx(apart.certificate_.dual, rel=1e-4)
     assert np.mean(together.predict(X) == apart.predict(X)) > 0.998
 
@@ -108,14 +116,14 @@ def test_larger_machines_agree(params, monkeypatch):
 def test_what_does_not_end_here_is_left_to_others(monkeypatch):
     """Pairs that need more steps than they are given are solved by the exact solver."""
     X, members, factor = blobs()
-    monkeypatch.setattr(many, "STEPS_PER_VARIABLE", 0)
-    monkeypatch.setattr(many, "STEPS_AT_LEAST", 0)
+    monkeypatch.setattr(batch, "STEPS_PER_VARIABLE", 0)
+    monkeypatch.setattr(batch, "STEPS_AT_LEAST", 0)
     data, options, late = Data(Gaussian(0.1), X, len(X)), Options(), Clock(time_limit=0.0)
     blocks = ClassBlocks(data, members, np.float32, 1)
     for clock in (Clock(), late):
-        batch = many.Pairs(members, CLASSES, Hinge(), factor)
-        assert many.solve_small(data, batch, options, clock) == [None] * 6
-        assert many.solve_joined(data, blocks, batch, options, clock) == [None] * 6
+        programs = batch.Programs(members, CLASSES, Hinge(), factor)
+        assert batch.solve_on_one_matrix(data, programs, options, clock) == [None] * 6
+        assert batch.solve_on_blocks(data, blocks, programs, False, options, clock) == [None] * 6
     y = np.empty(len(X), int)
     for c, index in enumerate(members):
         y[index] = c
@@ -136,18 +144,17 @@ def test_what_does_not_end_here_is_left_to_others(monkeypatch):
 )
 def test_not_for_everything(loss, options, reason):
     """What the compiled run cannot do is not given to it."""
-    _, members, _ = blobs()
-    assert not (many.are_plain(members, loss, options) and many.are_small(members, options)), reason
+    X, members, _ = blobs()
+    assert planned(Data(Gaussian(0.1), X, len(X)), members, loss, options) != "one matrix", reason
 
 
 def test_joined_matrices_are_not_for_everything():
-    """Not for digits that float32 does not have."""
-    X, members, _ = blobs()
+    """Not for digits that float32 does not have, nor for more memory than there is."""
+    X, members, _ = blobs(n=1000)
     data = Data(Gaussian(0.1), X, len(X))
-    single, double = (ClassBlocks(data, members, dtype, 1) for dtype in (np.float32, np.float64))
-    assert many.can_join(single, Options())
-    assert not many.can_join(double, Options())
-    assert not many.can_join(single, Options(tol=1e-4))
+    assert planned(data, members, Hinge(), Options()) == "class blocks"
+    for options in (Options(precision="float64"), Options(tol=1e-4), Options(budget=1000)):
+        assert planned(data, members, Hinge(), options) == "one by one"
 
 
 def test_an_error_ends_all_threads():
@@ -158,5 +165,6 @@ def test_an_error_ends_all_threads():
     blocks.own[3] = np.ones((2, 2), np.float32)
     blocks.features[3] = VectorFeatures(np.ones((2, 7)), np.float32)
     with pytest.raises(InvalidInputError, match="7"):
-        many.solve_joined(data, blocks, many.Pairs(members, CLASSES, Hinge(), factor), Options(n_threads=2), clock)
+        programs = batch.Programs(members, CLASSES, Hinge(), factor)
+        batch.solve_on_blocks(data, blocks, programs, False, Options(n_threads=2), clock)
     assert clock.interrupted
