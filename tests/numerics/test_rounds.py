@@ -6,7 +6,9 @@ from tests.problems.instances import FORMS, instance
 
 from mercer._numerics import rounds
 from mercer._numerics.newton import newton_address
-from mercer._numerics.rounds import by_group, form_set, line_up, read_rows, reflect, seat, solve_members, solve_set
+from mercer._numerics.program import Program
+from mercer._numerics.rounds import by_group, form_set, line_up, read_rows, reflect, seat, solve_set
+from mercer._numerics.smo import solve_members
 from mercer._numerics.working_set import choose
 from mercer.problems import dual_objective, feasible_start
 from mercer.solvers.active import Active
@@ -80,10 +82,9 @@ def test_the_gain_is_what_the_dual_gains(loss, intercept):
     members = by_group(np.random.default_rng(1).permutation(qp.n_vars)[:16], qp.group)
     before, change = beta.copy(), np.empty(16)
     block = K[np.ix_(sample[members], sample[members])]
-    _, gained, unbounded = solve_members(
-        members, block, beta, F, sample, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, 1e-6, 1000,
-        newton_address(block.dtype, block.dtype), change,
-    )  # fmt: skip
+    program = Program(sample, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+    newton, room, score = newton_address(block.dtype, block.dtype), np.empty((6, 16)), np.empty(16)
+    _, gained, unbounded = solve_members(members, block, program, beta, F, 1e-6, 1000, newton, room, score, change)
     assert not unbounded
     np.testing.assert_allclose(beta[members], before[members] + change, atol=1e-15)
     assert np.all(beta >= qp.lower) and np.all(beta <= qp.upper)
@@ -107,17 +108,17 @@ def test_rounds_are_their_pieces(loss, intercept):
     for n_new in (8, 6, 16, 4):
         look = active.look()
         worst = choose(
-            look.up, look.low, active.group, active.n_groups, look.extremes, previous, n_new, size, active.null
+            look.up, look.low, active.program.group, active.n_groups, look.extremes, previous, n_new, size, active.null
         )
         before = np.flatnonzero(place >= 0) if active.n_groups == 1 else []
         chosen, m, newcomers, n_wanted = form_set(
-            look.up, look.low, active.group, look.extremes, previous, n_new, size, active.null, active.sample,
-            place, seats, m, block, fresh,
+            look.up, look.low, active.program, look.extremes, previous, n_new, size, active.null, place, seats, m,
+            block, fresh,
         )  # fmt: skip
         np.testing.assert_array_equal(chosen, worst)
         members, positions = seats[rounds.MEMBERS, :m].copy(), seats[rounds.POSITIONS, :m].copy()
-        assert sorted(members) == sorted(chosen) and np.all(np.diff(active.group[members]) >= 0)
-        samples = active.sample[members]
+        assert sorted(members) == sorted(chosen) and np.all(np.diff(active.program.group[members]) >= 0)
+        samples = active.program.sample[members]
         np.testing.assert_array_equal(positions, np.where(samples < n, samples, -1))
         np.testing.assert_array_equal(np.sort(fresh[:newcomers]), np.flatnonzero(~np.isin(members, before)))
         wanted = seats[rounds.WANTED, :n_wanted]
@@ -128,10 +129,14 @@ def test_rounds_are_their_pieces(loss, intercept):
         read_rows(K, positions, seats[rounds.ORDER], seats[rounds.COLUMN], wanted, 0, n_wanted, block)
         whole, moves, then = K[np.ix_(samples, samples)], np.empty(m), active.beta.copy()
         newton = newton_address(whole.dtype, whole.dtype)
-        expected = solve_members(members, whole, then, active.F, active.sample, *active.program, active.group, 1e-6,
-                                 1000, newton, moves)  # fmt: skip
-        found = solve_set(seats, m, newcomers, block, fresh, active.beta, active.F, active.sample, active.program,
-                          active.group, 1e-6, 1000, newton, chosen, previous, change)  # fmt: skip
+        room, score = np.empty((6, size)), np.empty(size)
+        expected = solve_members(
+            members, whole, active.program, then, active.F, 1e-6, 1000, newton, room, score, moves
+        )  # fmt: skip
+        found = solve_set(
+            seats, m, newcomers, block, fresh, active.program, active.beta, active.F, 1e-6, 1000, newton, room, score,
+            chosen, previous, change,
+        )  # fmt: skip
         np.testing.assert_array_equal(block[:m, :m], whole)
         assert found[:3] == expected
         np.testing.assert_array_equal(active.beta, then)

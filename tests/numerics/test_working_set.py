@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
 
+from mercer._numerics.program import Program
 from mercer._numerics.working_set import (
     BINS,
     choose,
@@ -26,7 +27,7 @@ def scores(loss, intercept, seed=0, n=60):
     F = problem.F(beta)
     up, low = np.empty(qp.n_vars), np.empty(qp.n_vars)
     sample = np.arange(n) if qp.sample is None else qp.sample
-    score_all(beta, F, sample, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, up, low)
+    score_all(Program(sample, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper), beta, F, up, low)
     extremes = np.empty((2, 2))
     group_extremes(up, low, qp.group, extremes)
     return qp, beta, F, up, low, extremes
@@ -104,16 +105,16 @@ def test_all_scores_in_one_pass(loss, intercept):
     """survey_scores is score_all, group_extremes and the widest of them; what is no number stays none."""
     qp, beta, F, up, low, extremes = scores(loss, intercept)
     n_groups = max(1, qp.n_groups)
-    program = np.array([qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper])
     sample = np.arange(len(F)) if qp.sample is None else qp.sample
+    program = Program(sample, qp.group, qp.linear.copy(), qp.l1, qp.ridge, qp.lower, qp.upper)
     found = np.empty_like(up), np.empty_like(low), np.empty((n_groups, 2))
-    violation = survey_scores(beta, F, sample, program, qp.group, *found)
+    violation = survey_scores(program, beta, F, *found)
     for one, other in zip(found, (up, low, extremes[:n_groups]), strict=True):
         np.testing.assert_array_equal(one, other)
     assert violation == (extremes[:n_groups, 0] - extremes[:n_groups, 1]).max()
     F[:] = np.inf
-    program[0] = np.inf
-    assert not np.isfinite(survey_scores(beta, F, sample, program, qp.group, *found))
+    program.linear[:] = np.inf
+    assert not np.isfinite(survey_scores(program, beta, F, *found))
 
 
 @pytest.mark.parametrize("error", [0.0, 0.01, 0.1, np.inf, np.nan])

@@ -5,8 +5,9 @@ import numpy as np
 from mercer._numerics.compile import compiled
 from mercer._numerics.maps import apply_map
 from mercer._numerics.optimality import survey
+from mercer._numerics.program import Program
 from mercer._numerics.rounds import by_group, line_up, read_rows, reflect, seat
-from mercer._numerics.smo import solve_block
+from mercer._numerics.smo import solve_members
 from mercer._numerics.tiles import add_rows_product
 from mercer._numerics.working_set import BINS, choose, group_extremes, score_all
 
@@ -192,7 +193,8 @@ def follow(
     state.
     """
     n, extremes = beta.shape[0], np.empty((n_groups, 2))
-    up, low, at_samples, change, score = reals[0, :n], reals[1, :n], reals[2, :n], reals[3], memory[size * size :]
+    up, low, at_samples, change, moves = reals[0, :n], reals[1, :n], reals[2, :n], reals[3], reals[10]
+    score = memory[size * size :]
     place, members, rows = counts[0, :n], counts[1, :size], counts[2]
     position, previous, fresh, order, column = counts[3], counts[4], counts[5], counts[6], counts[7]
     for v in range(n):
@@ -202,6 +204,7 @@ def follow(
     left = max_rounds
     while state[PROGRAM] < linear.shape[0]:
         s = state[PROGRAM]
+        program = Program(sample, group, linear[s], l1[s], ridge[s], lower[s], upper[s])
         c, c_l1, c_ridge, c_lower, c_upper = linear[s], l1[s], ridge[s], lower[s], upper[s]
         if state[STARTED] == 0:
             if s == 0:
@@ -211,7 +214,7 @@ def follow(
             state[STARTED], state[ROUNDS], state[STUCK] = 1, 0, 0
         best, idle = np.inf, 0
         while True:
-            score_all(beta, F, sample, c, c_l1, c_ridge, c_lower, c_upper, up, low)
+            score_all(program, beta, F, up, low)
             group_extremes(up, low, group, extremes)
             violation = extremes[0, 0] - extremes[0, 1]
             for g in range(1, n_groups):
@@ -257,18 +260,9 @@ def follow(
             line_up(place, position, order, column)
             read_rows(K, position[:m], order, column, fresh, np.int64(0), newcomers, block)
             reflect(position[:m], fresh[:newcomers], block)
-            b, begin, part = reals[4, :m], reals[5, :m], score[:m]
-            m_l1, m_ridge, m_lower, m_upper = reals[6, :m], reals[7, :m], reals[8, :m], reals[9, :m]
-            n_first = np.int64(0)  # a literal 0 would compile the block's solver twice
-            for t in range(m):
-                v = members[t]
-                b[t], m_l1[t], m_ridge[t], m_lower[t], m_upper[t] = beta[v], c_l1[v], c_ridge[v], c_lower[v], c_upper[v]
-                begin[t] = beta[v]
-                part[t] = c[v] - F[sample[v]] - c_ridge[v] * beta[v]
-                n_first += group[v] == 0
-            _, _, unbounded = solve_block(
-                block, b, part, m_lower, m_upper, m_l1, m_ridge, n_first,
-                max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m, newton,
+            _, _, unbounded = solve_members(
+                members[:m], block, program, beta, F, max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
+                newton, reals[4:10], score, moves,
             )  # fmt: skip
             if unbounded:
                 state[STUCK] = 1
@@ -276,9 +270,8 @@ def follow(
             count = 0
             for t in range(m):
                 v = members[t]
-                beta[v] = b[t]
-                if b[t] != begin[t] and v != null:
-                    rows[count], change[count] = sample[v], b[t] - begin[t]
+                if moves[t] != 0.0 and v != null:
+                    rows[count], change[count] = sample[v], moves[t]
                     count += 1
             for r in range(ranges.shape[0]):
                 add_rows_product(K, rows[:count], change[:count], ranges[r, 0], ranges[r, 1], F)

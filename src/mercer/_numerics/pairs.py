@@ -4,7 +4,8 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.optimality import survey
-from mercer._numerics.smo import NEEDS_NEWTON, solve_block
+from mercer._numerics.program import Program
+from mercer._numerics.smo import NEEDS_NEWTON, solve_members
 from mercer._numerics.tiles import add_rows_product
 
 
@@ -25,13 +26,14 @@ def _cut(gram, first, second, K):
 @compiled()
 def solve_pairs(
     gram, starts, pairs, offsets, memory, linear, l1, ridge, lower, upper, group, tol, max_steps, newton, beta, F,
-    score, support, weights, steps, groups, totals,
+    samples, support, weights, reals, steps, groups, totals,
 ):  # fmt: skip
     """Solve the problem of each pair from beta = 0; its variables are those from offsets[k] to offsets[k + 1].
 
     The samples of class c are those from starts[c] to starts[c + 1] in gram. Fills beta, F = K beta, steps (-1 for a
     problem without a bound), and what `survey` finds in groups and totals. Memory (for the largest matrix of a pair),
-    score, support and weights are room for what would take long to compile if it were allocated here. False if a
+    samples, support, weights and reals (eight lines) are room for what would take long to compile if it were allocated
+    here. False if a
     problem needs Newton's step and its address was not given.
     """
     for k in range(pairs.shape[0]):
@@ -42,9 +44,12 @@ def solve_pairs(
         _cut(gram, (starts[i], starts[i + 1]), (starts[j], starts[j + 1]), K)
         b, f = beta[start:stop], F[start:stop]
         for v in range(n):
-            b[v], f[v], score[v] = 0.0, 0.0, linear[start + v]
+            b[v], f[v], samples[v] = 0.0, 0.0, v
         low, high, c_l1, c_ridge = lower[start:stop], upper[start:stop], l1[start:stop], ridge[start:stop]
-        taken, _, unbounded = solve_block(K, b, score[:n], low, high, c_l1, c_ridge, n, tol, max_steps, newton)
+        program = Program(samples[:n], group[start:stop], linear[start:stop], c_l1, c_ridge, low, high)
+        taken, _, unbounded = solve_members(
+            samples[:n], K, program, b, f, tol, max_steps, newton, reals, reals[6], reals[7]
+        )
         if taken == NEEDS_NEWTON:
             return False
         steps[k] = -1 if unbounded else taken

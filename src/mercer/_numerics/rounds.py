@@ -6,7 +6,7 @@ Two calls do what needs no kernel value: `form_set` before the rows are there, `
 import numpy as np
 
 from mercer._numerics.compile import compiled
-from mercer._numerics.smo import NEEDS_NEWTON, solve_block
+from mercer._numerics.smo import NEEDS_NEWTON, solve_members
 from mercer._numerics.working_set import choose
 
 # of the tiles in which a block is reflected
@@ -112,40 +112,6 @@ def reflect(rows, fresh, block):
 
 
 @compiled(inline=True)
-def solve_members(
-    members, block, beta, F, sample, linear, l1, ridge, lower, upper, group, tol, max_steps, newton, change
-):  # fmt: skip
-    """Solve the problem of a working set to tol: (steps, what the objective gained, whether it has no bound).
-
-    ``members`` are variables, those of the first group first, ``block`` is their matrix. Fills ``change``, how far each
-    member moves. Edits beta.
-    """
-    m = members.shape[0]
-    b, start = np.empty(m), np.empty(m)
-    m_linear, m_l1, m_ridge, m_lower, m_upper = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    score = np.empty(m, block.dtype)
-    n_first = np.int64(0)  # a literal would compile what it is passed to twice
-    for t in range(m):
-        v = members[t]
-        b[t], m_linear[t], m_l1[t], m_ridge[t] = beta[v], linear[v], l1[v], ridge[v]
-        m_lower[t], m_upper[t] = lower[v], upper[v]
-        start[t] = linear[v] - F[sample[v]] - ridge[v] * beta[v]
-        score[t] = start[t]
-        n_first += group[v] == 0
-    steps, _, unbounded = solve_block(block, b, score, m_lower, m_upper, m_l1, m_ridge, n_first, tol, max_steps, newton)
-    if steps == NEEDS_NEWTON:
-        return steps, 0.0, False
-    gained = 0.0
-    for t in range(m):
-        v = members[t]
-        change[t] = b[t] - beta[v]
-        # exact along the path: the mean of the slopes at both ends times the change
-        gained += 0.5 * (start[t] + score[t]) * change[t] - l1[v] * (abs(b[t]) - abs(beta[v]))
-        beta[v] = b[t]
-    return steps, gained, unbounded
-
-
-@compiled(inline=True)
 def by_group(chosen, group):
     """The variables of the first group, then the others, each in their order."""
     ordered = np.empty(chosen.shape[0], chosen.dtype)
@@ -160,7 +126,7 @@ def by_group(chosen, group):
 
 @compiled()
 def form_set(
-    up, low, group, extremes, previous, n_new, size, null, sample, place, seats, m, block, fresh,
+    up, low, program, extremes, previous, n_new, size, null, place, seats, m, block, fresh,
 ):  # fmt: skip
     """Choose a working set and seat it: (the variables chosen, members, newcomers, those of them that want rows).
 
@@ -169,7 +135,7 @@ def form_set(
     have a sample, and these samples. ``fresh`` begins with the places of all newcomers. Edits all from ``place`` on.
     """
     members, positions, order, column = seats[MEMBERS], seats[POSITIONS], seats[ORDER], seats[COLUMN]
-    wanted, asked = seats[WANTED], seats[ASKED]
+    wanted, asked, group, sample = seats[WANTED], seats[ASKED], program.group, program.sample
     n_groups = extremes.shape[0]
     chosen = choose(up, low, group, n_groups, extremes, previous, n_new, size, null)
     seated = chosen
@@ -192,20 +158,18 @@ def form_set(
 
 @compiled()
 def solve_set(
-    seats, m, newcomers, block, fresh, beta, F, sample, program, group, tol, max_steps, newton, chosen, previous,
-    change,
+    seats, m, newcomers, block, fresh, program, beta, F, tol, max_steps, newton, room, score, chosen, previous, change,
 ):  # fmt: skip
     """Solve the set whose newcomers' rows have been written: (steps, gained, unbounded, moved, new, of use).
 
     The first three are those of `solve_members`; how many samples have moved: the row ASKED of ``seats`` begins with
     them and ``change`` with how far; how many of those chosen are not of the previous set, and how many of these
-    are not zero now. The rows of ``program`` are linear, l1, ridge, lower and upper. Edits block, beta, seats, change.
+    are not zero now. Edits block, beta, seats, change.
     """
     members, positions, moved = seats[MEMBERS, :m], seats[POSITIONS, :m], seats[ASKED]
     reflect(positions, fresh[:newcomers], block)
     steps, gained, unbounded = solve_members(
-        members, block, beta, F, sample, program[0], program[1], program[2], program[3], program[4], group, tol,
-        max_steps, newton, change,
+        members, block, program, beta, F, tol, max_steps, newton, room, score, change
     )  # fmt: skip
     if steps == NEEDS_NEWTON:
         return steps, 0.0, False, 0, 0, 0

@@ -14,8 +14,9 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.optimality import M_LOW, M_UP, survey, threshold
+from mercer._numerics.program import Program
 from mercer._numerics.rounds import TILE_COLUMNS, TILE_LINES, seat
-from mercer._numerics.smo import NEEDS_NEWTON, solve_block
+from mercer._numerics.smo import NEEDS_NEWTON, solve_members
 from mercer._numerics.tiles import add_rows_product, pack
 from mercer._numerics.values import fill_block
 from mercer._numerics.working_set import BINS, most_of
@@ -203,8 +204,8 @@ def sift(
 
     The steps are -1 where this is not the way, NEVER_BEGUN where Newton's step is needed and was not given.
 
-    ``memory`` has as many entries as the whole matrix would have; wholes (8 lines) are twice as long as there are
-    samples, reals (8 lines) as long. Fills beta, F = K beta, and what `survey` finds in groups and totals.
+    ``memory`` has as many entries as the whole matrix would have; wholes (9 lines) are twice as long as there are
+    samples, reals (9 lines) as long. Fills beta, F = K beta, and what `survey` finds in groups and totals.
     """
     n_i, n_j = first.X.shape[0], second.X.shape[0]
     n, half = n_i + n_j, n_i * n_j
@@ -215,11 +216,11 @@ def sift(
     slots, place, members, fresh = wholes[0, :n], wholes[1, :n], wholes[2, :size], wholes[3]
     chosen, number, bare_i, bare_j = wholes[4], wholes[5], wholes[6], wholes[7]
     lists, counts = np.empty((6, 3, size), np.int64), np.empty(6, np.int64)
-    b, m_lower, m_upper, m_l1, m_ridge = reals[0], reals[1], reals[2], reals[3], reals[4]
-    held, change, beyond = reals[5], reals[6], reals[7]
+    room, held, change, beyond = reals[:6], reals[6], reals[7], reals[8]
+    program = Program(wholes[8, :n], group, linear, l1, ridge, lower, upper)
     rank, score = np.empty(n, np.int32), np.empty(size, memory.dtype)
     for v in range(n):
-        slots[v], place[v], beta[v], held[v], F[v] = -1, -1, 0.0, 0.0, 0.0
+        slots[v], place[v], beta[v], held[v], F[v], program.sample[v] = -1, -1, 0.0, 0.0, 0.0, v
     used_i, used_j, steps, values, m = np.int64(0), np.int64(0), 0, 0, np.int64(0)
     count = min(n, max(FEWEST_FIRST, n // SAMPLES_PER_FIRST))
     for t in range(count):
@@ -257,20 +258,13 @@ def sift(
                     block[u],
                 )  # fmt: skip
         _reflect_columns(m, fresh[:newcomers], block)
-        for t in range(m):
-            v = members[t]
-            b[t], m_lower[t], m_upper[t], m_l1[t], m_ridge[t] = beta[v], lower[v], upper[v], l1[v], ridge[v]
-            score[t] = linear[v] - F[v] - ridge[v] * beta[v]
-        taken, _, unbounded = solve_block(
-            block, b[:m], score[:m], m_lower[:m], m_upper[:m], m_l1[:m], m_ridge[:m], m,
-            max(SHARE_OF_TOL * tol, stage_tol), STEPS_PER_MEMBER * m + STEPS_AT_LEAST,
-            newton,
+        taken, _, unbounded = solve_members(
+            members[:m], block, program, beta, F, max(SHARE_OF_TOL * tol, stage_tol),
+            STEPS_PER_MEMBER * m + STEPS_AT_LEAST, newton, room, score, change,
         )  # fmt: skip
         if taken == NEEDS_NEWTON:
             return NEVER_BEGUN, values
         steps += taken
-        for t in range(m):
-            beta[members[t]] = b[t]
         moved, of_first = 0, 0
         for v in range(n):
             if beta[v] != held[v]:

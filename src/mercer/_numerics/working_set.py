@@ -9,11 +9,13 @@ BINS = 1024
 
 
 @compiled(fast=True)
-def score_all(beta, F, sample, linear, l1, ridge, lower, upper, up, low):
+def score_all(program, beta, F, up, low):
     """Fill up and low: the rates at which each variable gains by growing and by shrinking (see smo).
 
     A variable at its upper bound has up = -inf, one at its lower bound has low = +inf.
     """
+    sample, linear, l1, ridge = program.sample, program.linear, program.l1, program.ridge
+    lower, upper = program.lower, program.upper
     # first what must be looked up, so that the rest is vectorised
     for v in range(beta.shape[0]):
         up[v] = F[sample[v]]
@@ -74,13 +76,10 @@ def group_extremes(up, low, group, extremes):
 
 
 @compiled()
-def survey_scores(beta, F, sample, program, group, up, low, extremes):
-    """Fill all scores and the extremes of the groups; the largest violation, NaN if one is.
-
-    The rows of ``program`` are linear, l1, ridge, lower and upper.
-    """
-    score_all(beta, F, sample, program[0], program[1], program[2], program[3], program[4], up, low)
-    group_extremes(up, low, group, extremes)
+def survey_scores(program, beta, F, up, low, extremes):
+    """Fill all scores and the extremes of the groups; the largest violation, NaN if one is."""
+    score_all(program, beta, F, up, low)
+    group_extremes(up, low, program.group, extremes)
     violation = -np.inf
     for g in range(extremes.shape[0]):
         span = extremes[g, 0] - extremes[g, 1]

@@ -215,7 +215,7 @@ class _Run:
         values = np.empty((n_programs, len(test)))
         groups, totals = np.empty((n_programs, n_groups, 5)), np.empty((n_programs, 7))
         state, width = np.zeros(4, np.int64), 2 * (n + self._size) + 4
-        reals, counts = np.empty((10, width)), np.empty((8, width), np.int64)
+        reals, counts = np.empty((11, width)), np.empty((8, width), np.int64)
         # by the size alone: the result must not depend on how fast a machine is
         rounds = int(np.clip(WORK_PER_LOOK // (n * self._size), FEWEST_ROUNDS, ROUNDS_PER_LOOK))
         surveys: list[Survey] = []

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.kernels.features import Matrix, Vector
+from mercer._numerics.program import Program
+from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
 
 # linear, l1, ridge, lower and upper of the null variable
@@ -38,9 +39,7 @@ class Active:
 
     samples: Vector  # active samples
     variables: Vector  # their variables in the whole program, -1 for the null variable
-    sample: Vector  # position of each variable's sample in ``samples``
-    program: Matrix  # linear, l1, ridge, lower and upper: a row each
-    group: Vector
+    program: Program  # of these variables; ``program.sample`` are positions in ``samples``
     n_groups: int
     beta: Vector
     F: Vector  # of the active samples, and a zero for the null sample
@@ -58,22 +57,22 @@ class Active:
         at = position if qp.sample is None else position[qp.sample]
         variables = np.flatnonzero(at >= 0)
         n, has_null = len(variables), qp.n_groups == 0
-        program = np.empty((len(NULL), n + has_null))
-        for row, values in zip(program, (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper), strict=True):
+        vectors = np.empty((len(NULL), n + has_null))
+        for row, values in zip(vectors, (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper), strict=True):
             row[:n] = values if n == qp.n_vars else values[variables]
         if has_null:
-            program[:, n] = NULL
+            vectors[:, n] = NULL
 
         def column(values: Vector, extra: float) -> Vector:
             taken = values[variables]
             return np.append(taken, extra) if has_null else taken
 
+        sample = column(at, len(samples)).astype(np.intp, copy=False)
+        group = column(qp.group, 0).astype(np.int8, copy=False)
         return cls(
             samples=samples,
             variables=np.append(variables, -1) if has_null else variables,
-            sample=column(at, len(samples)).astype(np.intp, copy=False),
-            program=program,
-            group=column(qp.group, 0).astype(np.int8, copy=False),
+            program=Program(sample, group, *vectors),
             n_groups=max(1, qp.n_groups),
             beta=column(beta, 0.0),
             F=np.append(F[samples], 0.0),
@@ -89,9 +88,7 @@ class Active:
         """The scores as they are now, until the next look."""
         from mercer._numerics.working_set import survey_scores
 
-        violation = survey_scores(
-            self.beta, self.F, self.sample, self.program, self.group, self._up, self._low, self._extremes
-        )
+        violation = survey_scores(self.program, self.beta, self.F, self._up, self._low, self._extremes)
         return Look(self._up, self._low, self._extremes, violation)
 
     def gap(self, level: Vector) -> float:
@@ -100,8 +97,8 @@ class Active:
         Each variable's share is the most that  t b - l1|b| - ridge b^2/2  can reach in its box, t = linear - F - level,
         less what it reaches at beta; inf where the box has no end.
         """
-        linear, l1, ridge, lower, upper = self.program
-        t = linear - self.F[self.sample] - level[self.group]
+        sample, group, linear, l1, ridge, lower, upper = self.program
+        t = linear - self.F[sample] - level[group]
         beyond = np.sign(t) * np.maximum(np.abs(t) - l1, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.clip(np.where(beyond == 0, 0.0, beyond / ridge), lower, upper)
@@ -110,18 +107,18 @@ class Active:
         return total if np.isfinite(total) else np.inf
 
     def _value(self, t: Vector, b: Vector) -> Vector:
-        _, l1, ridge, _, _ = self.program
+        l1, ridge = self.program.l1, self.program.ridge
         return t * b - l1 * np.abs(b) - 0.5 * ridge * b**2
 
     def samples_of(self, chosen: Vector) -> Vector:
         """Which active samples have a variable among those chosen (a mask)."""
         wanted = np.zeros(len(self.samples), np.bool_)
-        wanted[self.sample[self.real & chosen]] = True
+        wanted[self.program.sample[self.real & chosen]] = True
         return wanted
 
     def free_samples(self) -> Vector:
         """Which active samples have a variable strictly inside its box and not at zero."""
-        *_, lower, upper = self.program
+        lower, upper = self.program.lower, self.program.upper
         return self.samples_of((self.beta > lower) & (self.beta < upper) & (self.beta != 0))
 
     def write_back(self, beta: Vector, F: Vector) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mercer._numerics.pool import pool, run_tasks
+from mercer._numerics.program import Program
 from mercer.exceptions import InfeasibleNuError, NotSeparableError
 from mercer.gram.operator import Evaluations
 from mercer.gram.workspace import Loan
@@ -277,11 +278,12 @@ def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Cl
 
     def solve(task: int, newton: int) -> bool:
         some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
-        score, support, weights = np.empty(largest), np.empty(largest, np.int64), np.empty(largest)
+        (samples, support), weights = np.empty((2, largest), np.int64), np.empty(largest)
         return solve_pairs(
                 gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(largest**2), qp.linear,
                 qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO,
-                newton, batch.beta, batch.F, score, support, weights, batch.steps[some], batch.groups[some],
+                newton, batch.beta, batch.F, samples, support, weights, np.empty((8, largest)), batch.steps[some],
+                batch.groups[some],
                 batch.totals[some],
             )  # fmt: skip
 
@@ -331,19 +333,21 @@ def solve_on_blocks(
 def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int:
     """Solve a program with a variable for each sample: the steps, -1 if tol is not reached. Edits beta, F = K beta."""
     from mercer._numerics.newton import with_newton
-    from mercer._numerics.smo import NEEDS_NEWTON, solve_block
+    from mercer._numerics.smo import NEEDS_NEWTON, solve_members
 
     n = qp.n_vars
+    everyone, F[:] = np.arange(n), 0.0
+    beta[:] = 0.0
+    program = Program(everyone, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+    room, score, change = np.empty((6, n)), np.empty(n, np.float32), np.empty(n)
 
-    def run(newton: int) -> tuple[int, bool]:
-        beta[:] = 0.0
-        taken, _, unbounded = solve_block(
-            K, beta, qp.linear.astype(np.float32), qp.lower, qp.upper, qp.l1, qp.ridge, n, SHARE_OF_TOL * tol,
-            STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton,
+    def run(newton: int) -> tuple[int, float, bool]:
+        return solve_members(  # type: ignore[no-any-return]
+            everyone, K, program, beta, F, SHARE_OF_TOL * tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton, room,
+            score, change,
         )  # fmt: skip
-        return taken, unbounded
 
-    taken, unbounded = with_newton(run, K.dtype, np.float32, lambda found: found[0] == NEEDS_NEWTON)
+    taken, _, unbounded = with_newton(run, K.dtype, np.float32, lambda found: found[0] == NEEDS_NEWTON)
     F[:] = matrix_product(K, qp, beta)
     return -1 if unbounded or survey(qp, beta, F).violation > tol else int(taken)
 
@@ -394,7 +398,7 @@ class LazyPairs:
         from mercer._numerics.sift import NEVER_BEGUN, sift
 
         n = qp.n_vars
-        wholes, reals = np.empty((8, 2 * n), np.int64), np.empty((8, n))
+        wholes, reals = np.empty((9, 2 * n), np.int64), np.empty((9, n))
 
         def run(newton: int) -> tuple[int, int]:
             return sift(  # type: ignore[no-any-return]

@@ -110,7 +110,8 @@ class Decomposition:
         self._block = np.empty((self.size, self.size), self.score_dtype)
         self._seats, self._n_members = np.empty((6, self.size), np.intp), 0
         self._fresh, self._slots = np.empty(2 * self.size, np.intp), np.empty(self.size, np.intp)
-        self._change = np.empty(self.size)
+        self._change, self._members_room = np.empty(self.size), np.empty((6, self.size))
+        self._score = np.empty(self.size, self.score_dtype)
         self._most_new = max(2, int(NEW_SHARE * self.size))
         self._n_new = self._most_new
         self._room = self.size if begun else min(self.size, FIRST_MEMBERS)
@@ -256,8 +257,8 @@ class Decomposition:
 
         def solve(newton: int) -> tuple[int, float, bool, int, int, int]:
             return solve_set(  # type: ignore[no-any-return]
-                self._seats, m, newcomers, self._block, self._fresh, active.beta, active.F, active.sample,
-                active.program, active.group, max(0.5 * tol, BLOCK_TOL * look.violation), limit, newton, chosen,
+                self._seats, m, newcomers, self._block, self._fresh, active.program, active.beta, active.F,
+                max(0.5 * tol, BLOCK_TOL * look.violation), limit, newton, self._members_room, self._score, chosen,
                 previous, self._change,
             )  # fmt: skip
 
@@ -285,10 +286,11 @@ class Decomposition:
         active, store = self.active, self.store
         if self._block.dtype != self.score_dtype:
             self._block = np.empty(self._block.shape, self.score_dtype)
+            self._score = np.empty(self.size, self.score_dtype)
             self._clear()
         chosen, m, newcomers, n_wanted = form_set(
-            look.up, look.low, active.group, look.extremes, previous, n_new, self.size, active.null, active.sample,
-            self._place, self._seats, self._n_members, self._block, self._fresh,
+            look.up, look.low, active.program, look.extremes, previous, n_new, self.size, active.null, self._place,
+            self._seats, self._n_members, self._block, self._fresh,
         )  # fmt: skip
         self._n_members = m
         wanted, asked, slots = self._seats[WANTED, :n_wanted], self._seats[ASKED, :n_wanted], self._slots[:m]
@@ -357,7 +359,9 @@ class Decomposition:
 
         active = self.active
         keep = np.empty(len(look.up), np.bool_)
-        if removable(look.up, look.low, active.group, look.extremes, SHRINK_SLACK, keep) < SHRINK_AT_LEAST * len(keep):
+        group = active.program.group
+        removed = removable(look.up, look.low, group, look.extremes, SHRINK_SLACK, keep)
+        if removed < SHRINK_AT_LEAST * len(keep):
             return None
         wanted = active.samples_of(keep)
         index = np.flatnonzero(wanted)
@@ -380,7 +384,7 @@ class Decomposition:
         if look.violation <= tol:
             self._rows.extend(old.samples, self.gram, np.zeros(len(old.samples), np.bool_))
             return NOBODY
-        threshold = level[self.active.group]
+        threshold = level[self.active.program.group]
         wanted = self.active.samples_of((look.up > threshold) | (look.low < threshold))
         wanted[old.samples] = True
         samples = np.flatnonzero(wanted)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._numerics.program import Program
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
@@ -55,15 +56,21 @@ class WholeMatrix:
         self._null = qp.n_groups == 0
         self._order: Any = slice(None)
         self._block = K
+        sample = np.arange(n) if qp.sample is None else qp.sample
         if self._null or qp.n_groups == 2 or qp.sample is not None:
             # the members of the first group first; a null sample where no sum is fixed
             self._order = np.argsort(qp.group, kind="stable")
-            sample = self._order if qp.sample is None else qp.sample[self._order]
+            sample = sample[self._order]
             self._block = np.zeros((n + self._null, n + self._null), K.dtype)
             self._block[:n, :n] = K[np.ix_(sample, sample)]
         self._lower, self._upper = self._column(qp.lower, -np.inf), self._column(qp.upper, np.inf)
         self._l1, self._ridge = self._column(qp.l1, 0.0), self._column(qp.ridge, 0.0)
         self._linear = self._column(qp.linear, 0.0)
+        self._program = Program(
+            np.append(sample, len(K)) if self._null else sample, self._column(qp.group, 0).astype(np.int8, copy=False),
+            self._linear, self._l1, self._ridge, self._lower, self._upper,
+        )  # fmt: skip
+        self._room, self._change = np.empty((6, n + self._null)), np.empty(n + self._null)
         self._first_group = n + self._null if qp.n_groups < 2 else int(np.count_nonzero(qp.group == 0))
         self.F = matrix_product(self.K, self.qp, self.beta)
 
@@ -90,9 +97,7 @@ class WholeMatrix:
                 limit = max(0, min(limit, options.max_iter - self.steps))
             asked = 0.9 * tol if kind == np.float32 else tol
             in_time, begun = self._steps_in_time(), self.clock.seconds
-            taken, unbounded = self._pair_steps(
-                b, self._score(b).astype(kind), asked, min(limit, pause, in_time), members
-            )
+            taken, unbounded = self._pair_steps(b, kind, asked, min(limit, pause, in_time), members)
             self.steps += taken
             if taken > STEPS_AT_LEAST:
                 self._pace = max((self.clock.seconds - begun) / taken, np.finfo(np.float64).tiny)
@@ -145,24 +150,24 @@ class WholeMatrix:
         """What each member gains by growing, but for its kink (see smo), as F tells."""
         return self._linear - self._column(self.qp.at_variables(self.F), 0.0) - self._ridge * b
 
-    def _pair_steps(self, b: Vector, score: Vector, tol: float, limit: int, members: Vector | None) -> tuple[int, bool]:
-        """Descend on these members, or on all: the steps, and whether there is no end. Edits b in place."""
+    def _pair_steps(self, b: Vector, kind: Any, tol: float, limit: int, members: Vector | None) -> tuple[int, bool]:
+        """Descend on these members, or on all: the steps, and whether there is no end. Edits b in place.
+
+        ``kind`` is the type of the scores.
+        """
         from mercer._numerics.newton import with_newton
-        from mercer._numerics.smo import NEEDS_NEWTON, solve_block
+        from mercer._numerics.smo import NEEDS_NEWTON, solve_members
 
-        K, first = self._block, self._first_group
-        box: tuple[Vector, ...] = (self._lower, self._upper, self._l1, self._ridge)
-        some = slice(None) if members is None else members
-        if members is not None:
-            K, first = K[np.ix_(members, members)], int(np.count_nonzero(members < first))
-            box = tuple(column[members] for column in box)
+        K = self._block if members is None else self._block[np.ix_(members, members)]
+        some = np.arange(len(b)) if members is None else members
+        F, score = np.append(self.F, 0.0), np.empty(len(b), kind)
 
-        def run(newton: int) -> tuple[Vector, int, bool]:
-            part = b[some].copy()
-            taken, _, unbounded = solve_block(K, part, score[some].copy(), *box, first, tol, limit, newton)
-            return part, taken, unbounded
+        def run(newton: int) -> tuple[int, float, bool]:
+            return solve_members(  # type: ignore[no-any-return]
+                some, K, self._program, b, F, tol, limit, newton, self._room, score, self._change
+            )
 
-        b[some], taken, unbounded = with_newton(run, K.dtype, score.dtype, lambda found: found[1] == NEEDS_NEWTON)
+        taken, _, unbounded = with_newton(run, K.dtype, kind, lambda found: found[0] == NEEDS_NEWTON)
         return taken, unbounded
 
     def _unsettled(self, b: Vector) -> Vector | None:
