@@ -9,7 +9,7 @@ from tests.solvers.linear_tasks import LOSSES, SHAPES, SMOOTH, make
 from tests.solvers.stepped_clock import SteppedClock
 
 from mercer.exceptions import InvalidInputError
-from mercer.losses import HardMargin, Hinge, SquaredHinge
+from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
 from mercer.problems.linear import LinearProblem, Penalty, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear import proximal
@@ -72,6 +72,18 @@ def test_straight_pieces(loss, shape, penalty):
         problem = make(shape, loss, C, bias, intercept, seed=seed, penalty=penalty)
         check(problem, run(problem, 1e-4), 1e-4)
         check(problem, solve_linear("interior", problem, LinearOptions(tol=1e-7), Clock(60)), 1e-7)
+
+
+@pytest.mark.parametrize("loss", [Pinball(0.1), EpsilonInsensitive(0.1)], ids=named)
+@pytest.mark.parametrize("penalty", [LASSO, NET], ids=["l1", "elastic net"])
+def test_straight_pieces_of_many_samples(loss, penalty):
+    """The ridge of the multipliers' rounds falls until the gap is small: 500 samples of columns of all scales."""
+    rng = np.random.default_rng(22)
+    X = rng.normal(size=(500, 10)) * 10.0 ** rng.uniform(-1, 1, size=10)
+    y = X @ (rng.normal(size=10) * (rng.random(10) < 0.3)) + rng.normal(size=500)
+    problem = LinearProblem(Rows.of(X, 1.0), loss, y, np.full(500, 3.0), False, penalty)
+    solution = run(problem, 1e-8)
+    assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-8
 
 
 def text(n=400, d=1500, seed=0):

@@ -48,7 +48,7 @@ PASSES, SYSTEMS, SYSTEM_UP_TO = 8, 20, 2000
 # nanoseconds for each m³ of a linear system and each number that a pass reads: so many passes are no dearer
 FACTOR, PASS = 0.03, 4.0
 # the first δ, in units of one over the box, its factor from round to round, and the smallest relative to the first
-FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-2
+FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-5
 # share of the curvature of all samples that is added to that of the samples on curved pieces
 DAMPING = 1e-4
 # rows of dense samples that are copied at a time, so that they stay in cache
