@@ -182,9 +182,13 @@ def _descend(
         check_finite(found)
         trace += run.trace
         run.trace = []
+        in_single = plan.precision == "float32" and options.precision == "auto"
         if status is Status.STALLED and not rescued and qp.n_vars <= RESCUE_UP_TO:
             # ill-conditioned: on the float64 matrix Newton and interior-point steps come to help
             rescued, restart_in_double = True, True
+        elif status is Status.STALLED and found > options.tol and in_single and attempt < REFINEMENTS:
+            # more samples: rounding of float32 rows may be all that stands in the way
+            restart_in_double = True
         elif found <= options.tol or status is not Status.CONVERGED or attempt == REFINEMENTS:
             break
         else:

@@ -99,6 +99,7 @@ class Columns(NamedTuple):
         if isinstance(rows.X, Csr):
             part = rows.take(samples).columns(features)  # the smaller copy first
             X = part.X
+            assert isinstance(X, Csr)
             data = X.data.astype(np.float64) * np.repeat(root, np.diff(X.indptr))
             M = sp.csr_array((data, X.indices, X.indptr), shape=X.shape).tocsc()
             indptr, indices, values = M.indptr, M.indices, M.data
