@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
 from mercer import InvalidInputError, KernelCentroid
-from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 
 
 def wine():
@@ -118,6 +118,26 @@ class TestVariants:
         assert 0.2 < model.shrinkage_[0] < 1.0
         shrunken = (1 - model.shrinkage_[0]) * X[y == 0].mean(axis=0) + model.shrinkage_[0] * X.mean(axis=0)
         assert np.linalg.norm(shrunken - truth[0]) < np.linalg.norm(X[y == 0].mean(axis=0) - truth[0])
+
+    @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+    @pytest.mark.parametrize("normalize", [False, True])
+    @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", Gaussian(0.1), Laplacian(0.1)], ids=str)
+    @pytest.mark.parametrize("size", [1e150, 1e153, 1e160, 1e200, 1e306])
+    def test_huge(self, size, kernel, normalize):
+        """Samples whose kernel values overflow are an error; where they do not, the model is that of scaled samples."""
+        X, y = wine()
+        X = X[:, :6] + y[:, None]
+        model = KernelCentroid(kernel=kernel, normalize=normalize)
+        try:
+            model.fit(size * X, y)
+        except ValueError as error:
+            assert str(error).startswith("The dual coefficients or intercepts are not finite.")
+            return
+        published = (model.centroid_norms_, model.intercept_, model.dual_coef_, model.rkhs_norm_)
+        assert all(np.isfinite(values).all() for values in (*published, model.decision_function(size * X)))
+        if isinstance(kernel, str):
+            other = KernelCentroid(kernel=kernel, normalize=normalize).fit(X, y)
+            np.testing.assert_array_equal(model.predict(size * X), other.predict(X))
 
     def test_ecosystem(self):
         """Searches over kernels and variants; pickles; a kernel matrix in place of the kernel."""

@@ -180,6 +180,18 @@ class TestGammaRules:
         assert gamma_of(np.ones((5, 2)), "scale") == 1.0
         assert gamma_of(sp.csr_array(np.ones((5, 2))), "scale") == 1.0
 
+    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+    def test_scale_of_a_variance_beyond_float64(self, kind):
+        """An infinite variance would make gamma 0 and every kernel value 1: an error instead."""
+        with pytest.raises(InvalidInputError) as found:
+            gamma_of(kind(1e160 * samples(20, 4)), "scale")
+        assert str(found.value) == (
+            "The dual coefficients or intercepts are not finite. The input data may contain large values and need to "
+            "be preprocessed: gamma='scale' is 1 / (d var(X)), and the variance of values up to "
+            f"{1e160 * abs(samples(20, 4)).max():.1e} is beyond float64. Scale the features, for example with "
+            "StandardScaler."
+        )
+
     def test_scale_of_almost_constant_samples_is_finite(self):
         """A variance below 1e-308 has no finite inverse, but the kernel of equal samples is still 1."""
         X = np.array([[0.0], [1e-160], [0.0]])

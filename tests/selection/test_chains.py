@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import KFold, StratifiedKFold
 from tests.naming import named
+from tests.solvers.stepped_clock import SteppedClock
 
 from mercer import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVCCV
 from mercer.selection import chains
@@ -50,3 +52,23 @@ def test_every_setting_of_a_chain_is_solved():
     np.testing.assert_allclose(
         together.cv_results_["mean_test_score"], [one.best_score_ for one in alone], atol=1.01 / len(y)
     )
+
+
+def test_a_time_limit_changes_no_value():
+    """With a limit the clock is looked at more often; what is solved in time is the same."""
+    X, y = make_regression(150, 3, noise=10.0, random_state=1)
+    search = SVRCV(Cs=[1.0, 100.0], epsilons=[0.5], gammas=[0.3], tol=TOL, precision="float64", refit=False)
+    whole, limited = (clone(search).set_params(time_limit=limit).fit(X, y) for limit in (None, 600.0))
+    scale = float(np.abs(y).max())
+    np.testing.assert_allclose(limited.cv_decision_function_, whole.cv_decision_function_, atol=1e-3 * scale)
+
+
+@pytest.mark.parametrize(
+    ("left", "rounds", "seconds", "expected"),
+    [(np.inf, 30, 9.0, 30), (1e9, 1, 0.01, 2), (1e9, 16, 0.01, 30), (2.0, 12, 0.1, 2), (0.1, 12, 0.1, 1)],
+)
+def test_rounds_between_two_looks_at_the_clock(left, rounds, seconds, expected):
+    """All without a limit; with one twice as many as before at most, and a tenth of the time that is left."""
+    run = chains._Run.__new__(chains._Run)
+    run.clock = SteppedClock(left)
+    assert run._rounds_in_time(rounds, seconds, 30) == expected

@@ -4,12 +4,19 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.solvers.stepped_clock import SteppedClock
 
 from mercer.exceptions import InvalidInputError
 from mercer.problems.linear import Rows
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.linear.base import LinearOptions
-from mercer.solvers.linear.crammer_singer import JointProblem, balanced_classes, joint_certificate, solve_jointly
+from mercer.solvers.linear.crammer_singer import (
+    ENDING,
+    JointProblem,
+    balanced_classes,
+    joint_certificate,
+    solve_jointly,
+)
 
 TOL = 1e-8
 
@@ -145,6 +152,17 @@ def test_certificate_grows_when_disturbed():
     assert worse.gap > solution.certificate.gap >= 0
     assert joint_certificate(problem, solution.W, 0.5 * solution.alpha).gap > solution.certificate.gap
     assert not joint_certificate(problem, solution.W, solution.alpha + 0.1).valid
+
+
+def test_time_is_left_for_the_certificate(monkeypatch):
+    """No pass is begun after which the last look and the certificate would end too late."""
+    from mercer._numerics import crammer_singer as loops
+
+    problem, clock = make(10.0, n=60), SteppedClock(7.5)
+    monkeypatch.setattr(loops, "descend_samples", clock.advance(1.0, loops.descend_samples))
+    solution = solve_jointly(problem, LinearOptions(tol=1e-12), clock)
+    assert solution.status is Status.TIME_LIMIT and solution.n_iter == clock.now == 5
+    assert clock.left >= ENDING
 
 
 def test_warm_start_and_limits():

@@ -23,7 +23,7 @@ from mercer.losses import (
 )
 from mercer.problems import dual
 from mercer.problems.dual import DualProblem, feasible_start
-from mercer.solvers import decomposition, exact, judge, whole
+from mercer.solvers import decomposition, exact, hard_margin, judge, plan, whole
 from mercer.solvers.base import Clock, Options, Status, WorkClock
 from mercer.solvers.data import Data
 from mercer.testing.solvers import Task, check_solution
@@ -321,6 +321,52 @@ def test_hard_margin_that_does_not_exist(way):
     X = np.repeat(inseparable.X[:60], 2, axis=0)
     problem = DualProblem(None, HardMargin(), np.tile([1.0, -1.0], 60), np.ones(120), True)
     assert run(Task("equal", Gaussian(0.5), X, np.empty(0), problem), way=way).status is Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["by their spread", "after a stall"])
+def test_targets_that_float32_rows_do_not_resolve(known, monkeypatch):
+    """Prices of thousands with tol = 1e-3: the run is in float64, at once or when float32 gets no further."""
+    if not known:
+        monkeypatch.setattr(plan, "SINGLE_UP_TO_SPREAD", np.inf)
+    rng = np.random.default_rng(0)
+    n = 2500
+    X = np.round(rng.normal(size=(n, 5)), 1)
+    y = np.round(2000 * np.exp(X[:, 0] + 0.3 * X[:, 1] + 0.2 * rng.normal(size=n)))
+    problem = DualProblem(None, EpsilonInsensitive(40.0), y, np.full(n, 500.0), True)
+    solution = run(Task("prices", Gaussian(0.05), X, np.empty(0), problem))
+    assert solution.status is Status.CONVERGED
+    assert solution.certificate.kkt_violation <= 1e-3 and solution.certificate.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize(("n", "d"), [(600, 60), (1700, 20)])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_separability_is_decided_early(intercept, n, d):
+    """Of inseparable classes a linear kernel takes a few pair steps for each sample, then comes the proof."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, d)), rng.choice([-1.0, 1.0], n)
+    problem = DualProblem(None, HardMargin(), y, np.ones(n), intercept)
+    solution = run(Task("inseparable", Linear(), X, np.empty(0), problem))
+    assert solution.status is Status.UNBOUNDED
+    assert solution.separation.decided and not solution.separation.separable
+    assert solution.steps <= hard_margin.FIRST_STEPS + hard_margin.FIRST_STEPS_PER_SAMPLE * n
+
+
+def test_a_hard_margin_goes_on_after_the_decision(monkeypatch):
+    """Where separable classes take more steps than come before the decision, the optimum is the same."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    problem = DualProblem(None, HardMargin(), y, np.ones(80), True)
+    job = Task("separable", Linear(), X + 0.1 * y[:, None] * np.eye(4)[0], np.empty(0), problem)
+    whole_run = run(job, tol=1e-8)
+    monkeypatch.setattr(hard_margin, "FIRST_STEPS", 10)
+    monkeypatch.setattr(hard_margin, "FIRST_STEPS_PER_SAMPLE", 0)
+    solution = run(job, tol=1e-8)
+    assert solution.status is whole_run.status is Status.CONVERGED
+    steps = [point.steps for point in solution.trace]
+    assert steps[0] == 10 < whole_run.steps
+    assert steps == sorted(steps) and solution.steps == steps[-1]
+    np.testing.assert_allclose(solution.certificate.dual, whole_run.certificate.dual, rtol=1e-7)
 
 
 def test_same_bits_for_any_number_of_threads():

@@ -6,14 +6,16 @@ import scipy.sparse as sp
 from tests.linear_reference import solve as reference
 from tests.naming import named
 from tests.solvers.linear_tasks import LOSSES, SHAPES, SMOOTH, make
+from tests.solvers.stepped_clock import SteppedClock
 
 from mercer.exceptions import InvalidInputError
-from mercer.losses import HardMargin, Hinge, SquaredHinge
+from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
 from mercer.problems.linear import LinearProblem, Penalty, Rows, linear_certificate
 from mercer.solvers.base import Clock, Status
+from mercer.solvers.linear import proximal
 from mercer.solvers.linear.base import LinearOptions
 from mercer.solvers.linear.choose import solve_linear
-from mercer.solvers.linear.proximal import solve
+from mercer.solvers.linear.proximal import Columns, solve
 
 LASSO, NET = Penalty(1.0, 0.0), Penalty(0.3, 0.7)
 KINDS = {
@@ -72,6 +74,18 @@ def test_straight_pieces(loss, shape, penalty):
         check(problem, solve_linear("interior", problem, LinearOptions(tol=1e-7), Clock(60)), 1e-7)
 
 
+@pytest.mark.parametrize("loss", [Pinball(0.1), EpsilonInsensitive(0.1)], ids=named)
+@pytest.mark.parametrize("penalty", [LASSO, NET], ids=["l1", "elastic net"])
+def test_straight_pieces_of_many_samples(loss, penalty):
+    """The ridge of the multipliers' rounds falls until the gap is small: 500 samples of columns of all scales."""
+    rng = np.random.default_rng(22)
+    X = rng.normal(size=(500, 10)) * 10.0 ** rng.uniform(-1, 1, size=10)
+    y = X @ (rng.normal(size=10) * (rng.random(10) < 0.3)) + rng.normal(size=500)
+    problem = LinearProblem(Rows.of(X, 1.0), loss, y, np.full(500, 3.0), False, penalty)
+    solution = run(problem, 1e-8)
+    assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-8
+
+
 def text(n=400, d=1500, seed=0):
     rng = np.random.default_rng(seed)
     X = sp.random_array((n, d), density=0.02, rng=rng, format="csr")
@@ -112,6 +126,27 @@ def test_limits_leave_a_certified_model(loss):
     assert solution.status is Status.MAX_ITER and solution.n_iter == 2 and np.isfinite(solution.certificate.gap)
     solution = run(problem, limit=0.0)
     assert solution.status is Status.TIME_LIMIT and solution.certificate.valid
+
+
+def test_no_iteration_ends_after_the_limit(monkeypatch):
+    """An iteration that takes as long as the one before, and would end too late, is not begun."""
+    X, y = text()
+    problem = LinearProblem(Rows.of(X, 1.0), Hinge(), y, np.full(len(y), 10.0), False, LASSO)
+    clock = SteppedClock(4.5)
+    monkeypatch.setattr(proximal._Run, "_direction", clock.advance(1.0, proximal._Run._direction))
+    solution = solve(problem, LinearOptions(tol=1e-12), clock)
+    assert solution.status is Status.TIME_LIMIT and solution.n_iter == clock.now == 4
+
+
+def test_columns_of_dense_samples():
+    """Some features of some samples, each times its root, for any number of rows that are copied at a time."""
+    rng = np.random.default_rng(0)
+    X, samples = rng.normal(size=(1300, 7)), np.flatnonzero(rng.random(1300) < 0.9)
+    root = rng.random(len(samples))
+    for bias, features in ((0.0, [1, 4, 6]), (2.0, [0, 3, 7]), (2.0, [0, 3])):
+        whole = np.column_stack([X, np.full(1300, bias)])
+        found = Columns.of(Rows.of(X, bias), samples, np.array(features), root).matrix
+        np.testing.assert_allclose(found, whole[np.ix_(samples, features)] * root[:, None], rtol=1e-15)
 
 
 def test_no_weight_pays():

@@ -108,6 +108,7 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         means = np.where(codes[used] == present[:, None], weight[used], 0.0)
         means /= means.sum(axis=1, keepdims=True)
         products = product(part.kernel, features, features, np.ascontiguousarray(means.T), n_threads, data.evaluations)
+        check_finite(products)
         overall = weight[used] / weight[used].sum()
         inner = means @ products
         self.shrinkage_ = np.zeros(len(self.classes_))
@@ -117,6 +118,7 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         totals = np.array([weight[used][codes[used] == c].sum() for c in present])
         mix += moved[:, None] * (totals / totals.sum())
         coef, inner = mix @ means, mix @ inner @ mix.T
+        check_finite(inner)
         norms = np.sqrt(np.maximum(np.diag(inner), 0.0))
         self.centroid_norms_ = np.zeros(len(self.classes_))
         self.centroid_norms_[present] = norms

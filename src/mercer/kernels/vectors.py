@@ -31,16 +31,23 @@ def gamma_of(samples: Any, rule: str) -> float:
         return 1.0 / d
     if sp.issparse(samples):
         values = samples.data.astype(np.float64)
-        mean = values.sum() / (n * d)
-        squares = float(np.square(values - mean).sum()) + (n * d - len(values)) * mean**2
-        variance = float(squares / (n * d))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = values.sum() / (n * d)
+            squares = float(np.square(values - mean).sum()) + float((n * d - len(values)) * np.square(mean))
+        variance = squares / (n * d)
     else:
         # in parts, so that float32 samples are not copied to float64 as a whole
         step = max(1, ENTRIES_AT_A_TIME // d)
-        with np.errstate(over="ignore", invalid="ignore"):  # the kernel's values will not be finite either
+        with np.errstate(over="ignore", invalid="ignore"):
             mean = float(samples.mean(dtype=np.float64))
             parts = (np.subtract(samples[i : i + step], mean, dtype=np.float64) for i in range(0, n, step))
             variance = float(sum(np.square(part).sum() for part in parts) / (n * d))
+    if not np.isfinite(variance):
+        raise InvalidInputError(
+            "The dual coefficients or intercepts are not finite. The input data may contain large values and need to "
+            "be preprocessed: gamma='scale' is 1 / (d var(X)), and the variance of values up to "
+            f"{abs(samples).max():.1e} is beyond float64. Scale the features, for example with StandardScaler."
+        )
     # almost equal samples: the largest number instead of infinity, for which a distance of 0 would give NaN
     return min(1.0 / (d * variance), LARGEST_GAMMA) if variance > 0 else 1.0
 

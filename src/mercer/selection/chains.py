@@ -30,6 +30,8 @@ LARGEST_SET = 1536
 FEWEST_ROUNDS, ROUNDS_PER_LOOK, MOST_ROUNDS = 8, 30, 900
 # members times samples of all rounds between two looks: well below a second
 WORK_PER_LOOK = 60_000_000
+# with a time limit, the share of the time left that the rounds between two looks may take: later rounds take longer
+SHARE_PER_LOOK = 0.1
 # what a solution may exceed tol by because F is tracked in float32 rows
 SLACK = 1.5
 # F has one entry more than there are samples
@@ -217,9 +219,11 @@ class _Run:
         state, width = np.zeros(4, np.int64), 2 * (n + self._size) + 4
         reals, counts = np.empty((11, width)), np.empty((8, width), np.int64)
         # by the size alone: the result must not depend on how fast a machine is
-        rounds = int(np.clip(WORK_PER_LOOK // (n * self._size), FEWEST_ROUNDS, ROUNDS_PER_LOOK))
+        most = int(np.clip(WORK_PER_LOOK // (n * self._size), FEWEST_ROUNDS, ROUNDS_PER_LOOK))
+        rounds = most if self.clock.left == np.inf else 1
         surveys: list[Survey] = []
         while len(surveys) < n_programs:
+            begun = self.clock.seconds
             chains.follow(
                 self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null, self.problem.ranges,
                 self.problem.beyond, self._held, self._size, self._loan.array, reals, counts, self.options.tol,
@@ -228,6 +232,7 @@ class _Run:
             s = int(state[chains.PROGRAM])
             surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]
             _check(self.clock)
+            rounds = self._rounds_in_time(rounds, (self.clock.seconds - begun) / rounds, most)
             if s < n_programs and (state[chains.STUCK] or state[chains.ROUNDS] >= MOST_ROUNDS):
                 seen = survey_of(groups[s], totals[s], programs[s].sums)
                 if not (state[chains.STUCK] and seen.violation <= SLACK * self.options.tol):
@@ -239,6 +244,13 @@ class _Run:
                 state[:] = s + 1, 0, 0, 0
         self.beta = beta[:n]
         return values, surveys
+
+    def _rounds_in_time(self, rounds: int, seconds: float, most: int) -> int:
+        """Rounds before the next look at the clock, after ``rounds`` of so many seconds each."""
+        if self.clock.left == np.inf:
+            return most
+        in_time = SHARE_PER_LOOK * self.clock.left / max(seconds, np.finfo(np.float64).tiny)
+        return int(max(1, min(2 * rounds, most, in_time)))
 
     def _rescue(self, setting: Setting, beta: Vector) -> Vector:
         """The β of the exact solver, for a machine that does not settle on the matrix. Edits F."""

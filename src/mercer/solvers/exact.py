@@ -28,7 +28,7 @@ from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
 from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data, check_finite
 from mercer.solvers.decomposition import Decomposition
-from mercer.solvers.hard_margin import settle
+from mercer.solvers.hard_margin import first_steps, inseparable, settle
 from mercer.solvers.interior import INTERIOR_STEPS, factor_seconds, interior_point
 from mercer.solvers.judge import exact_product, exact_rows, survey_at
 from mercer.solvers.merging import merge
@@ -57,11 +57,23 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
     """The optimum of the problem over the data, from a feasible start if given."""
     if options.solver == "qp":
         return solve_qp(data, problem, options, clock, start)
-    return settle(solve, data, problem, options, _solve(data, problem, options, clock, start))
+    shortly = first_steps(data, problem, options)
+    if shortly is None:
+        return settle(solve, data, problem, options, _solve(data, problem, options, clock, start))
+    solution = _solve(data, problem, shortly, clock, start)
+    if solution.status is Status.MAX_ITER:
+        refuted = inseparable(data, problem, clock, solution)
+        if refuted is not None:
+            return refuted
+        rest = _solve(data, problem, options, clock, solution.beta, solution.steps)
+        solution = replace(rest, trace=solution.trace + rest.trace)
+    return settle(solve, data, problem, options, solution)
 
 
-def _solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None) -> Solution:
-    """The same, but that hard margins are not yet verified."""
+def _solve(
+    data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, steps: int = 0
+) -> Solution:
+    """The same, but that hard margins are not yet verified. ``steps`` were taken before."""
     plan = plan_problem(data, problem, options, clock.left, start is not None)
     clock.log("plan: %s", plan)
     if plan.presolve == "features":
@@ -77,8 +89,8 @@ def _solve(data: Data, problem: DualProblem, options: Options, clock: Clock, sta
         )
         clock.log("plan: %s", plan)
         with clock.seen_through(merged.expand):
-            return merged.expand(_from_start(merged.data, merged.problem, options, clock, start, plan))
-    solution = _from_start(data, problem, options, clock, start, plan)
+            return merged.expand(_from_start(merged.data, merged.problem, options, clock, start, plan, steps))
+    solution = _from_start(data, problem, options, clock, start, plan, steps)
     if solution.status is Status.STALLED and can_use_features(data, problem.qp, options):
         return _rescued(data, problem, options, clock, solution)
     return solution
@@ -97,13 +109,13 @@ def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, s
 
 
 def _from_start(
-    data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, plan: Plan
+    data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, plan: Plan, steps: int
 ) -> Solution:
-    """By pair steps from a feasible start if given."""
+    """By pair steps from a feasible start if given; ``steps`` were taken before."""
     beta = problem.start() if start is None else start.copy()
     options = replace(options, n_threads=plan.n_threads)
     with _spinning(plan.n_threads if plan.spin else 1):
-        return replace(_descend(data, problem, options, clock, beta, 0, plan), plan=plan)
+        return replace(_descend(data, problem, options, clock, beta, steps, plan), plan=plan)
 
 
 @contextmanager
@@ -170,9 +182,13 @@ def _descend(
         check_finite(found)
         trace += run.trace
         run.trace = []
+        in_single = plan.precision == "float32" and options.precision == "auto"
         if status is Status.STALLED and not rescued and qp.n_vars <= RESCUE_UP_TO:
             # ill-conditioned: on the float64 matrix Newton and interior-point steps come to help
             rescued, restart_in_double = True, True
+        elif status is Status.STALLED and found > options.tol and in_single and attempt < REFINEMENTS:
+            # more samples: rounding of float32 rows may be all that stands in the way
+            restart_in_double = True
         elif found <= options.tol or status is not Status.CONVERGED or attempt == REFINEMENTS:
             break
         else:

@@ -1,8 +1,13 @@
-"""The end of every hard-margin run: a model that separates the classes, or the proof that none does.
+"""Hard margins: a model that separates the classes, or the proof that none does.
 
-A run on a kernel matrix may stall or diverge because the classes are not separable, or because rounding hides the
-digits that separate them; and it may seem to converge where rounding alone does so. `mercer.solvers.separation` decides
-which it is. The largest margin that it finds over features replaces a model that does not separate.
+Classes that are not separable would keep pair steps busy for long. A run that has not ended after a few steps for each
+sample is therefore interrupted once, and separability is decided by the finite algorithm where that is cheap
+(`inseparable`). Most runs on separable classes end before.
+
+Every run is verified at its end (`settle`). It may stall or diverge because the classes are not separable, or because
+rounding of the kernel matrix hides the digits that separate them; and rounding alone may make it seem to converge.
+`mercer.solvers.separation` decides which it is. The largest margin that it finds over features replaces a model that
+does not separate.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mercer.kernels import Linear
 from mercer.kernels.features import Vector
 from mercer.losses import HardMargin, NuHinge
 from mercer.problems.certificate import certificate
@@ -20,17 +26,44 @@ from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import Data
 from mercer.solvers.judge import exact_product
 from mercer.solvers.margin import EPS, Candidate
-from mercer.solvers.separation import Separation, TwoClasses
+from mercer.solvers.separation import Separation, TwoClasses, is_small
 
 # of the proof that the hulls of many samples meet: its tolerance, relative to kernel values, and its time
 PROOF_TOL = 1e-13
 PROOF_SECONDS = 5.0
 # a model that has not converged is kept up to this relative gap: its margin is 0.7 of the largest at least
 USABLE_GAP = 0.5
+# steps, and steps for each sample, before separability is decided: separable classes mostly need less than 10 n
+FIRST_STEPS, FIRST_STEPS_PER_SAMPLE = 1000, 20
+# seconds that the finite algorithm takes for n samples in d dimensions, over nd²
+FINITE_SECONDS = 1e-8
 # decision values are sums of |βᵢ k(xᵢ, x)|, each rounded to so many units in the last place
 ROUNDING = 2
 
 Solve = Callable[[Data, DualProblem, Options, Clock, Vector | None], Solution]
+
+
+def first_steps(data: Data, problem: DualProblem, options: Options) -> Options | None:
+    """Options of a short run, after which `inseparable` is worth asking; None where it cannot decide in seconds."""
+    if not isinstance(problem.loss, HardMargin) or options.max_iter >= 0 or not data.psd:
+        return None
+    if not is_small((data.n, data.samples.shape[1]) if isinstance(data.kernel, Linear) else (data.n,)):
+        return None
+    return replace(options, max_iter=FIRST_STEPS + FIRST_STEPS_PER_SAMPLE * data.n)
+
+
+def inseparable(data: Data, problem: DualProblem, clock: Clock, solution: Solution) -> Solution | None:
+    """The unfinished solution with the proof that nothing separates the classes; None if that is not proven."""
+    used, _, classes = _samples(data, problem)
+    if clock.over_in(FINITE_SECONDS * len(used) * classes.dimensions**2) is not None:
+        return None
+    own = solution.beta[used]
+    found = classes.verify(Candidate(coef=own, weights=own), problem.intercept)
+    if found.separable:
+        return None
+    decision = next(iter(classes.finite(problem.intercept)))
+    found = found.better(classes.verify(decision, problem.intercept))
+    return _without_model(solution, found.placed(used, data.n)) if found.decided and not found.separable else None
 
 
 def settle(solve: Solve, data: Data, problem: DualProblem, options: Options, solution: Solution) -> Solution:
@@ -43,9 +76,7 @@ def settle(solve: Solve, data: Data, problem: DualProblem, options: Options, sol
         return solution
     if solution.status not in (Status.CONVERGED, Status.STALLED, Status.UNBOUNDED):
         return solution
-    used = np.flatnonzero(problem.weight > 0)
-    part = data if len(used) == data.n else data.take(used)
-    classes = TwoClasses.of(part, problem.y[used])
+    used, part, classes = _samples(data, problem)
     own = solution.beta[used]
     found = classes.verify(Candidate(coef=own, weights=own), problem.intercept)
     if found.separable and solution.status is Status.CONVERGED:
@@ -67,6 +98,13 @@ def settle(solve: Solve, data: Data, problem: DualProblem, options: Options, sol
     if found.decided or solution.status is Status.UNBOUNDED or not _is_usable(problem, classes, used, solution):
         return _without_model(solution, found.placed(used, data.n))
     return solution
+
+
+def _samples(data: Data, problem: DualProblem) -> tuple[Vector, Data, TwoClasses]:
+    """(the indices of the samples with a positive weight, these samples, and their classes)."""
+    used = np.flatnonzero(problem.weight > 0)
+    part = data if len(used) == data.n else data.take(used)
+    return used, part, TwoClasses.of(part, problem.y[used])
 
 
 def _nearest(solve: Solve, data: Data, classes: TwoClasses) -> Candidate:

@@ -50,6 +50,8 @@ SINGLE_FROM_TOL = 2e-6
 SINGLE_SCORES_FROM_TOL = 1e-4
 # largest kernel value at which float32 rows keep their meaning
 SINGLE_UP_TO_VALUE = 1e30
+# largest spread of the targets, relative to tol, that float32 rows resolve: beyond it runs would stall above tol
+SINGLE_UP_TO_SPREAD = 1e6
 # nanoseconds that the whole matrix takes from which a second thread is worth waking
 THREADS_FROM = 1e7
 # up to so many samples one thread verifies a solution in one compiled call
@@ -290,6 +292,8 @@ def _precision(data: Data, qp: BoxQP, options: Options) -> Precision:
     if data.matrix_dtype is not None:
         return "float32" if data.matrix_dtype == np.dtype(np.float32) else "float64"
     if qp.n_vars <= DOUBLE_UP_TO or options.tol < SINGLE_FROM_TOL:
+        return "float64"
+    if np.ptp(qp.linear) > SINGLE_UP_TO_SPREAD * options.tol:
         return "float64"
     diagonal = data.kernel.diagonal(data.features(np.float32))
     check_finite(diagonal)

@@ -16,6 +16,7 @@ give candidates, a hyperplane or weights β. Each is verified on the samples as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -124,6 +125,11 @@ class Separation:
         return f"{kind:<19} {verdict}: {proof} (radius {self.rho:.4g})"
 
 
+def is_small(shape: tuple[int, ...]) -> bool:
+    """Whether the finite algorithm takes seconds at most: for rows of features (n, d), or samples of a kernel (n,)."""
+    return min(shape) <= FINITE_UP_TO and (len(shape) == 1 or math.prod(shape) <= NUMBERS)
+
+
 class TwoClasses:
     """Samples of two classes with labels ±1, in feature space: rows X, or a kernel on ``data``."""
 
@@ -154,7 +160,7 @@ class TwoClasses:
     @property
     def is_small(self) -> bool:
         """Whether `finite` takes seconds at most."""
-        return self.dimensions <= FINITE_UP_TO and (self.X is None or int(np.prod(self.X.shape)) <= NUMBERS)
+        return is_small((len(self.y),) if self.X is None else self.X.shape)
 
     def decide(self, candidates: Iterable[Candidate], intercept: bool) -> Separation:
         """The best of what the candidates prove; the last of them are not asked for if the first say all."""

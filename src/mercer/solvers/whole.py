@@ -229,6 +229,9 @@ class WholeMatrix:
                 step = np.linalg.solve(M, np.append(score, np.zeros(len(groups))))[:m]
         except np.linalg.LinAlgError:
             return
+        for member in groups:
+            # beside kernel values of 1e12 the ones of the sums have lost digits
+            step[np.flatnonzero(member)[np.argmax(np.abs(step[member]))]] -= step[member].sum()
         slope = float(step @ score)
         if not np.all(np.isfinite(step)) or not slope > 0:
             return

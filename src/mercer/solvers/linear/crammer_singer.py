@@ -37,6 +37,8 @@ Labels = NDArray[np.intp]
 # as in coordinate descent; a face of several classes for each sample settles later and is solved further
 SETTLED, FEWEST_STEPS, FACE_GAP = 0.05, 8, 0.1
 
+# the last look and the certificate take as long as so many passes over all samples
+ENDING = 2.0
 # a hard margin may be missed by this
 HARD_ROUNDING = 1e-9
 # sums of α above this, relative to its largest entry, are still to vanish
@@ -207,17 +209,22 @@ class _Run:
         out, tol = np.zeros(5), self.options.tol
         limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
         check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
+        first_pass = last_pass = 0.0  # seconds
         if self.start_given and self._look():
             return Status.CONVERGED
         while True:
-            ended = self.clock.over() or (Status.MAX_ITER if self.passes >= limit else None)
+            ended = self.clock.over_in(last_pass + ENDING * first_pass)
+            if ended is None and self.passes >= limit:
+                ended = Status.MAX_ITER
             if ended is not None:
                 return Status.CONVERGED if self._look(publish=True) else ended
-            order = self.order[: self.active]
+            begun, order = self.clock.seconds, self.order[: self.active]
             self.shuffle(order, int(self.random.integers(1, 1 << 62)))
             self.active = self.loops.descend_samples(
                 *self._data, self.W, self.alpha, self.norms, self.labels, self.weight, order, self.level, out
             )
+            last_pass = self.clock.seconds - begun
+            first_pass = first_pass or last_pass
             self.level = out[0] if out[0] > 0 else np.inf
             # where all α rest at their bounds while their sums do not vanish, longer steps move the intercepts
             self.stretch = 2.0 * self.stretch if out[2] <= 0 else 1.0

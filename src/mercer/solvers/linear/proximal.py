@@ -48,9 +48,11 @@ PASSES, SYSTEMS, SYSTEM_UP_TO = 8, 20, 2000
 # nanoseconds for each m³ of a linear system and each number that a pass reads: so many passes are no dearer
 FACTOR, PASS = 0.03, 4.0
 # the first δ, in units of one over the box, its factor from round to round, and the smallest relative to the first
-FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-2
+FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-5
 # share of the curvature of all samples that is added to that of the samples on curved pieces
 DAMPING = 1e-4
+# rows of dense samples that are copied at a time, so that they stay in cache
+ROWS_AT_A_TIME = 512
 HALVINGS, FACE_SHARES = 30, (1.0, 0.5, 0.25)
 ARMIJO = 0.01
 # a step that changes the objective by less, relative to it, is rounding; so many of them end the run
@@ -93,11 +95,11 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, rows: Rows, samples: Index, features: Index, root: Vector) -> Columns:
         """The features (the constant one last, if it is among them) over the samples, each times its root."""
-        # the smaller copy first
-        part = rows.take(samples).columns(features) if rows.sparse else rows.columns(features).take(samples)
         m, n = len(features), len(samples)
-        X = part.X
-        if isinstance(X, Csr):
+        if isinstance(rows.X, Csr):
+            part = rows.take(samples).columns(features)  # the smaller copy first
+            X = part.X
+            assert isinstance(X, Csr)
             data = X.data.astype(np.float64) * np.repeat(root, np.diff(X.indptr))
             M = sp.csr_array((data, X.indices, X.indptr), shape=X.shape).tocsc()
             indptr, indices, values = M.indptr, M.indices, M.data
@@ -107,9 +109,12 @@ class Columns(NamedTuple):
                 values = np.append(values, part.bias * root)
             return cls(indptr.astype(np.uint64), indices.astype(np.uint32), values, n)
         dense = np.empty((m, n))
-        np.multiply(X.T, root, out=dense[: X.shape[1]])
-        if part.bias:
-            dense[-1] = part.bias * root
+        stored = features[features < rows.X.shape[1]]
+        for i in range(0, n, ROWS_AT_A_TIME):
+            own = slice(i, i + ROWS_AT_A_TIME)
+            np.multiply(rows.X[samples[own, None], stored].T, root[own], out=dense[: len(stored), own])
+        if len(stored) < m:
+            dense[-1] = rows.bias * root
         return cls(np.arange(m + 1, dtype=np.uint64) * np.uint64(n), np.empty(0, np.uint32), dense.reshape(-1), n)
 
 
@@ -146,7 +151,7 @@ class _Run:
         self.f = self.rows.dot(self.w, options.n_threads)
         self.beta, self.D = np.empty(problem.n), np.empty(problem.n)
         self.random = np.random.default_rng(options.seed)
-        self.n_iter = 0
+        self.n_iter, self.iteration_seconds = 0, 0.0
         self.gap = 1.0
         self.trace: list[TracePoint] = []
         self.best: tuple[Vector, float, Vector, Certificate] | None = None
@@ -186,6 +191,7 @@ class _Run:
         goal = max(VIOLATION * self.options.tol, (ROUND_VIOLATION if self.delta else 0.0) * self.gap) * self.unit
         failures, stuck, lowest, least = 0, 0, np.inf, np.inf
         while True:
+            begun = self.clock.seconds
             loss = respond(self.f, *self.vectors, self.beta, self.D)
             value = loss + self._penalty(self.w)
             v = self.rows.tdot(self.beta, self.options.n_threads)
@@ -199,7 +205,10 @@ class _Run:
                 if self.delta > 0 or self._publish():
                     return None
                 goal *= CLOSER
-            ended = self.clock.over() or (Status.MAX_ITER if self.n_iter >= limit else None)
+            # no iteration is begun that is likely to end too late
+            ended = self.clock.over_in(self.iteration_seconds)
+            if ended is None and self.n_iter >= limit:
+                ended = Status.MAX_ITER
             # exact arithmetic would lower the objective, or the violation where the objective is as low as it gets
             gained = value < lowest - ROUNDING * abs(value) or violation < 0.5 * least
             stuck = 0 if gained else stuck + 1
@@ -216,6 +225,7 @@ class _Run:
             else:
                 failures = 0
             self.n_iter += 1
+            self.iteration_seconds = self.clock.seconds - begun
 
     def _penalty(self, w: Vector) -> float:
         return float(self.l1 @ np.abs(w) + 0.5 * (self.q * w) @ w)
