@@ -14,7 +14,6 @@ import pytest
 import scipy.sparse as sp
 import sklearn.svm
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -188,10 +187,10 @@ class TestLimits:
         assert time.perf_counter() - start < PROMPTLY
         assert model.certificate_.valid and np.isfinite(model.coef_).all()
 
-    def test_callbacks_and_log(self, caplog):
+    def test_callbacks_and_log(self, callbacks, caplog):
         """scikit-learn's callbacks are called, and the log shows the relative gap."""
         X, y = noisy()
-        model = LinearSVC(verbose=1).set_callbacks(ProgressBar())
+        model = LinearSVC(verbose=1).set_callbacks(callbacks.ProgressBar())
         with caplog.at_level("INFO", logger="mercer"):
             model.fit(X, y)
         assert any("relative gap" in record.getMessage() for record in caplog.records)

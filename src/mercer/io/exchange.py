@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import kernel_ridge, svm
 from sklearn.base import BaseEstimator
-from sklearn.utils._sparse import _align_api_if_sparse as in_configured_interface
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
+from mercer._sklearn_compat import in_configured_interface
 from mercer.estimators.kinds import KINDS
 from mercer.estimators.linear import LinearMachine
 from mercer.estimators.ridge import SKLEARN_KERNELS, TrainingSamples
