@@ -8,12 +8,15 @@ the types of the function below it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, TypeVar
 
+import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils import compute_class_weight as _compute_class_weight
 from sklearn.utils import deprecated as _deprecated
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils._param_validation import validate_params as _validate_params
@@ -23,11 +26,13 @@ from sklearn.utils.multiclass import _ovr_decision_function as ovr_decision_func
 from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
+    "BALANCES_SAMPLE_WEIGHTS",
     "CallbackSupportMixin",
     "Hidden",
     "Interval",
     "StrOptions",
     "available_if",
+    "compute_class_weight",
     "deprecated",
     "fit_context",
     "in_configured_interface",
@@ -40,6 +45,9 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# since 1.7 scikit-learn's LinearSVC with class_weight="balanced" balances sample weights, before it counts samples
+BALANCES_SAMPLE_WEIGHTS = "sample_weight" in signature(_compute_class_weight).parameters
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -86,6 +94,17 @@ def deprecated(message: str) -> Callable[[F], F]:
     """Warn with a FutureWarning when the function or property is used."""
     decorator: Callable[[F], F] = _deprecated(message)
     return decorator
+
+
+def compute_class_weight(class_weight: Any, *, classes: Any, y: Any, sample_weight: Any = None) -> Any:
+    """The factor of each class, balanced by sample weights in every version. ``classes`` are sorted."""
+    if BALANCES_SAMPLE_WEIGHTS:
+        return _compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    factors = _compute_class_weight(class_weight, classes=classes, y=y)
+    if sample_weight is None or not isinstance(class_weight, str):
+        return factors
+    of_class = np.bincount(np.searchsorted(classes, y), sample_weight, len(classes))
+    return of_class.sum() / (len(classes) * of_class)
 
 
 def in_configured_interface(X: Any) -> Any:
