@@ -26,7 +26,7 @@ REGRESSION = ("epsilon_insensitive", "squared_epsilon_insensitive", "pinball")
 AT_A_KINK = 1e-12
 
 
-@validate_params(  # type: ignore[untyped-decorator]
+@validate_params(
     {
         "X": ["array-like", "sparse matrix"],
         "y": ["array-like"],

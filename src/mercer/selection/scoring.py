@@ -48,7 +48,7 @@ class ClassifierWitness(ClassifierMixin, Witness):  # type: ignore[misc]
 
     @property
     def classes_(self) -> Vector:
-        return self.classes  # type: ignore[no-any-return]
+        return self.classes
 
     def decision_function(self, X: Any) -> Matrix:
         values = self._check(X)
@@ -70,7 +70,7 @@ class RestWitness(ClassifierMixin, Witness):  # type: ignore[misc]
 
     @property
     def classes_(self) -> Vector:
-        return self.classes  # type: ignore[no-any-return]
+        return self.classes
 
     def decision_function(self, X: Any) -> Matrix:
         values = self._check(X)
