@@ -111,6 +111,14 @@ class TestKernelMachines:
         assert back.C == 3.0 and back.class_weight == "balanced"
         np.testing.assert_allclose(back.rkhs_norm_, model.rkhs_norm_, rtol=1e-6)
 
+    @pytest.mark.parametrize("name", TARGETS)
+    def test_fitted_again(self, name):
+        """A converted machine has no deprecated parameter set, and no probabilities that nobody has asked for."""
+        ours, theirs = (getattr(package, name)().fit(X, TARGETS[name]) for package in (mercer, svm))
+        for converted in (mercer.to_sklearn(ours), mercer.from_sklearn(theirs)):
+            assert not hasattr(converted, "predict_proba")
+            assert_same(converted.fit(X, TARGETS[name]), ours, X, tol=0.02)
+
     @pytest.mark.filterwarnings("ignore")
     def test_probabilities(self):
         """Sigmoids come along; LIBSVM couples their values to 0.005 only."""

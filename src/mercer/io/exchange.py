@@ -125,9 +125,16 @@ def _name(model: Any, package: str, function: str) -> str:
 
 
 def _common_parameters(source: BaseEstimator, target: type) -> dict[str, Any]:
-    """Parameters that both classes have."""
+    """Parameters that both classes have.
+
+    Without probabilities ``probability`` is left at the target's default: False before scikit-learn 1.9, "deprecated"
+    since.
+    """
     names = target._get_param_names()  # type: ignore[attr-defined]
-    return {name: value for name, value in source.get_params(deep=False).items() if name in names}
+    found = {name: value for name, value in source.get_params(deep=False).items() if name in names}
+    if found.get("probability") in (False, "deprecated"):
+        del found["probability"]
+    return found
 
 
 def _copy_names(source: Any, target: Any) -> None:
