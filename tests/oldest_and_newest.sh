@@ -48,8 +48,9 @@ import tomllib
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
 extras = project["optional-dependencies"]
-for requirement in project["dependencies"] + extras["report"] + extras["tables"] + extras["onnx"]:
-    print(re.sub(r">=([\d.]+)", r"==\1.*", requirement))
+for requirement in project["dependencies"] + extras["report"] + extras["tables"] + extras["onnx"] + extras["test"]:
+    if ">=" in requirement:  # extras within extras have no version
+        print(re.sub(r">=([\d.]+)", r"==\1.*", requirement))
 END
 }
 

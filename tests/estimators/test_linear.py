@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
 from mercer import LinearSVC, LinearSVR, certify
+from mercer._sklearn_compat import BALANCES_SAMPLE_WEIGHTS
 from mercer.exceptions import InvalidInputError
 from mercer.solvers.base import Status
 
@@ -74,7 +75,10 @@ class TestClasses:
         weight[::11] = 0.0
         settings = {"loss": loss, "class_weight": class_weight, "C": 0.3, "random_state": 0}
         ours = LinearSVC(tol=1e-10, **settings).fit(X, y, sample_weight=weight)
-        theirs = sklearn.svm.LinearSVC(tol=1e-9, max_iter=1_000_000, **settings).fit(X, y, sample_weight=weight)
+        theirs = sklearn.svm.LinearSVC(tol=1e-9, max_iter=1_000_000, **settings)
+        if class_weight == "balanced" and not BALANCES_SAMPLE_WEIGHTS:
+            theirs.set_params(class_weight=dict(zip(ours.classes_, ours.class_weight_, strict=True)))
+        theirs.fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=2e-4)
 
     def test_strings(self):
