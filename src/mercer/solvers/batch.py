@@ -397,7 +397,7 @@ class LazyPairs:
         wholes, reals = np.empty((8, 2 * n), np.int64), np.empty((8, n))
 
         def run(newton: int) -> tuple[int, int]:
-            return sift(  # type: ignore[no-any-return]
+            return sift(
                 self.single, *(self.sides[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
                 self.options.tol, newton, self.blocks.scratch(n**2), wholes, reals, beta, F, groups, totals,
             )  # fmt: skip
