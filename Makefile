@@ -10,15 +10,16 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 installed = $(VENV)/.installed-$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench clean
+.PHONY: help demo test test-all test-sklearn check bench clean
 
 help:
-	@echo "make demo      fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
-	@echo "make test      run the tests, without the slow ones   (PYTEST_ARGS='-n 2 --dist loadfile')"
-	@echo "make test-all  run all tests, the slow ones too"
-	@echo "make check     lint, format, types and layers"
-	@echo "make bench     compare with the peers                 (DATA=folder with the data sets)"
-	@echo "make clean     delete the environment, caches and built files"
+	@echo "make demo          fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
+	@echo "make test          run the tests, without the slow ones   (PYTEST_ARGS='-n 2 --dist loadfile')"
+	@echo "make test-all      run all tests, the slow ones too"
+	@echo "make test-sklearn  run the tests of scikit-learn's contract with the oldest and the newest dependencies"
+	@echo "make check         lint, format, types and layers"
+	@echo "make bench         compare with the peers                 (DATA=folder with the data sets)"
+	@echo "make clean         delete the environment, caches and built files"
 
 demo: $(call installed,report)
 	$(VENV)/bin/mercer demo
@@ -28,6 +29,9 @@ test: $(call installed,test)
 
 test-all: $(call installed,test)
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+test-sklearn:
+	tests/oldest_and_newest.sh
 
 check: $(call installed,dev)
 	$(VENV)/bin/ruff check .
@@ -45,7 +49,7 @@ bench: $(call installed,bench)
 	$(VENV)/bin/python benchmarks/selection.py $(if $(DATA),--data $(DATA))
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png
+	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png
 	find src tests benchmarks examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/bin/pip

@@ -40,6 +40,12 @@ def first_press(monkeypatch):
 
 
 @pytest.fixture
+def callbacks():
+    """The module sklearn.callback; a test that needs it is skipped before scikit-learn 1.9."""
+    return pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
+
+
+@pytest.fixture
 def global_random_seed():
     """scikit-learn's fixture for its own tests."""
     return 42

@@ -1,7 +1,9 @@
 """What `import mercer` offers."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
@@ -37,3 +39,34 @@ def test_public_names_are_no_modules():
     """Functions, classes and exceptions; modules are parts. The former mercer.bounds still works."""
     assert not [name for name in mercer.__all__ if isinstance(getattr(mercer, name), ModuleType)]
     assert mercer.bounds is mercer.theory.bounds and mercer.bounds.compare is mercer.error_bounds
+
+
+def private_imports(source):
+    """What a file imports of scikit-learn's private modules and names, and of those that some versions lack."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for name in (prefix + alias.name for alias in node.names):
+                if name.startswith("sklearn.") and ("._" in name or name.startswith("sklearn.callback")):
+                    yield name
+
+
+def test_private_names_of_sklearn_are_imported_in_one_file():
+    """scikit-learn may move what begins with an underscore in any release; `_sklearn_compat` follows it."""
+    root = Path(__file__).parents[1]
+    files = [file for part in ("src", "tests", "benchmarks", "examples") for file in (root / part).rglob("*.py")]
+    assert {file.name for file in files if any(private_imports(file.read_text()))} == {"_sklearn_compat.py"}
+
+
+def test_private_imports_are_recognised():
+    """On one line or several, of a private module or of a private name, within a function too."""
+    found = private_imports(
+        "import numpy, sklearn.svm._base\n"
+        "from sklearn.utils._sparse import a\n"
+        "from sklearn.utils import (\n    Bunch,\n    _b,\n)\n"
+        "def f():\n    from sklearn.callback import ProgressBar\n"
+        "from mercer.kernels import _d\n"
+    )
+    assert sorted(found) == [
+        "sklearn.callback.ProgressBar", "sklearn.svm._base", "sklearn.utils._b", "sklearn.utils._sparse.a",
+    ]  # fmt: skip

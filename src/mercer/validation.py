@@ -7,17 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _num_samples,
-    assert_all_finite,
-    check_consistent_length,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d, validate_data
 
 from mercer._numerics.pool import available_cores
+from mercer._sklearn_compat import compute_class_weight, num_samples
 from mercer.exceptions import InvalidInputError, NotSymmetricError
 from mercer.kernels import (
     CallableKernel,
@@ -225,7 +219,7 @@ def validate_stack(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any,
 
 def _check_objects(name: str, X: Any, y: Any, needs_y: bool) -> None:
     """Raise where training samples that only their kernel understands cannot be used."""
-    if _num_samples(X) == 0:
+    if num_samples(X) == 0:
         raise InvalidInputError(f"Found array with 0 sample(s) while a minimum of 1 is required by {name}.")
     if y is not None:
         check_consistent_length(X, y)
@@ -366,7 +360,7 @@ def training_matrix(function: Any, X: Any) -> Matrix:
 
 def call_kernel(function: Any, X: Any, Z: Any) -> Matrix:
     """The matrix that a user's function gives for all of X against all of Z."""
-    expected = (_num_samples(X), _num_samples(Z))
+    expected = (num_samples(X), num_samples(Z))
     if expected[1] == 0:
         return np.empty(expected)  # a model without support vectors
     K = function(X, Z)

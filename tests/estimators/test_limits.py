@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.callback import ProgressBar
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -241,6 +240,7 @@ class TestInterrupts:
         thread.join()
         assert_usable(model, X)
 
+    @pytest.mark.usefixtures("callbacks")
     def test_the_second_one_is_raised(self):
         """A second Ctrl-C during the same fit is an ordinary KeyboardInterrupt, and the handler is put back."""
         X, y = noise(200)
@@ -321,6 +321,7 @@ class TestInterrupts:
             killer.cancel()
         assert [line for line in lines if line in ("now", "fitted", "KeyboardInterrupt")] == found, lines
 
+    @pytest.mark.usefixtures("callbacks")
     def test_other_handlers_are_left_alone(self):
         """Where a program handles Ctrl-C itself, it keeps doing so."""
         X, y = noise(100)
@@ -382,6 +383,7 @@ class Watched:
         pass
 
 
+@pytest.mark.usefixtures("callbacks")
 class TestCallbacks:
     @pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.2), SVR(), NuSVR(), OneClassSVM()], ids=named)
     def test_the_order_of_calls(self, estimator):
@@ -451,12 +453,12 @@ class TestCallbacks:
             SVC().set_callbacks(recorder).fit(X, y)
         assert recorder.calls[-1] == ("teardown", "fit")
 
-    def test_progress_bar(self, capsys):
+    def test_progress_bar(self, callbacks, capsys):
         """scikit-learn's progress bar shows a fit, alone and inside a grid search."""
         X, y = noise(200)
-        SVC().set_callbacks(ProgressBar()).fit(X, y)
+        SVC().set_callbacks(callbacks.ProgressBar()).fit(X, y)
         assert "SVC - fit" in capsys.readouterr().out
-        GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2).set_callbacks(ProgressBar()).fit(X, y)
+        GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2).set_callbacks(callbacks.ProgressBar()).fit(X, y)
         assert "GridSearchCV - fit" in capsys.readouterr().out
 
 

@@ -14,7 +14,6 @@ import pytest
 import scipy.sparse as sp
 import sklearn.svm
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -23,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
 from mercer import LinearSVC, LinearSVR, certify
+from mercer._sklearn_compat import BALANCES_SAMPLE_WEIGHTS
 from mercer.exceptions import InvalidInputError
 from mercer.solvers.base import Status
 
@@ -75,7 +75,10 @@ class TestClasses:
         weight[::11] = 0.0
         settings = {"loss": loss, "class_weight": class_weight, "C": 0.3, "random_state": 0}
         ours = LinearSVC(tol=1e-10, **settings).fit(X, y, sample_weight=weight)
-        theirs = sklearn.svm.LinearSVC(tol=1e-9, max_iter=1_000_000, **settings).fit(X, y, sample_weight=weight)
+        theirs = sklearn.svm.LinearSVC(tol=1e-9, max_iter=1_000_000, **settings)
+        if class_weight == "balanced" and not BALANCES_SAMPLE_WEIGHTS:
+            theirs.set_params(class_weight=dict(zip(ours.classes_, ours.class_weight_, strict=True)))
+        theirs.fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=2e-4)
 
     def test_strings(self):
@@ -188,10 +191,10 @@ class TestLimits:
         assert time.perf_counter() - start < PROMPTLY
         assert model.certificate_.valid and np.isfinite(model.coef_).all()
 
-    def test_callbacks_and_log(self, caplog):
+    def test_callbacks_and_log(self, callbacks, caplog):
         """scikit-learn's callbacks are called, and the log shows the relative gap."""
         X, y = noisy()
-        model = LinearSVC(verbose=1).set_callbacks(ProgressBar())
+        model = LinearSVC(verbose=1).set_callbacks(callbacks.ProgressBar())
         with caplog.at_level("INFO", logger="mercer"):
             model.fit(X, y)
         assert any("relative gap" in record.getMessage() for record in caplog.records)

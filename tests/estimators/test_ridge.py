@@ -463,6 +463,7 @@ class TestLimits:
         assert small.n_iter_ > 1
         np.testing.assert_allclose(small.predict(X), KernelRidge(0.1, kernel="rbf").fit(X, y).predict(X), rtol=1e-8)
 
+    @pytest.mark.usefixtures("callbacks")
     def test_interrupt(self):
         """Ctrl-C during conjugate gradients leaves the model of that step."""
         X, y = sample(400)

@@ -6,8 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._testing import ignore_warnings
 
 import mercer
 from mercer.kernels import CallableKernel
@@ -71,7 +69,7 @@ JOBS = {
 }
 
 
-@ignore_warnings(category=(ConvergenceWarning, UserWarning, FutureWarning))
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("name", JOBS)
 def test_limit_is_kept(name, clock):
     """A fit that would take longer ends in time with a model that predicts, and with its certificate."""
@@ -85,7 +83,7 @@ def test_limit_is_kept(name, clock):
         assert model.certificate_.valid and 0 <= model.certificate_.gap < np.inf
 
 
-@ignore_warnings(category=(ConvergenceWarning, UserWarning))
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_learnt_kernels(clock):
     """The same where several kernels are learnt together."""
     X, y = samples(2)
@@ -96,7 +94,7 @@ def test_learnt_kernels(clock):
 
 
 @pytest.mark.parametrize("name", ["SVC", "SVC, 4 classes", "SVR", "PegasosClassifier", "KernelRidge"])
-@ignore_warnings(category=(ConvergenceWarning, UserWarning))
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_limit_that_is_not_reached(name, clock):
     """A limit that leaves time enough changes nothing."""
     n_classes, make = JOBS[name]

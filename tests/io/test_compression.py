@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
-from sklearn.utils._testing import ignore_warnings
 
 import mercer
 from mercer import kernels as k
@@ -53,7 +52,7 @@ MODELS = {
 
 
 class TestBound:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("max_error", [1.0, 0.1, 1e-3])
     @pytest.mark.parametrize("name", MODELS)
     def test_holds(self, name, max_error):

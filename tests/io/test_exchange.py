@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn import kernel_ridge, svm
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._testing import ignore_warnings
 from tests.io.models import BINARY, FRAME, REAL, THREE, X
 from tests.naming import named
 
@@ -57,7 +56,7 @@ def data_for(storage):
 
 
 class TestKernelMachines:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @every_machine
     def test_to_sklearn(self, name, params, storage):
         """scikit-learn's own prediction from our coefficients."""
@@ -68,7 +67,7 @@ class TestKernelMachines:
         assert_same(theirs, model, data)
         assert np.array_equal(theirs.n_support_, model.n_support_)
 
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @every_machine
     def test_from_sklearn(self, name, params, storage):
         """Our prediction from scikit-learn's coefficients; its distance to the optimum can be certified."""
@@ -112,7 +111,15 @@ class TestKernelMachines:
         assert back.C == 3.0 and back.class_weight == "balanced"
         np.testing.assert_allclose(back.rkhs_norm_, model.rkhs_norm_, rtol=1e-6)
 
-    @ignore_warnings
+    @pytest.mark.parametrize("name", TARGETS)
+    def test_fitted_again(self, name):
+        """A converted machine has no deprecated parameter set, and no probabilities that nobody has asked for."""
+        ours, theirs = (getattr(package, name)().fit(X, TARGETS[name]) for package in (mercer, svm))
+        for converted in (mercer.to_sklearn(ours), mercer.from_sklearn(theirs)):
+            assert not hasattr(converted, "predict_proba")
+            assert_same(converted.fit(X, TARGETS[name]), ours, X, tol=0.02)
+
+    @pytest.mark.filterwarnings("ignore")
     def test_probabilities(self):
         """Sigmoids come along; LIBSVM couples their values to 0.005 only."""
         theirs = svm.SVC(probability=True, random_state=0).fit(X, THREE)
@@ -169,7 +176,7 @@ class TestLinear:
 
 
 class TestRidge:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "precomputed"])
     @pytest.mark.parametrize("several", [False, True], ids=["one target", "two targets"])
     def test_named_kernels(self, kernel, several):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils._testing import ignore_warnings
 from tests.io import make_version_1
 from tests.io.models import HISTOGRAM_KERNELS, MODELS, VECTOR_KERNELS, X, outputs
 from tests.naming import named
@@ -41,7 +40,7 @@ def assert_same(ours, theirs):
 
 
 class TestRoundTrip:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("name", MODELS)
     def test_estimators(self, name):
         """A loaded estimator predicts the same, bit by bit, and has the same parameters and certificate."""
@@ -232,7 +231,7 @@ class TestCloned:
         again = clone(round_trip(model)).fit(X, X[:, 0] > 0)
         assert np.array_equal(again.decision_function(X), model.decision_function(X))
 
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     def test_partial_fit(self):
         """A loaded online classifier goes on as the saved one would."""
         y = X[:, 0] > 0

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.utils._testing import ignore_warnings
 from tests.io import make_libsvm_data
 from tests.io.models import BINARY, REAL, THREE, X
 
@@ -37,7 +36,7 @@ def written(model):
 
 
 class TestRead:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @every_case
     def test_predictions(self, name):
         """Labels are LIBSVM's own, values to rounding."""
@@ -60,7 +59,7 @@ class TestRead:
             # LIBSVM couples several classes to 0.005
             np.testing.assert_allclose(model.predict_proba(data)[:, ours], expected, atol=0.01)
 
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @every_case
     def test_there_and_back(self, name):
         """A model that was read, written and read again predicts the same, bit by bit."""
@@ -111,7 +110,7 @@ MODELS = {
 
 
 class TestWrite:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
     @pytest.mark.parametrize("name", MODELS)
     def test_libsvm_reads_it(self, name, kernel, tmp_path):
@@ -138,7 +137,7 @@ class TestWrite:
         np.testing.assert_allclose(again._values(X), model._values(X), rtol=1e-12, atol=1e-12)
         assert np.array_equal(again.predict(X), model.predict(X)) or not hasattr(model, "decision_function")
 
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize(("target", "labels"), [(BINARY == "yes", [1, 0]), (THREE, [2, 0, 1]), (THREE, [1, 2, 0])])
     def test_order_of_labels(self, target, labels):
         """In another order of the labels the values of the pairs are the same but for order and sign."""
@@ -163,7 +162,7 @@ class TestWrite:
         with pytest.raises(InvalidInputError, match="not of SVR"):
             write_model(mercer.SVR().fit(X, REAL), io.StringIO(), labels=[0, 1])
 
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
     @pytest.mark.parametrize("labels", [np.where(BINARY == "yes", 5, -3), THREE], ids=["two", "three"])
     @pytest.mark.parametrize("scaling", [1.0, 3.0])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.utils._testing import ignore_warnings
 from tests.io.models import BINARY, HISTOGRAM_KERNELS, MODELS, REAL, THREE, VECTOR_KERNELS, X, kernel_model
 from tests.io.test_source import NAMES, dense
 from tests.naming import named
@@ -66,7 +65,7 @@ precisions = pytest.mark.parametrize(
 
 @precisions
 class TestEqual:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("name", NAMES)
     def test_models(self, name, dtype, tol):
         """onnxruntime gives the labels and values of the model."""

@@ -1,5 +1,7 @@
 """A whole pipeline, from the raw columns to probabilities, is one ONNX graph."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +18,6 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.utils._testing import ignore_warnings
 
 import mercer
 from mercer.cli import main
@@ -162,7 +163,7 @@ def test_refused(tmp_path):
     model = make_pipeline(steps, mercer.LinearSVC()).fit(texts, LABEL)
     with pytest.raises(InvalidInputError, match=r"TfidfVectorizer \(of 't'\) cannot be written as ONNX: of a pipeline"):
         to_onnx(model)
-    with ignore_warnings():
+    with warnings.catch_warnings(action="ignore"):
         model = make_pipeline(KBinsDiscretizer(3), mercer.LinearSVC()).fit(Z, LABEL)
     with pytest.raises(InvalidInputError, match="KBinsDiscretizer cannot be written as ONNX"):
         to_onnx(model)
@@ -236,7 +237,7 @@ def test_values_that_hardly_differ():
     np.testing.assert_allclose(found, model.predict_proba(new.astype(float)), atol=1e-5)
 
 
-@ignore_warnings
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("y", [LABEL, THREE], ids=["two classes", "three"])
 def test_libsvm_probabilities(y):
     """Of probability=True too, whose largest need not be the label's."""
@@ -266,7 +267,7 @@ def described(graph):
     return [(one.name, one.type, one.shape[1:]) for one in session(graph).get_outputs()]
 
 
-@ignore_warnings
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("y", [LABEL, THREE, np.array(["a", "b", "c"])[THREE]], ids=["two classes", "three", "texts"])
 @pytest.mark.parametrize("scaled", [False, True], ids=["machine", "pipeline"])
 def test_outputs_of_classifiers_are_those_of_skl2onnx(y, scaled):

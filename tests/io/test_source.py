@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-from sklearn.utils._testing import ignore_warnings
 from tests.io.models import BINARY, HISTOGRAM_KERNELS, MODELS, REAL, THREE, VECTOR_KERNELS, X, kernel_model
 from tests.naming import named
 
@@ -89,7 +88,7 @@ def assert_c_equal(model, data, folder):
 
 
 class TestPython:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("name", NAMES)
     def test_models(self, name):
         """The generated module gives the labels and values of the model."""
@@ -141,7 +140,7 @@ class TestPython:
 
 @needs_compiler
 class TestC:
-    @ignore_warnings
+    @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("name", NAMES)
     def test_models(self, name, tmp_path):
         """The generated file compiles without a warning and gives the labels and values of the model."""
@@ -213,7 +212,7 @@ def test_probabilities_in_c(kind, method, n_classes, tmp_path):
     assert_probabilities(model, rows, model.predict_proba(new), model.predict(new))
 
 
-@ignore_warnings
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("y", [BINARY, THREE], ids=["two classes", "three"])
 def test_libsvm_probabilities(y):
     """Those of probability=True."""

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from sklearn import svm
 from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._testing import ignore_warnings
 
 import mercer
 from mercer.cli import main
@@ -100,7 +100,7 @@ def test_skl2onnx(model, y, parameters, tmp_path):
     data = X.astype(np.float32)
     for pipeline in (make_pipeline(model), make_pipeline(StandardScaler(), model)):
         pipeline.fit(data, y)
-        with ignore_warnings():  # it asks for probabilities that scikit-learn has deprecated
+        with warnings.catch_warnings(action="ignore"):  # it asks for probabilities that scikit-learn has deprecated
             graph = skl2onnx.to_onnx(pipeline, data[:1], target_opset=15)
         (tmp_path / "m.onnx").write_bytes(graph.SerializeToString())
         read = read_onnx(tmp_path / "m.onnx", nu="nu" in parameters)

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils._sparse import _align_api_if_sparse as in_configured_interface
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from mercer._sklearn_compat import StrOptions, in_configured_interface, num_samples
 from mercer.estimators.decision import SupportVectors
 from mercer.estimators.kernel_estimator import KernelEstimator
 from mercer.exceptions import InvalidInputError
@@ -70,7 +69,7 @@ class KernelMachine(KernelEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         X, y = self._validate(X, y, reset=True)
-        n = _num_samples(X)
+        n = num_samples(X)
         weight = validate_weights(sample_weight, n, X)
         targets = self._validate_targets(y, weight)
         data = self._bind(X, n)

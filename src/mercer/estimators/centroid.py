@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.decision import Expansion
 from mercer.exceptions import InvalidInputError

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import warn_user

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
+from mercer._sklearn_compat import Interval, StrOptions, validate_params
 from mercer.estimators.kinds import classification_loss, regression_loss
 from mercer.estimators.linear_svc import one_vs_rest
 from mercer.exceptions import InvalidInputError
@@ -26,7 +26,7 @@ REGRESSION = ("epsilon_insensitive", "squared_epsilon_insensitive", "pinball")
 AT_A_KINK = 1e-12
 
 
-@validate_params(  # type: ignore[untyped-decorator]
+@validate_params(
     {
         "X": ["array-like", "sparse matrix"],
         "y": ["array-like"],

@@ -19,10 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._numerics.pool import run_tasks
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.machine import Machine
 from mercer.estimators.progress import announce_compilation, logger
 from mercer.exceptions import InvalidInputError

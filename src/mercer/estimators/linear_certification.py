@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import column_or_1d
 
+from mercer._sklearn_compat import BALANCES_SAMPLE_WEIGHTS, compute_class_weight
 from mercer.estimators.kinds import Kind, codes_of, loss_of, other_classes
 from mercer.estimators.linear import linear_problem, linear_rows, prices
 from mercer.estimators.linear_svc import one_vs_rest
@@ -35,9 +35,8 @@ def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     if kind.name == "LinearSVR":
         return judge_weights(linear_problem(estimator, rows, loss, real_targets(y), weight), W[0], b[0], DUAL_SECONDS)
     codes, classes = codes_of(estimator, y), estimator.classes_
-    of_class = compute_class_weight(
-        estimator.class_weight, classes=classes, y=column_or_1d(y), sample_weight=sample_weight
-    )
+    balanced = sample_weight if BALANCES_SAMPLE_WEIGHTS or kind.package != "sklearn" else None
+    of_class = compute_class_weight(estimator.class_weight, classes=classes, y=column_or_1d(y), sample_weight=balanced)
     present = np.unique(codes[weight > 0])
     # LIBLINEAR forgets classes without weight, mercer keeps their place
     labels = present if kind.package == "sklearn" or len(present) < 2 else np.arange(len(classes))

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._sklearn_compat import StrOptions
 from mercer.estimators.kinds import classification_loss
 from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem, prices
 from mercer.exceptions import InvalidInputError, NotSeparableError

@@ -10,8 +10,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.decision import Expansion
 from mercer.estimators.progress import warn_user

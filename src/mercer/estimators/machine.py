@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
-from sklearn.base import BaseEstimator, _fit_context
-from sklearn.callback import CallbackSupportMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer._sklearn_compat import CallbackSupportMixin, fit_context
 from mercer.estimators.progress import announce_compilation, logger, warn_user, watcher
 from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Solution, Status, TracePoint, ended_outside
@@ -62,7 +62,7 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
     # a module of compiled loops and the functions of it of which every fit needs one
     _compiled: ClassVar[tuple[str, ...]] = ("smo", "solve_block")
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Machine:
         """Fit the model to the training data.
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import Interval
 
+from mercer._sklearn_compat import Interval
 from mercer.estimators.base import KernelMachine
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, OneClass

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.decision import Expansion
 from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import warn_user
@@ -150,7 +150,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         )
         return resolve_pairwise(self.kernel, model)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Nystroem:
         """Choose the landmarks.
 
@@ -166,7 +166,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
             The fitted transformer.
         """
         X, _ = validate_samples(self, X, None, reset=True, domain=domain_of_ridge(self.kernel))
-        n = _num_samples(X)
+        n = num_samples(X)
         count = int(self.n_components)
         if count > n:
             warn_user(

@@ -10,12 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import deprecated
-from sklearn.utils._param_validation import Hidden, StrOptions
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._sklearn_compat import Hidden, StrOptions, available_if, deprecated, ovr_decision_function
 from mercer.estimators.base import KernelMachine, norm
 from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, votes
 from mercer.estimators.probability import FOLDS, fit_sigmoids, pairwise_probabilities
@@ -155,7 +152,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         if len(self.classes_) == 2:
             return -values[:, 0]
         if self.decision_function_shape == "ovr":
-            return _ovr_decision_function(values < 0, -values, len(self.classes_))
+            return ovr_decision_function(values < 0, -values, len(self.classes_))
         return values
 
     def predict(self, X: Any) -> Vector:

@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.decision import Expansion
 from mercer.estimators.progress import announce_compilation
@@ -132,7 +131,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return True
 
     @available_if(_takes_parts)
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
         """Go on with new samples: one pass over them, in random order.
 
@@ -154,7 +153,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         """
         first = not hasattr(self, "_memory")
         X, y = validate_samples(self, X, y, reset=first)
-        n = _num_samples(X)
+        n = num_samples(X)
         weight = validate_weights(sample_weight, n, X)
         codes = self._partial_targets(y, classes)
         weight = weight * self.class_weight_[codes]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import column_or_1d
 
+from mercer._sklearn_compat import compute_class_weight
 from mercer.estimators.kinds import Kind, codes_of, other_classes
 from mercer.estimators.linear_certification import judge_weights
 from mercer.estimators.linear_svc import one_vs_rest

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.online import OnlineClassifier
 from mercer.estimators.progress import warn_user
 from mercer.estimators.svc import SVC

@@ -6,12 +6,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_array
+from sklearn.utils.validation import check_array
 
+from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.covariance import (
     check_memory,
     likelihood,
@@ -167,7 +167,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> GaussianProcessRegressor:
         """Learn the kernel's parameters and condition the process on the targets.
 
@@ -186,7 +186,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         announce_compilation("slopes", "weigh_pairs")
         kernel = resolve_covariance(self.kernel)
         X, y = validate_samples(self, X, y, reset=True, multi_output=True, y_numeric=True)
-        n = _num_samples(X)
+        n = num_samples(X)
         check_memory(n)
         if is_pairwise(kernel):
             square_matrix(X)
@@ -338,7 +338,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
                 "Deviations need k(x, z) between the new samples, which a precomputed matrix does not hold. Ask for "
                 "the mean alone, or give the kernel itself."
             )
-        with self._blas_threads(_num_samples(X)):
+        with self._blas_threads(num_samples(X)):
             if not hasattr(self, "X_train_"):
                 return prior(resolve_covariance(self.kernel).bind(X), X, self.n_targets or 1, return_std, return_cov)
             known = (self.X_train_, self.L_, self.alpha_, self._y_train_mean, self._y_train_std)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.progress import warn_user
 from mercer.losses import Hinge, Loss

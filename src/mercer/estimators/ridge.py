@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.kernel_estimator import KernelEstimator
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
@@ -115,7 +115,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._domain_fit = self._domain()
         X, y = validate_samples(self, X, y, reset=True, domain=self._domain_fit, multi_output=True, y_numeric=True)
-        n = _num_samples(X)
+        n = num_samples(X)
         weight = validate_weights(sample_weight, n, X)
         Y = target_matrix(y)
         self._ravel = np.ndim(y) == 1

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import check_scalar
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.progress import warn_user
 from mercer.estimators.ridge import BaseRidge, domain_of_ridge
 from mercer.exceptions import InvalidInputError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.kinds import classification_loss
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.losses import Loss, NuHinge

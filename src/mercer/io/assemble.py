@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._sparse import _align_api_if_sparse as in_configured_interface
 
+from mercer._sklearn_compat import in_configured_interface
 from mercer.estimators.decision import SupportVectors
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.pairs import pair_coefficients

@@ -68,8 +68,8 @@ class Cells:
         return len(set(self._source.tolist() if self._texts is None else self._texts) - {None})
 
     def _convert(self, column: Any) -> None:
-        import pandas  # type: ignore[import-untyped]
-        from pandas.api import types  # type: ignore[import-untyped]
+        import pandas
+        from pandas.api import types
 
         series = column if isinstance(column, pandas.Series) else _series(column)
         self._source = series
@@ -101,7 +101,7 @@ def _series(column: Any) -> Any:
     if kind == "polars" and (column.dtype.is_integer() or column.dtype.is_float()):
         return pandas.Series(column.to_numpy())
     if kind == "pyarrow":
-        import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        import pyarrow
 
         if pyarrow.types.is_integer(column.type) or pyarrow.types.is_floating(column.type):
             return pandas.Series(column.to_numpy())

@@ -30,6 +30,7 @@ INSIDE = {
     "mercer.io.number_formats": ("NumberFormat",),
     "mercer.io.table_reader": ("TableReader",),
     "mercer.solvers.base": ("Status", "TracePoint"),
+    "mercer.solvers.plan": ("Plan",),
     "mercer.solvers.linear.base": ("LinearPlan", "LinearSolution", "LinearStage"),
     "mercer.solvers.linear.crammer_singer": ("JointSolution",),
     "mercer.solvers.sgd": ("Memory", "ObjectivePoint"),

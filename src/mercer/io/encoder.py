@@ -7,6 +7,7 @@ several attributes share is written once and is shared again.
 
 from __future__ import annotations
 
+from collections import UserList
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -158,6 +159,9 @@ _WRITERS: tuple[tuple[Callable[[Any], bool], _Writer], ...] = (
     (lambda v: type(v) is np.ma.MaskedArray,
      lambda e, v, w, d: {"$masked": [e.encode(part, w, d) for part in (v.data, np.ma.getmaskarray(v))]}),
     (lambda v: type(v) is list, Encoder._list),
+    # before scikit-learn 1.7 a ColumnTransformer keeps its remaining columns in a list that warns when it is read
+    (lambda v: isinstance(v, UserList) and type(v).__module__.startswith("sklearn."),
+     lambda e, v, w, d: e._list(v.data, w, d)),
     (lambda v: type(v) is tuple, lambda e, v, w, d: {"$tuple": e._items(v, w, d)}),
     (lambda v: type(v) in (set, frozenset), Encoder._set),
     (lambda v: type(v) is dict, Encoder._dict),

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import kernel_ridge, svm
 from sklearn.base import BaseEstimator
-from sklearn.utils._sparse import _align_api_if_sparse as in_configured_interface
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
+from mercer._sklearn_compat import in_configured_interface
 from mercer.estimators.kinds import KINDS
 from mercer.estimators.linear import LinearMachine
 from mercer.estimators.ridge import SKLEARN_KERNELS, TrainingSamples
@@ -125,9 +125,16 @@ def _name(model: Any, package: str, function: str) -> str:
 
 
 def _common_parameters(source: BaseEstimator, target: type) -> dict[str, Any]:
-    """Parameters that both classes have."""
+    """Parameters that both classes have.
+
+    Without probabilities ``probability`` is left at the target's default: False before scikit-learn 1.9, "deprecated"
+    since.
+    """
     names = target._get_param_names()  # type: ignore[attr-defined]
-    return {name: value for name, value in source.get_params(deep=False).items() if name in names}
+    found = {name: value for name, value in source.get_params(deep=False).items() if name in names}
+    if found.get("probability") in (False, "deprecated"):
+        del found["probability"]
+    return found
 
 
 def _copy_names(source: Any, target: Any) -> None:

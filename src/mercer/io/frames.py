@@ -48,10 +48,10 @@ def build_frame(parts: dict[str, Any]) -> Any:
             raise ModelFileError("the columns of a data frame differ in length")
     try:
         if parts["library"] == "pandas":
-            import pandas as pd  # type: ignore[import-untyped]
+            import pandas as pd
 
             return pd.DataFrame(dict(zip(names, values, strict=True)), columns=names)
-        import polars as pl  # type: ignore[import-not-found,unused-ignore]
+        import polars as pl
 
         return pl.DataFrame({str(name): column for name, column in zip(names, values, strict=True)})
     except ImportError:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.probability import SMALLEST
-from mercer.estimators.svc import BaseSVC
 from mercer.kernels.features import Matrix, Vector
 from mercer.selection.calibration import ADVANTAGE, Beta, Calibration, Isotonic, Scheme, Sigmoid
 from mercer.selection.calibration import SMALLEST as SMALLEST_POWER

@@ -76,7 +76,7 @@ class RawTable:
 def pandas_for(path: str) -> Any:
     """The library pandas, which tables need."""
     try:
-        import pandas  # type: ignore[import-untyped]
+        import pandas
     except ImportError:
         raise MissingExtraError(f"Reading the table {path}", package="pandas", extra="tables") from None
     return pandas

@@ -76,7 +76,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _found(self, X: Any) -> dict[str, Any]:
         """The names of the table's columns by the texts that they are."""
         try:
-            import pandas  # type: ignore[import-untyped]
+            import pandas
         except ImportError:
             raise MissingExtraError("A model of a table", package="pandas", extra="tables") from None
         names = getattr(X, "column_names", getattr(X, "columns", None))
@@ -113,7 +113,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def frame_of(names: Sequence[str], values: Sequence[Vector], index: Any = None) -> Any:
     """A data frame of pandas whose words stay objects: its own type for texts would make NaN of None."""
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 
     parts = {
         name: pandas.Series(one, index=index, dtype=object) if one.dtype == object else one

@@ -294,7 +294,7 @@ def stack_samples(first: Any, second: Any) -> Any:
     if hasattr(first, "vstack"):
         return first.vstack(second)
     if hasattr(first, "iloc"):
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
 
         return pd.concat([first, second])
     return [*first, *second]

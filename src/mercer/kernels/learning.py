@@ -106,7 +106,7 @@ class Bounded(Transparent):
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
         limits = {"lower": self.lower, "upper": self.upper}
         return tuple(
-            replace(h, name=f"kernel__{h.name}", **(limits if self.concerns(h) else {}))  # type: ignore[arg-type]
+            replace(h, name=f"kernel__{h.name}", **(limits if self.concerns(h) else {}))
             for h in self.kernel.hyperparameters()
         )
 

@@ -45,7 +45,7 @@ class SumKernel(Kernel):
             term, code, params = self.plan(b)
             plan = term, code, np.array(params, b.dtype)
             b.planned = self, plan
-        return plan  # type: ignore[no-any-return]
+        return plan
 
     def weights(self) -> Vector | None:
         """Factors by which each feature is multiplied first, if any."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
+from mercer._sklearn_compat import safe_indexing
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.report.importance import input_columns, inputs, with_cells
@@ -89,14 +89,14 @@ def partial_dependence(outcome: Outcome, column: str) -> Dependence | None:
     names = input_columns(outcome)
     j, kind = names.index(column), {c.name: c.kind for c in outcome.samples.columns}.get(column, "number")
     X = inputs(outcome)
-    cells = np.asarray(_safe_indexing(X, j, axis=1))
+    cells = np.asarray(safe_indexing(X, j, axis=1))
     if kind == "text":
         return None
     values = _frequent(cells) if kind in CATEGORICAL else _grid(cells)
     if len(values) < 2:
         return None
     rows = np.random.default_rng(0).permutation(len(cells))[:ROWS]
-    part = _safe_indexing(X, np.tile(rows, len(values)))
+    part = safe_indexing(X, np.tile(rows, len(values)))
     replaced = np.empty(len(values), dtype=object if kind == "category" else np.float64)
     replaced[:] = values
     try:

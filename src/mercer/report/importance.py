@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 
+from mercer._sklearn_compat import safe_indexing
 from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InvalidInputError, MercerError
 from mercer.io.machines import plain_model
@@ -70,7 +70,7 @@ def permutation_importance(outcome: Outcome) -> Importance | None:
     for model, held in _fold_models(outcome, X, y, folds):
         part = rng.permutation(held)[:most]
         rows += len(part)
-        found.append(_losses(model, _safe_indexing(X, part), y[part], unit, rng))
+        found.append(_losses(model, safe_indexing(X, part), y[part], unit, rng))
     if not found:
         return None
     losses = np.array(found)
@@ -119,7 +119,7 @@ def _fold_models(outcome: Outcome, X: Any, y: Vector, folds: int) -> Iterator[tu
             # what the fit to all rows had to say is on the page already
             warnings.simplefilter("ignore")
             try:
-                model.fit(_safe_indexing(X, train), y[train])
+                model.fit(safe_indexing(X, train), y[train])
             except MercerError:  # the other folds have a single class
                 continue
         yield model, held
@@ -132,11 +132,11 @@ def _losses(model: Any, X: Any, y: Vector, unit: float | None, rng: np.random.Ge
         return float(np.mean(predicted != true) if unit is None else np.mean(np.square(predicted - true)) / unit)
 
     before, n = error(model.predict(X), y), len(y)
-    copies, y = _safe_indexing(X, np.tile(np.arange(n), REPEATS)), np.tile(y, REPEATS)
+    copies, y = safe_indexing(X, np.tile(np.arange(n), REPEATS)), np.tile(y, REPEATS)
     losses = np.empty(X.shape[1])
     for j in range(X.shape[1]):
         order = np.concatenate([rng.permutation(n) for _ in range(REPEATS)])
-        cells = _safe_indexing(_safe_indexing(X, j, axis=1), order)
+        cells = safe_indexing(safe_indexing(X, j, axis=1), order)
         losses[j] = error(model.predict(with_cells(copies, j, cells)), y) - before
     return losses
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def write_report(outcome: Outcome, path: Any, *, model_path: Any = "model.mercer
 
 
 def _body(outcome: Outcome, model_path: str, source: str) -> Iterator[str]:
-    yield f"<h1>{html.escape(f'{outcome.task.capitalize()} of “{outcome.samples.target}”')}</h1>"
+    yield f"<h1>{escape(f'{outcome.task.capitalize()} of “{outcome.samples.target}”')}</h1>"
     made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     yield html.paragraph(
         f"{Path(source).name}, {len(outcome.samples):,} rows. Made by mercer {mercer.__version__} on {made}.", True

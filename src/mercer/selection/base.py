@@ -10,14 +10,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context, is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
 from mercer.estimators.progress import announce_compilation, show_log, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes, budget_bytes
@@ -90,7 +89,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Choose the best parameters by cross-validation and fit to all samples.
 
@@ -114,7 +113,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         if self.verbose:
             show_log()
         samples, targets = self._validate(X, y)
-        n = _num_samples(samples)
+        n = num_samples(samples)
         weight = validate_weights(sample_weight, n, samples)
         folds = self._folds(samples, y, targets, groups)
         if self._record is not None:
@@ -143,7 +142,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         self.refit_time_ = time.perf_counter() - started
 
     def _folds(self, X: Any, y: Any, targets: Vector, groups: Any) -> list[tuple[Any, Any]]:
-        n = _num_samples(X)
+        n = num_samples(X)
         splits = 5 if self.cv is None else self.cv
         if isinstance(splits, Integral) and n < splits:
             raise InvalidInputError(

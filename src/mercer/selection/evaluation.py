@@ -20,10 +20,10 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _num_samples, check_consistent_length, indexable
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_consistent_length, indexable
 
+from mercer._sklearn_compat import num_samples, safe_indexing, safe_split
 from mercer.estimators.kinds import kind_of, unwrap
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
@@ -195,7 +195,7 @@ def evaluate_folds(
         check_consistent_length(X, y)
     elif get_tags(estimator).target_tags.required:
         raise InvalidInputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    n = _num_samples(X)
+    n = num_samples(X)
     weight = None if sample_weight is None else validate_weights(sample_weight, n, X)
     scoring, name = _scoring(estimator, scoring, weight is not None)
     scorer = check_scoring(estimator, scoring=scoring)
@@ -284,8 +284,8 @@ def _fold(
     test: Vector,
 ) -> tuple[float, float, float, dict[str, Any], float, Vector]:
     """Score on test and training samples, share of support vectors, parameters and score of the search, resamples."""
-    X_train, y_train = _safe_split(estimator, X, y, train)
-    X_test, y_test = _safe_split(estimator, X, y, test, train)
+    X_train, y_train = safe_split(estimator, X, y, train)
+    X_test, y_test = safe_split(estimator, X, y, test, train)
     model = fitted(estimator, X_train, y_train, groups, weight, train)
     weights = [None if weight is None else weight[index] for index in (test, train)]
     score = _scored(scorer, model, X_test, y_test, weights[0])
@@ -315,15 +315,15 @@ def _resampled(scorer: Any, model: Any, X: Any, y: Any, weight: Vector | None, n
     def score(rows: Vector) -> float:
         some = None if weight is None else weight[rows]
         chosen = recorded.at(rows)
-        return _scored(scorer, chosen, chosen.samples, None if y is None else _safe_indexing(y, rows), some)
+        return _scored(scorer, chosen, chosen.samples, None if y is None else safe_indexing(y, rows), some)
 
-    return resampled(score, _num_samples(X), seed)
+    return resampled(score, num_samples(X), seed)
 
 
 def score_on(model: Any, X: Any, y: Any, scoring: Any, interval: bool = True) -> tuple[float, Interval]:
     """The score of a fitted model on these samples, with its interval if asked for."""
     scorer = check_scoring(model, scoring=scoring)
-    score, n = _scored(scorer, model, X, y, None), _num_samples(X)
+    score, n = _scored(scorer, model, X, y, None), num_samples(X)
     if not interval:
         return score, Interval(np.nan, np.nan, "")
     if scoring == "accuracy":
@@ -339,7 +339,7 @@ class Recorded:
     def __init__(self, model: Any, X: Any, rows: Vector | None = None, answers: dict[str, Any] | None = None) -> None:
         self.model, self.X, self.rows = model, X, rows
         self.answers: dict[str, Any] = {} if answers is None else answers
-        self.samples = X if rows is None else _safe_indexing(X, rows)
+        self.samples = X if rows is None else safe_indexing(X, rows)
 
     def at(self, rows: Vector) -> Recorded:
         """The same for some of the samples: ``samples`` of what is returned."""
@@ -375,7 +375,7 @@ def fitted(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, i
     elif weight is not None:
         raise InvalidInputError(f"sample_weight was given, but {type(last).__name__}.fit does not take it.")
     if groups is not None and ("groups" in takes or "params" in takes):
-        metadata[f"{prefix}groups"] = _safe_indexing(groups, index)
+        metadata[f"{prefix}groups"] = safe_indexing(groups, index)
     return model.fit(X, **metadata) if y is None else model.fit(X, y, **metadata)
 
 

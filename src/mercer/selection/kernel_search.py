@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples
 
+from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.nested import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Precomputed
@@ -171,7 +170,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
         if pairwise:
             square_matrix(samples)
         codes = y.astype(np.intp) if hasattr(self, "classes_") else None
-        layout = Folds.of(folds, _num_samples(X), codes, movable=not pairwise and self._domain() == "vectors")
+        layout = Folds.of(folds, num_samples(X), codes, movable=not pairwise and self._domain() == "vectors")
         family = self._family(layout, y, weight)
         engine = Engine(layout.samples(samples), family, self._options(self.cache_size, self.precision), clock)
         table = self._table(len(folds))

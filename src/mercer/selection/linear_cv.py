@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._numerics.pool import run_tasks
+from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.linear import LinearMachine
 from mercer.estimators.linear_svc import LinearSVC
 from mercer.estimators.linear_svr import LinearSVR
@@ -236,7 +236,7 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
 
     def _values(self, machine: Any, X: Any) -> Matrix:
         """A class that the fold does not have never wins."""
-        found = np.asarray(machine.decision_function(X)).reshape(_num_samples(X), -1)
+        found = np.asarray(machine.decision_function(X)).reshape(num_samples(X), -1)
         if len(machine.classes_) == len(self.classes_):
             return found
         values = np.full((len(found), self._columns()), -np.inf)

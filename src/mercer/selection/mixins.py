@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import svm
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from mercer._sklearn_compat import available_if
 from mercer.estimators.kinds import codes_of
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.exceptions import InvalidInputError

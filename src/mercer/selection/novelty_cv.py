@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._sklearn_compat import Interval, StrOptions, available_if
 from mercer.estimators.novelty import OneClassSVM
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, take_samples

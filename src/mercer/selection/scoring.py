@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.metrics._scorer import _BaseScorer
-from sklearn.utils.multiclass import _ovr_decision_function
 
+from mercer._sklearn_compat import is_sklearn_scorer, ovr_decision_function
 from mercer.estimators.pairs import votes
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
@@ -49,14 +48,14 @@ class ClassifierWitness(ClassifierMixin, Witness):  # type: ignore[misc]
 
     @property
     def classes_(self) -> Vector:
-        return self.classes  # type: ignore[no-any-return]
+        return self.classes
 
     def decision_function(self, X: Any) -> Matrix:
         values = self._check(X)
         if len(self.classes) == 2:
             return -values[:, 0]
         if self.shape == "ovr":
-            return _ovr_decision_function(values < 0, -values, len(self.classes))
+            return ovr_decision_function(values < 0, -values, len(self.classes))
         return values
 
     def predict(self, X: Any) -> Vector:
@@ -71,7 +70,7 @@ class RestWitness(ClassifierMixin, Witness):  # type: ignore[misc]
 
     @property
     def classes_(self) -> Vector:
-        return self.classes  # type: ignore[no-any-return]
+        return self.classes
 
     def decision_function(self, X: Any) -> Matrix:
         values = self._check(X)
@@ -109,7 +108,7 @@ def predicted_codes(values: Matrix, n_classes: int, break_ties: bool = False) ->
     if n_classes == 2:
         return (values[:, 0] <= 0).astype(np.intp)
     if break_ties:
-        return np.argmax(_ovr_decision_function(values < 0, -values, n_classes), axis=1)
+        return np.argmax(ovr_decision_function(values < 0, -values, n_classes), axis=1)
     return votes(values, n_classes).argmax(axis=1)
 
 
@@ -147,7 +146,7 @@ def highest_score(scoring: Any) -> float:
 def scorer_of(witness: Witness, scoring: Any) -> Callable[..., float]:
     """score(estimator, X, y, weight) for a scorer's name or function."""
     scorer = check_scoring(witness, scoring=scoring)
-    weighs = isinstance(scorer, _BaseScorer)
+    weighs = is_sklearn_scorer(scorer)
 
     def score(estimator: Witness, X: Any, y: Vector, weight: Vector) -> float:
         try:

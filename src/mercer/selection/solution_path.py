@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _num_samples
 
+from mercer._sklearn_compat import num_samples
 from mercer.estimators.certification import posed_problems
 from mercer.estimators.progress import warn_user
 from mercer.estimators.svc import SVC
@@ -175,7 +175,7 @@ def solution_path(
     if not isinstance(model, SVC) or model.loss != "hinge":
         found = f"{type(model).__name__} with loss={getattr(model, 'loss', None)!r}"
         raise InvalidInputError(f"A path in C is that of mercer's SVC with hinge loss, but {found} was given.")
-    n = _num_samples(X)
+    n = num_samples(X)
     needed = MATRICES * 8 * n**2
     if needed > MEMORY * available_bytes():
         raise InvalidInputError(

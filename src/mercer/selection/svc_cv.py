@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.kinds import classification_loss
 from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, class_pairs
 from mercer.estimators.svc import SVC, NuSVC

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.kinds import regression_loss
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError

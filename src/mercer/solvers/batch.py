@@ -342,7 +342,7 @@ def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int
     room, score, change = np.empty((6, n)), np.empty(n, np.float32), np.empty(n)
 
     def run(newton: int) -> tuple[int, float, bool]:
-        return solve_members(  # type: ignore[no-any-return]
+        return solve_members(
             everyone, K, program, beta, F, SHARE_OF_TOL * tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton, room,
             score, change,
         )  # fmt: skip
@@ -401,7 +401,7 @@ class LazyPairs:
         wholes, reals = np.empty((9, 2 * n), np.int64), np.empty((9, n))
 
         def run(newton: int) -> tuple[int, int]:
-            return sift(  # type: ignore[no-any-return]
+            return sift(
                 self.single, *(self.sides[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
                 self.options.tol, newton, self.blocks.scratch(n**2), wholes, reals, beta, F, groups, totals,
             )  # fmt: skip

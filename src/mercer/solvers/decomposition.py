@@ -256,7 +256,7 @@ class Decomposition:
             limit = min(limit, self.options.max_iter - self.steps)
 
         def solve(newton: int) -> tuple[int, float, bool, int, int, int]:
-            return solve_set(  # type: ignore[no-any-return]
+            return solve_set(
                 self._seats, m, newcomers, self._block, self._fresh, active.program, active.beta, active.F,
                 max(0.5 * tol, BLOCK_TOL * look.violation), limit, newton, self._members_room, self._score, chosen,
                 previous, self._change,

@@ -101,4 +101,6 @@ class Woodbury:
 
     def __call__(self, R: Matrix) -> Matrix:
         R = R * self.root
+        if self.L.shape[1] == 0:
+            return self.root * R  # scipy's cho_solve takes empty systems since 1.14 only
         return self.root * (R - self.L @ linalg.cho_solve(self.factor, self.L.T @ R, check_finite=False))

@@ -163,9 +163,7 @@ class WholeMatrix:
         F, score = np.append(self.F, 0.0), np.empty(len(b), kind)
 
         def run(newton: int) -> tuple[int, float, bool]:
-            return solve_members(  # type: ignore[no-any-return]
-                some, K, self._program, b, F, tol, limit, newton, self._room, score, self._change
-            )
+            return solve_members(some, K, self._program, b, F, tol, limit, newton, self._room, score, self._change)
 
         taken, _, unbounded = with_newton(run, K.dtype, kind, lambda found: found[0] == NEEDS_NEWTON)
         return taken, unbounded

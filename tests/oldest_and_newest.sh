@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Run the tests of scikit-learn's contract with the oldest dependencies that pyproject.toml allows, and with the newest.
+#
+#   tests/oldest_and_newest.sh [oldest] [newest] [path of a test ...]
+#
+# The environments .venv-oldest and .venv-newest are kept for the next run. PYTHON (default python3.11) creates them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# estimator checks, comparisons with scikit-learn, conversion from and to its classes, and some of every other part
+TESTS=(
+    tests/test_package.py
+    tests/test_testing.py
+    tests/display
+    tests/estimators/test_bad_input.py
+    tests/estimators/test_certify.py
+    tests/estimators/test_classic_checks.py
+    tests/estimators/test_ecosystem.py
+    tests/estimators/test_every_estimator.py
+    tests/estimators/test_limits.py
+    tests/estimators/test_linear.py
+    tests/estimators/test_nystroem.py
+    tests/estimators/test_plain_input.py
+    tests/estimators/test_probability.py
+    tests/estimators/test_process.py
+    tests/estimators/test_process_sklearn_suite.py
+    tests/estimators/test_ridge.py
+    tests/estimators/test_same_as_sklearn.py
+    tests/estimators/test_sklearn_checks.py
+    tests/estimators/test_sklearn_suite.py
+    tests/io/test_exchange.py
+    tests/io/test_files.py
+    tests/io/test_onnx_pipeline.py
+    tests/report
+    tests/selection/test_evaluation.py
+    tests/selection/test_mixins.py
+    tests/selection/test_search_contract.py
+    tests/theory
+    tests/workflow
+)
+
+# the lower bounds of pyproject.toml as versions: scikit-learn>=1.6 becomes scikit-learn==1.6.*
+lower_bounds() {
+    "$1" - <<'END'
+import re
+import tomllib
+
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)["project"]
+extras = project["optional-dependencies"]
+for requirement in project["dependencies"] + extras["report"] + extras["tables"] + extras["onnx"] + extras["test"]:
+    if ">=" in requirement:  # extras within extras have no version
+        print(re.sub(r">=([\d.]+)", r"==\1.*", requirement))
+END
+}
+
+versions=()
+while [[ ${1:-} == oldest || ${1:-} == newest ]]; do
+    versions+=("$1")
+    shift
+done
+[[ ${#versions[@]} -gt 0 ]] || versions=(oldest newest)
+[[ $# -eq 0 ]] || TESTS=("$@")
+
+failed=()
+for version in "${versions[@]}"; do
+    environment=$PWD/.venv-$version
+    python=$environment/bin/python
+    [[ -x $python ]] || "${PYTHON:-python3.11}" -m venv "$environment"
+    if [[ $version == oldest ]]; then
+        lower_bounds "$python" > "$environment/constraints.txt"
+        "$python" -m pip install --quiet --editable '.[test]' --constraint "$environment/constraints.txt"
+    else
+        "$python" -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test]'
+    fi
+    "$python" -c 'import numba, numpy, scipy, sklearn
+print(*(f"{m.__name__} {m.__version__}" for m in (sklearn, numpy, scipy, numba)), sep=", ")'
+    # each environment keeps its own machine code: numba discards that of another version
+    NUMBA_CACHE_DIR=$environment/numba "$python" -m pytest -q -n 2 --dist loadfile -m "not slow" "${TESTS[@]}" ||
+        failed+=("$version")
+done
+[[ ${#failed[@]} -eq 0 ]] || { echo "failed with the ${failed[*]} dependencies"; exit 1; }
