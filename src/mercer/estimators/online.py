@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
+from mercer._numerics.blas import one_blas_thread
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.decision import Expansion
 from mercer.estimators.progress import announce_compilation
@@ -26,10 +27,9 @@ from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import product
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import Matrix, Vector, stack_samples, take_samples
+from mercer.online.sgd import KernelRun, LinearRun, Memory, Rule, Run
 from mercer.solvers.base import Clock
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data, check_finite
-from mercer.solvers.sgd import KernelRun, LinearRun, Memory, Rule, Run
 from mercer.validation import (
     check_weighted_classes,
     class_codes,

@@ -13,11 +13,11 @@ from mercer.estimators.online import OnlineClassifier
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
+from mercer.online.sgd import Model, ObjectivePoint, Rule, Run
+from mercer.online.sgd_certificate import certificates, judge_all, objective_point
 from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.data import Data
-from mercer.solvers.iterates import certificates, judge_all, objective_point
-from mercer.solvers.sgd import Model, ObjectivePoint, Rule, Run
 from mercer.validation import thread_count
 
 

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_array
 
+from mercer._numerics.blas import blas_threads
 from mercer.estimators.covariance import (
     check_memory,
     likelihood,
@@ -27,10 +28,9 @@ from mercer.estimators.progress import announce_compilation, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
-from mercer.problems.evidence import Evidence, Factor
-from mercer.solvers.ascent import Ascent, maximise
+from mercer.process.ascent import Ascent, maximise
+from mercer.process.evidence import Evidence, Factor
 from mercer.solvers.base import Clock, Status
-from mercer.solvers.blas import blas_threads
 from mercer.solvers.interior import factor_seconds
 from mercer.validation import (
     check_pairwise_kernel,

@@ -20,9 +20,9 @@ from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import Squared
 from mercer.problems.certificate import NOT_PSD, ROUNDING, Certificate, certificate, combine, with_dual
 from mercer.problems.dual import DualProblem
+from mercer.ridge.solver import LARGEST, in_units_of, judge, solve
 from mercer.solvers.base import Clock
 from mercer.solvers.data import Data
-from mercer.solvers.direct import LARGEST, in_units_of, judge, solve
 from mercer.validation import square_matrix, target_matrix, thread_count, validate_samples, validate_weights
 
 # a relative gap from which the search for a better β is worth its time, and the seconds that it may take

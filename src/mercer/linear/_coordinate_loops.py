@@ -1,0 +1,326 @@
+"""Coordinate descent on the dual of a linear machine, and conjugate gradients on its free variables.
+
+    min  1/2 |w|^2 - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,     w = X'b
+
+The state is (b, w). With g = x_i.w - linear_i + ridge_i b_i the exact step of variable i is a soft threshold clipped to
+its box: algorithm 1 of Hsieh, Chang, Lin, Keerthi & Sundararajan, ICML 25 (2008), whose rule of shrinking is used too;
+[M5] "coordinate ascent".
+
+A row of X is values[indptr[i] : indptr[i + 1]] in the columns indices[...], or in all columns in turn if indices is
+empty: dense data take the same way. Each row has one more entry, ``bias``, that is multiplied by the last of w.
+
+What is known of a variable is one line of the matrix ``table``, as wide as a cache line, since variables are visited
+in random order: b, linear, l1, ridge, lower, upper, the curvature |x|^2 + bias^2 + ridge and its inverse (0 for 0).
+"""
+
+import numpy as np
+
+from mercer._numerics.compile import compiled
+from mercer._numerics.pointers import borrow
+from mercer._numerics.prefetch import prefetch
+from mercer.linear._row_loops import dot, sparse_row_add, sparse_row_dot
+
+# columns of the table
+BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL, INVERSE = range(8)
+WIDTH = 8
+# positions are unsigned: signed ones would be tested for negative values at each term
+ONE = np.uint64(1)
+# rows ahead for which memory is asked
+AHEAD = 2
+# entries of a row for which it is asked without a loop, which is left to rows of twice as many: the end of a short one
+# is not foreseen by the processor
+SHORT = 32
+
+
+@compiled(fast=True, inline=True)
+def row_dot(indices, values, start, stop, w):
+    """Row times w, without the bias."""
+    if indices.shape[0] == 0:
+        return dot(values[start:stop], w)
+    return sparse_row_dot(indices, values, start, stop, w)
+
+
+@compiled(inline=True)
+def ask_for_row(indices, values, start, stop):
+    """Have the row loaded into the cache."""
+    for t in range(0, SHORT, 8):
+        prefetch(values, start + t)
+    if indices.shape[0] > 0:
+        for t in range(0, SHORT, 16):
+            prefetch(indices, start + t)
+    if stop > start + 2 * SHORT:
+        for t in range(start + SHORT, stop, 16):
+            prefetch(values, t)
+            prefetch(values, t + 8)
+            if indices.shape[0] > 0:
+                prefetch(indices, t)
+
+
+@compiled(fast=True, inline=True)
+def add_row(indices, values, start, stop, step, w):
+    """Add step times row to w, without the bias."""
+    if indices.shape[0] == 0:
+        part = values[start:stop]
+        for t in range(part.shape[0]):
+            w[t] += step * part[t]
+    else:
+        sparse_row_add(indices, values, start, stop, step, w)
+
+
+@compiled(fast=True)
+def row_norms(indptr, values, norms):
+    """Squared norm of each row, in float64."""
+    for i in range(norms.shape[0]):
+        total = 0.0
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            total += np.float64(values[t]) * np.float64(values[t])
+        norms[i] = total
+
+
+@compiled()
+def fill_table(linear, l1, ridge, lower, upper, norms, bias, table):
+    """Fill the table: b = 0, which every box contains."""
+    for i in range(table.shape[0]):
+        curvature = norms[i] + bias * bias + ridge[i]
+        table[i, BETA] = 0.0
+        table[i, LINEAR], table[i, L1], table[i, RIDGE] = linear[i], l1[i], ridge[i]
+        table[i, LOWER], table[i, UPPER] = lower[i], upper[i]
+        table[i, DIAGONAL], table[i, INVERSE] = curvature, 1.0 / curvature if curvature > 0.0 else 0.0
+
+
+@compiled(inline=True)
+def slopes(b, g, l1, lower, upper):
+    """(rate, room): the rate of descent of the better direction and how far b can go there.
+
+    A rate > 0 violates optimality; one < 0 says how safely b rests where it is.
+    """
+    grow = -(g + (l1 if b >= 0.0 else -l1)) if b < upper else -np.inf
+    shrink = g + (l1 if b > 0.0 else -l1) if b > lower else -np.inf
+    return (grow, upper - b) if grow > shrink else (shrink, b - lower)
+
+
+@compiled(inline=True)
+def gain(rate, room, ridge):
+    """The variable's part of the duality gap, for rate > 0; no less where its way crosses a kink."""
+    step = min(rate / ridge, room)
+    return step * (rate - 0.5 * ridge * step)
+
+
+@compiled(inline=True)
+def best_value(b, g, l1, lower, upper, inverse):
+    """The optimal b on its line; where the line is straight (inverse = 0), the end that it falls to."""
+    if inverse == 0.0:
+        return upper if g < -l1 else (lower if g > l1 else min(max(0.0, lower), upper))
+    z, threshold = b - g * inverse, l1 * inverse
+    z = max(z - threshold, 0.0) + min(z + threshold, 0.0)
+    return min(max(z, lower), upper)
+
+
+@compiled()
+def shuffle(order, seed):
+    """Put the entries in random order, in place; seed > 0."""
+    state = np.uint64(seed)
+    for k in range(order.shape[0] - 1, 0, -1):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        j = np.intp(((state >> np.uint64(32)) * np.uint64(k + 1)) >> np.uint64(32))
+        order[k], order[j] = order[j], order[k]
+
+
+@compiled()
+def descend(indptr, indices, values, bias, w, table, order, level, out):
+    """One pass over the variables in this order. Edits w, table and order; returns how many remain active.
+
+    Variables that rest at a bound or kink more safely than ``level`` are left out of order, whose first entries are
+    those that remain. out becomes (largest violation, gap, decrease of the objective, variables that met or left a
+    bound, entries of X read, free variables that moved, their entries): the gap is that of these variables, each at the
+    moment of its visit.
+    """
+    # rows of dense data are views: counting them would take longer than many a row
+    indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
+    last = w.shape[0] - 1
+    flat = table.ravel()
+    largest, gap, decrease, crossed, work = 0.0, 0.0, 0.0, 0, np.uint64(0)
+    free, entries = 0, np.uint64(0)
+    kept, n = 0, order.shape[0]
+    for k in range(n):
+        if k + 4 * AHEAD < n:
+            prefetch(indptr, order[k + 4 * AHEAD])
+        if k + AHEAD < n:
+            i = order[k + AHEAD]
+            prefetch(flat, WIDTH * np.intp(i))
+            ask_for_row(indices, values, np.intp(indptr[i]), np.intp(indptr[i + ONE]))
+        i = order[k]
+        start, stop = indptr[i], indptr[i + ONE]
+        b, l1, ridge = table[i, BETA], table[i, L1], table[i, RIDGE]
+        lower, upper = table[i, LOWER], table[i, UPPER]
+        g = row_dot(indices, values, start, stop, w) + bias * w[last] - table[i, LINEAR] + ridge * b
+        work += stop - start
+        rate, room = slopes(b, g, l1, lower, upper)
+        if rate < -level:
+            continue
+        order[kept] = i
+        kept += 1
+        if rate <= 0.0:
+            continue
+        largest = max(largest, rate)
+        c = best_value(b, g, l1, lower, upper, table[i, INVERSE])
+        gap += gain(rate, room, ridge)
+        step = c - b
+        if step != 0.0:
+            table[i, BETA] = c
+            add_row(indices, values, start, stop, step, w)
+            w[last] += step * bias
+            work += stop - start
+            decrease -= step * (g + 0.5 * table[i, DIAGONAL] * step) + l1 * (abs(c) - abs(b))
+            inside = c > lower and c < upper
+            crossed += (b > lower and b < upper) != inside
+            if inside:
+                free += 1
+                entries += stop - start
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6] = largest, gap, decrease, crossed, work, free, entries
+    return kept
+
+
+@compiled()
+def judge(F, table, level, order, out):
+    """Which variables are to be visited next, given F = Xw. Edits order; returns how many it then has.
+
+    Left out are those that rest more safely than ``level``. out becomes (largest violation, gap, dual value but for
+    1/2|w|^2).
+    """
+    kept = 0
+    largest, gap, value = 0.0, 0.0, 0.0
+    for i in range(F.shape[0]):
+        b, l1, ridge = table[i, BETA], table[i, L1], table[i, RIDGE]
+        rate, room = slopes(b, F[i] - table[i, LINEAR] + ridge * b, l1, table[i, LOWER], table[i, UPPER])
+        value += (table[i, LINEAR] - 0.5 * ridge * b) * b - l1 * abs(b)
+        if rate > 0.0:
+            largest = max(largest, rate)
+            gap += gain(rate, room, ridge)
+        if rate >= -level:
+            order[kept] = i
+            kept += 1
+    out[0], out[1], out[2] = largest, gap, value
+    return kept
+
+
+@compiled()
+def greedy_steps(indptr, indices, values, bias, F, w, table, row, count, gained):
+    """Exact steps, each of the variable that decreases the objective most. Edits F = Xw, w and table.
+
+    Adds what they gain to gained[0]. Returns how many there were, at most ``count``: fewer where no step gains.
+    ``row`` is room for a row: zeros, as many as w has, and zeros again afterwards.
+    """
+    indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
+    row = borrow(row)
+    n, last = F.shape[0], w.shape[0] - 1
+    for done in range(count):
+        most, at, to = 0.0, -1, 0.0
+        for i in range(n):
+            b, l1 = table[i, BETA], table[i, L1]
+            g = F[i] - table[i, LINEAR] + table[i, RIDGE] * b
+            c = best_value(b, g, l1, table[i, LOWER], table[i, UPPER], table[i, INVERSE])
+            decrease = -((c - b) * (g + 0.5 * table[i, DIAGONAL] * (c - b)) + l1 * (abs(c) - abs(b)))
+            if decrease > most:
+                most, at, to = decrease, i, c
+        if at < 0:
+            return done
+        gained[0] += most
+        step = to - table[at, BETA]
+        table[at, BETA] = to
+        add_row(indices, values, indptr[at], indptr[at + 1], step, row)
+        row[last] = step * bias
+        for t in range(w.shape[0]):
+            w[t] += row[t]
+        for i in range(n):
+            F[i] += row_dot(indices, values, indptr[i], indptr[i + 1], row) + bias * row[last]
+        row[:] = 0.0
+    return count
+
+
+@compiled(fast=True)
+def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
+    """Newton's step on these free variables by conjugate gradients, clipped to the box. Edits w and table.
+
+    Solves (XX' + ridge) p = -grad, with the diagonal as preconditioner, until the gap that the residual leaves is at
+    most ``goal``. The clipped step is halved until the objective falls. out becomes (steps of the conjugate gradients,
+    share of the step taken, number of variables clipped, decrease of the objective, entries of X read).
+    """
+    indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
+    m, d = table.shape[0], w.shape[0]
+    last = d - 1
+    r, z, p, Kp, step = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
+    u = np.empty(d)
+    rz, entries = 0.0, float(indptr[m] - indptr[0])
+    work = entries
+    for k in range(m):
+        b = table[k, BETA]
+        g = row_dot(indices, values, indptr[k], indptr[k + 1], w) + bias * w[last] - table[k, LINEAR]
+        g += table[k, RIDGE] * b + (table[k, L1] if b > 0.0 else -table[k, L1])
+        r[k] = -g
+        z[k] = -g * table[k, INVERSE]
+        p[k] = z[k]
+        rz += r[k] * z[k]
+    done, gap = 0, np.inf
+    while done < max_steps and rz > 0.0 and gap > goal:
+        u[:] = 0.0
+        for k in range(m):
+            add_row(indices, values, indptr[k], indptr[k + 1], p[k], u)
+            u[last] += bias * p[k]
+        curvature = 0.0
+        for k in range(m):
+            Kp[k] = row_dot(indices, values, indptr[k], indptr[k + 1], u) + bias * u[last] + table[k, RIDGE] * p[k]
+            curvature += p[k] * Kp[k]
+        work += 2.0 * entries
+        if not curvature > 0.0:
+            break
+        a = rz / curvature
+        new, gap = 0.0, 0.0
+        for k in range(m):
+            step[k] += a * p[k]
+            r[k] -= a * Kp[k]
+            z[k] = r[k] * table[k, INVERSE]
+            new += r[k] * z[k]
+            # what variable k could gain if w stayed as it is
+            if r[k] != 0.0:
+                b = table[k, BETA] + step[k]
+                room = table[k, UPPER] - b if r[k] > 0.0 else b - table[k, LOWER]
+                gap += gain(abs(r[k]), max(room, 0.0), table[k, RIDGE])
+        for k in range(m):
+            p[k] = z[k] + new / rz * p[k]
+        rz = new
+        done += 1
+    share, decrease, clipped = 1.0, 0.0, 0
+    for _ in range(12):
+        u[:] = 0.0
+        change, clipped = 0.0, 0
+        work += entries
+        for k in range(m):
+            b, l1 = table[k, BETA], table[k, L1]
+            low, high = table[k, LOWER], table[k, UPPER]
+            # not across the kink
+            if l1 > 0.0 and b > 0.0:
+                low = max(low, 0.0)
+            elif l1 > 0.0:
+                high = min(high, 0.0)
+            c = b + share * step[k]
+            if c <= low or c >= high:
+                c = min(max(c, low), high)
+                clipped += 1
+            z[k] = c
+            add_row(indices, values, indptr[k], indptr[k + 1], c - b, u)
+            u[last] += bias * (c - b)
+            change += (abs(c) - abs(b)) * l1 + (0.5 * table[k, RIDGE] * (c + b) - table[k, LINEAR]) * (c - b)
+        for t in range(d):
+            change += u[t] * (w[t] + 0.5 * u[t])
+        if change < 0.0:
+            decrease = -change
+            for k in range(m):
+                table[k, BETA] = z[k]
+            for t in range(d):
+                w[t] += u[t]
+            break
+        share *= 0.5
+    out[0], out[1], out[2], out[3], out[4] = done, share, clipped, decrease, work

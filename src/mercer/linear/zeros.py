@@ -1,0 +1,291 @@
+"""Exact zeros: which weights an l1 penalty leaves, settled beyond the tolerance of the run.
+
+    min over w, b   l1 |w|₁ + ½ l2 |w|² + Σ conjᵢ(linearᵢ − xᵢ·w − b)
+
+At the optimum vⱼ = xⱼ·β of each feature meets |vⱼ| ≤ l1, and wⱼ ≠ 0 only where |vⱼ| reaches l1. A model within a
+tolerance of the optimum has small weights where the optimum has none. So a run with an l1 penalty that has ended within
+its tolerance goes on until the optimality conditions themselves say which weights are 0:
+
+* Squared losses have one β. The proximal Newton method ends at it in a few steps, and its weights are 0 by soft
+  thresholding wherever |vⱼ| is below l1.
+* For losses of straight pieces the optimum is a corner: with the features that have a weight and the samples at a kink
+  known, w and β solve linear equations,
+
+      xᵢ·w + b = linearᵢ − kinkᵢ  at samples with a kink,     X'β = l1 sign(w) + l2 w  at features with a weight.
+
+  Both sets are read from the solution of the run: of a weight and the slack l1 − |v| that goes with it, the smaller
+  one, each in its own unit, is taken to be 0, and so for the samples. Sets that the solution of the equations
+  contradicts are corrected; if that leads nowhere, the interior-point method comes closer to the optimum first.
+
+The result replaces the solution of the run only if its own certificate, computed from the data, is at most as large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dgetrf, dgetrs
+
+from mercer._numerics.blas import one_blas_thread
+from mercer.linear import interior, proximal
+from mercer.linear.coordinate import balanced
+from mercer.linear.feature_working_set import beta_without_weights
+from mercer.linear.near_kinks import ends_of
+from mercer.linear.problem import LinearProblem, linear_certificate
+from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage, has_time
+from mercer.losses.base import Vector
+from mercer.solvers.base import Clock, Status
+
+Mask = NDArray[np.bool_]
+
+# the relative gap at which the optimality conditions are taken to hold, and that to which interior points come before
+EXACT, CLOSER = 1e-11, 1e-10
+# |v| ≤ l1 may be missed by this, relative to l1
+ROUNDING = 1e-12
+# weights below this, relative to the largest that the penalty allows, are rounding
+NOTHING = 1e-14
+# equations at most, and those that may contradict each other or leave a choice
+EQUATIONS, SINGULAR = 3000, 600
+# equations that are missed by more, relative to their size, contradict each other; singular values that are none
+UNMET, MISSED = 1e-9, 1e-12
+# nanoseconds for the elimination, for each m³
+ELIMINATION = 0.1
+TINY = np.finfo(np.float64).tiny
+
+
+def without_weights(problem: LinearProblem, clock: Clock) -> LinearSolution | None:
+    """w = 0 if the optimality conditions say that it is the optimum, to rounding."""
+    qp, penalty, zero = problem.qp, problem.penalty, np.zeros(problem.n)
+    if penalty.l1 == 0 or qp.has_open_box:
+        return None
+    b = problem.loss.best_intercept(problem.y, zero, problem.weight) if problem.intercept else 0.0
+    beta = beta_without_weights(problem)
+    if problem.intercept:
+        beta = balanced(qp, beta)
+    v = problem.rows.tdot(beta)
+    if not np.abs(v).max(initial=0.0) <= penalty.l1 * (1.0 + ROUNDING):
+        return None
+    w = np.zeros(problem.rows.d)
+    proof = linear_certificate(problem, w, b, beta, f=zero, v=v)
+    if not (proof.valid and proof.relative_gap <= EXACT):
+        return None
+    stage = LinearStage("zeros", 0, float(proof.relative_gap), Status.CONVERGED)
+    return LinearSolution(w, b, beta, Status.CONVERGED, 0, clock.seconds, proof, stages=(stage,))
+
+
+def settle(problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution) -> LinearSolution:
+    """The solution of a run that has ended within tol, with exact zeros if they can be settled within the limits.
+
+    The iterations add up.
+    """
+    if found.status is not Status.CONVERGED or found.certificate.primal <= 0 or 0 <= options.max_iter <= found.n_iter:
+        return found
+    best, n_iter, trace = found, 0, list(found.trace)
+    with one_blas_thread(), np.errstate(all="ignore"):
+        for closer in _attempts(problem, options, clock, found):
+            n_iter += closer.n_iter
+            trace += closer.trace
+            if closer.certificate.valid and closer.certificate.gap <= best.certificate.gap:
+                best = closer
+            limit = 0 <= options.max_iter <= found.n_iter + n_iter
+            if limit or clock.over() is not None or (best is closer and _is_settled(problem, best)):
+                break
+    status = Status.CONVERGED if _is_settled(problem, best) else Status.STALLED
+    stage = LinearStage("zeros", n_iter, float(best.certificate.relative_gap), status)
+    return replace(
+        best,
+        status=Status.CONVERGED,
+        n_iter=found.n_iter + n_iter,
+        seconds=clock.seconds,
+        trace=trace,
+        stages=(*found.stages, stage),
+    )
+
+
+def _attempts(
+    problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution
+) -> Iterator[LinearSolution]:
+    """Solutions nearer and nearer to the optimum."""
+    left = options.max_iter - found.n_iter if options.max_iter >= 0 else -1
+    if problem.qp.is_smooth:
+        start = replace(found, w=np.where(_weight_to_slack(problem, found) > 1.0, found.w, 0.0))
+        yield proximal.solve(problem, replace(options, tol=EXACT, max_iter=left), clock, start)
+        return
+    yield from _corners(problem, options, clock, found)
+    if options.tol > CLOSER:
+        closer = interior.solve(problem, replace(options, tol=CLOSER, max_iter=left), clock, found)
+        # the corner near it first: it is the better one if it is exact
+        yield from _corners(problem, options, clock, closer, closer.n_iter)
+        yield replace(closer, n_iter=0)
+
+
+def _is_settled(problem: LinearProblem, found: LinearSolution) -> bool:
+    """Whether the optimality conditions hold: a gap of rounding alone."""
+    return found.certificate.valid and found.certificate.relative_gap <= EXACT
+
+
+def _weight_to_slack(problem: LinearProblem, found: LinearSolution, v: Vector | None = None) -> Vector:
+    """|w| over the slack l1 − |v| of each feature, each relative to the largest: above 1 for a weight.
+
+    Where all weights are next to nothing, that is relative to what the whole objective would pay for.
+    """
+    l1, proof, size = problem.penalty.l1, found.certificate, np.abs(found.w)
+    v = problem.rows.tdot(found.beta) if v is None else v
+    largest = max(float(size.max(initial=0.0)), np.sqrt(proof.relative_gap) * proof.primal / l1, TINY)
+    return size / largest / np.maximum(1.0 - np.abs(v) / l1, TINY)
+
+
+def _corners(
+    problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution, spent: int = 0
+) -> Iterator[LinearSolution]:
+    """The corner of the optimum that a solution is near, its two sets corrected as long as that comes nearer to it.
+
+    Each is one iteration, the first after those that were spent before.
+    """
+    corner, gap = _Corner(problem, options, found), np.inf
+    while 2 * corner.used.sum() <= EQUATIONS and has_time(clock, corner.nanoseconds) and corner.solve():
+        here = corner.solution()
+        yield replace(here, n_iter=1 + spent)
+        spent = 0
+        if not here.certificate.gap < gap or not corner.correct():
+            return
+        gap = here.certificate.gap
+
+
+class _Corner:
+    """Features that have a weight and samples at a kink, and the w, b and β that belong to them."""
+
+    def __init__(self, problem: LinearProblem, options: LinearOptions, found: LinearSolution) -> None:
+        self.problem, self.threads = problem, options.n_threads
+        qp, primal = problem.qp, found.certificate.primal
+        self.w, self.b, self.beta = found.w, found.intercept, found.beta
+        self.nothing = NOTHING * primal / problem.penalty.l1
+        self._look()
+        self.usable = qp.lower < qp.upper
+        # of two kinks the one on whose side the sample is
+        self.kink = np.where(qp.l1 > 0, np.sign(np.where(self.beta != 0, self.beta, self.t)) * qp.l1, 0.0)
+        lower, upper = self._piece()
+        room = np.where(np.isfinite(upper - lower), upper - lower, np.abs(self.beta).max(initial=0.0))
+        inside = np.minimum(self.beta - lower, upper - self.beta) / np.where(room > 0, room, 1.0)
+        loss = np.abs(self.t - self.kink) * float(room[self.usable].sum()) / primal
+        # how much nearer each feature is to having a weight, and each sample to its kink, than to the contrary
+        self.of_feature = _weight_to_slack(problem, found, self.v)
+        self.of_sample = np.where(self.usable, inside / np.maximum(loss, TINY), 0.0)
+        self.used, self.free = self.of_feature > 1.0, self.of_sample > 1.0
+        self.sign = np.sign(np.where(self.w != 0, self.w, self.v))
+
+    @property
+    def n_equations(self) -> int:
+        """As many as there are unknowns: w, b and the β of samples at a kink."""
+        return int(self.used.sum() + self.free.sum() + self.problem.intercept)
+
+    @property
+    def nanoseconds(self) -> float:
+        """What solving the equations takes, about."""
+        return ELIMINATION * float(min(self.n_equations, EQUATIONS)) ** 3
+
+    def _look(self) -> None:
+        """v = X'β and t = linear − f."""
+        rows = self.problem.rows
+        self.v = rows.tdot(self.beta, self.threads)
+        self.t = self.problem.qp.linear - rows.dot(self.w, self.threads) - self.b
+
+    def _piece(self) -> tuple[Vector, Vector]:
+        """The part of each box that belongs to the kink of the sample."""
+        qp = self.problem.qp
+        return np.where(self.kink > 0, 0.0, qp.lower), np.where(self.kink < 0, 0.0, qp.upper)
+
+    def solution(self) -> LinearSolution:
+        """The model, with its certificate. Its intercept is the best one: without samples inside their box no equation
+        says what it is.
+        """
+        problem, qp = self.problem, self.problem.qp
+        beta, f, b = np.clip(self.beta, qp.lower, qp.upper), problem.rows.dot(self.w, self.threads), 0.0
+        if problem.intercept:
+            b = problem.loss.best_intercept(problem.y, f, problem.weight)
+        proof = linear_certificate(problem, self.w, b, beta, f=f)
+        return LinearSolution(self.w, b, beta, Status.CONVERGED, 1, 0.0, proof)
+
+    def solve(self) -> bool:
+        """Solve the equations of the two sets, by the nearest w, b and β where they leave a choice."""
+        problem, features = self.problem, np.flatnonzero(self.used)
+        qp, rows, penalty = problem.qp, problem.rows, problem.penalty
+        k, m = len(features), len(features) + problem.intercept
+        u = np.append(self.w[features], self.b) if problem.intercept else self.w[features]
+        # of very many samples at a kink those that determine w and b are enough: the others keep their β
+        moved = self.free if self.n_equations <= SINGULAR else _most(self.of_sample, self.free, m)
+        samples = np.flatnonzero(moved)
+        held = np.where(self.usable & ~self.free, ends_of(qp, self.t), np.where(moved, 0.0, self.beta))
+        A, price, quadratic = np.ones((len(samples), m)), np.zeros(m), np.zeros(m)
+        A[:, :k] = rows.take(samples).columns(features).dense()
+        price[:k] = penalty.l1 * self.sign[features] - rows.tdot(held, self.threads)[features]
+        price[k:] = -float(held.sum())
+        quadratic[:k] = penalty.l2
+        M = np.block([[-np.diag(quadratic), A.T], [A, np.zeros((len(samples), len(samples)))]])
+        beta = self.beta[samples]
+        missing = np.concatenate([price + quadratic * u - A.T @ beta, qp.linear[samples] - self.kink[samples] - A @ u])
+        change = _solve_nearest(M, missing)
+        if change is None or not np.isfinite(change).all():
+            return False
+        u, beta = u + change[:m], beta + change[m:]
+        self.w, self.beta = np.zeros(rows.d), held
+        self.w[features] = np.where(np.abs(u[:k]) <= self.nothing, 0.0, u[:k])
+        self.b = float(u[-1]) if problem.intercept else 0.0
+        self.beta[samples] = beta
+        self._look()
+        return True
+
+    def correct(self) -> bool:
+        """Change what the equations contradict; False if that is nothing."""
+        qp, l1, l2 = self.problem.qp, self.problem.penalty.l1, self.problem.penalty.l2
+        unit = float(np.abs(qp.linear).mean() + qp.l1.mean())
+        # equations that are not met: there are more of them than unknowns, and the least certain ones go
+        n_features, n_samples = int(self.used.sum()) + self.problem.intercept, int(self.free.sum())
+        if n_samples > n_features and np.abs((self.t - self.kink)[self.free]).max(initial=0.0) > UNMET * unit:
+            self.free = _most(self.of_sample, self.free, n_features)
+            return True
+        unmet = np.abs(self.v - l1 * self.sign - l2 * self.w)[self.used]
+        if n_features > n_samples and unmet.max(initial=0.0) > UNMET * l1:
+            self.used = _most(self.of_feature, self.used, max(0, n_samples - self.problem.intercept))
+            return True
+        # weights of 0 or of the wrong sign leave, features beyond l1 come in; and so for the samples
+        lower, upper = self._piece()
+        wrong = self.used & (self.w * self.sign <= 0)
+        beyond = ~self.used & (np.abs(self.v) > l1 * (1.0 + ROUNDING))
+        outside = self.free & ((self.beta < lower) | (self.beta > upper))
+        at_kink = np.abs(np.abs(self.t) - qp.l1) <= ROUNDING * unit
+        crossed = ~self.free & self.usable & ~at_kink & (ends_of(qp, self.t) != self.beta)
+        self.used, self.free = (self.used & ~wrong) | beyond, (self.free & ~outside) | crossed
+        self.sign = np.where(beyond, np.sign(self.v), self.sign)
+        self.kink = np.where(crossed & (qp.l1 > 0), np.sign(self.t) * qp.l1, self.kink)
+        return bool(wrong.any() or beyond.any() or outside.any() or crossed.any())
+
+
+def _most(value: Vector, among: Mask, count: int) -> Mask:
+    """Whether each one is of those with the largest values."""
+    chosen = np.zeros(len(value), dtype=bool)
+    order = np.argsort(np.where(among, -value, np.inf), kind="stable")
+    chosen[order[: min(count, int(among.sum()))]] = True
+    return chosen
+
+
+def _solve_nearest(M: Vector, r: Vector) -> Vector | None:
+    """x with Mx = r; for few equations the shortest that misses it least if there is none or more than one."""
+    if len(r) == 0:
+        return r
+    size = np.abs(M).max(axis=1)
+    size = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
+    M, r = M * size * size[:, None], size * r
+    factor, pivots, failed = dgetrf(M)
+    if not failed:
+        x = dgetrs(factor, pivots, r)[0]
+        x = x + dgetrs(factor, pivots, r - M @ x)[0]
+        if np.linalg.norm(M @ x - r) <= MISSED * np.linalg.norm(r):
+            return np.asarray(size * x)
+    if len(r) > SINGULAR:
+        return None
+    x = np.linalg.lstsq(M, r, rcond=MISSED)[0]
+    return np.asarray(size * (x + np.linalg.lstsq(M, r - M @ x, rcond=MISSED)[0]))
