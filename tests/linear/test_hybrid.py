@@ -5,9 +5,8 @@ import pytest
 from tests.linear.tasks import LOSSES, SHAPES, SMOOTH, check, make
 from tests.naming import named
 
-from mercer.linear.coordinate import balanced
 from mercer.linear.hybrid import solve
-from mercer.linear.problem import LinearProblem, Penalty, Rows, linear_certificate
+from mercer.linear.problem import LinearProblem, Penalty, Rows, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, Hinge, SquaredHinge
 from mercer.solvers.base import Clock, Status

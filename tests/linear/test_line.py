@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from tests.linear.tasks import SHAPES, SMOOTH, make
 from tests.naming import named
 
-from mercer.linear.line import lowest
+from mercer.linear.newton import lowest
 
 
 def along(problem, w, step, s):

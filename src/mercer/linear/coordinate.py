@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from mercer._numerics.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
-from mercer.linear.line import best_shift
-from mercer.linear.problem import LinearProblem, Rows, linear_certificate
+from mercer.linear.newton import best_shift
+from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.losses.base import BoxQP, Vector
 from mercer.problems.certificate import Certificate
@@ -277,23 +277,3 @@ class Descent:
 def _divided(qp: BoxQP, l2: float) -> BoxQP:
     """The program for ½|w|² where the penalty is ½ l2 |w|²: weights divided by l2, and so β."""
     return qp if l2 == 1 else replace(qp, lower=qp.lower / l2, upper=qp.upper / l2, ridge=qp.ridge * l2)
-
-
-def balanced(qp: BoxQP, beta: Vector) -> Vector:
-    """β with Σβ = 0: what is too much is taken from the free variables by their room, else from all of one sign."""
-    total = float(beta.sum())
-    if total == 0:
-        return beta
-    beta = beta.copy()
-    free = np.flatnonzero((beta > qp.lower) & (beta < qp.upper) & (beta != 0))
-    room = np.abs(beta[free])
-    opposite = np.sign(beta[free]) != np.sign(total)
-    # towards 0, or away from it up to the bound
-    bound = np.where(beta[free] > 0, qp.upper[free], -qp.lower[free])
-    room[opposite] = np.minimum(bound - room, room)[opposite]
-    if room.sum() >= abs(total):
-        beta[free] -= total * room / room.sum()
-        return beta
-    side = np.sign(total) * beta > 0  # not empty, and 0 is in every box
-    beta[side] *= 1.0 - total / float(beta[side].sum())
-    return beta

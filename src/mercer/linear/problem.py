@@ -301,7 +301,7 @@ def linear_certificate(
     almost at the right end almost nothing. For losses of straight pieces it is the sample's part of the gap for each
     unit of its weight.
     """
-    from mercer.linear._optimality_loops import examine
+    from mercer.linear._row_loops import examine
 
     qp, loss = problem.qp, problem.loss
     w, beta = np.asarray(w, dtype=np.float64), np.asarray(beta, dtype=np.float64)
@@ -334,3 +334,23 @@ def linear_certificate(
         of=loss.name if of is None else of,
         reason="" if valid else NOT_FEASIBLE,
     )
+
+
+def balanced(qp: BoxQP, beta: Vector) -> Vector:
+    """β with Σβ = 0: what is too much is taken from the free variables by their room, else from all of one sign."""
+    total = float(beta.sum())
+    if total == 0:
+        return beta
+    beta = beta.copy()
+    free = np.flatnonzero((beta > qp.lower) & (beta < qp.upper) & (beta != 0))
+    room = np.abs(beta[free])
+    opposite = np.sign(beta[free]) != np.sign(total)
+    # towards 0, or away from it up to the bound
+    bound = np.where(beta[free] > 0, qp.upper[free], -qp.lower[free])
+    room[opposite] = np.minimum(bound - room, room)[opposite]
+    if room.sum() >= abs(total):
+        beta[free] -= total * room / room.sum()
+        return beta
+    side = np.sign(total) * beta > 0  # not empty, and 0 is in every box
+    beta[side] *= 1.0 - total / float(beta[side].sum())
+    return beta

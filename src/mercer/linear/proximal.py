@@ -25,8 +25,8 @@ from scipy.linalg.lapack import dposv
 from mercer._numerics.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
-from mercer.linear.coordinate import ENTRIES_AT_A_TIME, balanced
-from mercer.linear.problem import LinearProblem, Rows, linear_certificate
+from mercer.linear.coordinate import ENTRIES_AT_A_TIME
+from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution, has_time
 from mercer.linear.systems import column_squares
 from mercer.losses.base import Index, Vector
@@ -232,7 +232,7 @@ class _Run:
 
     def _direction(self, r: Vector, violations: Vector) -> Vector:
         """The step to about the minimum of the quadratic model."""
-        from mercer.linear._proximal_loops import descend_features
+        from mercer.linear._coordinate_loops import descend_features
 
         chosen, active = self._chosen(violations), np.flatnonzero(self.D)
         M = Columns.of(self.rows, active, chosen, np.sqrt(self.D[active]))

@@ -17,8 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._numerics.blas import one_blas_thread
-from mercer.linear.coordinate import balanced
-from mercer.linear.problem import LinearProblem, linear_certificate
+from mercer.linear.problem import LinearProblem, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.solvers.base import Clock, Status, TracePoint
 
@@ -34,7 +33,7 @@ def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
     """The optimum, or as near to it as a limited number of Newton steps leads; these are the iterations."""
-    from mercer.linear._small_loops import solve_few
+    from mercer.linear._newton_loops import solve_few
 
     qp, l2, n = problem.qp, problem.penalty.l2, problem.n
     X, span = problem.rows.dense(), None

@@ -31,10 +31,9 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 
 from mercer._numerics.blas import one_blas_thread
 from mercer.linear import interior, proximal
-from mercer.linear.coordinate import balanced
 from mercer.linear.feature_working_set import beta_without_weights
 from mercer.linear.near_kinks import ends_of
-from mercer.linear.problem import LinearProblem, linear_certificate
+from mercer.linear.problem import LinearProblem, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.losses.base import Vector
 from mercer.solvers.base import Clock, Status

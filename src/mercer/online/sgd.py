@@ -157,7 +157,7 @@ class Run(ABC):
 
     def dual_points(self) -> tuple[Matrix, Vector]:
         """β in the box of each problem, and Σ|β|: of Cᵢ the share of the draws of i that moved w."""
-        from mercer.online._hinge_loops import dual_points
+        from mercer.online._sgd_loops import dual_points
 
         beta, sizes = np.zeros(self.y.shape), np.zeros(len(self.y))
         if len(self.drawn):

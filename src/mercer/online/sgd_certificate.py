@@ -37,7 +37,7 @@ def judge(run: Run, n_threads: int = 1) -> Judgement:
 
 def judge_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> list[Judgement]:
     """The objectives of models that the run has had after so many steps: the samples are read once for many."""
-    from mercer.online._hinge_loops import hinge_losses
+    from mercer.online._sgd_loops import hinge_losses
 
     found: list[Judgement] = []
     m = len(run.y)
@@ -80,7 +80,7 @@ def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int =
     drawn. Where all were drawn equally often these are the coefficients of the last iterate, hits/(lam T). The best
     multiple is taken, at which the dual, slope·s − ½ curvature·s², is largest.
     """
-    from mercer.online._hinge_loops import hinge_violations
+    from mercer.online._sgd_loops import hinge_violations
 
     beta, slope = run.dual_points()
     curvature = run.squared_norms(run.from_coefficients(beta), None, n_threads)
