@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.linear import choose
+from mercer.linear import plan
 from mercer.linear.problem import LinearProblem, Penalty, Rows
 from mercer.linear.solution import LinearOptions, LinearPlan
 from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
@@ -22,7 +22,7 @@ def problem(n, d, loss=None, density=None, penalty=None, C=1.0):
 
 
 def names(task):
-    return [name for name, _ in choose.ranked(task)]
+    return [name for name, _ in plan.ranked(task)]
 
 
 class TestRanking:
@@ -44,7 +44,7 @@ class TestRanking:
     @pytest.mark.slow
     def test_too_large_to_factorise(self):
         """Coordinate descent with Newton steps alone, without a limit."""
-        assert choose.ranked(problem(5000, 6000, density=0.0005)) == [("hybrid", -1)]
+        assert plan.ranked(problem(5000, 6000, density=0.0005)) == [("hybrid", -1)]
 
     def test_dense_rows_that_are_mostly_zero(self):
         """Images: coordinate descent is tried on their entries that are not 0."""
@@ -53,8 +53,8 @@ class TestRanking:
         X = task.rows.X * (np.random.default_rng(0).random(task.rows.X.shape) < 0.1)
         task = replace(task, rows=Rows.of(X, 1.0))
         assert names(task) == ["hybrid", "interior"]
-        assert choose._mostly_zero(task, 1 << 28).rows.sparse and not choose._mostly_zero(task, 1000).rows.sparse
-        solution = choose.solve_linear("auto", task, LinearOptions(tol=1e-6), Clock())
+        assert plan._mostly_zero(task, 1 << 28).rows.sparse and not plan._mostly_zero(task, 1000).rows.sparse
+        solution = plan.solve_linear("auto", task, LinearOptions(tol=1e-6), Clock())
         assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-6
 
     def test_l1_penalties(self):
@@ -71,64 +71,64 @@ class TestRanking:
 class TestHandingOn:
     def test_a_trial_that_fails(self, monkeypatch):
         """After the first passes, which come to nothing, the next solver is run; the iterations add up."""
-        monkeypatch.setattr(choose, "_passes", lambda rows: choose.FEWEST_PASSES)
+        monkeypatch.setattr(plan, "_passes", lambda rows: plan.FEWEST_PASSES)
         task = problem(200, 100, density=0.2, C=100.0)
         options = LinearOptions(tol=1e-10, max_iter=1000)
-        solution = choose.solve_linear("auto", task, options, Clock())
-        alone = choose.solve_linear("interior", task, options, Clock())
+        solution = plan.solve_linear("auto", task, options, Clock())
+        alone = plan.solve_linear("interior", task, options, Clock())
         assert solution.status is Status.CONVERGED
-        assert solution.n_iter == choose.FEWEST_PASSES // 4 + alone.n_iter
+        assert solution.n_iter == plan.FEWEST_PASSES // 4 + alone.n_iter
         assert len(solution.trace) > len(alone.trace)
 
     def test_a_trial_that_succeeds(self):
         """Its runs are one run to those who look."""
         task = problem(200, 100, density=0.2, C=0.01)
-        solution = choose.solve_linear("auto", task, LinearOptions(tol=1e-8), Clock())
+        solution = plan.solve_linear("auto", task, LinearOptions(tol=1e-8), Clock())
         assert solution.status is Status.CONVERGED
-        assert solution.n_iter <= 2 * dict(choose.ranked(task))["hybrid"]
+        assert solution.n_iter <= 2 * dict(plan.ranked(task))["hybrid"]
 
-    @pytest.mark.parametrize("max_iter", [0, 3, choose.FEWEST_PASSES // 4])
+    @pytest.mark.parametrize("max_iter", [0, 3, plan.FEWEST_PASSES // 4])
     def test_the_users_limit_holds(self, max_iter, monkeypatch):
         """A limit below that of the trial ends the run."""
-        monkeypatch.setattr(choose, "_passes", lambda rows: choose.FEWEST_PASSES)
+        monkeypatch.setattr(plan, "_passes", lambda rows: plan.FEWEST_PASSES)
         task = problem(200, 100, density=0.2, C=100.0)
-        solution = choose.solve_linear("auto", task, LinearOptions(tol=1e-12, max_iter=max_iter), Clock())
+        solution = plan.solve_linear("auto", task, LinearOptions(tol=1e-12, max_iter=max_iter), Clock())
         assert solution.status is Status.MAX_ITER and solution.n_iter == max_iter
 
     def test_a_solver_that_stalls(self, monkeypatch):
         """What rounding stops is handed on."""
         task = problem(3000, 10, SquaredHinge())
-        real, asked = choose._solve, []
+        real, asked = plan._solve, []
 
         def stalling(name, *rest):
             asked.append(name)
             found = real(name, *rest)
             return replace(found, status=Status.STALLED) if name == "newton" else found
 
-        monkeypatch.setattr(choose, "_solve", stalling)
-        solution = choose.solve_linear("auto", task, LinearOptions(), Clock())
+        monkeypatch.setattr(plan, "_solve", stalling)
+        solution = plan.solve_linear("auto", task, LinearOptions(), Clock())
         assert asked == ["newton", "interior"] and solution.status is Status.CONVERGED
 
     def test_the_solution_names_its_solvers(self, monkeypatch):
         """Each stage has its iterations and its gap, the plan prints them, and a solver by name is the only stage."""
-        monkeypatch.setattr(choose, "_passes", lambda rows: choose.FEWEST_PASSES)
+        monkeypatch.setattr(plan, "_passes", lambda rows: plan.FEWEST_PASSES)
         task = problem(200, 100, density=0.2, C=100.0)
         options = LinearOptions(tol=1e-10, max_iter=1000)
-        first, second = choose.solve_linear("auto", task, options, Clock()).stages
+        first, second = plan.solve_linear("auto", task, options, Clock()).stages
         assert (first.solver, second.solver) == ("hybrid", "interior")
-        assert first.n_iter == choose.FEWEST_PASSES // 4 and first.relative_gap > 1e-10 >= second.relative_gap
+        assert first.n_iter == plan.FEWEST_PASSES // 4 and first.relative_gap > 1e-10 >= second.relative_gap
         assert str(LinearPlan(((first, second),))) == (
             f"hybrid (5 passes, relative gap {first.relative_gap:.1e}), then interior "
             f"({second.n_iter} steps, relative gap {second.relative_gap:.1e}): the certificate is within tol"
         )
         for name, loss in (("interior", Hinge()), ("coordinate", Hinge()), ("newton", SquaredHinge())):
-            found = choose.solve_linear(name, replace(task, loss=loss), replace(options, max_iter=5), Clock())
+            found = plan.solve_linear(name, replace(task, loss=loss), replace(options, max_iter=5), Clock())
             assert [stage.solver for stage in found.stages] == [name]
 
     def test_the_trial_draws_its_order(self):
         """rule is of solver="coordinate" alone: "auto" gives the same bits whatever it is."""
         task = problem(250, 1000, Hinge())
         found = [
-            choose.solve_linear("auto", task, LinearOptions(rule=rule), Clock()).w for rule in ("random", "greedy")
+            plan.solve_linear("auto", task, LinearOptions(rule=rule), Clock()).w for rule in ("random", "greedy")
         ]
         assert np.array_equal(*found)

@@ -87,7 +87,7 @@ class LinearMachine(Machine):
         "rule": [StrOptions({"round-robin", "random", "greedy"})],
     }
     _measure = "relative gap"
-    _compiled = ("linear_rows", "dense_dot", "sparse_dot")
+    _compiled = ("mercer.linear._row_loops", "dense_dot", "sparse_dot")
 
     coef_: Any
     intercept_: Any

@@ -47,7 +47,7 @@ LINEAR_STEPS, KERNEL_STEPS = 1 << 17, 1 << 11
 class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     """f(x) = <w, φ(x)> + b, with w moved by one sample at a time; w itself for the linear kernel, else coefficients."""
 
-    _compiled = ("sgd", "linear_steps", "kernel_steps")
+    _compiled = ("mercer.online._sgd_loops", "linear_steps", "kernel_steps")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{
             key: KernelMachine._parameter_constraints[key]
