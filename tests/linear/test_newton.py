@@ -121,7 +121,7 @@ def test_warm_start_and_limits():
 @pytest.mark.parametrize(
     "problem, message",
     [
-        (make("sparse", Hinge(), 1.0, 1.0), "a loss with a continuous derivative, which the hinge loss has not"),
+        (make("sparse", Hinge(), 1.0, 1.0), "a loss with a continuous derivative, but the hinge loss has none"),
         (make("sparse", SquaredHinge(), 1.0, 1.0, penalty=Penalty(1.0, 0.0)), "the penalty l2 alone"),
     ],
     ids=["hinge", "l1"],

@@ -128,7 +128,5 @@ class TestHandingOn:
     def test_the_trial_draws_its_order(self):
         """rule is of solver="coordinate" alone: "auto" gives the same bits whatever it is."""
         task = problem(250, 1000, Hinge())
-        found = [
-            plan.solve_linear("auto", task, LinearOptions(rule=rule), Clock()).w for rule in ("random", "greedy")
-        ]
+        found = [plan.solve_linear("auto", task, LinearOptions(rule=rule), Clock()).w for rule in ("random", "greedy")]
         assert np.array_equal(*found)

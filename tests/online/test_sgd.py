@@ -9,7 +9,7 @@ from mercer import InvalidInputError
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.losses import Hinge
 from mercer.online.sgd import KernelRun, LinearRun, Rule
-from mercer.online.sgd_certificate import certificates, judge, objective_point
+from mercer.online.sgd_certificate import certificates, evaluate, objective_point
 from mercer.problems.dual import DualProblem, violation
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -238,7 +238,7 @@ class TestCertificates:
         gaps = []
         for _ in range(4):
             run.advance(rng.integers(0, len(y), 5000 * (1 + 9 * len(gaps))))
-            found = certificates(run, judge(run))[0]
+            found = certificates(run, evaluate(run))[0]
             assert found.dual <= optimum * (1 + 1e-7) and optimum * (1 - 1e-7) <= found.primal
             assert found.valid and found.infeasibility == 0.0
             assert found.gap == pytest.approx(found.primal - found.dual)
@@ -262,40 +262,40 @@ class TestCertificates:
         run = LinearRun(storage(X), Y, weight, weight, Rule(0.02, bias=1.0, batch=3))
         for _ in range(3):
             run.advance(rng.choice(np.flatnonzero(weight), 30))
-            judged = judge(run)
+            evaluated = evaluate(run)
             beta, slopes = run.dual_points()
             for c, problem in enumerate(stated(run)):
-                found, none = certificates(run, judged)[c], np.empty(0)
-                w = np.append(judged.model.w[c], judged.model.intercept[c])
-                primal = problem.loss.primal(w @ w, problem.y, judged.f[c], problem.weight, none, none)
+                found, none = certificates(run, evaluated)[c], np.empty(0)
+                w = np.append(evaluated.model.w[c], evaluated.model.intercept[c])
+                primal = problem.loss.primal(w @ w, problem.y, evaluated.f[c], problem.weight, none, none)
                 assert found.primal == pytest.approx(primal, rel=1e-12)
                 assert np.all(problem.qp.lower <= beta[c]) and np.all(beta[c] <= problem.qp.upper)
                 squares = np.sum((X.T @ beta[c]) ** 2) + beta[c].sum() ** 2
                 part = min(1.0, slopes[c] / squares)
                 dual = problem.qp.linear @ (part * beta[c]) - 0.5 * part**2 * squares
                 assert found.dual == pytest.approx(dual, rel=1e-12) and found.dual > 0
-                assert found.kkt_violation == pytest.approx(violation(problem.qp, part * beta[c], judged.f[c]))
+                assert found.kkt_violation == pytest.approx(violation(problem.qp, part * beta[c], evaluated.f[c]))
 
     def test_values_that_are_no_numbers(self):
         """A model whose values have left the range of numbers is certified to be at an unknown distance."""
         X, y, rng = samples()
         run = linear_run(X, y, Rule(0.1), rng.integers(0, len(y), 100))
-        judged = judge(run)
-        f = judged.f.copy()
+        evaluated = evaluate(run)
+        f = evaluated.f.copy()
         f[0, 3] = np.nan
-        broken = judged._replace(f=f, primal=np.array([np.nan]))
+        broken = evaluated._replace(f=f, primal=np.array([np.nan]))
         found = certificates(run, broken)[0]
         assert found.primal == found.gap == found.kkt_violation == np.inf and np.isfinite(found.dual)
         with pytest.raises(InvalidInputError, match="needs finite weights"):
-            judge(linear_run(X, y, Rule(1e-320), order=np.arange(10)))
+            evaluate(linear_run(X, y, Rule(1e-320), order=np.arange(10)))
 
     def test_before_the_first_step(self):
         """w = 0 pays 1 for every sample, and its gap is everything."""
         X, y, _ = samples()
         run = linear_run(X, y, Rule(0.1), np.empty(0, np.intp))
-        found = certificates(run, judge(run))[0]
+        found = certificates(run, evaluate(run))[0]
         assert found.primal == pytest.approx(1 / 0.1) and found.dual == 0.0
-        assert objective_point(run, judge(run)) == (0, pytest.approx(1.0), np.inf)
+        assert objective_point(run, evaluate(run)) == (0, pytest.approx(1.0), np.inf)
 
     def test_the_bound(self):
         """The mean over many runs of what the objective exceeds the optimum by is below the bound, at every T."""
@@ -309,7 +309,7 @@ class TestCertificates:
             points = []
             for _ in range(30):
                 run = linear_run(X, y, Rule(lam), rng.integers(0, len(y), T))
-                points.append(objective_point(run, judge(run)))
+                points.append(objective_point(run, evaluate(run)))
             excess = np.mean([point.objective for point in points]) - optimum
             assert -1e-9 <= excess <= points[0].bound
         rho2 = np.square(X).sum(axis=1).max()

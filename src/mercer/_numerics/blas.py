@@ -1,4 +1,4 @@
-"""One thread for BLAS while a solver runs: for its small matrices the threads take longer to meet than to compute."""
+"""Limit BLAS to one thread while a solver runs: on small matrices synchronising threads costs more than it saves."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _users = 0
-# the libraries that had more than one thread, and how many
+# the libraries that had more than one thread, with their number of threads
 _before: list[tuple[Any, int]] = []
 
 
 @lru_cache
 def _controller() -> ThreadpoolController:
-    """What controls the libraries of this process: looking for them takes as long as a small fit."""
-    import scipy.linalg  # noqa: F401  # which brings a BLAS of its own
+    """The controller of the libraries of this process, found once: finding them takes as long as a small fit."""
+    import scipy.linalg  # noqa: F401  # it brings its own BLAS
 
     return ThreadpoolController()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS uses one thread in the block. Several threads may be in such blocks: the last one to leave restores."""
+    """BLAS uses one thread in the block. If several threads are in such blocks, the last one to leave restores."""
     global _users
     with _lock:
         _users += 1
@@ -46,5 +46,5 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def blas_threads(count: int) -> AbstractContextManager[Any]:
-    """BLAS uses so many threads in the block; more than one only where no other thread of the process computes."""
+    """BLAS uses ``count`` threads in the block. More than one only if no other thread of the process computes."""
     return one_blas_thread() if count == 1 else _controller().limit(limits=count, user_api="blas")

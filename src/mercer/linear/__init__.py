@@ -1,1 +1,1 @@
-"""Solvers for machines that are linear in the features: P(w) + Σ weight ℓ(y, Xw + b)."""
+"""Linear machines: min over w, b of P(w) + Σ weight ℓ(y, Xw + b), solved over the features."""

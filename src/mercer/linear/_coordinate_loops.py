@@ -3,14 +3,14 @@
     min  1/2 |w|^2 - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,     w = X'b
 
 The state is (b, w). With g = x_i.w - linear_i + ridge_i b_i the exact step of variable i is a soft threshold clipped to
-its box: algorithm 1 of Hsieh, Chang, Lin, Keerthi & Sundararajan, ICML 25 (2008), whose rule of shrinking is used too;
-[M5] "coordinate ascent".
+its box: algorithm 1 of Hsieh, Chang, Lin, Keerthi & Sundararajan, ICML 25 (2008), with their shrinking rule; [M5]
+"coordinate ascent".
 
-A row of X is values[indptr[i] : indptr[i + 1]] in the columns indices[...], or in all columns in turn if indices is
-empty: dense data take the same way. Each row has one more entry, ``bias``, that is multiplied by the last of w.
+Row i of X is values[indptr[i] : indptr[i + 1]] in the columns indices[...]. For dense data indices is empty and the
+columns are 0, 1, .... Each row has one more entry, ``bias``, which is multiplied by the last entry of w.
 
-What is known of a variable is one line of the matrix ``table``, as wide as a cache line, since variables are visited
-in random order: b, linear, l1, ridge, lower, upper, the curvature |x|^2 + bias^2 + ridge and its inverse (0 for 0).
+The data of a variable are one row of ``table``, as wide as a cache line because variables are visited in random order:
+b, linear, l1, ridge, lower, upper, the curvature |x|^2 + bias^2 + ridge, and its inverse (0 for 0).
 """
 
 import numpy as np
@@ -23,12 +23,12 @@ from mercer.linear._row_loops import dot, sparse_row_add, sparse_row_dot
 # columns of the table
 BETA, LINEAR, L1, RIDGE, LOWER, UPPER, DIAGONAL, INVERSE = range(8)
 WIDTH = 8
-# positions are unsigned: signed ones would be tested for negative values at each term
+# positions are unsigned: numba tests signed ones for negative values at each access
 ONE = np.uint64(1)
-# rows ahead for which memory is asked
+# a row is prefetched this many steps ahead
 AHEAD = 2
-# entries of a row for which it is asked without a loop, which is left to rows of twice as many: the end of a short one
-# is not foreseen by the processor
+# entries of a row that are prefetched without a loop; a loop handles only rows of more than twice as many, since the
+# processor would mispredict its end for short rows
 SHORT = 32
 
 
@@ -41,8 +41,8 @@ def row_dot(indices, values, start, stop, w):
 
 
 @compiled(inline=True)
-def ask_for_row(indices, values, start, stop):
-    """Have the row loaded into the cache."""
+def prefetch_row(indices, values, start, stop):
+    """Load a row into the cache without waiting for it."""
     for t in range(0, SHORT, 8):
         prefetch(values, start + t)
     if indices.shape[0] > 0:
@@ -79,7 +79,7 @@ def row_norms(indptr, values, norms):
 
 @compiled()
 def fill_table(linear, l1, ridge, lower, upper, norms, bias, table):
-    """Fill the table: b = 0, which every box contains."""
+    """Fill the table, with b = 0, which every box contains."""
     for i in range(table.shape[0]):
         curvature = norms[i] + bias * bias + ridge[i]
         table[i, BETA] = 0.0
@@ -90,9 +90,9 @@ def fill_table(linear, l1, ridge, lower, upper, norms, bias, table):
 
 @compiled(inline=True)
 def slopes(b, g, l1, lower, upper):
-    """(rate, room): the rate of descent of the better direction and how far b can go there.
+    """(rate, room): the rate of descent in the better direction, and how far b can move in it.
 
-    A rate > 0 violates optimality; one < 0 says how safely b rests where it is.
+    A rate > 0 is a violation of optimality; the more negative it is, the more certain is b to stay.
     """
     grow = -(g + (l1 if b >= 0.0 else -l1)) if b < upper else -np.inf
     shrink = g + (l1 if b > 0.0 else -l1) if b > lower else -np.inf
@@ -101,14 +101,14 @@ def slopes(b, g, l1, lower, upper):
 
 @compiled(inline=True)
 def gain(rate, room, ridge):
-    """The variable's part of the duality gap, for rate > 0; no less where its way crosses a kink."""
+    """The part of the duality gap of a variable with rate > 0; an upper bound if its move crosses a kink."""
     step = min(rate / ridge, room)
     return step * (rate - 0.5 * ridge * step)
 
 
 @compiled(inline=True)
 def best_value(b, g, l1, lower, upper, inverse):
-    """The optimal b on its line; where the line is straight (inverse = 0), the end that it falls to."""
+    """The optimal b while the others are fixed; if its objective is linear (inverse = 0), an end of the box or 0."""
     if inverse == 0.0:
         return upper if g < -l1 else (lower if g > l1 else min(max(0.0, lower), upper))
     z, threshold = b - g * inverse, l1 * inverse
@@ -132,12 +132,12 @@ def shuffle(order, seed):
 def descend(indptr, indices, values, bias, w, table, order, level, out):
     """One pass over the variables in this order. Edits w, table and order; returns how many remain active.
 
-    Variables that rest at a bound or kink more safely than ``level`` are left out of order, whose first entries are
-    those that remain. out becomes (largest violation, gap, decrease of the objective, variables that met or left a
-    bound, entries of X read, free variables that moved, their entries): the gap is that of these variables, each at the
-    moment of its visit.
+    Variables at a bound or kink with a rate below -``level`` become inactive; the active ones are moved to the front of
+    order. Fills out with (largest violation, gap, decrease of the objective, variables that met or left a bound,
+    entries of X read, free variables that moved, entries of their rows). The gap sums the parts of the visited
+    variables, each at the time of its visit.
     """
-    # rows of dense data are views: counting them would take longer than many a row
+    # rows of dense data are views, and counting references to them takes longer than reading a short row
     indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
     last = w.shape[0] - 1
     flat = table.ravel()
@@ -150,7 +150,7 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
         if k + AHEAD < n:
             i = order[k + AHEAD]
             prefetch(flat, WIDTH * np.intp(i))
-            ask_for_row(indices, values, np.intp(indptr[i]), np.intp(indptr[i + ONE]))
+            prefetch_row(indices, values, np.intp(indptr[i]), np.intp(indptr[i + ONE]))
         i = order[k]
         start, stop = indptr[i], indptr[i + ONE]
         b, l1, ridge = table[i, BETA], table[i, L1], table[i, RIDGE]
@@ -184,11 +184,11 @@ def descend(indptr, indices, values, bias, w, table, order, level, out):
 
 
 @compiled()
-def judge(F, table, level, order, out):
-    """Which variables are to be visited next, given F = Xw. Edits order; returns how many it then has.
+def check_variables(F, table, level, order, out):
+    """Find the variables to visit next, given F = Xw: fill order with them and return their number.
 
-    Left out are those that rest more safely than ``level``. out becomes (largest violation, gap, dual value but for
-    1/2|w|^2).
+    Variables with a rate below -``level`` are left out. Fills out with (largest violation, gap, dual value without
+    -1/2|w|^2).
     """
     kept = 0
     largest, gap, value = 0.0, 0.0, 0.0
@@ -208,10 +208,10 @@ def judge(F, table, level, order, out):
 
 @compiled()
 def greedy_steps(indptr, indices, values, bias, F, w, table, row, count, gained):
-    """Exact steps, each of the variable that decreases the objective most. Edits F = Xw, w and table.
+    """Take exact steps, each of the variable that decreases the objective most. Edits F = Xw, w and table.
 
-    Adds what they gain to gained[0]. Returns how many there were, at most ``count``: fewer where no step gains.
-    ``row`` is room for a row: zeros, as many as w has, and zeros again afterwards.
+    Adds the decrease to gained[0]. Returns the number of steps: ``count``, or fewer if no step decreases the objective.
+    ``row`` is a work array of zeros, as long as w, and is left as zeros.
     """
     indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
     row = borrow(row)
@@ -242,11 +242,11 @@ def greedy_steps(indptr, indices, values, bias, F, w, table, row, count, gained)
 
 @compiled(fast=True)
 def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
-    """Newton's step on these free variables by conjugate gradients, clipped to the box. Edits w and table.
+    """A Newton step on these free variables by conjugate gradients, clipped to the box. Edits w and table.
 
-    Solves (XX' + ridge) p = -grad, with the diagonal as preconditioner, until the gap that the residual leaves is at
-    most ``goal``. The clipped step is halved until the objective falls. out becomes (steps of the conjugate gradients,
-    share of the step taken, number of variables clipped, decrease of the objective, entries of X read).
+    Solves (XX' + ridge) p = -grad, with the diagonal as preconditioner, until the gap due to the residual is at most
+    ``goal``. The clipped step is halved until the objective decreases. Fills out with (iterations of the conjugate
+    gradients, share of the step taken, number of clipped variables, decrease of the objective, entries of X read).
     """
     indices, values, w, table = borrow(indices), borrow(values), borrow(w), borrow(table)
     m, d = table.shape[0], w.shape[0]
@@ -283,7 +283,7 @@ def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
             r[k] -= a * Kp[k]
             z[k] = r[k] * table[k, INVERSE]
             new += r[k] * z[k]
-            # what variable k could gain if w stayed as it is
+            # what variable k could gain while w is fixed
             if r[k] != 0.0:
                 b = table[k, BETA] + step[k]
                 room = table[k, UPPER] - b if r[k] > 0.0 else b - table[k, LOWER]
@@ -300,7 +300,7 @@ def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
         for k in range(m):
             b, l1 = table[k, BETA], table[k, L1]
             low, high = table[k, LOWER], table[k, UPPER]
-            # not across the kink
+            # do not cross the kink
             if l1 > 0.0 and b > 0.0:
                 low = max(low, 0.0)
             elif l1 > 0.0:
@@ -331,16 +331,15 @@ def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
 
 @compiled()
 def descend_features(indptr, indices, values, curvature, q, l1, r, w, u, z, order, goal, max_passes, seed, out):
-    """Passes over the features until none violates optimality by more than ``goal``. Edits u, z = M (u - w) and order.
+    """Minimise the quadratic model of `linear.proximal` by passes over features. Edits u, z = M (u - w) and order.
 
         min over u   -r'(u - w) + 1/2 sum q (u - w)^2 + 1/2 |M (u - w)|^2 + sum l1 |u|
 
-    Column k of M is values[indptr[k] : indptr[k + 1]] in the rows indices[...], or in all rows in turn if indices is
-    empty: columns are read as rows of X are. The model is that of `mercer.linear.proximal`.
+    Column k of M is stored as row k of X above. Passes end when no violation exceeds ``goal``.
 
-    Violations are divided by the root of the curvature: half their square is then what the objective gains.
-    Features that rest at 0 more safely than the last pass violated optimality are left out until the others are done.
-    out becomes (largest violation of the last pass, passes, changes of sign in the last pass, entries read).
+    Violations are divided by the root of the curvature, so that half their square is the decrease of the objective.
+    Features at 0 whose slack exceeds the largest violation of the last pass are left out until the others are done.
+    Fills out with (largest violation of the last pass, passes, changes of sign in the last pass, entries read).
     """
     indices, values, z = borrow(indices), borrow(values), borrow(z)
     m = order.shape[0]

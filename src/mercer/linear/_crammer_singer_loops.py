@@ -1,8 +1,9 @@
-"""Descent over samples on the dual of the machine of Crammer and Singer, all classes at once.
+"""Block coordinate descent on the dual of the Crammer-Singer machine: all classes of a sample at once.
 
     min  1/2 sum_k |w_k|^2 + sum_ik (1 - [k = y_i]) a_ik     s.t.  a_ik <= C_i [k = y_i],  sum_k a_ik = 0
 
-with w_k = sum_i a_ik x_i. W has a row per feature and a column per class; rows of X are stored as in `coordinate`.
+with w_k = sum_i a_ik x_i. W has a row per feature and a column per class. Rows of X are stored as in
+`_coordinate_loops`.
 """
 
 import numpy as np
@@ -44,12 +45,12 @@ def spread(indices, values, start, stop, bias, change, W):
 def closest(z, label, C, out):
     """out = the point of {a : a_k <= C [k = label], sum a = 0} that is closest to z.
 
-    It is  min(C [k = label], z_k + t)  with the t for which the sum is 0: those that are above their bound for one t
-    are so at the end (Michelot, JOTA 50, 1986). C enters only where the label is at its bound, so that a large C
-    costs no digits.
+    It is  min(C [k = label], z_k + t)  with the t for which the sum is 0. An entry that exceeds its bound for one t
+    does so at the end (Michelot, JOTA 50, 1986). C is added only if the label is at its bound, so that a large C costs
+    no digits.
     """
     K = z.shape[0]
-    # -inf marks those that are not at their bound
+    # -inf marks the entries below their bound
     out[:] = -np.inf
     free, fixed, t = K, 0.0, 0.0
     while free > 0:
@@ -68,7 +69,7 @@ def closest(z, label, C, out):
         free -= met
         if met == 0:
             break
-    # the sum is 0 but for rounding, which goes to the largest of those that are free
+    # the free entry of largest size absorbs the rounding error of the sum
     rest, widest = 0.0, -1
     for k in range(K):
         if out[k] == -np.inf:
@@ -82,9 +83,9 @@ def closest(z, label, C, out):
 
 @compiled()
 def imbalance(a, score, label, C):
-    """How far the sample is from optimal: the largest score less the smallest of those whose a may grow.
+    """The KKT violation of a sample: its largest score minus the smallest score of a class whose a may grow.
 
-    Where only the label's may grow (a = 0) and it has the largest score, minus its lead over the second.
+    If only the a of the label may grow (a = 0) and the label has the largest score, minus its lead over the second.
     """
     highest, lowest, second = -np.inf, np.inf, -np.inf
     for k in range(a.shape[0]):
@@ -104,7 +105,7 @@ def imbalance(a, score, label, C):
 def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weight, order, level, out):
     """One pass over the samples in this order. Edits W, alpha and order; returns how many remain active.
 
-    out becomes (largest imbalance, gap, decrease of the objective, samples whose free classes have changed, entries
+    Fills out with (largest imbalance, gap, decrease of the objective, samples whose free classes have changed, entries
     of X read).
     """
     K = W.shape[1]
@@ -136,7 +137,7 @@ def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weig
                 target[k] = a[k] - score[k] / A
             closest(target, label, C, new)
         else:
-            # nothing but the loss depends on it: all on one wrong class
+            # an empty row: only the loss depends on it. Put all on one wrong class
             new[:] = 0.0
             new[0 if label != 0 else 1] = -C
             new[label] = C
@@ -158,10 +159,10 @@ def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weig
 
 
 @compiled()
-def judge_samples(indptr, indices, values, bias, W, alpha, labels, weight, level, order, out):
-    """Which samples are to be visited next. Edits order; returns how many it then has.
+def check_samples(indptr, indices, values, bias, W, alpha, labels, weight, level, order, out):
+    """Find the samples to visit next: fill order with them and return their number.
 
-    out becomes (largest imbalance, sum of the losses, dual value but for 1/2|W|^2).
+    Fills out with (largest imbalance, sum of the losses, dual value without -1/2|W|^2).
     """
     K = W.shape[1]
     score = np.empty(K)
@@ -185,7 +186,7 @@ def judge_samples(indptr, indices, values, bias, W, alpha, labels, weight, level
 
 @compiled()
 def _to_face(a, label, C, p):
-    """Take from p what would leave the face: the classes at their bound stay, the sum stays."""
+    """Project p onto the face: 0 for the classes at their bound, and a sum of 0. Edits p."""
     total, free = 0.0, 0
     for k in range(a.shape[0]):
         if a[k] < (C if k == label else 0.0):
@@ -200,10 +201,10 @@ def _to_face(a, label, C, p):
 
 @compiled()
 def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, weight, goal, max_steps, out):
-    """Newton's step on the free a by conjugate gradients, put back into the feasible set. Edits W and alpha.
+    """A Newton step on the free a by conjugate gradients, projected onto the feasible set. Edits W and alpha.
 
-    Ends when the gap that the residual leaves is at most ``goal``. The step is halved until the objective falls. out
-    becomes (steps of the conjugate gradients, share of the step taken, decrease, entries of X read).
+    The iteration ends when the gap due to the residual is at most ``goal``. The step is halved until the objective
+    decreases. Fills out with (iterations, share of the step taken, decrease, entries of X read).
     """
     m, K = alpha.shape
     r, z, p, step = np.empty((m, K)), np.empty((m, K)), np.empty((m, K)), np.zeros((m, K))
@@ -235,7 +236,7 @@ def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, we
         new, gap = 0.0, 0.0
         for i in range(m):
             scores(indices, values, indptr[i], indptr[i + 1], bias, U, labels[i], line)
-            # without the terms that scores adds
+            # remove the terms 1 - [k = label] that scores adds
             for k in range(K):
                 line[k] -= 0.0 if k == labels[i] else 1.0
             _to_face(alpha[i], labels[i], weight[i], line)

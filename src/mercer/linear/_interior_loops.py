@@ -1,13 +1,13 @@
-"""The passes over all samples of the interior-point method for linear machines (see `mercer.linear.interior`).
+"""Passes over all samples of the interior-point method for linear machines (see `mercer.linear.central_path`).
 
-A sample has one variable b in [lower, upper], or, where it pays l1 |b|, two: b = x0 - x1 with x0, x1 >= 0. Part k keeps
-its distances dn, up to its bounds and the multipliers zd, zu of these. Where a bound is infinite the distance is 1 and
-the multiplier 0; fd, fu are 1 for finite bounds and 0 for infinite ones. With t = linear - f the conditions are
+A sample has one variable b in [lower, upper] or, with an l1 term, two parts: b = x0 - x1 with x0, x1 >= 0. Part k has
+the distances dn, up to its bounds and their multipliers zd, zu. For an infinite bound the distance is 1 and the
+multiplier 0; fd, fu are 1 for finite bounds and 0 for infinite ones. With t = linear - f the conditions are
 
     t - ridge b + zd - zu = 0                          one part
     t - ridge b - l1 + zd0 - zu0 = 0,  -(t - ridge b) - l1 + zd1 - zu1 = 0      two parts
 
-and a Newton step with the change a of f is  db = D (g - a), which `weights` prepares.
+and a Newton step in which f changes by a is  db = D (g - a); `weights` computes D and D g.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ from mercer._numerics.compile import compiled
 from mercer._numerics.extrema import larger
 from mercer.linear._row_loops import sparse_row_add
 
-# rows of a block of `dense_gram`
+# rows per block in `dense_gram`
 GATHERED = 128
 
 
 @compiled()
 def _between(t, room, mu):
-    """(dn, up) in a box of finite width with  mu/up - mu/dn = t,  each without cancellation."""
+    """(dn, up) with dn + up = room and  mu/up - mu/dn = t,  each without cancellation."""
     half = 0.5 * room
     x = t * half * half / (mu + np.sqrt(mu * mu + t * t * half * half))
     if t < 0.0:
@@ -41,7 +41,7 @@ def _beyond(t, curvature, mu):
 
 @compiled()
 def _place(k, i, lower, upper, t, ridge, mu, dn, up, zd, zu):
-    """Set part k of sample i to the centre of its box for the slope t and return its value."""
+    """Set part k of sample i to its point of the central path for the slope t; return its value."""
     dn[k, i], up[k, i], zd[k, i], zu[k, i] = 1.0, 1.0, 0.0, 0.0
     if lower > -np.inf and upper < np.inf:
         dn[k, i], up[k, i] = _between(t, upper - lower, mu)
@@ -60,7 +60,7 @@ def _place(k, i, lower, upper, t, ridge, mu, dn, up, zd, zu):
 
 @compiled()
 def centre(t, l1, ridge, lower, upper, mu, beta, dn, up, zd, zu):
-    """Fill beta and the parts with the point of the central path at mu that belongs to the given t."""
+    """Fill beta and the parts with the point of the central path at mu for the given t."""
     split = dn.shape[0] == 2
     for i in range(t.shape[0]):
         if split:
@@ -96,7 +96,7 @@ def _weights_split(t, l1, ridge, beta, dn, up, zd, zu, rd, ru, D, Dg):
 
 @compiled()
 def weights(t, l1, ridge, beta, dn, up, zd, zu, rd, ru, D, Dg):
-    """D and D g. The products distance * multiplier are to become rd and ru (0 for the predictor)."""
+    """Fill D and D g for a step after which the products distance * multiplier are rd and ru (0 for the predictor)."""
     if dn.shape[0] == 2:
         _weights_split(t, l1, ridge, beta, dn, up, zd, zu, rd, ru, D, Dg)
     else:
@@ -105,8 +105,8 @@ def weights(t, l1, ridge, beta, dn, up, zd, zu, rd, ru, D, Dg):
 
 @compiled(fast=True)
 def _part_step(dx, dn, up, zd, zu, fd, fu, rd, ru, dzd, dzu):
-    """The multipliers' change for the change dx of a part; (longest step, products now, their slope and curvature)."""
-    # a quantity v > 0 with change d reaches 0 after 1 / max(0, -d/v) steps
+    """Fill the change of the multipliers for the change dx of a part; (rate, products, slope, bend) as `step`."""
+    # v > 0 with change d reaches 0 at the step length 1 / max(0, -d/v): rate is the largest -d/v
     rate = 0.0
     now, slope, bend = 0.0, 0.0, 0.0
     for i in range(dx.shape[0]):
@@ -124,7 +124,7 @@ def _part_step(dx, dn, up, zd, zu, fd, fu, rd, ru, dzd, dzu):
 
 @compiled(fast=True)
 def _split_step(t, l1, ridge, beta, dn, up, zd, zu, rd, ru, a, dbeta, dx):
-    """dx of the two parts for the change dbeta of their difference."""
+    """Fill dx of the two parts, whose difference changes by dbeta."""
     dn0, dn1, up0, up1 = dn[0], dn[1], up[0], up[1]
     zd0, zd1, zu0, zu1 = zd[0], zd[1], zu[0], zu[1]
     rd0, rd1, ru0, ru1 = rd[0], rd[1], ru[0], ru[1]
@@ -135,7 +135,7 @@ def _split_step(t, l1, ridge, beta, dn, up, zd, zu, rd, ru, a, dbeta, dx):
         theta_1 = zd1[i] / dn1[i] + zu1[i] / up1[i]
         first = (s - l1[i] + rd0[i] / dn0[i] - ru0[i] / up0[i]) / theta_0
         second = (-s - l1[i] + rd1[i] / dn1[i] - ru1[i] / up1[i]) / theta_1
-        # the stiffer part is known better; the other follows from the difference
+        # compute the stiffer part, which is more accurate; the other follows from the difference
         stiff = theta_0 >= theta_1
         dx0[i] = first if stiff else dbeta[i] + second
         dx1[i] = first - dbeta[i] if stiff else second
@@ -149,7 +149,10 @@ def _whole_step(a, D, Dg, dbeta):
 
 @compiled()
 def step(t, l1, ridge, beta, dn, up, zd, zu, fd, fu, rd, ru, a, D, Dg, dbeta, dx, dzd, dzu):
-    """Fill dbeta, dx, dzd, dzu for the change a of f; (rate, products, slope, bend), 1/rate being the longest step."""
+    """Fill dbeta, dx, dzd, dzu for the change a of f. Returns (rate, products, slope, bend).
+
+    The longest feasible step is 1/rate. The sum of the products after a step s is products + s (slope + s bend).
+    """
     _whole_step(a, D, Dg, dbeta)
     if dn.shape[0] == 1:
         dx[0, :] = dbeta
@@ -164,7 +167,7 @@ def step(t, l1, ridge, beta, dn, up, zd, zu, fd, fu, rd, ru, a, D, Dg, dbeta, dx
 
 @compiled(fast=True)
 def corrections(target, fd, fu, dx, dzd, dzu, rd, ru):
-    """What the products should become: target, less the second-order terms of the predictor."""
+    """Fill rd, ru with the wanted products: target minus the second-order terms of the predictor."""
     for k in range(dx.shape[0]):
         f0, f1, x, z0, z1, r0, r1 = fd[k], fu[k], dx[k], dzd[k], dzu[k], rd[k], ru[k]
         for i in range(x.shape[0]):
@@ -174,7 +177,7 @@ def corrections(target, fd, fu, dx, dzd, dzu, rd, ru):
 
 @compiled(fast=True)
 def move(length, a, dbeta, dx, dzd, dzu, fd, fu, t, beta, dn, up, zd, zu):
-    """Go along the step. Edits t, beta, dn, up, zd and zu in place."""
+    """Move along the step. Edits t, beta, dn, up, zd and zu in place."""
     for i in range(t.shape[0]):
         t[i] -= length * a[i]
         beta[i] += length * dbeta[i]
@@ -189,7 +192,7 @@ def move(length, a, dbeta, dx, dzd, dzu, fd, fu, t, beta, dn, up, zd, zu):
 
 @compiled()
 def paid(t, l1, ridge, lower, upper, beta):
-    """(sum of conj(t), sum of conj(t) - t b + l1 |b| + ridge b^2 / 2): what is paid, and the samples' part of the gap.
+    """(sum of conj(t), sum of conj(t) - t b + l1 |b| + ridge b^2 / 2): the loss and the samples' part of the gap.
 
     conj(t) is the largest value of  t b - l1 |b| - ridge b^2 / 2  over the box.
     """
@@ -211,10 +214,7 @@ def paid(t, l1, ridge, lower, upper, beta):
 
 @compiled(fast=True)
 def sparse_gram(indptr, indices, data, D, H, h):
-    """Add each product of X'DX to one of its two places in H, once for the diagonal, and X'D1 to h.
-
-    indices are unsigned.
-    """
+    """Add X'DX to H, each off-diagonal product to only one of its two places, and X'D1 to h; indices are unsigned."""
     for i in range(D.shape[0]):
         if D[i] == 0.0:
             continue
@@ -226,7 +226,7 @@ def sparse_gram(indptr, indices, data, D, H, h):
 
 @compiled(fast=True)
 def _four_products(a0, a1, b0, b1):
-    """a0.b0, a0.b1, a1.b0 and a1.b1: each number that is read takes part in two products."""
+    """a0.b0, a0.b1, a1.b0 and a1.b1: each number read is used in two products."""
     s00, s01, s10, s11 = 0.0, 0.0, 0.0, 0.0
     for i in range(a0.shape[0]):
         s00 += a0[i] * b0[i]
@@ -238,9 +238,9 @@ def _four_products(a0, a1, b0, b1):
 
 @compiled(fast=True)
 def dense_gram(X, D, bias, H):
-    """H = X'DX for few columns, the constant one of value ``bias`` last unless it is 0; D >= 0.
+    """H = X'DX for few columns, with a constant last column of value ``bias`` unless it is 0; D >= 0.
 
-    Rows with D > 0 are gathered in blocks that stay in the first cache, transposed and times the root of D.
+    Rows with D > 0 are scaled by the root of D and transposed in blocks that fit the L1 cache.
     """
     n, stored = X.shape
     d = H.shape[0]

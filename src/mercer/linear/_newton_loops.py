@@ -1,4 +1,4 @@
-"""The passes over all samples of Newton's method for squared losses (see `mercer.linear.newton`)."""
+"""Passes over all samples of Newton's method (`mercer.linear.newton`), and all of it for small problems (`small`)."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from mercer._numerics.extrema import larger, smaller
 from mercer.linear._interior_loops import dense_gram, paid
 from mercer.linear._row_loops import dense_dot, dense_tdot, dot, sparse_dot, sparse_tdot
 
-# numbers of a block of rows that stays in the cache between the two products with it
+# numbers in a block of rows, which stays in the cache between its two products
 BLOCK = 1 << 13
 LINE_STEPS = 30
-# of the derivative along a step, what may be left where it ends
+# a line search ends when the derivative is this share of that at its start
 LINE_ACCURACY = 0.05
 # added to the unit diagonal of the scaled matrix
 REGULARISATION = 1e-13
@@ -20,7 +20,7 @@ REGULARISATION = 1e-13
 def _answer(t, l1, ridge, lower, upper):
     """(c, dc/dt) for the c in the box that maximises  t c - l1|c| - 1/2 ridge c^2; ridge > 0, or lower = upper.
 
-    Without branches, so that the loops around it are vectorised: they are ten times as fast.
+    It has no branches, so that the calling loops are vectorised, which makes them ten times as fast.
     """
     beyond = larger(t - l1, 0.0) + smaller(t + l1, 0.0)
     inverse = 1.0 / ridge if ridge > 0.0 else 0.0
@@ -30,7 +30,7 @@ def _answer(t, l1, ridge, lower, upper):
 
 @compiled(fast=True)
 def respond(f, linear, l1, ridge, lower, upper, beta, D):
-    """Fill beta, the negative derivative of each sample's loss at f, and D, its second derivative; the losses' sum."""
+    """Fill beta, the negative derivative of each loss at f, and D, its second derivative; returns the sum of losses."""
     total = 0.0
     for i in range(f.shape[0]):
         t = linear[i] - f[i]
@@ -42,7 +42,7 @@ def respond(f, linear, l1, ridge, lower, upper, beta, D):
 
 @compiled()
 def dense_answers(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
-    """`respond` at f = Xu, which is filled too, and v = X'beta added to v: one pass over X. Returns the losses' sum."""
+    """Fill f = Xu, call `respond`, and add X'beta to v in one pass over X. Returns the sum of the losses."""
     n, stored = X.shape
     size = max(8, BLOCK // max(1, stored) // 8 * 8)
     total = 0.0
@@ -60,7 +60,7 @@ def dense_answers(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
 
 @compiled()
 def sparse_answers(indptr, indices, data, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
-    """The same for CSR; indices are unsigned, and there are len(indptr) - 1 rows."""
+    """`dense_answers` for CSR; indices are unsigned, and there are len(indptr) - 1 rows."""
     n, last = indptr.shape[0] - 1, v.shape[0] - 1
     size = max(8, BLOCK * n // max(1, indptr[n] - indptr[0]))
     total = 0.0
@@ -79,7 +79,7 @@ def sparse_answers(indptr, indices, data, u, bias, linear, l1, ridge, lower, upp
 
 @compiled(fast=True)
 def along(f, q, s, linear, l1, ridge, lower, upper):
-    """First and second derivative of the losses' sum at f + s q, by s."""
+    """First and second derivative of the sum of losses at f + s q with respect to s."""
     first, second = 0.0, 0.0
     for i in range(f.shape[0]):
         c, slope = _answer(linear[i] - f[i] - s * q[i], l1[i], ridge[i], lower[i], upper[i])
@@ -101,7 +101,7 @@ def column_squares(indptr, indices, data, D, out):
 
 @compiled()
 def _solve(H, r, x):
-    """x = H^-1 r by Cholesky's factors of H with a unit diagonal. Overwrites H; False if it cannot be factored."""
+    """x = H^-1 r by a Cholesky factor of H, scaled to a unit diagonal. Overwrites H; False if it has no factor."""
     d = r.shape[0]
     scale = np.empty(d)
     for j in range(d):
@@ -125,7 +125,7 @@ def _solve(H, r, x):
 
 @compiled()
 def _lowest(u, step, penalty, slope, f, q, linear, l1, ridge, lower, upper):
-    """How far to go along the step, by which f changes by q, to the lowest point; slope < 0 is that where it begins."""
+    """The length that minimises the objective along the step; f changes by q, and slope < 0 is that at the start."""
     pull, bend = 0.0, 0.0
     for j in range(u.shape[0]):
         pull += penalty[j] * u[j] * step[j]
@@ -148,10 +148,10 @@ def _lowest(u, step, penalty, slope, f, q, linear, l1, ridge, lower, upper):
 
 @compiled()
 def solve_few(X, penalty, linear, l1, ridge, lower, upper, delta, less, tol, rounds, limit, u, beta, out):
-    """Edits u and beta, where it starts. To ridges of 0 is added delta, the size of the targets, over the box.
+    """Minimise from u and beta, which are edited. Samples without a ridge get delta / (upper - lower).
 
-    delta becomes ``less`` of itself from round to round. out becomes (Newton steps, relative gap as far as it is known
-    here).
+    delta, at first the size of the targets, is multiplied by ``less`` after each round. Fills out with (Newton steps,
+    relative gap of u and beta).
     """
     n, d = X.shape
     f, q, D, v = np.empty(n), np.empty(n), np.empty(n), np.empty(d)
@@ -177,7 +177,7 @@ def solve_few(X, penalty, linear, l1, ridge, lower, upper, delta, less, tol, rou
             for j in range(d):
                 value += 0.5 * penalty[j] * u[j] * u[j]
                 g[j] = penalty[j] * u[j] - v[j]
-                # without a penalty it is what a sum of beta that is not 0 costs if the weight moves by a unit
+                # for an unpenalised weight: the change of the value if the weight moves by a unit
                 excess += 0.5 * g[j] * g[j] / penalty[j] if penalty[j] > 0.0 else unit * abs(g[j])
             for i in range(n):
                 t[i] = linear[i] - f[i]
@@ -192,7 +192,7 @@ def solve_few(X, penalty, linear, l1, ridge, lower, upper, delta, less, tol, rou
             for j in range(d):
                 H[j, j] += penalty[j]
                 if not H[j, j] > 0.0:
-                    # no sample is on a curved piece: go by a unit
+                    # no sample has D > 0: make the step a unit
                     H[j, j] = abs(g[j]) / unit
                 g[j] = -g[j]
             if not _solve(H, g, step):

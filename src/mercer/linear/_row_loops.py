@@ -1,15 +1,15 @@
-"""Products with a data matrix that is read row by row: float32 or float64 in, float64 sums out.
+"""Products with the data matrix, row by row, and the optimality of each sample.
 
-The values are widened one by one, so that no float64 copy of the matrix is needed.
+Values are float32 or float64; each is converted when it is read, so that sums are float64 without a copy of the matrix.
 """
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 
-# positions are unsigned: signed ones would be tested for negative values at each term
+# positions are unsigned: numba tests signed ones for negative values at each access
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-# rows of at least so many columns are left out where their beta is 0
+# rows of at least this many columns are skipped if their beta is 0
 LONG = 32
 
 
@@ -24,8 +24,8 @@ def dot(a, b):
 
 @compiled(fast=True, inline=True)
 def sparse_row_dot(indices, values, start, stop, w):
-    """The entries of a row from start to stop, which are unsigned, times w."""
-    # four sums: a single one would wait for itself at each term
+    """The product of a sparse row with w; the row has the entries from start to stop (unsigned)."""
+    # four independent sums: each addition would otherwise wait for the previous one
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     t = start
     while t + THREE < stop:
@@ -37,7 +37,7 @@ def sparse_row_dot(indices, values, start, stop, w):
     while t < stop:
         s0 += np.float64(values[t]) * w[indices[t]]
         t += ONE
-    # added up here, else LLVM packs them into vectors, number by number
+    # in this order, else LLVM packs the sums into vectors one number at a time
     s0 += s2
     s1 += s3
     return s0 + s1
@@ -45,8 +45,8 @@ def sparse_row_dot(indices, values, start, stop, w):
 
 @compiled(fast=True, inline=True)
 def sparse_row_add(indices, values, start, stop, step, w):
-    """Add step times the entries of a row from start to stop, which are unsigned, to w. No column occurs twice."""
-    # four at a time, read before any is written: a read after a write waits until both addresses are known
+    """Add step times a sparse row to w; its entries are those from start to stop (unsigned), no column twice."""
+    # read four entries of w before writing any: a read after a write waits until both addresses are known
     t = start
     while t + THREE < stop:
         i0, i1, i2, i3 = indices[t], indices[t + ONE], indices[t + TWO], indices[t + THREE]
@@ -63,7 +63,7 @@ def sparse_row_add(indices, values, start, stop, step, w):
 
 @compiled(fast=True)
 def dense_dot(X, w, out):
-    """out = Xw: four rows at a time, since the sum over a short row waits for itself."""
+    """out = Xw, four rows at a time: the sums of several rows do not wait for each other."""
     n, d = X.shape
     i = 0
     while i + 4 <= n:
@@ -86,9 +86,9 @@ def dense_dot(X, w, out):
 
 @compiled(fast=True)
 def dense_tdot(X, beta, out):
-    """Add X'beta to out: eight rows at a time, so that out is read and written less often."""
+    """Add X'beta to out, eight rows at a time, so that out is read and written less often."""
     n, d = X.shape
-    # rows of few columns are read faster than a test predicts whether they are needed
+    # reading a short row is faster than a mispredicted branch
     test = d >= LONG
     i = 0
     while i + 8 <= n:
@@ -113,14 +113,14 @@ def dense_tdot(X, beta, out):
 
 @compiled(fast=True)
 def sparse_dot(indptr, indices, data, w, out):
-    """out = Xw for the rows that indptr describes; indices are unsigned."""
+    """out = Xw for CSR rows; indices are unsigned."""
     for i in range(indptr.shape[0] - 1):
         out[i] = sparse_row_dot(indices, data, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
 
 
 @compiled()
 def sparse_tdot(indptr, indices, data, beta, out):
-    """Add X'beta to out; indices are unsigned."""
+    """Add X'beta to out for CSR rows; indices are unsigned."""
     for i in range(indptr.shape[0] - 1):
         if beta[i] != 0.0:
             sparse_row_add(indices, data, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), beta[i], out)
@@ -128,7 +128,7 @@ def sparse_tdot(indptr, indices, data, beta, out):
 
 @compiled()
 def repeats(indptr, indices, n_columns):
-    """Whether some row names a column twice."""
+    """Whether some row contains a column twice."""
     seen = np.full(n_columns, -1, np.int32)
     for i in range(indptr.shape[0] - 1):
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
@@ -140,11 +140,11 @@ def repeats(indptr, indices, n_columns):
 
 @compiled()
 def examine(beta, f, linear, l1, ridge, lower, upper, largest):
-    """(largest violation, largest distance from the box, sum of beta); NaN stays NaN. ``largest`` is that of |beta|.
+    """(largest violation, largest distance from the box, sum of beta); NaN is kept. ``largest`` is max |beta|.
 
-    With t = linear - f the sample pays conj(t), the largest value of  t b - l1 |b| - ridge b^2 / 2  over the box. Where
-    beta could still gain at a certain rate, its violation is that rate if it has the longer side of its box before it,
-    else the part of it that corresponds to the room that is left: of that side, or of what ``ridge`` makes of the rate.
+    With t = linear - f the loss of a sample is conj(t), the largest value of  t b - l1 |b| - ridge b^2 / 2  over the
+    box. If beta has room to move in a direction in which the value increases, its violation is min(rate, ridge * room)
+    with a ridge, and rate * min(1, room / width) without one, where width is the longer side of the box.
     """
     worst, outside, total = 0.0, 0.0, 0.0
     for i in range(beta.shape[0]):
@@ -153,7 +153,7 @@ def examine(beta, f, linear, l1, ridge, lower, upper, largest):
         grow = s - (l1[i] if b >= 0.0 else -l1[i])
         shrink = -s - (l1[i] if b <= 0.0 else -l1[i])
         rate, room = (grow, upper[i] - b) if grow >= shrink else (shrink, b - lower[i])
-        # down to the kink at 0, where the rate changes
+        # only up to the kink at 0, where the rate changes sign
         if l1[i] > 0.0 and rate < 2.0 * l1[i] and ((grow >= shrink and b < 0.0) or (grow < shrink and b > 0.0)):
             room = min(room, abs(b))
         if (rate > 0.0 and room > 0.0) or rate != rate:

@@ -1,16 +1,16 @@
-"""A primal-dual interior-point method for machines that are linear in p features, p×p or n×n systems.
+"""A primal-dual interior-point method for linear machines, with systems over the p features or the n samples.
 
     min over w   ½Σ qⱼwⱼ² − v₀·w + Σ conjᵢ(linearᵢ − aᵢ·w),     conjᵢ(t) = max over the box of tβ − l1ᵢ|β| − ½ridgeᵢβ²
 
-with rows aᵢ; at the optimum  q∘w = v₀ + A'β. v₀ is what samples contribute whose β is held fixed. Mehrotra's
-predictor-corrector (SIAM J. Optimization 2, 1992), as for the kernel machines, but with the samples eliminated:
+with rows aᵢ; at the optimum  q∘w = v₀ + A'β. v₀ is the contribution of samples whose β is fixed. Mehrotra's
+predictor-corrector method (SIAM J. Optimization 2, 1992), as for the kernel machines, but with the samples eliminated:
 
     (diag q + A'DA) Δw = v₀ + A'(β + Dg) − q∘w,     Δβ = D (g − AΔw)
 
-where D and g come from the multipliers of each sample (see `mercer.linear._interior_loops`). An l1 penalty λ|wⱼ| is
-the absolute loss of one more sample with the row eⱼ: it adds to the diagonal only.
+where D and g follow from the multipliers of each sample (see `mercer.linear._interior_loops`). An l1 penalty λ|wⱼ| is
+the absolute loss of an additional sample with the row eⱼ: it only adds to the diagonal.
 
-Each iteration costs n p² and four products with A. Their number hardly depends on C or on the scale of the features.
+Each iteration costs n p² operations and four products with A. Their number hardly depends on C or on feature scales.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ from mercer.linear.problem import Rows
 from mercer.linear.systems import Tall, Wide
 from mercer.losses.base import BoxQP, Vector
 
-# how far towards the nearest bound a step may go
+# a step may go this share of the way to the nearest bound
 TO_THE_BOUNDARY = 0.995
-# up to this many features the system over features is cheap, and the better one without a quadratic penalty
+# up to this many features the system over features is cheap, and better conditioned without a quadratic penalty
 TALL_UP_TO = 300
-# products of distance and multiplier at the start, in the middle of a typical box; half or twice that is slower
+# the first μ (distance times multiplier), in units of box width times slope; half or twice this is slower
 FIRST = 0.25
-# iterations without a better point after which rounding is to blame
+# the run ends after this many iterations in a row without a better point: rounding prevents progress
 PATIENCE = 12
 
 
 @dataclass(eq=False)
 class Samples:
-    """β and its multipliers for some samples: the box program, the parts and room for one step."""
+    """β and its multipliers for some samples, with work arrays for one step.
+
+    ``parts`` are the distances to the bounds and their multipliers; ``wanted`` are the products that a step aims at.
+    """
 
     linear: Vector
     l1: Vector
@@ -52,7 +55,7 @@ class Samples:
         if split.any():
             bounds = [(np.zeros(n), self.upper), (np.zeros(n), 0.0 - self.lower)]
         else:
-            # l1 |β| is linear where β has one sign only
+            # l1 |β| is linear if β has only one sign
             self.linear = self.linear - np.where(self.lower >= 0, self.l1, -self.l1)
             self.l1 = np.zeros(n)
             bounds = [(self.lower, self.upper)]
@@ -66,20 +69,20 @@ class Samples:
         self.change = [np.empty((parts, n)) for _ in range(3)]
 
     def start(self, f: Vector, mu: float) -> None:
-        """The point of the central path that belongs to the decision values f."""
+        """Set β and the multipliers to the point of the central path at decision values f."""
         from mercer.linear._interior_loops import centre
 
         np.subtract(self.linear, f, out=self.t)
         centre(self.t, self.l1, self.ridge, self.lower, self.upper, mu, self.beta, *self.parts)
 
     def curvature(self) -> Vector:
-        """How fast β changes with t on the central path."""
+        """D, the derivative of β with respect to t on the central path."""
         self.aim(0.0)
         self.weigh()
         return self.D.copy()
 
     def weigh(self) -> None:
-        """D and Dg for the products that are wanted."""
+        """Compute D and Dg for the wanted products."""
         from mercer.linear._interior_loops import weights
 
         if not len(self.t):
@@ -87,7 +90,7 @@ class Samples:
         weights(self.t, self.l1, self.ridge, self.beta, *self.parts, *self.wanted, self.D, self.Dg)
 
     def step(self, a: Vector) -> Vector:
-        """The step for the change a of f; [rate, products, slope, bend], see the compiled function."""
+        """Compute the step for the change a of f; returns [rate, products, slope, bend] of the compiled function."""
         from mercer.linear._interior_loops import step
 
         if not len(self.t):
@@ -96,7 +99,7 @@ class Samples:
         return np.array(step(*args, a, self.D, self.Dg, self.dbeta, *self.change))
 
     def aim(self, target: float) -> None:
-        """Ask for equal products, corrected by the second-order terms of the step at hand; all 0 for target 0."""
+        """Set the wanted products to ``target`` less the second-order terms of the current step; to 0 for target 0."""
         from mercer.linear._interior_loops import corrections
 
         if not len(self.t):
@@ -108,7 +111,7 @@ class Samples:
             corrections(target, *self.finite, *self.change, *self.wanted)
 
     def move(self, length: float, a: Vector) -> None:
-        """Go along the step."""
+        """Move along the step."""
         from mercer.linear._interior_loops import move
 
         if not len(self.t):
@@ -116,7 +119,7 @@ class Samples:
         move(length, a, self.dbeta, *self.change, *self.finite, self.t, self.beta, *self.parts)
 
     def paid(self) -> tuple[float, float]:
-        """What these samples pay and their part of the duality gap."""
+        """The loss of these samples and their part of the duality gap."""
         from mercer.linear._interior_loops import paid
 
         if not len(self.t):
@@ -126,12 +129,12 @@ class Samples:
 
     @classmethod
     def of(cls, qp: BoxQP) -> Samples:
-        """The samples of a box program without infinite bounds that cost nothing."""
+        """The samples of a box program in which every infinite bound comes with a ridge."""
         return cls(qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
 
     @classmethod
     def absolute(cls, price: Vector) -> Samples:
-        """price · |f|: the samples that an l1 penalty adds."""
+        """Samples with the loss price · |f|, by which an l1 penalty is expressed."""
         zero = np.zeros(len(price))
         return cls(zero, zero, zero, 0.0 - price, price)
 
@@ -142,9 +145,9 @@ class Path:
 
     Attributes
     ----------
-    w, beta : the two sides.
-    gap, primal : the duality gap, what the missing part of q∘w = v₀ + A'β may add included, and the primal value.
-    n_iter : iterations.
+    w, beta : the primal and the dual variables.
+    gap, primal : the duality gap, including a bound for the residual of q∘w = v₀ + A'β, and the primal value.
+    n_iter : iterations so far.
     """
 
     w: Vector
@@ -172,19 +175,19 @@ def follow(
 ) -> Path:
     """Follow the central path until the duality gap is at most tol times the primal.
 
-    ``q`` and ``l1`` have one entry per feature; ``fixed`` is v₀ and ``constant`` what its samples pay at w = 0. The run
-    starts at ``w`` (0 by default) with products of distance and multiplier ``mu``. ``other_system`` factors over
-    samples what would be factored over features, and vice versa. ``over`` may end the run.
+    ``q`` and ``l1`` have one entry per feature; ``fixed`` is v₀, and ``constant`` the loss of its samples at w = 0. The
+    run starts at ``w`` (by default a least-squares solution) with products ``mu`` of distance and multiplier.
+    ``other_system`` exchanges the systems over features and over samples. The run ends if ``over(best)`` is true.
     """
     state = _State(rows, qp, q, l1, fixed, constant, w, mu, n_threads, other_system)
-    best = state.judge(0)
+    best = state.evaluate(0)
     waited = 0
     for n_iter in range(1, max_iter + 1):
         if best.gap <= tol * abs(best.primal) or waited >= PATIENCE or (over is not None and over(best)):
             break
         if not state.advance():
             break
-        here = state.judge(n_iter)
+        here = state.evaluate(n_iter)
         if not np.isfinite(here.gap):
             break
         waited = 0 if here.gap < 0.9 * best.gap else waited + 1
@@ -194,7 +197,7 @@ def follow(
 
 
 class _State:
-    """A point inside the boxes, v = v₀ + A'β, and the Newton system there."""
+    """A point inside the boxes, v = v₀ + A'β, and the Newton system."""
 
     def __init__(
         self,
@@ -211,18 +214,18 @@ class _State:
     ) -> None:
         self.rows, self.q, self.n_threads, self.constant = rows, q, n_threads, constant
         self.samples = Samples.of(qp)
-        # the features with an l1 penalty, and the samples that stand for it
+        # the features with an l1 penalty, and the samples that express it
         self.at = np.flatnonzero(l1 > 0)
         self.lasso = Samples.absolute(l1[self.at])
         self.w = np.zeros(rows.d) if w is None else w.copy()
         self.fixed = np.zeros(rows.d) if fixed is None else fixed
         self.n_bounds = max(1, self.samples.n_bounds + self.lasso.n_bounds)
-        # of few samples n × n is smaller and, where all features have a quadratic penalty, far better conditioned
+        # for n < p the n × n system is smaller and, if all features have a quadratic penalty, better conditioned
         wide = rows.n < rows.d and (bool(self.q[: rows.d - 1].all()) or rows.d > TALL_UP_TO)
         self.system = (Wide if wide != other_system else Tall)(rows, n_threads)
         mu = _first_mu(qp) if mu is None else mu
         if w is None:
-            # least squares: every sample as if it were at its kink
+            # start from least squares, with every sample at its kink
             self.samples.start(self.samples.linear, mu)
             self.lasso.start(self.w[self.at], mu)
             self.v = self.fixed + rows.tdot(self.samples.beta, n_threads)
@@ -236,11 +239,11 @@ class _State:
         self.lasso.start(self.w[self.at], mu)
         self.v = self.fixed + rows.tdot(self.samples.beta, n_threads)
         self.v[self.at] += self.lasso.beta
-        # by how much a weight must change to be noticed
+        # scale of the unpenalised weights in the bound on the gap
         self.unit = np.ones(rows.d)
 
-    def judge(self, n_iter: int) -> Path:
-        """The value of this point and its gap."""
+    def evaluate(self, n_iter: int) -> Path:
+        """This point with its primal value and gap."""
         q, w = self.q, self.w
         paid, gap = self.samples.paid()
         lasso_paid, lasso_gap = self.lasso.paid()
@@ -252,7 +255,7 @@ class _State:
         return Path(w.copy(), self.samples.beta.copy(), gap, primal, n_iter)
 
     def advance(self) -> bool:
-        """One predictor-corrector step; False if rounding does not allow it."""
+        """Take one predictor-corrector step; False if rounding prevents it."""
         samples, lasso = self.samples, self.lasso
         samples.aim(0.0)
         lasso.aim(0.0)
@@ -266,7 +269,7 @@ class _State:
         rate, now, slope, bend = self._step(dw, a)
         length = min(1.0, 1.0 / rate) if rate > 0 else 1.0
         ahead = max(0.0, now + length * (slope + length * bend))
-        # Mehrotra's choice of how far to aim for the centre
+        # Mehrotra's choice of the centring parameter
         target = now / self.n_bounds * (ahead / now) ** 3 if now > 0 else 0.0
         if target > 0:
             samples.aim(target)
@@ -294,14 +297,14 @@ class _State:
         return dw, self.rows.dot(dw, self.n_threads), total
 
     def _step(self, dw: Vector, a: Vector) -> tuple[float, float, float, float]:
-        """The largest rate at which anything nears a bound, and products, slope and bend of all samples."""
+        """The inverse of the longest step, and the sum of products with its slope and curvature, over all samples."""
         first, second = self.samples.step(a), self.lasso.step(dw[self.at])
         now, slope, bend = first[1:] + second[1:]
         return max(first[0], second[0]), now, slope, bend
 
 
 def _first_mu(qp: BoxQP) -> float:
-    """Distance times multiplier in the middle of a typical box, for slopes as they are at w = 0."""
+    """Distance times multiplier in the middle of a typical box, for the slopes at w = 0."""
     slope = float(np.abs(qp.linear).mean() + qp.l1.mean()) or 1.0
     room = qp.upper - qp.lower
     soft = np.divide(2.0 * slope, qp.ridge, out=np.zeros_like(room), where=qp.ridge > 0)

@@ -1,22 +1,22 @@
-"""Dual coordinate descent by the textbook: one variable at a time, each moved to its optimum while the others stay.
+"""Dual coordinate descent as in the textbook: each step moves one variable to its optimum while the others stay fixed.
 
     min  ½|X'β|² − linear'β + Σ l1|β| + ½Σ ridge β²     s.t.  lower ≤ β ≤ upper  (Σβ = 0 if the intercept is free)
 
-[M5] "coordinate ascent"; algorithm 1 of Hsieh et al., ICML 25 (2008), without shrinking. A pass is n steps, n being the
-number of samples, so that the rules of choice of [M5] can be compared by their passes:
+[M5] "coordinate ascent"; algorithm 1 of Hsieh et al., ICML 25 (2008), without shrinking. A pass is n steps for n
+samples, so that the selection rules of [M5] can be compared by their passes:
 
 * "round-robin": each variable once, in the order of the samples;
-* "random": each variable once, in an order drawn anew for each pass;
-* "greedy": n times the variable whose step gains most. Each choice looks at all samples: a pass costs n times as much.
+* "random": each variable once, in a new random order for each pass;
+* "greedy": n times the variable with the largest gain. Each choice reads all samples: a pass costs n times as much.
 
-After each pass the duality gap is computed anew from β at all samples; a run ends when it is small enough. With squared
-losses the published weight of a constant feature is the best for the others: the passes leave most of the excess of the
-primal there.
+After each pass the duality gap is recomputed from β at all samples; the run ends when it is at most tol. With squared
+losses the published weight of a constant feature is optimal given the other weights, since most of the excess of the
+primal after a pass is due to that weight.
 
-A free intercept is the multiplier of Σβ = 0: the program with ½σ(Σβ)² added is that of a constant feature of value √σ,
-and after each pass the intercept moves by σΣβ (the method of multipliers, Bertsekas 1982).
+A free intercept is the multiplier of Σβ = 0. Adding ½σ(Σβ)² to the program is adding a constant feature of value √σ;
+after each pass the intercept moves by σΣβ (the method of multipliers, Bertsekas 1982).
 
-`hybrid` adds shrinking, Newton steps and an interior-point end to the same state: it is what solver="auto" runs.
+`hybrid`, which solver="auto" runs, adds shrinking, Newton steps and a final interior-point solve to the same state.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from mercer.solvers.base import Clock, Status, TracePoint
 
 RULES = ("round-robin", "random", "greedy")
 MAX_PASSES = 100_000
-# passes that gain less than rounding, relative to the objective, and lower no gap, after which the run has stalled
+# a run has stalled after this many passes that neither decrease the objective beyond rounding nor lower the gap
 HOPELESS = 20
 ROUNDING = 1e-16
-# rows of smaller squared norms are as good as empty
+# rows with a smaller squared norm count as empty
 TINY = 1e-280
-# entries of X that are read between two looks at the clock
+# entries of X that are read between two checks of the clock
 ENTRIES_AT_A_TIME = 1 << 23
 
 
@@ -55,7 +55,7 @@ class Storage:
         X = rows.X
         if isinstance(X, Csr):
             self.indptr = X.indptr.astype(np.uint64)
-            # unsigned, since a compiled loop tests signed ones for negative values
+            # unsigned: compiled loops test signed indices for negative values
             self.indices = X.indices.view(np.uint32) if X.indices.dtype == np.int32 else X.indices.astype(np.uint32)
             self.values = X.data
         else:
@@ -73,7 +73,7 @@ class Storage:
 def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum of the problem, from the β of another solution if one is given; the iterations are passes."""
+    """Minimise, from the β of ``start`` if given. Iterations are passes."""
     check_solvable(problem)
     if options.rule not in RULES:
         raise InvalidInputError(f"rule={options.rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
@@ -83,7 +83,7 @@ def solve(
 
 
 def check_solvable(problem: LinearProblem) -> None:
-    """Raise for penalties and losses that coordinate descent on the dual does not take."""
+    """Raise for penalties and losses that dual coordinate descent does not support."""
     if problem.penalty.l1 > 0 or problem.penalty.l2 <= 0:
         raise InvalidInputError(
             "Coordinate descent solves problems with the penalty l2 alone, but l1 has the weight "
@@ -91,13 +91,13 @@ def check_solvable(problem: LinearProblem) -> None:
         )
     if problem.qp.has_open_box:
         raise InvalidInputError(
-            f"Coordinate descent needs a finite C: the dual of the {problem.loss.name} is not bounded by itself. "
+            f"Coordinate descent needs a finite C: the dual variables of the {problem.loss.name} have no other bound. "
             'Use solver="interior".'
         )
 
 
 def _run(descent: Descent) -> Status:
-    """Passes until the gap is small enough or rounding hides all progress."""
+    """Run passes until the gap is within tol or rounding prevents progress."""
     options, n = descent.options, descent.problem.n
     limit = MAX_PASSES if options.max_iter < 0 else options.max_iter
     lowest, since_gain, every = np.inf, 0, np.arange(n, dtype=np.uint32)
@@ -125,7 +125,7 @@ def _run(descent: Descent) -> Status:
 
 
 class Descent:
-    """The state of a run of coordinate descent. All but the published solution is that of the problem divided by l2."""
+    """The state of coordinate descent on the problem divided by l2. Published solutions are in the original scale."""
 
     def __init__(self, problem: LinearProblem, options: LinearOptions, clock: Clock, start: Vector | None) -> None:
         from mercer.linear import _coordinate_loops as loops
@@ -139,7 +139,7 @@ class Descent:
         n = problem.n
         norms = np.empty(n)
         loops.row_norms(self.storage.indptr, self.storage.values, norms)
-        # the constant feature: of the problem, or of the method of multipliers
+        # the constant feature belongs to the problem, or to the method of multipliers
         norms[norms < TINY] = 0.0
         self.bias = float(np.sqrt(norms.mean() or 1.0)) if problem.intercept else self.rows.bias
         self.b = 0.0
@@ -166,16 +166,16 @@ class Descent:
         return self.table[:, self.loops.BETA]
 
     def solution(self, status: Status) -> LinearSolution:
-        """What was published last, or has the smallest gap of all that was."""
-        assert self.best is not None  # every end publishes
+        """The certified model with the smallest gap."""
+        assert self.best is not None  # every return of run certifies a model
         w, b, beta, proof = self.best
         return LinearSolution(w, b, beta, status, self.passes, self.clock.seconds, proof, self.trace)
 
     def descend(self, order: NDArray[np.uint32], shuffled: bool) -> Vector:
-        """One pass over these variables. Edits order, of which those that remain active come first.
+        """One pass over these variables. Edits order: those that remain active come first.
 
-        Returns what the compiled loop tells of the pass. The clock is asked now and then: an end leaves variables
-        unvisited, which remain active.
+        Returns the statistics of the compiled loop. If the clock ends the pass early, unvisited variables remain
+        active.
         """
         if shuffled:
             self.loops.shuffle(order, int(self.random.integers(1, 1 << 62)))
@@ -198,7 +198,7 @@ class Descent:
         return total
 
     def greedy_pass(self) -> float:
-        """n steps, each of the variable that gains most; what they gain. The clock may end it early."""
+        """Take n greedy steps, fewer if the clock ends them; return the decrease of the objective."""
         n, F, row, gained = self.problem.n, self._products(), np.zeros_like(self.w), np.zeros(1)
         at_a_time = max(1, int(ENTRIES_AT_A_TIME / (n * (self.rows.numbers_per_row + 1))))
         for start in range(0, n, at_a_time):
@@ -219,26 +219,26 @@ class Descent:
         self.table[:, self.loops.LINEAR] -= change
 
     def _products(self) -> Vector:
-        """X'w with the constant feature."""
+        """Xw, including the constant feature."""
         return self.rows.dot(self.w[: self.rows.d], self.options.n_threads) + (
             self.bias * self.w[-1] if self.problem.intercept else 0.0
         )
 
     def _recompute(self) -> None:
-        """w = X'β from β alone."""
+        """Recompute w = X'β from β."""
         w = self.rows.tdot(self.beta, self.options.n_threads)
         self.w[: self.rows.d] = w
         if self.problem.intercept:
             self.w[-1] = self.bias * self.beta.sum()
 
     def look(self, publish: bool = False) -> bool:
-        """Judge the state at all samples and set the active variables; whether the gap is within tol.
+        """Compute the gap over all samples and reset the active variables; return whether the gap is within tol.
 
-        A model that is, or is to be published as it is, is certified.
+        The model is certified if its gap is, or if ``publish``.
         """
         problem, out = self.problem, np.zeros(3)
         F = self._products()
-        self.active = self.loops.judge(F, self.table, self.level, self.order, out)
+        self.active = self.loops.check_variables(F, self.table, self.level, self.order, out)
         self.level = np.inf
         self.gap, self.value = float(out[1]), float(out[2]) - 0.5 * float(self.w @ self.w)
         smooth = self.qp.is_smooth and not problem.intercept
@@ -263,17 +263,17 @@ class Descent:
         if proof.relative_gap <= self.options.tol:
             return True
         if not problem.intercept:
-            # rounding of many steps ends here
+            # discard the rounding errors of many steps
             self.w[: self.rows.d] = v / self.l2
         return False
 
     def report(self, gap: float) -> None:
-        """A line of the trace."""
+        """Append a point to the trace and report it."""
         point = TracePoint(self.clock.seconds, self.passes, gap, self.value * self.l2, self.active)
         self.trace.append(point)
         self.clock.report(point)
 
 
 def _divided(qp: BoxQP, l2: float) -> BoxQP:
-    """The program for ½|w|² where the penalty is ½ l2 |w|²: weights divided by l2, and so β."""
+    """The program with penalty ½|w|² that is equivalent to one with ½ l2 |w|²: weights and β divided by l2."""
     return qp if l2 == 1 else replace(qp, lower=qp.lower / l2, upper=qp.upper / l2, ridge=qp.ridge * l2)

@@ -1,4 +1,4 @@
-"""The machine of Crammer & Singer (JMLR 2, 2001): one weight vector per class, all found at once.
+"""The multi-class machine of Crammer & Singer (JMLR 2, 2001): one weight vector per class, in one joint problem.
 
     min over W, b   ½ Σ_k |w_k|² + Σ Cᵢ max over k of (1 − [k = yᵢ] + f_k(xᵢ) − f_{yᵢ}(xᵢ)),     f_k(x) = w_k·x + b_k
 
@@ -6,10 +6,11 @@ Its dual has a variable per sample and class, with w_k = Σᵢ αᵢₖ xᵢ:
 
     max  Σᵢ αᵢ,yᵢ − ½ Σ_k |w_k|²     s.t.  αᵢₖ ≤ Cᵢ [k = yᵢ],  Σ_k αᵢₖ = 0  (Σᵢ αᵢₖ = 0 if the b_k are free)
 
-All variables of one sample are moved to their optimum together, a projection onto a simplex (Keerthi, Sundararajan,
-Chang, Hsieh & Lin, KDD 14, 2008); samples that are safely classified are left out until the next look at all of them;
-once the free variables hardly change, Newton's step on them follows, by conjugate gradients. A run ends when the
-duality gap is small enough. Free intercepts are found by the method of multipliers, as in `coordinate`.
+A step moves all variables of one sample to their joint optimum, a projection onto a simplex (Keerthi, Sundararajan,
+Chang, Hsieh & Lin, KDD 14, 2008). Samples classified with a margin to spare are left out until the next check of all
+samples (shrinking). Once few variables meet or leave a bound, a Newton step on the free ones follows, by conjugate
+gradients. A run ends when the duality gap is within tol. Free intercepts are found by the method of multipliers, as in
+`coordinate`. Hard margins are solved by `largest_joint_margin`.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ from mercer.solvers.base import Clock, Status, TracePoint
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
-# as in coordinate descent; a face of several classes for each sample settles later and is solved further
+# as in `hybrid`; with several free classes per sample, Newton steps start later and are solved more accurately
 SETTLED, FEWEST_STEPS, FACE_GAP = 0.05, 8, 0.1
 
-# a hard margin may be missed by this
+# a hard margin may be violated by this
 HARD_ROUNDING = 1e-9
-# sums of α above this, relative to its largest entry, are still to vanish
+# sums of α above this, relative to its largest entry, are not yet 0
 UNBALANCED = 1e-9
-# bounds and sums that α misses by more than this, relative to its largest entry, leave no bound
+# an α that violates its bounds or sums by more than this, relative to its largest entry, certifies nothing
 FEASIBILITY = 1e-6
-# pairs of the first model, and that may come in after each, at least, and for each column
+# hard margin: pairs in the first model, and added after each: at least FEWEST_PAIRS, and this many per column
 FEWEST_PAIRS, PAIRS_PER_COLUMN = 200, 2
 MAX_ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False)
 class JointProblem:
-    """Rows, the class 0, …, K − 1 of each, its weight Cᵢ, and whether there are intercepts that nothing penalises."""
+    """Rows with their classes 0, …, K − 1 and weights Cᵢ, and whether there are free (unpenalised) intercepts."""
 
     rows: Rows
     labels: Labels
@@ -64,9 +65,9 @@ class JointProblem:
 
 @dataclass
 class JointSolution:
-    """W, a row per class over the features (with the constant one, if the rows have it), and α with its proof.
+    """W with a row per class over the features (including a constant one), the dual α, and their certificate.
 
-    ``intercepts`` are the free b_k, 0 without.
+    ``intercepts`` are the free b_k; 0 if there are none.
     """
 
     W: Matrix
@@ -80,12 +81,12 @@ class JointSolution:
 
     @property
     def stages(self) -> tuple[LinearStage, ...]:
-        """The one solver that takes this problem."""
+        """The only solver of this problem."""
         return (LinearStage.of("crammer_singer", self),)
 
 
 def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercepts: Vector | float = 0.0) -> Certificate:
-    """How far the model W is from the optimum, as α proves; computed in float64 from the data alone."""
+    """Bound the distance of W from the optimum by the duality gap to α, in float64 from the data alone."""
     n = len(problem.labels)
     every = np.arange(n)
     F = np.column_stack([problem.rows.dot(w) for w in W]) + intercepts
@@ -94,7 +95,7 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercept
     margin_terms[every, problem.labels] -= 1.0
     own = F[every, problem.labels]
     losses = np.where(problem.weight > 0, margin_terms.max(axis=1) - own, 0.0)
-    # an infinite weight asks nothing of a sample without loss, and all of one that has it, but for rounding
+    # with an infinite weight a loss of rounding size counts as 0, and a larger one makes the primal infinite
     paid = losses > HARD_ROUNDING * np.isinf(problem.weight)
     primal = float(0.5 * np.sum(W * W) + problem.weight[paid] @ losses[paid])
     dual = float(alpha[every, problem.labels].sum() - 0.5 * np.sum(V * V))
@@ -109,12 +110,12 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercept
         gap = 0.0
     valid = gap >= 0 and infeasible <= FEASIBILITY * float(np.abs(alpha).max(initial=0.0))
     if np.isinf(problem.weight).any():
-        # by how much a constraint fails, or one that carries weight is away from equality
+        # by how much a constraint is violated, or one with α ≠ 0 is away from equality
         share = np.abs(alpha) / max(float(np.abs(alpha).max(initial=0.0)), np.finfo(np.float64).tiny)
         share[every, problem.labels] = 0.0
         violation = np.maximum((share * np.abs(own[:, None] - margin_terms)).max(axis=1), losses)
     else:
-        # as for the other linear machines, the sample's part of the gap for each unit of its weight
+        # as for the other linear machines: the sample's part of the gap divided by its weight
         part = problem.weight * losses - alpha[every, problem.labels] + (alpha * F).sum(axis=1)
         violation = np.divide(part, problem.weight, out=np.zeros(n), where=problem.weight > 0)
     size = max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
@@ -134,7 +135,7 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercept
 def solve_jointly(
     problem: JointProblem, options: LinearOptions, clock: Clock, start: JointSolution | None = None
 ) -> JointSolution:
-    """The optimum of the problem, from the α of another solution if one is given."""
+    """Minimise, from the α of ``start`` if given. Iterations are passes; for a hard margin interior-point steps."""
     if problem.n_classes < 2:
         raise InvalidInputError(f"{problem.n_classes} class was found: at least two are needed.")
     used = problem.weight != 0
@@ -150,18 +151,18 @@ def solve_jointly(
     with one_blas_thread():
         run = _Run(problem, options, clock, start)
         status = run.run()
-    assert run.best is not None  # every end publishes
+    assert run.best is not None  # every return of run certifies a model
     W, intercepts, alpha, proof = run.best
     return JointSolution(W, intercepts, alpha, status, run.passes, clock.seconds, proof, run.trace)
 
 
 def balanced_classes(alpha: Matrix, bound: Matrix) -> Matrix:
-    """α with Σᵢ αᵢₖ = 0 for each class: what a class lacks is added where it is not at its bound, at others' cost."""
+    """α with Σᵢ αᵢₖ = 0 for each class: move α from classes with a positive sum to those with a negative one."""
     total = alpha.sum(axis=0)
     spare = np.maximum(total, 0.0)
     if not spare.any():
         return alpha
-    # up to 0, or for the label as far from 0 as it is: there is enough of it, since the sum is below 0
+    # each α may rise to 0, or for the label double: this is enough, since the sum of the class is negative
     room = np.where(total < 0, np.minimum(bound - alpha, np.abs(alpha)), 0.0)
     size = room.sum(axis=0)
     more = room * np.divide(-total, size, out=np.zeros_like(size), where=size > 0)
@@ -169,7 +170,7 @@ def balanced_classes(alpha: Matrix, bound: Matrix) -> Matrix:
 
 
 class _Run:
-    """The state of one run. For free intercepts the last row of W is cΣα + b/c, c being the constant feature."""
+    """The state of one run. With free intercepts the last row of W is cΣα + b/c for the constant feature c."""
 
     def __init__(
         self, problem: JointProblem, options: LinearOptions, clock: Clock, start: JointSolution | None
@@ -183,7 +184,7 @@ class _Run:
         self.norms = np.empty(n)
         _coordinate_loops.row_norms(self.storage.indptr, self.storage.values, self.norms)
         self.norms[self.norms < TINY] = 0.0
-        # the constant feature: of the problem, or of the method of multipliers
+        # the constant feature belongs to the problem, or to the method of multipliers
         self.bias = float(np.sqrt(self.norms.mean() or 1.0)) if problem.intercept else problem.rows.bias
         self.norms += self.bias**2
         self.multipliers, self.stretch = np.zeros(K), 1.0
@@ -207,7 +208,7 @@ class _Run:
         self.best: tuple[Matrix, Vector, Matrix, Certificate] | None = None
 
     def run(self) -> Status:
-        """Descend until the gap is small enough or nothing more can be done."""
+        """Descend until the gap is within tol or the run stalls."""
         out, tol = np.zeros(5), self.options.tol
         limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
         check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
@@ -223,7 +224,7 @@ class _Run:
                 *self._data, self.W, self.alpha, self.norms, self.labels, self.weight, order, self.level, out
             )
             self.level = out[0] if out[0] > 0 else np.inf
-            # where all α rest at their bounds while their sums do not vanish, longer steps move the intercepts
+            # if no α moves although their sums are not 0, move the intercepts by longer steps
             self.stretch = 2.0 * self.stretch if out[2] <= 0 else 1.0
             unbalanced = self._shift(self.stretch)
             self.work += out[4]
@@ -252,18 +253,18 @@ class _Run:
         return (*self.storage.arrays, self.bias)
 
     def _recompute(self) -> None:
-        """W = X'α from α alone."""
+        """Recompute W = X'α from α."""
         self.W[: self.problem.rows.d] = self._weights_of(self.alpha).T
         if self.problem.intercept:
             self.W[-1] = self.multipliers + self.bias * self.alpha.sum(axis=0)
 
     def _weights_of(self, alpha: Matrix) -> Matrix:
-        """A row of weights for each class."""
+        """The weights of each class, a row each."""
         rows, threads = self.problem.rows, self.options.n_threads
         return np.array([rows.tdot(np.ascontiguousarray(column), threads) for column in alpha.T])
 
     def _shift(self, stretch: float = 1.0) -> bool:
-        """Move free intercepts by the multipliers' step c²Σα; whether the sums are far from 0."""
+        """Move the free intercepts by the multiplier step c²Σα; return whether the sums are far from 0."""
         if not self.problem.intercept:
             return False
         excess = self.W[-1] - self.multipliers
@@ -273,12 +274,12 @@ class _Run:
         return bool(np.abs(excess).max() > UNBALANCED * self.bias * largest and np.isfinite(self.multipliers).all())
 
     def _look(self, publish: bool = False) -> bool:
-        """Judge the state at all samples and set the active ones; whether the gap is within tol.
+        """Compute the gap over all samples and reset the active ones; return whether the gap is within tol.
 
-        A model that is, or is to be published as it is, is certified.
+        The model is certified if its gap is, or if ``publish``.
         """
         out = np.zeros(3)
-        self.active = self.loops.judge_samples(
+        self.active = self.loops.check_samples(
             *self._data, self.W, self.alpha, self.labels, self.weight, self.level, self.order, out
         )
         self.level = np.inf
@@ -305,7 +306,7 @@ class _Run:
         return bound
 
     def _face(self) -> None:
-        """Newton's step on the free variables."""
+        """Take a Newton step on the free variables, if the passes since the last one have cost enough."""
         free = np.flatnonzero(((self.alpha < self._bound()).sum(axis=1) > 1) & (self.norms > 0))
         indptr = self.storage.indptr
         entries = float((indptr[free + 1] - indptr[free]).sum())
@@ -324,7 +325,7 @@ class _Run:
         self.steps = min(2 * self.steps, MOST_STEPS) if self.settled else max(self.steps // 2, FEWEST_STEPS)
 
     def _report(self, gap: float) -> None:
-        """A line of the trace."""
+        """Append a point to the trace and report it."""
         point = TracePoint(self.clock.seconds, self.passes, gap, self.value, self.active)
         self.trace.append(point)
         self.clock.report(point)
@@ -334,10 +335,18 @@ class _Run:
 
 
 def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: Clock) -> JointSolution:
-    """The separator of largest margin; with the status UNBOUNDED α that proves that there is none, or UNDECIDED."""
+    """The hard margin: all classes separated, each by its own linear function.
+
+        min over W   ½ Σ_k |w_k|²     s.t.  f_{yᵢ}(xᵢ) − f_k(xᵢ) ≥ 1  for all i and all k ≠ yᵢ
+
+    Each pair of a sample and another class is one row, with xᵢ in the columns of class yᵢ and −xᵢ in those of class k.
+    This is a hard margin of a single class through the origin (Kesler's construction). The first model uses a random
+    part of the pairs; the pairs that a model violates most are added until there are none. If some of the pairs are not
+    separable, all are not: the status is UNBOUNDED with an α that proves it, or UNDECIDED.
+    """
     if problem.intercept:
         raise InvalidInputError(
-            "The hard margin of multi_class='crammer_singer' has no intercepts that nothing penalises: use "
+            "The hard margin of multi_class='crammer_singer' does not support unpenalised intercepts: use "
             "penalize_intercept=True with a large intercept_scaling, fit_intercept=False, a finite C, or "
             "multi_class='ovr'."
         )
@@ -381,14 +390,14 @@ def largest_joint_margin(problem: JointProblem, options: LinearOptions, clock: C
             break
         chosen[violated[np.argsort(margins[violated], kind="stable")[:size]]] = True
     assert best is not None
-    # a part was solved, but the rest does not follow
+    # the part was solved, but its model violates other pairs
     otherwise = Status.STALLED if found.status is Status.CONVERGED else found.status
     status = Status.CONVERGED if done else otherwise
     return replace(best, status=status, n_iter=n_iter, seconds=clock.seconds, trace=trace)
 
 
 def _pairs(X: Any, labels: Index, of: Index, against: Index, n_classes: int) -> Any:
-    """A row for each pair: the sample in the columns of its class, its negative in those of the other."""
+    """A row for each pair: the sample in the columns of its class, its negative in those of the other class."""
     part = X[of].tocoo()
     d = X.shape[1]
     own, other = labels[of][part.row] * d + part.col, against[part.row] * d + part.col

@@ -1,8 +1,8 @@
-"""A working set over features: l1 penalties on many columns.
+"""A working set over features, for l1 penalties on many columns.
 
-At the optimum of an l1 penalty a feature has a weight only if |X'β| reaches l1 there; most do not. So the problem is
-solved on a few features, X'β is computed for all of them, and those beyond l1 come in, until the certificate of the
-whole problem is within tol. Each round at least doubles what it takes in, so that there are few of them.
+At the optimum of an l1 penalty a feature has a weight only if |X'β| = l1, which few features reach. So the problem is
+solved on a few features, X'β is computed for all, and those with |X'β| > l1 are added, until the certificate of the
+whole problem is within tol. The working set may double in each round, so there are few rounds.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from mercer.solvers.base import WITHOUT_MODEL, Clock, Status, TracePoint
 
 Solve = Callable[[LinearProblem, LinearOptions, Clock, LinearSolution | None], LinearSolution]
 
-# features of the first round; of a start those that have a weight or whose |X'β| is beyond this share of l1
+# features of the first round; from a start those with a weight or with |X'β| above this share of l1
 FIRST, BEYOND = 100, 0.95
-# while features are missing a gap of this size is good enough
+# the relative gap of a round while features are missing
 ROUGH_TOL = 1e-2
-# how much closer than tol a part is solved
+# later rounds are solved to this share of tol
 SHARE = 0.5
 
 
@@ -34,7 +34,7 @@ def solve(
     solve_part: Solve,
     start: LinearSolution | None = None,
 ) -> LinearSolution:
-    """The optimum over all features from those that matter: each part by ``solve_part``, from ``start`` if any."""
+    """Solve growing sets of features with ``solve_part`` until the model is optimal over all features."""
     rows, l1 = problem.rows, problem.penalty.l1
     v = np.abs(rows.tdot(beta_without_weights(problem) if start is None else start.beta, options.n_threads))
     chosen = np.zeros(rows.d, dtype=bool)
@@ -66,7 +66,7 @@ def solve(
         v = np.abs(rows.tdot(found.beta, options.n_threads))
         missing = int((v[~chosen] > l1).sum())
         if missing == 0 or found.status in WITHOUT_MODEL:
-            # a part without a model needs more features, one that is only rough a closer look
+            # without a model: add features; else solve the same features more accurately
             missing = len(features) if found.status in WITHOUT_MODEL else 0
             if tol <= 1e-3 * SHARE * options.tol:
                 missing = max(missing, 1)
@@ -76,7 +76,7 @@ def solve(
 
 
 def beta_without_weights(problem: LinearProblem) -> Vector:
-    """β for w = 0: at the end of the box that the best constant model asks for."""
+    """The optimal β for w = 0 and the best constant model."""
     qp = problem.qp
     zero = np.zeros(problem.n)
     b = problem.loss.best_intercept(problem.y, zero, problem.weight) if problem.intercept else 0.0
@@ -89,7 +89,7 @@ def beta_without_weights(problem: LinearProblem) -> Vector:
 
 
 def _admit(chosen: Index, v: Vector, count: int) -> None:
-    """Take in the features of largest |X'β| that are not yet there. Edits chosen in place."""
+    """Add the ``count`` features of largest |X'β| that are not chosen yet. Edits chosen in place."""
     outside = np.flatnonzero(~chosen)
     if count < len(outside):
         outside = outside[np.argpartition(v[outside], -count)[-count:]] if count else outside[:0]
@@ -97,7 +97,7 @@ def _admit(chosen: Index, v: Vector, count: int) -> None:
 
 
 def _embed(problem: LinearProblem, options: LinearOptions, features: Index, found: LinearSolution) -> LinearSolution:
-    """The solution on some features as one of the whole problem, with the whole's certificate."""
+    """The solution on some features as a certified solution of the whole problem."""
     if len(features) == problem.rows.d:
         return found
     w = np.zeros(problem.rows.d)
@@ -105,5 +105,5 @@ def _embed(problem: LinearProblem, options: LinearOptions, features: Index, foun
     proof = linear_certificate(problem, w, found.intercept, found.beta)
     done = proof.valid and proof.relative_gap <= options.tol
     status = Status.CONVERGED if done else (Status.STALLED if found.status is Status.CONVERGED else found.status)
-    # more features may separate what these do not
+    # classes that are not separable by these features may be by all
     return replace(found, w=w, certificate=proof, status=status, separation=None)

@@ -1,16 +1,17 @@
 """Coordinate descent with Newton steps on its free variables, for sparse data of many features.
 
-The passes over β are those of `coordinate`, in random order. Three things make high accuracy and large C affordable:
+The passes over β are those of `coordinate`, in random order. Three additions make high accuracy and large C affordable:
 
-* Shrinking: a variable that rests at a bound more safely than the last pass violated optimality is left out until
-  the next look at all samples (Hsieh et al., ICML 25, 2008).
-* Once the free variables hardly change, Newton's step on them, by conjugate gradients, clipped to the box: at most as
-  much work as the passes before it took.
-* What is left of a small or ill-conditioned problem is solved by the interior-point method on its dense matrix.
+* Shrinking: a variable at a bound whose gradient exceeds the largest violation of the last pass is left out until the
+  next check of all samples (Hsieh et al., ICML 25, 2008).
+* Newton steps: once few variables meet or leave a bound, a Newton step on the free ones by conjugate gradients, clipped
+  to the box. It may cost as much as the passes before it.
+* A final interior-point solve: if few variables remain active, their problem is solved on its dense matrix.
 
-The gap is estimated from the steps of a pass, and computed anew from β at all samples once that promises an end.
+The gap is estimated during a pass, and recomputed from β at all samples when the estimate is small enough to end the
+run.
 
-Only solver="auto" runs it: these means hide what coordinate descent by itself costs.
+Only solver="auto" runs it; solver="coordinate" shows what coordinate descent costs by itself.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ from mercer.losses.base import Index, Vector
 from mercer.solvers.base import Clock, Status
 from mercer.solvers.interior import interior_point
 
-# a face has settled when at most this share of its variables has met or left a bound in a pass
+# Newton steps are tried when at most this share of the active variables met or left a bound in a pass
 SETTLED = 0.02
-# Newton's steps begin at this relative gap, or after so many passes: earlier ones meet too many bounds
+# and from this relative gap on, or after this many passes: earlier steps would meet too many bounds
 NEAR, LATE = 3e-3, 40
-# steps of the conjugate gradients: doubled after a step that few bounds cut short, halved after others
+# iterations of the conjugate gradients: doubled after a Newton step that few bounds clipped, halved after others
 FEWEST_STEPS = 16
 MOST_STEPS = 512
-# the gap that they leave, relative to what is asked of the run
+# the gap that they may leave, relative to that of the run
 FACE_GAP = 0.3
-# the visit of a variable costs as much as reading this many entries of X
+# visiting a variable costs as much as reading this many entries of X
 ROW_COST = 20.0
-# up to this many active variables the interior-point method may end the run
+# up to this many active variables are solved by the interior-point method
 DENSE_UP_TO = 1500
-# its cost in entries of X read, for one variable: about 20 factorisations
+# its cost, in units of reading an entry of X, divided by m²·min(m, 200): about 20 factorisations
 DENSE_COST = 4.0
-# nanoseconds for each entry of X in a step of the conjugate gradients, and each m³ of the interior-point method
+# nanoseconds per entry of X in a conjugate-gradient iteration, and per m³ of the interior-point method
 ENTRY, FACTORISATIONS = 1.0, 0.6
-# how often the interior-point method may leave more than half of the gap; it is not tried again where this share of all
-# is left
+# the interior-point method is given up after this many solves that do not halve the gap, or one that leaves this share
+# of the objective
 RESCUES, USELESS = 3, 0.9
-# with losses that have a derivative the gap is this share of what the last two passes let expect
+# for smooth losses the true gap is this share of the estimate extrapolated from the last two passes
 SMOOTH = 0.7
 
 
@@ -61,10 +62,9 @@ def solve(
     start: LinearSolution | None = None,
     worth: Callable[[int, float], bool] | None = None,
 ) -> LinearSolution:
-    """The optimum of the problem, from the β of another solution if one is given; the iterations are passes.
+    """Minimise, from the β of ``start`` if given. Iterations are passes.
 
-    ``worth`` is asked after each pass, with their number and the relative gap, whether the run is worth going on; one
-    that is not has stalled.
+    After each pass ``worth(passes, relative gap)`` says whether to continue; if not, the status is STALLED.
     """
     check_solvable(problem)
     with one_blas_thread():
@@ -73,7 +73,7 @@ def solve(
 
 
 class _Run(Descent):
-    """Coordinate descent with what it takes to leave variables out and to solve for others at once."""
+    """Coordinate descent with shrinking, Newton steps and dense solves."""
 
     def __init__(self, problem: LinearProblem, options: LinearOptions, clock: Clock, start: Vector | None) -> None:
         super().__init__(problem, options, clock, start)
@@ -81,7 +81,7 @@ class _Run(Descent):
         self.steps, self.settled = FEWEST_STEPS, False
 
     def run(self, worth: Callable[[int, float], bool] | None = None) -> Status:
-        """Descend until the gap is small enough, nothing more can be done, or it is not worth while."""
+        """Descend until the gap is within tol, the run stalls, or ``worth`` ends it."""
         tol = self.options.tol
         limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
         check_at, last, lowest, since_gain, rate = inf, inf, inf, 0, 1.0
@@ -103,7 +103,7 @@ class _Run(Descent):
                 return Status.CONVERGED if self.look(publish=True) else Status.STALLED
             lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
             since_gain = 0 if progress else since_gain + 1
-            # each part of the estimate is as old as the visit of its variable: what it will be when all are as new
+            # each term of the estimate dates from the visit of its variable: extrapolate to the end of the next pass
             if 0 < last < inf:
                 rate = estimate / last
             ahead = estimate * min(1.0, rate) * (SMOOTH if self.qp.is_smooth else 1.0)
@@ -112,7 +112,7 @@ class _Run(Descent):
                 before = self.active
                 if self.look():
                     return Status.CONVERGED
-                # variables that come back are to be worked on first; else the estimate was better than the gap
+                # if variables became active again, work on them first; else the estimate was too low: check later
                 share = min(max(tol * scale / self.gap, 0.2), 1.0) if self.gap > 0 else 1.0
                 check_at, last = (inf if self.active > before else 0.9 * share * estimate), inf
             elif since_gain >= HOPELESS or self._is_dense_worth():
@@ -123,17 +123,17 @@ class _Run(Descent):
                     return Status.STALLED
                 rescues = rescues + 1 if self.gap > 0.5 * rescued else 0
                 if self.gap > USELESS * max(estimate, abs(self.value) + self.gap):
-                    # the matrix is beyond rounding: it will not be better the next time
+                    # the matrix is too ill-conditioned: another solve would not help
                     rescues = RESCUES
                 rescued = self.gap
                 check_at, last, lowest, since_gain = inf, inf, inf, 0
             elif out[3] <= SETTLED * self.active and (relative <= NEAR or self.passes >= LATE):
-                # what passes alone would still cost
+                # the passes that would still be needed without Newton steps
                 left = log(estimate / (tol * scale)) / -log(rate) if 0 < rate < 1 and estimate > 0 else inf
                 self._face(left * float(out[4]), float(out[5]), float(out[6]))
 
     def _pass(self) -> Vector:
-        """One pass over the active variables; what the compiled loop tells of it."""
+        """One pass over the active variables; returns the statistics of the compiled loop."""
         count = self.active
         out = self.descend(self.order[:count], shuffled=True)
         self.level = out[0] if out[0] > 0 else np.inf
@@ -143,7 +143,7 @@ class _Run(Descent):
         return out
 
     def _free(self) -> Index:
-        """The variables strictly inside their box and off the kink."""
+        """The variables strictly inside their box and not at the kink."""
         qp, beta = self.qp, self.beta
         inside = (
             (beta > qp.lower)
@@ -154,10 +154,10 @@ class _Run(Descent):
         return np.flatnonzero(inside)
 
     def _face(self, otherwise: float, count: float, entries: float) -> None:
-        """Newton's step on the free variables, about so many, if it costs no more than going on without it."""
-        # of one step of the conjugate gradients
+        """Take a Newton step on the free variables (about ``count``) unless passes alone (``otherwise``) cost less."""
+        # of one conjugate-gradient iteration
         cost = 2.0 * entries + ROW_COST * count + len(self.w)
-        # after a step that was cut short by bounds, at most as much work as the passes since then took
+        # after a step that bounds clipped, wait until the passes since then have cost as much as the next step
         if self.work < (0.5 if self.settled else self.steps) * cost or otherwise < self.steps * cost:
             return
         if not has_time(self.clock, ENTRY * cost * self.steps):
@@ -180,13 +180,13 @@ class _Run(Descent):
             self._shift()
 
     def _is_dense_worth(self) -> bool:
-        """Whether the interior-point method costs no more than the passes since it was last run, and ends in time."""
+        """Whether the interior-point method costs no more than the passes since its last run, and ends in time."""
         m = self.active
         worth = m <= DENSE_UP_TO and self.work_dense > DENSE_COST * m**2 * min(m, 200)
         return worth and has_time(self.clock, FACTORISATIONS * m**3)
 
     def _end_dense(self) -> bool:
-        """Solve for the active variables on their dense matrix. Returns whether that was possible."""
+        """Solve for the active variables on their dense matrix. Returns whether that succeeded."""
         self.work_dense = 0.0
         if not 0 < self.active <= DENSE_UP_TO:
             return False

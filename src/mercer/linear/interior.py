@@ -2,8 +2,8 @@
 
     min over w, b   l1 |w|₁ + ½ l2 |w|² + Σ weightᵢ ℓ(yᵢ, xᵢ·w + b)
 
-The central path (`central_path`) costs n d² per iteration. For losses of straight pieces most of it can be saved: see
-`rounds`. Hard margins are the limit of large weights: a box that is not reached is as good as none.
+The central path (`central_path`) costs n d² per iteration. For piecewise linear losses `near_kinks` saves most of it.
+Hard margins are solved as the limit of large weights: a bound that β does not reach has no effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.linear import feature_working_set
 from mercer.linear.central_path import Path, follow
-from mercer.linear.near_kinks import WARM_UP_TO, rounds
+from mercer.linear.near_kinks import WARM_UP_TO, solve_near_kinks
 from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.linear.systems import weighted_gram
@@ -32,46 +32,47 @@ from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.margin import Candidate
 from mercer.solvers.separation import TwoClasses
 
-# of the tolerance, what the path may use: the rest is for the way from an interior point to the ends of the boxes
+# share of tol for the central path: the rest is for moving β from the interior to the ends of the boxes
 SHARE = 0.5
-# if that was too much, how much less it may use at the next attempt
+# factor of that share at the next attempt, if the result was not within tol
 LESS = 0.02
 ATTEMPTS = 3
 MAX_ITER = 200
-# with an l1 penalty on more features than this, those that matter are searched for
+# an l1 penalty on more features than this is solved by a working set over features
 FEATURES_UP_TO = 300
-# up to this many samples and features both ways of factoring are tried
+# up to this many samples and features, systems over features and over samples are both tried
 OTHER_UP_TO = 2000
-# boxes that stand for none, in units of what one sample alone would take
+# box sizes that replace infinite ones, in units of the β that one sample alone would need
 WIDE_BOXES = (1e4, 1e7, 1e10, 1e13, 1e16)
-# β this near to an end of its box, relative to the box, is taken there if its slope agrees; the first that is good
+# β at this distance from an end of its box, relative to the box, is moved there if its slope agrees; the first distance
+# that gives a gap within tol is taken
 NEAR_AN_END = (1e-2, 1e-4, 1e-6)
-# a weight of this size, relative to the largest, may be 0
+# weights of at most this size, relative to the largest, are set to 0
 NEXT_TO_NOTHING = 1e-9
-# larger ones, if X'β asks for it
+# larger ones up to this size too, where |X'β| is well below l1
 ZEROS_UP_TO = (1.0, 1e-4, 1e-7)
-# matrices of the smaller side that are in memory at a time, and nanoseconds for each m³ of their factorisation
+# matrices of size min(n, d) in memory at a time, and nanoseconds per m³ of their factorisation
 MATRICES, FACTOR = 3, 0.02
-# nanoseconds by which a step may be too late
+# nanoseconds by which a step may exceed the time limit
 IN_A_HURRY = 1e8
-# repetitions that meet the constraints of β to rounding, and the features that take part, relative to l1
+# `_balanced` repeats its correction this often; it holds features whose |X'β| is within this share of l1
 BALANCING = 3
 SLACK = 1e-3
-# added to the diagonal of that system, and what it may leave before it is solved more carefully
+# added to the unit diagonal of its system; if the relative residual exceeds the second number, least squares follow
 SHIFT, REST = 1e-13, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """The problem over all features at once: a constant one stands for the intercept, penalised or not.
+    """The problem with the intercept, penalised or not, as the weight of a constant feature.
 
     Attributes
     ----------
-    problem : as it was given.
-    rows : with the constant feature.
+    problem : the original problem.
+    rows : its rows, with the constant feature.
     q, l1 : the quadratic and the l1 penalty of each feature.
     qp : the box program of the samples; its boxes are finite unless there is a ridge.
-    usable : the samples whose box is more than a point.
+    usable : the samples with lower < upper.
     """
 
     problem: LinearProblem
@@ -83,7 +84,7 @@ class Form:
 
     @classmethod
     def of(cls, problem: LinearProblem) -> Form:
-        """Raise for a constant feature next to a free intercept: they would say the same."""
+        """Raise if the rows have a constant feature and the problem a free intercept: they are the same."""
         rows, penalty = problem.rows, problem.penalty
         if problem.intercept and rows.bias:
             raise InvalidInputError("The rows have a constant feature and the problem a free intercept: give one.")
@@ -100,7 +101,7 @@ class Form:
         return (w[:-1], float(w[-1])) if self.problem.intercept else (w, 0.0)
 
     def part(self, samples: Index, scale: float = 1.0) -> tuple[Rows, BoxQP]:
-        """Rows and program of some samples, each of which stands for ``scale`` of them."""
+        """Rows and program of some samples, each with ``scale`` times its weight."""
         if len(samples) == self.rows.n:
             return self.rows, self.qp
         qp = self.qp.take(samples, None)
@@ -110,7 +111,7 @@ class Form:
 
 
 class Run:
-    """The limits of one fit, and what has been done within them."""
+    """The limits and the progress of one fit."""
 
     def __init__(self, form: Form, options: LinearOptions, clock: Clock) -> None:
         self.form, self.options, self.clock = form, options, clock
@@ -118,15 +119,15 @@ class Run:
         self.n_iter = 0
         self.trace: list[TracePoint] = []
         self.stopped: Status | None = None
-        # weights near the optimum and their relative gap, if they are known
+        # weights near the optimum and their relative gap, if known
         self.start: tuple[Vector, float] | None = None
         # when the last step began
         self.last = 0.0
-        # set when the way of factoring that is better as a rule did not reach the end
+        # set if the usual choice of the system did not converge
         self.other_system = False
 
     def follow(self, rows: Rows, qp: BoxQP, tol: float, **more: Any) -> Path:
-        """The central path on some rows."""
+        """Follow the central path on some rows."""
 
         def over(path: Path) -> bool:
             gap = path.gap / max(abs(path.primal), np.finfo(np.float64).tiny)
@@ -134,7 +135,7 @@ class Run:
             self.trace.append(point)
             self.clock.report(point)
             self.stopped = self.clock.over()
-            # a step that takes long is not begun if it would end late
+            # do not begin a step that would end after the time limit
             before, self.last = self.last, self.clock.seconds
             if self.stopped is None and not has_time(self.clock, 1e9 * (self.last - before) - IN_A_HURRY):
                 self.stopped = Status.TIME_LIMIT
@@ -155,8 +156,8 @@ class Run:
 def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum. ``start`` is used where it is near: a central path cannot begin at a solution, but `rounds` can."""
-    # BLAS's own threads take longer to meet than to compute; ours share out the rows
+    """Minimise. ``start`` serves `near_kinks` if it is near the optimum; a central path cannot start at a solution."""
+    # our own threads divide the rows; BLAS threads would only add synchronisation
     with one_blas_thread(), np.errstate(all="ignore"):
         if problem.penalty.l1 > 0 and problem.rows.d > FEATURES_UP_TO:
             return feature_working_set.solve(problem, options, clock, _solve, _near(problem, options, start))
@@ -166,7 +167,7 @@ def solve(
 def _solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum over all features at once."""
+    """Minimise over all features at once."""
     _check_memory(problem.rows)
     form = Form.of(problem)
     run = Run(form, options, clock)
@@ -187,7 +188,7 @@ def _solve(
 
 
 def _check_memory(rows: Rows) -> None:
-    """Raise if the matrix of the smaller side and its factor do not fit into the memory."""
+    """Raise if the matrices of size min(n, d) do not fit into memory."""
     m = min(rows.n, rows.d)
     needed = MATRICES * 8 * m**2
     if m > FEATURES_UP_TO and needed > available_bytes():
@@ -199,10 +200,10 @@ def _check_memory(rows: Rows) -> None:
 
 
 def _near(problem: LinearProblem, options: LinearOptions, start: LinearSolution | None) -> LinearSolution | None:
-    """Another solution as one of this problem, if that is near its optimum and `rounds` can begin with it."""
+    """``start`` as a solution of this problem, if it is near the optimum and `near_kinks` can use it."""
     if start is None or problem.qp.ridge.any() or problem.qp.has_open_box:
         return None
-    # what an l1 penalty asks of β is met by scaling here: it costs a system over all features to meet it exactly
+    # the certificate scales β to |X'β| ≤ l1: meeting it exactly would take a system over all features
     beta = np.clip(start.beta, problem.qp.lower, problem.qp.upper)
     beta = balanced(problem.qp, beta) if problem.intercept else beta
     proof = linear_certificate(problem, start.w, start.intercept, beta)
@@ -212,7 +213,7 @@ def _near(problem: LinearProblem, options: LinearOptions, start: LinearSolution 
 
 
 def _nothing(form: Form, run: Run) -> LinearSolution | None:
-    """w = 0 and β = 0 if no model pays less than nothing, or if there is no time for a single step."""
+    """w = 0 and β = 0 if the loss at w = 0 is 0, or if there is no time for a single step."""
     problem = form.problem
     zero, beta = np.zeros(problem.rows.d), np.zeros(problem.n)
     b = problem.loss.best_intercept(problem.y, beta, problem.weight) if problem.intercept else 0.0
@@ -226,17 +227,17 @@ def _nothing(form: Form, run: Run) -> LinearSolution | None:
 
 
 def _solve_closed(run: Run) -> LinearSolution:
-    """Follow the path closer and closer until the certificate is within tol."""
+    """Solve with finite boxes: attempts of increasing accuracy until the certificate is within tol."""
     best: LinearSolution | None = None
     rows, straight = run.form.rows, not run.form.qp.ridge.any()
     if rows.n <= rows.d and straight:
-        # the model may well meet every sample: then the boxes do not matter, however large the weights
+        # the model may fit every sample: then no β reaches its bound, however large the weights
         best = _solve_open(run)
     tol = SHARE * run.options.tol
     for _ in range(ATTEMPTS):
         if best is not None and best.status is not Status.STALLED:
             break
-        solution = _publish(run, *rounds(run, tol))
+        solution = _publish(run, *solve_near_kinks(run, tol))
         if best is None or solution.certificate.relative_gap < best.certificate.relative_gap:
             best = solution
         tol *= LESS
@@ -244,7 +245,7 @@ def _solve_closed(run: Run) -> LinearSolution:
         run.other_system = not run.other_system and max(rows.n, rows.d) <= OTHER_UP_TO
     assert best is not None
     if best.status is Status.STALLED and straight and rows.n > rows.d:
-        # weights so large that rounding hides the rest: perhaps no box is reached
+        # weights so large that rounding dominates: perhaps no β reaches its bound
         other = _solve_open(run)
         if other.certificate.relative_gap < best.certificate.relative_gap:
             best = other
@@ -252,10 +253,10 @@ def _solve_closed(run: Run) -> LinearSolution:
 
 
 def _solve_open(run: Run) -> LinearSolution:
-    """Hard margins and tubes: boxes so wide that no β reaches them, or the proof that every box is reached.
+    """Solve with infinite boxes (hard margins and tubes): try ever wider finite boxes until no β reaches its bound.
 
-    A hinge loss of weight C whose β all stay below C has the solution of the hard margin. If there is no such solution,
-    β grows with C while X'β does not: normalised, it is a point common to the hulls of both classes.
+    A solution for the hinge loss with all β < C solves the hard margin. If the hard margin has no solution, β grows
+    with C while X'β does not: normalised, it is a common point of the convex hulls of both classes.
     """
     form, tol = run.form, run.options.tol
     qp, usable = form.qp, form.usable
@@ -286,9 +287,9 @@ def _solve_open(run: Run) -> LinearSolution:
 
 
 def _settled(run: Run, solution: LinearSolution) -> LinearSolution:
-    """The end of a hard margin that has not converged: the largest margin over orthonormal columns, or the proof.
+    """Decide a hard margin that has not converged: its largest margin, or the proof that the classes are not separable.
 
-    Whether the classes are separable does not depend on the penalty; the largest margin is that of an l2 penalty.
+    Separability does not depend on the penalty; the largest margin is the solution for an l2 penalty.
     """
     form, problem = run.form, run.form.problem
     if not isinstance(problem.loss, HardMargin):
@@ -315,7 +316,7 @@ def _settled(run: Run, solution: LinearSolution) -> LinearSolution:
 
 
 def _model(run: Run, candidate: Candidate, used: Index) -> LinearSolution:
-    """The model of a hyperplane and its coefficients of the samples ``used``, with its certificate."""
+    """The certified model of a hyperplane with dual coefficients for the samples ``used``."""
     problem, w, b = run.form.problem, candidate.normal, candidate.bias
     assert w is not None and candidate.coef is not None
     beta = np.zeros(problem.n)
@@ -327,7 +328,7 @@ def _model(run: Run, candidate: Candidate, used: Index) -> LinearSolution:
 
 
 def _largest_norm(form: Form) -> float:
-    """The largest squared norm of a row, the constant feature left out if it is free."""
+    """The largest squared norm of a row, without the constant feature of a free intercept."""
     rows = form.problem.rows
     X: Any = rows.X
     if rows.sparse:
@@ -340,12 +341,12 @@ def _largest_norm(form: Form) -> float:
 
 
 def _publish(run: Run, w: Vector, beta: Vector) -> LinearSolution:
-    """The model with its certificate: at the ends of the boxes and with exact zeros if it is as good there."""
+    """Certify the model, with β moved to the ends of the boxes and small weights set to 0 if the gap allows it."""
     form, problem, tol = run.form, run.form.problem, run.options.tol
     threads = run.options.n_threads
     weights, intercept = form.split(w)
     f = problem.rows.dot(weights, threads)
-    # the ends first: they are what is published if they are good enough; without time left β as it is
+    # try β at the ends first; if there is no time left, take β unchanged
     proof, no_time = None, run.stopped is Status.TIME_LIMIT or run.clock.over() is not None
     for near in (0.0,) if no_time else (*NEAR_AN_END, 0.0):
         candidate = _at_ends(form, form.qp.linear - f - intercept, beta, near)
@@ -370,7 +371,7 @@ def _publish(run: Run, w: Vector, beta: Vector) -> LinearSolution:
 
 
 def _at_ends(form: Form, t: Vector, beta: Vector, near: float) -> Vector:
-    """β at the end of the box, or at the kink at 0, where it is near and where t = linear − f asks for it."""
+    """Move β to the end of its box, or to the kink at 0, where it is near and t = linear − f agrees."""
     qp = form.qp
     room = qp.upper - qp.lower
     reach = near * np.where(np.isfinite(room), room, np.abs(beta).max(initial=0.0))
@@ -381,9 +382,9 @@ def _at_ends(form: Form, t: Vector, beta: Vector, near: float) -> Vector:
 
 
 def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
-    """β in its box, with |X'β| ≤ l1 where only an l1 penalty stands against it, and of sum 0 for a free intercept.
+    """Make β feasible: in its box, |X'β| ≤ l1 for features without an l2 penalty, and Σβ = 0 for a free intercept.
 
-    What is missing is spread over the samples inside their boxes, weighted by the room that they have.
+    The correction is spread over the samples inside their boxes, weighted by their room.
     """
     qp, rows = form.qp, form.rows
     beta = np.clip(beta, qp.lower, qp.upper)
@@ -394,7 +395,7 @@ def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
         excess = np.where(form.q > 0, 0.0, v - np.clip(v, -form.l1, form.l1))
         if not excess.any():
             return beta
-        # features with room to move need not be held
+        # features well below l1 need no constraint
         held = np.flatnonzero((form.q == 0) & (np.abs(v) >= (1 - SLACK) * form.l1))
         room = np.minimum(beta - qp.lower, qp.upper - beta)
         room = np.where(np.isfinite(room), room, np.abs(beta).max(initial=0.0))
@@ -411,19 +412,19 @@ def _balanced(form: Form, beta: Vector, n_threads: int = 1) -> Vector:
 
 
 def _scaled(form: Form, beta: Vector) -> Vector:
-    """β in its box and of sum 0 for a free intercept. No system is solved: certificates scale β down to |X'β| ≤ l1."""
+    """β in its box, with Σβ = 0 for a free intercept. Solves no system: the certificate scales β to |X'β| ≤ l1."""
     beta = np.clip(beta, form.qp.lower, form.qp.upper)
     return balanced(form.qp, beta) if form.problem.intercept else beta
 
 
 def least(G: Vector, r: Vector) -> Vector:
-    """x with Gx = r for a positive semidefinite G, the shortest one in units of its diagonal if that is needed."""
+    """Solve Gx = r for a positive semidefinite G; if G is singular, x is the shortest in units of its diagonal."""
     size = np.sqrt(np.where(np.diag(G) > 0, np.diag(G), 1.0))
     return _least(G / size / size[:, None], r / size) / size
 
 
 def _least(G: Vector, r: Vector) -> Vector:
-    """The same for a G of unit diagonal."""
+    """`least` for a G with unit diagonal."""
     shifted = G.copy()
     shifted[np.diag_indices_from(G)] += SHIFT
     factor, x, failed = dposv(shifted, r)
@@ -435,7 +436,7 @@ def _least(G: Vector, r: Vector) -> Vector:
 
 
 def _sparse(problem: LinearProblem, w: Vector, v: Vector) -> Iterator[Vector]:
-    """w with exact zeros where v = X'β is farther from ±l1 than w is from 0, each in its own unit; fewer and fewer."""
+    """w with zeros where l1 − |X'β| is relatively larger than |w|; each next one has fewer zeros."""
     l1 = problem.penalty.l1
     size = np.abs(w)
     largest = float(size.max(initial=0.0))

@@ -2,25 +2,24 @@
 
     min over w, b   ½ l2 |w|² + Σ conjᵢ(linearᵢ − xᵢ·w − b),     conjᵢ(t) = max over the box of  tβ − l1|β| − ½ ridge β²
 
-With ridge > 0 the maximising β is unique and is minus the loss's derivative; D = 1/ridge where it is inside the box and
-off the kink, 0 elsewhere. Each iteration solves
+With ridge > 0 the maximising β is unique and is the negative derivative of the loss; D = 1/ridge where β is inside the
+box and not at the kink, 0 elsewhere. Each iteration solves
 
     (l2 + X'DX) p = X'β − l2 w
 
-and goes to w + p or, where that is not about the lowest point along p, to the latter, which a few scalar Newton steps
-find exactly. It is the finite Newton method of Keerthi & DeCoste, JMLR 6 (2005): once the pieces are right, one step
-ends it. The duality gap of w and the β that belongs to it is |X'β − l2 w|²/(2 l2), the gradient's square: no other
-measure is needed.
+and moves to w + p, or to the minimum along p if w + p is not close to it; a few scalar Newton steps find it exactly.
+This is the finite Newton method of Keerthi & DeCoste, JMLR 6 (2005): once each sample is on the right piece of its
+loss, one step ends it. The duality gap of w and its β is |X'β − l2 w|²/(2 l2), a multiple of the squared gradient.
 
-Of many samples a random eighth is solved first, which of many starts from an eighth of its own. Its optimum is near
-that of all, and its matrix is about theirs: a step on all samples that borrows it leaves a tenth to a fiftieth of the
-gap, for the price of a single pass over the data, where X'DX takes as long as several.
+With many samples a random eighth is solved first, recursively. Its optimum is close to that of all samples, and its
+matrix is close to theirs. A step on all samples that reuses ("borrows") that matrix leaves a tenth to a fiftieth of the
+gap for one pass over the data; computing X'DX takes as long as several.
 
-Of sparse rows Xw is followed along a step, which needs one product, the search for the lowest point none, and X'β one
-with the rows that have a β there. What is published is computed anew.
+With sparse rows f = Xw is updated along a step: this takes one product, the line search none, and X'β one product with
+the rows whose β is not 0. Published values are recomputed.
 
-The system is factored over features or over samples where one of them are few, else solved by conjugate gradients
-with the diagonal as preconditioner, as accurately as the distance to the optimum asks for.
+The system is factored over features or over samples if either are few. Otherwise conjugate gradients with the diagonal
+as preconditioner solve it, more accurately the closer the optimum is.
 """
 
 from __future__ import annotations
@@ -41,30 +40,28 @@ from mercer.losses.base import BoxQP, Vector
 from mercer.problems.certificate import Certificate
 from mercer.solvers.base import Clock, Status, TracePoint
 
-# up to this many features, or samples with a second derivative, the system is factored
+# the system is factored up to this many features, or samples with D > 0
 FACTORED_UP_TO = 800
 MAX_ITER = 200
 CONJUGATE_STEPS = 500
-# of the derivative along the step, what may be left where it ends, and where one with a borrowed matrix ends
+# the derivative at the end of a step, relative to that at its start: for an own matrix, a borrowed one, and a second
+# attempt
 LINE_ACCURACY, ROUGH_ACCURACY, EXACT = 0.05, 0.3, 1e-9
-# how often the part that a run starts from goes into all samples; its samples at least, and for each feature; the steps
-# of its run at most, and the share of the objective that is too small a gain for one more
+# a run starts from a part of n / PART_OF samples, if these are at least PART and this many per feature; the part's run
+# ends after PART_STEPS steps, or when a step gains less than this share of the objective
 PART_OF, PART, PART_ROWS_PER_FEATURE, PART_STEPS, PART_GAIN = 8, 500, 20, 20, 1e-3
-# steps for which the part's matrix is still borrowed, by what the last one has left: at most, and more for each number
-# of a row
+# the part's matrix is borrowed as long as at most this many more steps are expected: a constant, and a term per stored
+# number of a row
 BORROWED, BORROWED_PER_NUMBER = 2.0, 1 / 30
 LINE_STEPS = 30
-# of the derivative by the weight of the constant feature, what may be left
+# `best_shift` reduces the derivative to this share
 SHIFT_ACCURACY = 1e-2
 
 
 def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum of the problem, from the model of another solution if one is given.
-
-    The iterations are Newton steps, those on the part of the samples that the run starts from too.
-    """
+    """Minimise, from the model of ``start`` if given. Iterations are Newton steps, on parts of the samples too."""
     qp, penalty = problem.qp, problem.penalty
     if penalty.l1 > 0 or penalty.l2 <= 0:
         raise InvalidInputError(
@@ -73,17 +70,17 @@ def solve(
         )
     if not qp.is_smooth:
         raise InvalidInputError(
-            f"Newton's method needs a loss with a continuous derivative, which the {problem.loss.name} has not. "
+            f"Newton's method needs a loss with a continuous derivative, but the {problem.loss.name} has none. "
             'Use a squared loss, or solver="auto".'
         )
-    with one_blas_thread():  # its threads take longer to meet than to compute
+    with one_blas_thread():  # synchronising its threads takes longer than these small products
         run = _Run(problem, options, clock)
         if start is None:
             run.start_from_part()
         else:
             run.start_from(start.w, start.intercept)
         status = run.run()
-    assert run.best is not None  # every end publishes
+    assert run.best is not None  # every return of run certifies a model
     w, b, beta, proof = run.best
     return LinearSolution(w, b, beta, status, run.n_iter, clock.seconds, proof, run.trace)
 
@@ -91,7 +88,7 @@ def solve(
 class _Point(NamedTuple):
     """The objective at u = (w, b): f = Xu, β and D of each sample, X'β, the gradient and the value.
 
-    ``followed`` says that f is that of the point before plus what a step has changed: rounding adds up.
+    ``followed`` says that f was updated from the previous point, so that rounding errors accumulate.
     """
 
     u: Vector
@@ -105,7 +102,7 @@ class _Point(NamedTuple):
 
 
 class _Run:
-    """The state of one run: u = (w, b) over the rows with a constant feature that nothing penalises for a free b."""
+    """The state of one run. u = (w, b): a free b is the weight of an unpenalised constant feature."""
 
     def __init__(self, problem: LinearProblem, options: LinearOptions, clock: Clock) -> None:
         self.problem, self.options, self.clock = problem, options, clock
@@ -113,14 +110,14 @@ class _Run:
         self.vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
         self.rows = Rows(problem.rows.X, 1.0) if problem.intercept else problem.rows
         self.penalty = np.full(self.rows.d, float(problem.penalty.l2))
-        # of the point where the run is, and of the one that it looks at
+        # f, β and D of the current point and of the next one
         self.memory = [np.empty((3, problem.n)), np.empty((3, problem.n))]
         self.start = np.zeros(self.rows.d)
         if problem.intercept:
             self.penalty[-1] = 0.0
-            # where one class is all that there is, it is the optimum
+            # if there is only one class, this is the optimum
             self.start[-1] = problem.loss.best_intercept(problem.y, np.zeros(problem.n), problem.weight)
-        # factored over features: of the samples of another run, and of the last step
+        # systems factored over features: one borrowed from the run on a part of the samples, and that of the last step
         self.borrowed: Tall | None = None
         self.system: Tall | None = None
         self.n_iter = 0
@@ -128,13 +125,13 @@ class _Run:
         self.best: tuple[Vector, float, Vector, Certificate] | None = None
 
     def start_from(self, w: Vector, b: float) -> None:
-        """Begin at a model."""
+        """Start at a given model."""
         self.start[: len(w)] = w
         if self.problem.intercept:
             self.start[-1] = b
 
     def start_from_part(self) -> None:
-        """Begin at the rough optimum of a random part of the samples, with its matrix, where these are enough."""
+        """Start at the approximate optimum of a random part of the samples if that is large enough; keep its matrix."""
         problem, options = self.problem, self.options
         n, bytes_of_row = problem.n, int(self.rows.numbers_per_row + 1) * (self.rows.dtype.itemsize + 4)
         size = min(n // PART_OF, options.budget // PART_OF // bytes_of_row)
@@ -149,13 +146,13 @@ class _Run:
         self.n_iter = run.n_iter
         if np.isfinite(start).all():
             self.start = start
-            # rare features are hardly in the part
+            # rare features hardly occur in the part
             self.borrowed = None if self.rows.sparse else system
 
     def rough(self) -> tuple[Vector, Tall | None]:
-        """About the optimum, and the matrix of the last step if it was one over features.
+        """An approximate optimum, and the system of the last step if it was factored over features.
 
-        Once few samples have a second derivative these are fitted as the others would not be.
+        It stops once few samples have D > 0: more steps would overfit them.
         """
         self._go(self._at(self.start))
         while True:
@@ -170,7 +167,7 @@ class _Run:
             self.n_iter += 1
 
     def run(self) -> Status:
-        """Newton steps until the gap is small enough or rounding hides it."""
+        """Take Newton steps until the gap is within tol or rounding prevents progress."""
         limit = MAX_ITER if self.options.max_iter < 0 else self.options.max_iter
         self._go(self._at(self.start))
         primal, gap = np.inf, np.inf
@@ -181,7 +178,7 @@ class _Run:
             if gap <= self.options.tol and self._publish():
                 return Status.CONVERGED
             ended = self.clock.over() or (Status.MAX_ITER if self.n_iter >= limit else None)
-            # exact arithmetic would have gone down
+            # exact arithmetic would have decreased the objective
             if ended is None and not point.primal < primal:
                 ended = Status.STALLED
             if ended is not None:
@@ -193,16 +190,16 @@ class _Run:
             self.n_iter += 1
 
     def _weigh(self, gap: float, before: float) -> None:
-        """Give the borrowed matrix back if one of all samples is expected to be quicker."""
+        """Stop borrowing a matrix if one of all samples is expected to be faster."""
         if self.borrowed is not None and before < np.inf:
             left = np.log(gap / self.options.tol) / np.log(before / gap) if 0 < gap < before else np.inf
             if left > BORROWED + BORROWED_PER_NUMBER * self.rows.numbers_per_row:
                 self.borrowed = None
 
     def _at(self, u: Vector, f: Vector | None = None) -> _Point:
-        """The objective at u, by one pass over the data, or by a product with the β that are not 0 if f = Xu is known.
+        """The objective at u: by one pass over the data, or, if f = Xu is known, by one product with the nonzero β.
 
-        What was looked at before and not gone to is overwritten.
+        Overwrites the memory of any earlier point except the current one.
         """
         known, (f, beta, D) = f, self.memory[1]
         if known is None:
@@ -217,7 +214,7 @@ class _Run:
         return _Point(u, f, beta, D, v, pull - v, loss + 0.5 * float(pull @ u), known is not None)
 
     def _answers(self, u: Vector, f: Vector, beta: Vector, D: Vector) -> tuple[float, Vector]:
-        """Fill f = Xu and β and D of each sample; the sum of the losses, and X'β."""
+        """Fill f = Xu, β and D; return the sum of the losses and X'β."""
         from mercer.linear._newton_loops import dense_answers, sparse_answers
 
         X, bias = self.rows.X, self.rows.bias
@@ -240,18 +237,18 @@ class _Run:
         return sum(loss for loss, _ in found), v
 
     def _go(self, point: _Point) -> None:
-        """Be at the point that was looked at last."""
+        """Make the last computed point the current one."""
         self.point = point
         self.memory.reverse()
 
     def _gap(self) -> float:
-        """The relative gap, for a free b as if b were already best for w, which publishing sees to."""
+        """The relative gap; for a free b as if b were optimal for w, which `_publish` ensures."""
         gradient, primal = self.point.gradient, self.point.primal
         squared = float(gradient @ gradient) / (2 * self.problem.penalty.l2)
         return squared / max(primal, np.finfo(np.float64).tiny) if squared > 0 else 0.0
 
     def _direction(self, gap: float) -> Vector:
-        """Solve for the Newton step."""
+        """The Newton step."""
         gradient, D, threads = self.point.gradient, self.point.D, self.options.n_threads
         if self.borrowed is not None:
             return self.borrowed.solve(-gradient)
@@ -274,7 +271,7 @@ class _Run:
         return self._conjugate_gradients(part, D, gradient, min(0.1, np.sqrt(np.sqrt(gap))))
 
     def _conjugate_gradients(self, part: Rows, D: Vector, gradient: Vector, reduction: float) -> Vector:
-        """The step to within ``reduction`` of the gradient."""
+        """The Newton step, with a residual of at most ``reduction`` times the gradient (in the preconditioned norm)."""
         threads = self.options.n_threads
         diagonal = self.penalty + column_squares(part, D)
         inverse = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
@@ -299,10 +296,10 @@ class _Run:
         return step
 
     def _move(self, step: Vector) -> None:
-        """Go to the end of the step if that is about the lowest point along it, else to the lowest point."""
+        """Move by the step if its end is close to the minimum along it, else to that minimum."""
         point, threads = self.point, self.options.n_threads
         if self.rows.sparse:
-            # a product with a step, and one with the rows that have a β where it ends, are less than a pass
+            # a product with the step and one with the rows whose β is not 0 cost less than a pass
             q = self.rows.dot(step, threads)
         else:
             end = self._at(point.u + step)
@@ -319,13 +316,13 @@ class _Run:
         self._go(end)
 
     def _lowest(self, step: Vector, q: Vector, accuracy: float) -> float:
-        """How far to go along the step, by which f changes by q, to about the lowest point."""
+        """The step length that about minimises the objective along the step; f changes by q."""
         u, f, gradient = self.point.u, self.point.f, self.point.gradient
         slope, bend = float((self.penalty * u) @ step), float((self.penalty * step) @ step)
         return lowest(f, q, slope, bend, self.vectors, accuracy * abs(float(gradient @ step)))
 
     def _publish(self) -> bool:
-        """Certify the model as it is; whether its gap is within tol."""
+        """Certify the current model; return whether its gap is within tol."""
         problem, n_threads = self.problem, self.options.n_threads
         if self.point.followed:
             self._go(self._at(self.point.u))
@@ -345,7 +342,7 @@ class _Run:
         return proof.relative_gap <= self.options.tol
 
     def _report(self, gap: float) -> None:
-        """A line of the trace."""
+        """Append a point to the trace and report it."""
         free = int(np.count_nonzero(self.point.D))
         point = TracePoint(self.clock.seconds, self.n_iter, gap, (1.0 - gap) * self.point.primal, free)
         self.trace.append(point)
@@ -353,13 +350,13 @@ class _Run:
 
 
 def lowest(f: Vector, q: Vector, slope: float, bend: float, vectors: tuple[Vector, ...], target: float) -> float:
-    """The s about which  slope s + ½ bend s² + the losses at f + s q  is lowest, by Newton's method from s = 1.
+    """Minimise  slope s + ½ bend s² + the losses at f + s q  over s, by Newton's method from s = 1.
 
-    Its derivative there is at most ``target``. ``vectors`` are linear, l1, ridge, lower and upper of each sample.
+    Stops where the derivative is at most ``target``. ``vectors`` are linear, l1, ridge, lower and upper.
     """
     from mercer.linear._newton_loops import along
 
-    # the derivative climbs: below 0 at low, above 0 at high
+    # the derivative increases: it is below 0 at low and above 0 at high
     low, high, s = 0.0, np.inf, 1.0
     for _ in range(LINE_STEPS):
         first, second = along(f, q, s, *vectors)
@@ -374,10 +371,10 @@ def lowest(f: Vector, q: Vector, slope: float, bend: float, vectors: tuple[Vecto
 
 
 def best_shift(qp: BoxQP, F: Vector, bias: float, weight: float) -> tuple[float, float]:
-    """What to add to the weight of a constant feature of this value, given F = Xw, and about what that gains.
+    """The optimal change of the weight of a constant feature of value ``bias``, given F = Xw, and its approximate gain.
 
-    All samples share this feature, so that each of a pass over samples moves it after the others have been moved: most
-    of what w is above the optimum by is this one number, and it costs no product.
+    All samples share this feature, so every step of a pass changes its weight. Most of the excess of the primal is due
+    to this one number, and correcting it costs no product with X.
     """
     if not bias:
         return 0.0, 0.0

@@ -1,4 +1,4 @@
-"""The only place that ranks the linear solvers.
+"""Choose the solvers of a linear machine. All rankings and their thresholds are in this file.
 
 Measured on one core, seconds to a relative gap of 1e-4 for C = 0.1, 1 and 10:
 
@@ -12,15 +12,19 @@ Measured on one core, seconds to a relative gap of 1e-4 for C = 0.1, 1 and 10:
     dense, 20,000 × 10                 hinge            –     0.04  –         –     0.25  –
     dense, 1,000 × 1,000               squared hinge    0.43  –     0.61      0.04  –     0.04       0.19  –     0.23
 
-So Newton's method is best for the squared losses unless there are at least as many features as samples, where `hybrid`
-is: coordinate descent with Newton steps. Of the two that take losses with kinks, `hybrid` is the faster one by far or
-the slower one by far, and but for tall dense data only a trial tells which: it is tried for as many passes as cost what
-the interior-point method is expected to cost, fewer if it comes to nothing or if the latter can go on from there, more
-if it is almost done. What boxes the others do not take is left to the latter, and so are l1 penalties on few features;
-on many the proximal Newton method is faster (news20, 3,000 rows, squared hinge: 0.05 to 0.4 s, seconds otherwise).
+Hence the ranking:
 
-Few samples of few features are solved in one compiled run (`small`): 100 × 10 take 0.03 ms with squared losses and
-0.1 ms with others, where the Python of Newton's method takes 1 ms and that of the interior-point method 5 ms.
+* Squared losses: Newton's method, or `hybrid` (coordinate descent with Newton steps) if there are at least as many
+  features as samples.
+* Losses with kinks: `hybrid` or the interior-point method. Either may be far slower than the other, and except for tall
+  dense data only a trial tells which. So `hybrid` runs first, for as many passes as cost what the interior-point method
+  is expected to cost. It runs for fewer if its gap does not fall, or if the interior-point method can continue from its
+  model; it runs for more if it is almost done.
+* l1 penalties: the interior-point method on few features; on many the proximal Newton method first (news20, 3,000 rows,
+  squared hinge: 0.05 to 0.4 s instead of seconds).
+* Unbounded boxes, as those of hard margins: the interior-point method, the only one that takes them.
+* Few samples of few features: one compiled run (`small`). 100 × 10 take 0.03 ms with squared losses and 0.1 ms with
+  others; the Python code alone takes 1 ms in Newton's method and 5 ms in the interior-point method.
 """
 
 from __future__ import annotations
@@ -40,44 +44,44 @@ from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage
 from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
 
 NAMES = ("auto", "interior", "coordinate", "newton", "proximal")
-# those that take an l1 penalty
+# the solvers that accept an l1 penalty
 SPARSE = ("auto", "interior", "proximal")
 
-# a matrix of the smaller side is factorised up to this size
+# the interior-point method factorises a matrix of size min(n, d): it is used up to this size
 FACTORED_UP_TO = 4000
-# up to this many features the factorisation of Newton's method costs nothing, and it ends far below any tolerance
+# up to this many features Newton's method comes first: its factorisation is cheap and its last step exact
 SMALL = 200
-# iterations of the interior-point method that the trial is weighed against
+# expected iterations of the interior-point method, which limit the cost of a trial
 SPARSE_STEPS, DENSE_STEPS = 40, 15
-# nanoseconds for each number read in a pass, each product of X'DX, sparse and dense, and each m³ of a factorisation
+# nanoseconds per number read in a pass, per product of X'DX (sparse, dense), and per m³ of a factorisation
 PASS, SPARSE_PRODUCT, DENSE_PRODUCT, FACTOR = 6.0, 1.2, 0.05, 0.02
-# and for each step and each pass, however small
+# fixed nanoseconds per interior-point step and per pass
 A_STEP, A_PASS = 2e5, 2e4
-# up to so many numbers and so many of the smaller side, a compiled run takes less time than the Python of a few steps
+# `small` takes problems of at most this n·d and this min(n, d): larger ones gain nothing from it
 FEW_NUMBERS, FEW = 20_000, 100
-# an l1 penalty on more features than this goes to the proximal Newton method first, for losses of straight pieces up to
-# this relative gap, where the interior-point method goes on
+# an l1 penalty on more features than this goes to the proximal Newton method first; with piecewise linear losses it
+# stops at this relative gap, and the interior-point method continues
 MANY_FEATURES, ROUGH = 300, 2e-2
-# its steps at most
+# its iteration limit
 PROXIMAL_STEPS = 120
-# dense rows of at least so many columns of which at most this share is not 0 are read as sparse ones by `hybrid`, which
-# makes it worth a trial; so many rows are looked at
+# `hybrid` gets dense rows as CSR if they have at least this many columns and at most this share of nonzeros, which is
+# estimated from this many rows
 MANY_COLUMNS, MOSTLY_ZERO, LOOKED_AT = 100, 0.35, 200
-# passes below which a trial is not worth while
+# no trial of fewer passes than this
 FEWEST_PASSES = 20
-# a trial goes on after these shares of its passes if its relative gap is at most this
+# (share of the planned passes, relative gap): a trial continues beyond this share only with at most this gap
 LOOKS = ((0.25, 0.5), (0.5, 0.5), (1.0, 1e-3), (2.0, 0.0))
-# a gap between these is what the interior-point method starts best from; a trial that is below is almost done
+# between these gaps a trial ends, since the interior-point method starts best from there; below, it is almost done
 ALMOST, NEAR = 1e-3, 1e-2
 
 
 def solve_linear(
     name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """Solve with the solver of this name and no other; "auto" takes what is fastest on problems of this kind.
+    """Solve with the solver of this name; "auto" runs those that `ranked` expects to be fastest.
 
-    Only "auto" hands over to another solver, where one ends before its tolerance without a limit of the user's. Weights
-    that an l1 penalty makes 0 are settled afterwards (`zeros`). The stages of the solution say what has run.
+    Only "auto" continues with another solver if one ends above ``tol`` before any limit of the user. With an l1 penalty
+    `zeros` then determines which weights are exactly 0. The stages of the solution name the solvers that ran.
     """
     if problem.penalty.l1 == 0 or name not in SPARSE:
         return _run(name, problem, options, clock, start)
@@ -90,7 +94,7 @@ def solve_linear(
 def _run(
     name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None
 ) -> LinearSolution:
-    """One solver by its name, or those that "auto" ranks one after the other."""
+    """Run one solver by its name, or for "auto" the ranked ones until one converges."""
     if name != "auto":
         return _solve(name, problem, options, clock, start)
     found: list[LinearSolution] = []
@@ -107,7 +111,7 @@ def _run(
         tol = max(options.tol, ROUGH) if solver == "proximal" and not problem.qp.is_smooth else options.tol
         found.append(_solve(solver, problem, replace(options, max_iter=limit, tol=tol), clock, start, **more))
         status, gap = found[-1].status, found[-1].certificate.relative_gap
-        if solver != "small":  # which ends where the next one had better begin anew
+        if solver != "small":  # the next solver does better without its unfinished model
             start = found[-1]
         if status is Status.CONVERGED and gap > options.tol:
             continue
@@ -117,7 +121,7 @@ def _run(
 
 
 def _worth(passes: int) -> Callable[[int, float], bool]:
-    """Whether a trial of `hybrid` goes on after so many passes at this relative gap."""
+    """A function (passes done, relative gap) → whether a trial of `hybrid` continues."""
     looks = {int(np.ceil(share * passes)): enough for share, enough in LOOKS}
 
     def worth(done: int, gap: float) -> bool:
@@ -128,7 +132,7 @@ def _worth(passes: int) -> Callable[[int, float], bool]:
 
 
 def _joined(found: list[LinearSolution]) -> LinearSolution:
-    """The best solution, with the status of the last and the iterations and the trace of all."""
+    """The best solution, with the status of the last one and the iterations, trace and stages of all."""
     trace = [point for solution in found for point in solution.trace]
     last = found[-1]
     best = last
@@ -140,9 +144,9 @@ def _joined(found: list[LinearSolution]) -> LinearSolution:
 
 
 def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
-    """The solvers to be run one after the other, each with the iterations that it may take; -1 for as many as it likes.
+    """The solvers to run in order, each with its iteration limit; -1 for none.
 
-    The next one is run where the one before has ended without a result.
+    The next one runs if the one before ends without converging.
     """
     rows, qp = problem.rows, problem.qp
     if qp.has_open_box:
@@ -166,7 +170,7 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
 
 
 def _filled(rows: Rows) -> float:
-    """The share of numbers that are not 0, about; 1 for few columns, where it does not matter."""
+    """The estimated share of nonzeros; 1 for few columns, where CSR does not pay."""
     if rows.sparse or rows.d < MANY_COLUMNS or rows.n == 0:
         return 1.0
     step = max(1, rows.n // LOOKED_AT)
@@ -175,7 +179,7 @@ def _filled(rows: Rows) -> float:
 
 
 def _mostly_zero(problem: LinearProblem, budget: int) -> LinearProblem:
-    """The problem with its rows stored as CSR if they are dense and mostly 0, as images are, and that is small."""
+    """The problem with its rows as CSR if they are dense, mostly 0 (as images are), and the copy fits the budget."""
     rows = problem.rows
     filled = _filled(rows)
     if filled > MOSTLY_ZERO or filled * rows.n * rows.d * (rows.dtype.itemsize + 4) > budget:
@@ -184,7 +188,7 @@ def _mostly_zero(problem: LinearProblem, budget: int) -> LinearProblem:
 
 
 def _passes(rows: Rows) -> int:
-    """The passes of `hybrid` that take as long as the interior-point method is expected to take."""
+    """The number of passes of `hybrid` that take as long as the interior-point method is expected to take."""
     X, smaller = rows.X, float(min(rows.n, rows.d))
     if isinstance(X, Csr):
         of_row = np.diff(X.indptr).astype(np.float64)
@@ -200,7 +204,7 @@ def _passes(rows: Rows) -> int:
 def _solve(
     name: str, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None, **more: Any
 ) -> LinearSolution:
-    """A solver by its name, imported when it is first used; the solution says what ran."""
+    """Import a solver by its name and run it; the solution records it as a stage."""
     solver = import_module(f"mercer.linear.{name}")
     solution: LinearSolution = solver.solve(problem, options, clock, start, **more)
     return solution if solution.stages else replace(solution, stages=(LinearStage.of(name, solution),))

@@ -1,4 +1,4 @@
-"""Linear machines: the problem in the space of the features, and its certificate.
+"""The problem of a linear machine, its data matrix, and its certificate.
 
     min over w, b   P(w) + Σ weightᵢ ℓ(yᵢ, xᵢ·w + b),     P(w) = l1 |w|₁ + ½ l2 |w|²
 
@@ -8,9 +8,9 @@ The loss enters through its box QP (see `mercer.losses.base`). With β in the bo
 
     P*(v) = |soft(v, l1)|² / (2 l2),     soft(v, l1) = sign(v) max(0, |v| − l1),
 
-and for l2 = 0 the constraint |v|_∞ ≤ l1. Every box contains 0, so that any β becomes feasible when it is scaled down.
+and for l2 = 0 the constraint |v|_∞ ≤ l1. Every box contains 0, so any β becomes feasible when it is scaled down.
 
-A penalised intercept is one more feature, of a constant value, whose weight P counts like any other.
+A penalised intercept is one more feature of constant value, whose weight is part of P(w).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from mercer.kernels.features import Csr, Matrix
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.problems.certificate import FEASIBILITY, NOT_FEASIBLE, ROUNDING, Certificate
 
-# stored numbers for each thread of a product
+# a product uses one thread per this many stored numbers
 DENSE_PER_THREAD, SPARSE_PER_THREAD = 1 << 20, 1 << 18
 
 
 class Penalty(NamedTuple):
-    """P(w) = l1 |w|₁ + ½ l2 |w|²; not both are 0."""
+    """P(w) = l1 |w|₁ + ½ l2 |w|²; l1 and l2 are not both 0."""
 
     l1: float = 0.0
     l2: float = 1.0
@@ -62,18 +62,18 @@ class Penalty(NamedTuple):
         return 1.0 if largest <= self.l1 else self.l1 / largest
 
 
-# the penalty of the textbooks, ½|w|²
+# the standard penalty, ½|w|²
 RIDGE = Penalty()
 
 
 class Rows:
-    """The samples as rows of numbers: dense in C order, a memory map or CSR, and perhaps a constant last feature.
+    """The data matrix: dense in C order, a memory map or CSR, with an optional constant last feature.
 
-    Nothing is copied but where the storage asks for it. Products are summed in float64.
+    Data are copied only if their storage requires it. Products are summed in float64.
 
     Attributes
     ----------
-    n, d : samples and features; the constant feature counts.
+    n, d : number of samples, and of features including the constant one.
     dtype : of the stored numbers.
     sparse : whether they are stored as CSR.
     bias : the value of the constant feature; 0 for none.
@@ -143,52 +143,52 @@ class Rows:
         return total
 
     def threads(self, most: int) -> int:
-        """As many threads as a product with the rows is worth: they take longer to meet than to read a little."""
+        """The number of threads for a product with the rows, at most ``most``; one if there are few numbers."""
         per_thread = SPARSE_PER_THREAD if self.sparse else DENSE_PER_THREAD
         return max(1, min(most, int(self.numbers_per_row * self.n) // per_thread))
 
     @property
     def can_be_squared(self) -> bool:
-        """Whether the squares of all stored numbers have a finite sum in float64; those of float32 always have."""
+        """Whether the sum of squares of all stored numbers is finite in float64, as it always is for float32."""
         with np.errstate(over="ignore"):
             return self.dtype == np.float32 or bool(np.isfinite(self._stored @ self._stored))
 
     @property
     def largest(self) -> float:
-        """The largest absolute value that is stored."""
+        """The largest absolute stored value."""
         stored = self._stored
         return max(float(stored.max(initial=0.0)), -float(stored.min(initial=0.0)))
 
     @property
     def _stored(self) -> Any:
-        """The stored numbers as a vector, not copied."""
+        """The stored numbers as a vector, without a copy."""
         return self.X.data if isinstance(self.X, Csr) else self.X.reshape(-1)
 
     @property
     def numbers_per_row(self) -> float:
-        """Stored numbers, in the mean."""
+        """The mean count of stored numbers per row."""
         X = self.X
         return (X.data.size if isinstance(X, Csr) else X.size) / max(1, self.n)
 
     def take(self, rows: Index) -> Rows:
-        """Some of the rows, copied."""
+        """A copy with some of the rows."""
         rows = np.asarray(rows)
         return Rows(self.X.take(rows) if isinstance(self.X, Csr) else np.asarray(self.X[rows]), self.bias)
 
     def dense(self) -> Matrix:
-        """All features, the constant one too, as a float64 array."""
+        """All features, including the constant one, as a float64 array."""
         X = np.asarray(self.X.toarray() if isinstance(self.X, Csr) else self.X, dtype=np.float64)
         return np.column_stack([X, np.full(self.n, self.bias)]) if self.bias else X
 
     def plain(self) -> Any:
-        """All features, the constant one too, as a float64 array or a scipy matrix."""
+        """All features, including the constant one, as a float64 array or a scipy matrix."""
         if not isinstance(self.X, Csr):
             return self.dense()
         X = sp.csr_array((self.X.data.astype(np.float64), self.X.indices, self.X.indptr), shape=self.X.shape)
         return sp.csr_array(sp.hstack([X, np.full((self.n, 1), self.bias)])) if self.bias else X
 
     def columns(self, features: Index) -> Rows:
-        """Some of the features, copied; the constant one, if it is among them, must come last."""
+        """A copy with some of the features; the constant one, if included, must come last."""
         features = np.asarray(features)
         with_bias = bool(self.bias) and len(features) > 0 and features[-1] == self.d - 1
         stored = features[:-1] if with_bias else features
@@ -200,16 +200,16 @@ class Rows:
 
 
 def unsigned(indices: Any) -> Any:
-    """The same column numbers, as compiled loops read them fastest."""
+    """The same column indices as unsigned integers, which compiled loops read fastest."""
     return indices.view(np.uint32 if indices.dtype.itemsize == 4 else np.uint64)
 
 
 def _stored_once(X: Any, dtype: np.dtype[Any]) -> Csr:
-    """A scipy matrix as CSR, each entry stored once, in whatever order."""
+    """A scipy matrix as CSR without duplicate entries; the entries of a row may be in any order."""
     from mercer.linear._row_loops import repeats
 
     X = X if X.format == "csr" else X.tocsr()
-    # scipy's own test asks for entries in order
+    # scipy's own test reports unsorted rows as not canonical
     once = X.has_sorted_indices and X.has_canonical_format
     if not once and repeats(X.indptr, unsigned(X.indices), X.shape[1]):
         X = X.copy()
@@ -219,13 +219,13 @@ def _stored_once(X: Any, dtype: np.dtype[Any]) -> Csr:
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    """Rows, a loss, a penalty and the data: everything that determines the optimum.
+    """Everything that determines the optimum: rows, targets, weights, loss and penalty.
 
     Attributes
     ----------
     rows : the samples.
     loss, y, weight : the primal is P(w) + Σ weight · loss(y, Xw + b).
-    intercept : whether there is a free b, which P does not count.
+    intercept : whether there is a free b, which P does not penalise.
     penalty : P.
     """
 
@@ -243,7 +243,7 @@ class LinearProblem:
 
     @cached_property
     def qp(self) -> BoxQP:
-        """The box, the linear term, the l1 term and the ridge of each β, built once."""
+        """The box QP of the loss, built once."""
         qp = self.loss.box_qp(self.y, self.weight, self.intercept)
         if qp.sample is not None or qp.sums.any() or qp.n_groups > 1:
             raise InvalidInputError(
@@ -267,16 +267,16 @@ class LinearProblem:
         return value if np.isfinite(value) else np.inf
 
     def dual(self, beta: Vector, v: Vector | None = None) -> float:
-        """The value of β, scaled down if P* asks for it.
+        """The dual value of β, after scaling β down to a finite P* if necessary.
 
-        No primal is below it if β is in the box and, for a free b, sums to 0.
+        It is a lower bound on the primal if β is in the box and, for a free b, sums to 0.
         """
         qp = self.qp
         v = self.rows.tdot(beta) if v is None else v
         t = self.penalty.feasible_scale(v)
         if t != 1.0:
             beta, v = t * beta, t * v
-        # rounding of v = l1 must not look like a violation
+        # after scaling, |v| may exceed l1 by rounding: do not let P* become infinite
         conjugate = 0.0 if self.penalty.l2 == 0 else self.penalty.conjugate(v)
         gain = (qp.linear - 0.5 * qp.ridge * beta) @ beta - qp.l1 @ np.abs(beta)
         value = float(gain - conjugate)
@@ -293,13 +293,13 @@ def linear_certificate(
     v: Vector | None = None,
     of: str | None = None,
 ) -> Certificate:
-    """How far the model (w, b) is from the optimum, as the feasible β proves.
+    """Bound the distance of the model (w, b) from the optimum by the duality gap to a feasible β.
 
     w need not be the maximiser of P* at X'β: weak duality holds for every pair. ``f`` = Xw and ``v`` = X'β are
-    computed in float64 unless they are given. The KKT violation is in units of the decision function: that of a sample
-    whose β is at the wrong end of its box is the distance of its decision value from the kink, and that of one that is
-    almost at the right end almost nothing. For losses of straight pieces it is the sample's part of the gap for each
-    unit of its weight.
+    computed in float64 unless they are given. The KKT violation is in units of the decision function. If the β of a
+    sample is at the wrong end of its box, its violation is the distance of its decision value from the kink; it goes
+    to 0 as β approaches the right end. For piecewise linear losses it is the sample's part of the gap divided by its
+    weight.
     """
     from mercer.linear._row_loops import examine
 
@@ -337,7 +337,7 @@ def linear_certificate(
 
 
 def balanced(qp: BoxQP, beta: Vector) -> Vector:
-    """β with Σβ = 0: what is too much is taken from the free variables by their room, else from all of one sign."""
+    """β with Σβ = 0: the free variables give the excess in proportion to their room, else all variables of its sign."""
     total = float(beta.sum())
     if total == 0:
         return beta

@@ -3,15 +3,15 @@
     min over w, b   l1 |w|₁ + ½ l2 |w|² + Σ conjᵢ(linearᵢ − xᵢ·w − b)
     conjᵢ(t) = max over the box of  tβ − l1ᵢ|β| − ½ ridgeᵢ β²
 
-Where every ridge is positive the sum is smooth: β is its negative gradient, D its second derivative. Each iteration
-minimises the penalty plus the quadratic model of the sum, over the features that have a weight or ask for one (|X'β|
-beyond l1), by coordinate descent (Friedman, Hastie & Tibshirani, J. Statistical Software 33, 2010; Yuan, Ho & Lin, JMLR
-13, 2012) and, once signs hardly change, by the linear system of the features that have a weight; then it halves the
-step until the objective falls. Samples off their curved piece (D = 0) and features at 0 cost nothing.
+If every ridge is positive, the sum is smooth: β is its negative gradient, D its second derivative. Each iteration
+minimises the penalty plus the quadratic model of the sum over the features with wⱼ ≠ 0 or |X'β|ⱼ > l1. It does so by
+coordinate descent (Friedman, Hastie & Tibshirani, J. Statistical Software 33, 2010; Yuan, Ho & Lin, JMLR 13, 2012) and,
+once few signs change, by solving the linear system of the features with a weight. Then it halves the step until the
+objective decreases. Samples with D = 0 and features with weight 0 cost nothing.
 
-Losses of straight pieces have no ridge. There the method of multipliers (Rockafellar 1976) adds ½δ|β − c|² to the dual,
-which is a ridge, and moves the centre c to the β found, until the gap of the problem itself is small enough; δ falls
-from round to round. With the above it is the method of Li, Sun & Toh (SIAM J. Optimization 28, 2018).
+Piecewise linear losses have no ridge. For them the method of multipliers (Rockafellar 1976) adds a ridge ½δ|β − c|² to
+the dual. After each round the centre c is set to the β found and δ is reduced, until the gap of the original
+problem is within tol. Together this is the method of Li, Sun & Toh (SIAM J. Optimization 28, 2018).
 """
 
 from __future__ import annotations
@@ -34,48 +34,49 @@ from mercer.problems.certificate import Certificate
 from mercer.solvers.base import Clock, Status, TracePoint
 
 MAX_ITER = 2000
-# features of the first model at least, and of the others in multiples of those that have a weight
+# new features per quadratic model: at least FIRST, and GROWTH times those with a weight
 FIRST, GROWTH = 100, 2.0
-# of the violation before the step, what the model may leave
+# a model is minimised until its violation is this share of that before the step
 MODEL_ACCURACY = 0.1
-# violations of |X'β| ≤ l1, relative to l1, at which the gap is looked at, in units of tol, and with which rounds of the
-# multipliers end, in units of the gap before it; how much less is asked for if the gap is too large
+# the gap is computed when the violation of |X'β| ≤ l1, relative to l1, is at most VIOLATION · tol; a round of the
+# multipliers ends at ROUND_VIOLATION times the last gap; if the gap is too large, the violation must fall by CLOSER
 VIOLATION, ROUND_VIOLATION, CLOSER = 0.1, 1e-2, 0.2
-# rounds that do not halve the gap before the run ends
+# the run ends after this many rounds in a row that do not halve the gap
 PATIENCE = 15
-# passes of coordinate descent before the linear system is tried at least, how often, and for how many features
+# coordinate descent makes at least this many passes before each linear system; limits on the number of systems and
+# their size
 PASSES, SYSTEMS, SYSTEM_UP_TO = 8, 20, 2000
-# nanoseconds for each m³ of a linear system and each number that a pass reads: so many passes are no dearer
+# nanoseconds per m³ of a linear system and per number that a pass reads: more passes are made if the system costs more
 FACTOR, PASS = 0.03, 4.0
-# the first δ, in units of one over the box, its factor from round to round, and the smallest relative to the first
+# the first δ in units of 1 / box, its factor from round to round, and its lower limit relative to the first
 FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-2
-# share of the curvature of all samples that is added to that of the samples on curved pieces
+# damping, relative to the curvature if all samples had D > 0
 DAMPING = 1e-4
 HALVINGS, FACE_SHARES = 30, (1.0, 0.5, 0.25)
 ARMIJO = 0.01
-# a step that changes the objective by less, relative to it, is rounding; so many of them end the run
+# a smaller relative decrease of the objective is rounding; this many in a row end the run
 ROUNDING, HOPELESS = 1e-14, 5
 
 
 def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum of the problem, from another solution if one is given."""
+    """Minimise, from the model and β of ``start`` if given. Iterations are proximal Newton steps."""
     if problem.qp.has_open_box:
         raise InvalidInputError(
-            f"The proximal Newton method needs a finite C: the dual of the {problem.loss.name} is not bounded by "
-            'itself. Use solver="interior".'
+            f"The proximal Newton method needs a finite C: the dual variables of the {problem.loss.name} have no other "
+            'bound. Use solver="interior".'
         )
     with one_blas_thread(), np.errstate(all="ignore"):
         run = _Run(problem, options, clock, start)
         status = run.run()
-    assert run.best is not None  # every end publishes
+    assert run.best is not None  # every return of run certifies a model
     w, b, beta, proof = run.best
     return LinearSolution(w, b, beta, status, run.n_iter, clock.seconds, proof, run.trace)
 
 
 class Columns(NamedTuple):
-    """Some features over some samples, times the root of D, as the compiled loop reads them."""
+    """Columns √D X of some features and samples, in the format of the compiled loop."""
 
     indptr: Any
     indices: Any
@@ -92,8 +93,8 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows, samples: Index, features: Index, root: Vector) -> Columns:
-        """The features (the constant one last, if it is among them) over the samples, each times its root."""
-        # the smaller copy first
+        """The columns of these features (the constant one last), restricted to these samples and scaled by ``root``."""
+        # in the order that makes the smaller intermediate copy
         part = rows.take(samples).columns(features) if rows.sparse else rows.columns(features).take(samples)
         m, n = len(features), len(samples)
         X = part.X
@@ -114,7 +115,7 @@ class Columns(NamedTuple):
 
 
 class _Run:
-    """The state of one run: u = (w, b) over the rows with a constant feature that nothing penalises for a free b."""
+    """The state of one run. A free b is the weight of an unpenalised constant feature, the last of w."""
 
     def __init__(
         self, problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None
@@ -134,7 +135,7 @@ class _Run:
             if problem.intercept:
                 self.w[-1] = start.intercept
             self.centre = np.clip(start.beta, qp.lower, qp.upper)
-        # straight pieces get a ridge of their own
+        # samples without a ridge get one
         self.straight = (qp.ridge <= 0) & (qp.lower < qp.upper)
         room = (qp.upper - qp.lower)[self.straight]
         self.smallest = 0.0
@@ -152,7 +153,7 @@ class _Run:
         self.best: tuple[Vector, float, Vector, Certificate] | None = None
 
     def run(self) -> Status:
-        """Rounds until the gap is small enough or nothing more can be done."""
+        """Run rounds of the method of multipliers until the gap is within tol or the run stalls."""
         limit = MAX_ITER if self.options.max_iter < 0 else self.options.max_iter
         stuck = 0
         while True:
@@ -170,17 +171,17 @@ class _Run:
             self.delta = max(LESS * self.delta, self.smallest)
 
     def _state_round(self) -> None:
-        """The program with the ridge of this round."""
+        """Set up the program with the ridge of this round."""
         qp = self.problem.qp
         extra = np.where(self.straight, self.delta, 0.0)
         ridge = qp.ridge + extra
         self.vectors = qp.linear + extra * self.centre, qp.l1, ridge, qp.lower, qp.upper
-        # the curvature of each feature if all samples were on curved pieces
+        # the curvature of each feature if all samples had D > 0
         inverse = np.divide(1.0, ridge, out=np.zeros_like(ridge), where=(ridge > 0) & (qp.lower < qp.upper))
         self.steepest = column_squares(self.rows, inverse)
 
     def _round(self, limit: int) -> Status | None:
-        """Newton steps on the smooth problem; None when it is solved as far as this round asks for."""
+        """Take Newton steps on the smooth problem; None if it is solved to the accuracy of this round."""
         from mercer.linear._newton_loops import respond
 
         goal = max(VIOLATION * self.options.tol, (ROUND_VIOLATION if self.delta else 0.0) * self.gap) * self.unit
@@ -200,7 +201,7 @@ class _Run:
                     return None
                 goal *= CLOSER
             ended = self.clock.over() or (Status.MAX_ITER if self.n_iter >= limit else None)
-            # exact arithmetic would lower the objective, or the violation where the objective is as low as it gets
+            # exact arithmetic would decrease the objective or, at its minimum, the violation
             gained = value < lowest - ROUNDING * abs(value) or violation < 0.5 * least
             stuck = 0 if gained else stuck + 1
             lowest, least = min(lowest, value), min(least, violation)
@@ -221,7 +222,7 @@ class _Run:
         return float(self.l1 @ np.abs(w) + 0.5 * (self.q * w) @ w)
 
     def _chosen(self, violations: Vector) -> Index:
-        """The features of the model: those with a weight, and of the others those that violate optimality most."""
+        """The features of the quadratic model: those with a weight, and the largest violations among the others."""
         used = (self.w != 0) | (self.l1 == 0)
         count = int(max(FIRST, GROWTH * used.sum()))
         others = np.flatnonzero(~used & (violations > 0))
@@ -231,14 +232,14 @@ class _Run:
         return np.flatnonzero(used)
 
     def _direction(self, r: Vector, violations: Vector) -> Vector:
-        """The step to about the minimum of the quadratic model."""
+        """The step to the approximate minimum of the quadratic model."""
         from mercer.linear._coordinate_loops import descend_features
 
         chosen, active = self._chosen(violations), np.flatnonzero(self.D)
         M = Columns.of(self.rows, active, chosen, np.sqrt(self.D[active]))
         q, l1, rest, w = self.q[chosen], self.l1[chosen], r[chosen], self.w[chosen]
         curvature = self._squares(M) + q
-        # a feature without samples on a curved piece still gets a finite step
+        # keeps the step of a feature finite if none of its samples has D > 0
         damping = DAMPING * min(1.0, float(violations.max()) / self.unit) * self.steepest[chosen]
         q = q + damping
         curvature += damping
@@ -248,7 +249,7 @@ class _Run:
         for _ in range(SYSTEMS):
             members = float(min(int(np.count_nonzero(u)), SYSTEM_UP_TO))
             passes = PASSES + int(FACTOR * members**3 / (PASS * (len(M.values) + 1)))
-            # the clock is asked after so many passes
+            # passes between two checks of the clock
             at_a_time = max(1, int(ENTRIES_AT_A_TIME / (len(M.values) + 1)))
             for done in range(0, passes, at_a_time):
                 seed, count = int(self.random.integers(1, 1 << 62)), min(at_a_time, passes - done)
@@ -271,7 +272,7 @@ class _Run:
         return squares
 
     def _face(self, M: Columns, q: Vector, l1: Vector, r: Vector, w: Vector, u: Vector, z: Vector) -> None:
-        """Go towards the minimum over the features with a weight; those whose sign changes stop at 0. Edits u and z."""
+        """Move towards the minimum over the features with a weight; weights stop at 0. Edits u and z."""
         members = np.flatnonzero((u != 0) | (l1 == 0))
         if not 0 < len(members) <= SYSTEM_UP_TO:
             return
@@ -289,13 +290,13 @@ class _Run:
         x /= size
         old, price = u[members], l1[members]
         reach = np.where((price > 0) & (old * x < 0), -old / np.where(x == 0, 1.0, x), np.inf)
-        # beyond the first change of sign if that pays, else up to it
+        # beyond the first change of sign if that decreases the model, else up to it
         first = min(1.0, float(reach.min()))
         for share in (*(share for share in FACE_SHARES if share > first), first):
             new = np.where(reach <= share, 0.0, old + share * x)
             change = part @ (new - old)
             both = new + old - 2.0 * w[members]
-            # of the model
+            # the change of the model without the l1 term
             fall = (0.5 * q[members] * both - r[members]) @ (new - old) + (z + 0.5 * change) @ change
             if fall + price @ (np.abs(new) - np.abs(old)) < 0 or share == first:
                 u[members] = new
@@ -303,7 +304,7 @@ class _Run:
                 return
 
     def _move(self, step: Vector, r: Vector, value: float) -> bool:
-        """Halve the step until the objective falls. Returns whether it did."""
+        """Halve the step until the objective decreases. Returns whether it did."""
         from mercer.linear._newton_loops import respond
 
         if not step.any():
@@ -322,13 +323,13 @@ class _Run:
         return False
 
     def _publish(self) -> bool:
-        """Certify the model as it is; whether its gap is within tol."""
+        """Certify the current model; return whether its gap is within tol."""
         problem, threads = self.problem, self.options.n_threads
         from mercer.linear._newton_loops import respond
 
         w, b, beta = self.w, 0.0, self.beta.copy()
         f = problem.rows.dot(w[: problem.rows.d], threads)
-        # f was moved along with w: its rounding ends here
+        # f was updated step by step: discard its rounding errors
         self.f = f + w[-1] if problem.intercept else f
         if problem.intercept:
             w = w[:-1]
@@ -344,7 +345,7 @@ class _Run:
         return proof.valid and proof.relative_gap <= self.options.tol
 
     def _report(self, primal: float) -> None:
-        """A line of the trace, with the gap of the last certificate."""
+        """Append a point with the last certified gap to the trace and report it."""
         dual, active = (1.0 - self.gap) * primal, int(np.count_nonzero(self.D))
         point = TracePoint(self.clock.seconds, self.n_iter, self.gap, dual, active)
         self.trace.append(point)

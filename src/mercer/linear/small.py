@@ -2,14 +2,14 @@
 
     min over w, b   ½ l2 |w|² + Σ conjᵢ(linearᵢ − xᵢ·w − b),     conjᵢ(t) = max over the box of  tβ − l1|β| − ½ ridge β²
 
-A step of the other solvers takes a tenth of a millisecond of Python however small the problem, here some microseconds.
+An iteration of the other solvers takes at least 0.1 ms of Python time; here it takes a few microseconds.
 
-Squared losses have a ridge, and Newton's method is that of `mercer.linear.newton`. Others are given one, as in
-`mercer.linear.proximal`: ½δ|β − c|² is added to the dual, and after each round c becomes the β found and δ a
-part of itself. The pieces of these losses are straight, so that a few rounds end at the optimum itself (Rockafellar,
-SIAM J. Control 14, 1976); each takes two or three Newton steps from the end of the last one.
+Squared losses have a ridge, and Newton's method is that of `mercer.linear.newton`. Other losses get a ridge, as in
+`mercer.linear.proximal`: ½δ|β − c|² is added to the dual; after each round c is set to the β found and δ is reduced.
+For piecewise linear losses a few rounds reach the exact optimum (Rockafellar, SIAM J. Control 14, 1976); each takes two
+or three Newton steps from the result of the last one.
 
-With fewer samples than features the weights are sought in the span of the samples, which contains the optimum.
+With fewer samples than features w is restricted to the span of the samples, which contains the optimum.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from mercer.linear.problem import LinearProblem, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.solvers.base import Clock, Status, TracePoint
 
-# the first δ, in units of the targets over the box, and what is left of it from round to round
+# the first δ, in units of the mean target divided by the box, and its factor from round to round
 FIRST, LESS = 1.0, 0.2
-# at most; what takes more is left to another solver
+# limits; beyond them another solver continues
 ROUNDS, STEPS = 15, 300
-# the gap asked for, in units of tol
+# the target gap, in units of tol
 CLOSER = 0.5
 
 
 def solve(
     problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
 ) -> LinearSolution:
-    """The optimum, or as near to it as a limited number of Newton steps leads; these are the iterations."""
+    """Minimise within a limited number of Newton steps, which are the iterations."""
     from mercer.linear._newton_loops import solve_few
 
     qp, l2, n = problem.qp, problem.penalty.l2, problem.n

@@ -1,7 +1,7 @@
-"""What goes into a linear solver and what comes out of it.
+"""Options and results of the linear solvers.
 
-Each solver is a function ``solve(problem, options, clock, start=None)`` that returns a `LinearSolution`, and raises
-`InvalidInputError` with a sentence if it is asked for what it cannot do.
+Each solver is a function ``solve(problem, options, clock, start=None)`` that returns a `LinearSolution`. It raises
+`InvalidInputError` for a loss or penalty that it does not support.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mercer.solvers.base import Clock, Status, TracePoint
 
 
 def has_time(clock: Clock, nanoseconds: float) -> bool:
-    """Whether work of about this length ends before the time limit."""
+    """Whether work that takes about this long ends before the time limit."""
     return clock.deadline is None or time.perf_counter() + 1e-9 * nanoseconds <= clock.deadline
 
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LinearOptions:
-    """What a user may ask of a run.
+    """Tolerance, limits and settings of one run.
 
     Attributes
     ----------
     tol : the relative duality gap, (primal − dual) / max(|primal|, |dual|), at which a run ends.
     max_iter : iterations at most, in the solver's own unit; -1 for no limit.
-    time_limit : seconds at most, or None; kept by the `Clock` of the fit.
+    time_limit : seconds at most, or None; enforced by the `Clock` of the fit.
     n_threads : threads for products with the data.
     rule : which coordinate is next in solver="coordinate": "round-robin", "random" or "greedy".
-    seed : of everything that is drawn.
+    seed : seed of all random choices.
     budget : bytes for copies of parts of the data.
     """
 
@@ -54,14 +54,14 @@ UNITS = {"coordinate": "passes", "hybrid": "passes", "crammer_singer": "passes"}
 
 @dataclass(frozen=True)
 class LinearStage:
-    """The part of a run that one solver has done.
+    """The part of a run that one solver did.
 
     Attributes
     ----------
     solver : its name.
     n_iter : its iterations, in its own unit.
     relative_gap : of its model.
-    status : how it ended. A stage that another one follows was handed over.
+    status : how it ended; the next stage, if any, continued from its result.
     """
 
     solver: str
@@ -81,11 +81,11 @@ class LinearStage:
 
 @dataclass(frozen=True)
 class LinearPlan:
-    """Which solvers a linear machine has run, one after the other, for each of its problems.
+    """The solvers that ran for each problem of a linear machine, in order.
 
     Attributes
     ----------
-    runs : for each problem the stages of its run; one for two classes or a regression, one per class for one-vs-rest.
+    runs : the stages of each problem: one problem for two classes or a regression, one per class for one-vs-rest.
     """
 
     runs: tuple[tuple[LinearStage, ...], ...]
@@ -96,26 +96,27 @@ class LinearPlan:
             for stages in self.runs
         ]
         if len(lines) <= 1:
-            return lines[0] if lines else "the model was not solved here"
+            return lines[0] if lines else "no solver has run: the model was imported"
         return "\n".join(f"problem {k}: {line}" for k, line in enumerate(lines))
 
 
 @dataclass
 class LinearSolution:
-    """A model, the β that proves how good it is, and what is known about it.
+    """A model (w, b), the dual β that certifies it, and the record of the run.
 
     Attributes
     ----------
     w : the weights; the last one is that of the constant feature if the rows have one.
-    intercept : the free b; 0 without.
-    beta : in the box of the loss, one per sample.
+    intercept : the free b; 0 if there is none.
+    beta : one entry per sample, in the box of the loss.
     status : how the run ended.
     n_iter : iterations, in the solver's own unit.
     seconds : since the clock was started.
     certificate : of w, b and beta, recomputed from the data.
-    trace : points of the run; their ``violation`` is the relative gap.
-    separation : for hard margins without a model, the proof that the classes are not separable, or what is known.
-    stages : the solvers that have run, one after the other; set by `choose.solve_linear`.
+    trace : one point per iteration; its ``violation`` is the relative gap.
+    separation : set if a hard margin has no model: the proof that the classes are not separable, or why it is
+        undecided.
+    stages : the solvers that ran, in order; set by `plan.solve_linear`.
     """
 
     w: Vector

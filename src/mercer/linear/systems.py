@@ -1,4 +1,4 @@
-"""The Newton systems of the linear machines: (diag + A'DA) x = r, factored over features or over samples."""
+"""The Newton systems of linear machines, (diag + A'DA) x = r, factored over features or over samples."""
 
 from __future__ import annotations
 
@@ -17,22 +17,19 @@ from mercer.losses.base import Vector
 
 Matrix = NDArray[np.float64]
 
-# added to the unit diagonal of the scaled matrix when it cannot be factored, and a hundred times more at each failure
+# if the factorisation fails, this times 100 is added to the unit diagonal, and a hundred times more at each failure
 REGULARISATION = 1e-15
 FACTORISATIONS = 6
-# rows that are scaled and multiplied at a time
+# rows that are scaled and multiplied together
 BLOCK = 1024
-# up to this many features our own loop is faster than BLAS
+# up to this many features the compiled loop is faster than BLAS
 FEW = 64
-# products for each thread, below which threads take longer to meet than to compute
+# one thread per this many products: with fewer, synchronisation costs more than it saves
 PER_THREAD = 1 << 22
 
 
 def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
-    """A'DA in float64, the constant feature included; no more than a block of rows is copied.
-
-    Rows with D = 0 are not read.
-    """
+    """A'DA in float64, including the constant feature. Copies a block of rows at a time; skips rows with D = 0."""
     shares = min(n_threads, rows.n // BLOCK, _products(rows) // PER_THREAD)
     if shares <= 1:
         return _gram(rows, D, 0, rows.n)
@@ -50,7 +47,7 @@ def weighted_gram(rows: Rows, D: Vector, n_threads: int = 1) -> Matrix:
 
 
 def _products(rows: Rows) -> int:
-    """About how many products A'DA takes."""
+    """The approximate number of products in A'DA."""
     return int(rows.n * rows.numbers_per_row**2 / 2)
 
 
@@ -108,22 +105,22 @@ def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
 
 
 class Tall:
-    """Factored over features: p × p."""
+    """The system factored over the p features."""
 
     def __init__(self, rows: Rows, n_threads: int) -> None:
         self.rows, self.n_threads = rows, n_threads
 
     def factor(self, D: Vector, diagonal: Vector) -> bool:
-        """Prepare for this D and diagonal; False if no regularisation helps."""
+        """Factor the system for this D and diagonal; False if it fails even with regularisation."""
         self.gram = weighted_gram(self.rows, D, self.n_threads)
         self.diagonal = diagonal
         size = self.gram.diagonal() + diagonal
         if not np.isfinite(size).all():
             return False
-        # with a unit diagonal the scale of the features does not matter
+        # scaled to a unit diagonal, so that feature scales do not matter
         self.scale = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
         scaled = self.gram * self.scale
-        scaled *= self.scale[:, None]  # in place: two such arrays for a moment cost more than the factorisation
+        scaled *= self.scale[:, None]  # in place: a second temporary of this size costs more than the factorisation
         unit = scaled.reshape(-1)[:: len(size) + 1]
         unit[:] = 1.0
         for power in range(FACTORISATIONS):
@@ -135,7 +132,7 @@ class Tall:
         return False
 
     def solve(self, r: Vector) -> Vector:
-        """x, refined against the matrix as it was before any regularisation."""
+        """x, after one step of iterative refinement with the unregularised matrix."""
         x = self._once(r)
         return x + self._once(r - self.diagonal * x - self.gram @ x)
 
@@ -148,11 +145,10 @@ class Tall:
 
 
 class Wide:
-    """Factored over samples, n × n: for fewer samples than features.
+    """The system factored over the n samples, for n < p.
 
-    With B = D^½A over the features whose diagonal is positive, S = I + B diag⁻¹ B' gives the inverse by Woodbury's
-    formula. A constant feature without a diagonal of its own is eliminated last: its Schur complement is
-    c² 1'D^½ S⁻¹ D^½ 1.
+    With B = D^½A over the features with a positive diagonal, S = I + B diag⁻¹ B' gives the inverse by Woodbury's
+    formula. A constant feature c without a diagonal is eliminated last; its Schur complement is c² 1'D^½ S⁻¹ D^½ 1.
     """
 
     def __init__(self, rows: Rows, n_threads: int) -> None:
@@ -161,7 +157,7 @@ class Wide:
         self.stored: Any = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape) if isinstance(X, Csr) else X
 
     def factor(self, D: Vector, diagonal: Vector) -> bool:
-        """Prepare for this D and diagonal; False if it cannot be done."""
+        """Factor the system for this D and diagonal; False if that fails."""
         rows = self.rows
         self.D, self.diagonal, self.root = D, diagonal, np.sqrt(D)
         self.free = bool(rows.bias) and diagonal[-1] == 0
@@ -193,7 +189,7 @@ class Wide:
         return np.asarray(scaled @ scaled.T)
 
     def solve(self, r: Vector) -> Vector:
-        """x, refined."""
+        """x, after two steps of iterative refinement."""
         x = self._once(r)
         for _ in range(2):
             x = x + self._once(r - self.diagonal * x - self.apply(x))
@@ -204,7 +200,7 @@ class Wide:
         x = np.divide(r, diagonal, out=np.zeros_like(r), where=diagonal > 0)
         u = linalg.cho_solve(self.cholesky, self.root * rows.dot(x, self.n_threads), check_finite=False)
         if self.free:
-            # what is left for the constant feature after the others have answered
+            # the constant feature, by its Schur complement
             x[-1] = (r[-1] - rows.bias * float(self.root @ u)) / self.schur
             u = u + rows.bias * x[-1] * self.response
         back = rows.tdot(self.root * u, self.n_threads)

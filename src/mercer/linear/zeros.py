@@ -1,23 +1,23 @@
-"""Exact zeros: which weights an l1 penalty leaves, settled beyond the tolerance of the run.
+"""Find the weights that an l1 penalty makes exactly 0.
 
     min over w, b   l1 |w|₁ + ½ l2 |w|² + Σ conjᵢ(linearᵢ − xᵢ·w − b)
 
-At the optimum vⱼ = xⱼ·β of each feature meets |vⱼ| ≤ l1, and wⱼ ≠ 0 only where |vⱼ| reaches l1. A model within a
-tolerance of the optimum has small weights where the optimum has none. So a run with an l1 penalty that has ended within
-its tolerance goes on until the optimality conditions themselves say which weights are 0:
+At the optimum vⱼ = xⱼ·β of each feature satisfies |vⱼ| ≤ l1, and wⱼ ≠ 0 only if |vⱼ| = l1. A model that is only within
+tol of the optimum has small weights where the optimum has zeros. So after a run with an l1 penalty has converged, the
+optimality conditions are solved to rounding:
 
-* Squared losses have one β. The proximal Newton method ends at it in a few steps, and its weights are 0 by soft
-  thresholding wherever |vⱼ| is below l1.
-* For losses of straight pieces the optimum is a corner: with the features that have a weight and the samples at a kink
-  known, w and β solve linear equations,
+* Squared losses have a unique β. The proximal Newton method reaches it in a few steps, and soft thresholding sets the
+  weights with |vⱼ| < l1 to 0.
+* For piecewise linear losses the optimum is a vertex. Given the features with a weight and the samples at a kink, w and
+  β solve linear equations:
 
-      xᵢ·w + b = linearᵢ − kinkᵢ  at samples with a kink,     X'β = l1 sign(w) + l2 w  at features with a weight.
+      xᵢ·w + b = linearᵢ − kinkᵢ  for samples at a kink,     X'β = l1 sign(w) + l2 w  for features with a weight.
 
-  Both sets are read from the solution of the run: of a weight and the slack l1 − |v| that goes with it, the smaller
-  one, each in its own unit, is taken to be 0, and so for the samples. Sets that the solution of the equations
-  contradicts are corrected; if that leads nowhere, the interior-point method comes closer to the optimum first.
+  Both sets are estimated from the solution of the run: of a weight and its slack l1 − |v|, each relative to its scale,
+  the smaller one is taken to be 0; likewise for the samples. If the solution of the equations contradicts the sets,
+  they are corrected. If that fails, the interior-point method first comes closer to the optimum.
 
-The result replaces the solution of the run only if its own certificate, computed from the data, is at most as large.
+The result replaces the solution of the run only if its certified gap is not larger.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from mercer.solvers.base import Clock, Status
 
 Mask = NDArray[np.bool_]
 
-# the relative gap at which the optimality conditions are taken to hold, and that to which interior points come before
+# the relative gap at which the optimality conditions hold to rounding, and the tol of the interior-point method
 EXACT, CLOSER = 1e-11, 1e-10
-# |v| ≤ l1 may be missed by this, relative to l1
+# |v| may exceed l1 by this, relative to l1
 ROUNDING = 1e-12
-# weights below this, relative to the largest that the penalty allows, are rounding
+# weights below this, relative to the largest that the objective allows, are rounding
 NOTHING = 1e-14
-# equations at most, and those that may contradict each other or leave a choice
+# limit on the number of equations, and on that of singular systems, which are solved by least squares
 EQUATIONS, SINGULAR = 3000, 600
-# equations that are missed by more, relative to their size, contradict each other; singular values that are none
+# equations with a larger relative residual contradict each other; relative singular values below this count as 0
 UNMET, MISSED = 1e-9, 1e-12
-# nanoseconds for the elimination, for each m³
+# nanoseconds per m³ of the elimination
 ELIMINATION = 0.1
 TINY = np.finfo(np.float64).tiny
 
 
 def without_weights(problem: LinearProblem, clock: Clock) -> LinearSolution | None:
-    """w = 0 if the optimality conditions say that it is the optimum, to rounding."""
+    """The solution w = 0 if it satisfies the optimality conditions to rounding, else None."""
     qp, penalty, zero = problem.qp, problem.penalty, np.zeros(problem.n)
     if penalty.l1 == 0 or qp.has_open_box:
         return None
@@ -76,10 +76,7 @@ def without_weights(problem: LinearProblem, clock: Clock) -> LinearSolution | No
 
 
 def settle(problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution) -> LinearSolution:
-    """The solution of a run that has ended within tol, with exact zeros if they can be settled within the limits.
-
-    The iterations add up.
-    """
+    """Add exact zeros to a converged solution if they can be determined within the limits. Iterations add up."""
     if found.status is not Status.CONVERGED or found.certificate.primal <= 0 or 0 <= options.max_iter <= found.n_iter:
         return found
     best, n_iter, trace = found, 0, list(found.trace)
@@ -107,7 +104,7 @@ def settle(problem: LinearProblem, options: LinearOptions, clock: Clock, found: 
 def _attempts(
     problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution
 ) -> Iterator[LinearSolution]:
-    """Solutions nearer and nearer to the optimum."""
+    """Solutions that come closer and closer to the optimum."""
     left = options.max_iter - found.n_iter if options.max_iter >= 0 else -1
     if problem.qp.is_smooth:
         start = replace(found, w=np.where(_weight_to_slack(problem, found) > 1.0, found.w, 0.0))
@@ -116,20 +113,20 @@ def _attempts(
     yield from _corners(problem, options, clock, found)
     if options.tol > CLOSER:
         closer = interior.solve(problem, replace(options, tol=CLOSER, max_iter=left), clock, found)
-        # the corner near it first: it is the better one if it is exact
+        # the vertex near it first: it is better if it is exact
         yield from _corners(problem, options, clock, closer, closer.n_iter)
         yield replace(closer, n_iter=0)
 
 
 def _is_settled(problem: LinearProblem, found: LinearSolution) -> bool:
-    """Whether the optimality conditions hold: a gap of rounding alone."""
+    """Whether the optimality conditions hold to rounding."""
     return found.certificate.valid and found.certificate.relative_gap <= EXACT
 
 
 def _weight_to_slack(problem: LinearProblem, found: LinearSolution, v: Vector | None = None) -> Vector:
-    """|w| over the slack l1 − |v| of each feature, each relative to the largest: above 1 for a weight.
+    """The ratio of |w| to the slack l1 − |v| of each feature, both relative to their scale; above 1: it has a weight.
 
-    Where all weights are next to nothing, that is relative to what the whole objective would pay for.
+    The scale of w is its largest entry; if all are tiny, it follows from the objective.
     """
     l1, proof, size = problem.penalty.l1, found.certificate, np.abs(found.w)
     v = problem.rows.tdot(found.beta) if v is None else v
@@ -140,9 +137,9 @@ def _weight_to_slack(problem: LinearProblem, found: LinearSolution, v: Vector | 
 def _corners(
     problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution, spent: int = 0
 ) -> Iterator[LinearSolution]:
-    """The corner of the optimum that a solution is near, its two sets corrected as long as that comes nearer to it.
+    """Vertices near a solution: the sets are corrected as long as the gap decreases.
 
-    Each is one iteration, the first after those that were spent before.
+    Each is one iteration; the first also counts the ``spent`` ones.
     """
     corner, gap = _Corner(problem, options, found), np.inf
     while 2 * corner.used.sum() <= EQUATIONS and has_time(clock, corner.nanoseconds) and corner.solve():
@@ -155,7 +152,7 @@ def _corners(
 
 
 class _Corner:
-    """Features that have a weight and samples at a kink, and the w, b and β that belong to them."""
+    """A vertex: the features with a weight, the samples at a kink, and their w, b and β."""
 
     def __init__(self, problem: LinearProblem, options: LinearOptions, found: LinearSolution) -> None:
         self.problem, self.threads = problem, options.n_threads
@@ -164,13 +161,13 @@ class _Corner:
         self.nothing = NOTHING * primal / problem.penalty.l1
         self._look()
         self.usable = qp.lower < qp.upper
-        # of two kinks the one on whose side the sample is
+        # of two kinks the one on the side of the sample
         self.kink = np.where(qp.l1 > 0, np.sign(np.where(self.beta != 0, self.beta, self.t)) * qp.l1, 0.0)
         lower, upper = self._piece()
         room = np.where(np.isfinite(upper - lower), upper - lower, np.abs(self.beta).max(initial=0.0))
         inside = np.minimum(self.beta - lower, upper - self.beta) / np.where(room > 0, room, 1.0)
         loss = np.abs(self.t - self.kink) * float(room[self.usable].sum()) / primal
-        # how much nearer each feature is to having a weight, and each sample to its kink, than to the contrary
+        # ratios above 1 mean: the feature has a weight, the sample is at its kink
         self.of_feature = _weight_to_slack(problem, found, self.v)
         self.of_sample = np.where(self.usable, inside / np.maximum(loss, TINY), 0.0)
         self.used, self.free = self.of_feature > 1.0, self.of_sample > 1.0
@@ -178,16 +175,16 @@ class _Corner:
 
     @property
     def n_equations(self) -> int:
-        """As many as there are unknowns: w, b and the β of samples at a kink."""
+        """The number of equations and of unknowns: w, b and the β of samples at a kink."""
         return int(self.used.sum() + self.free.sum() + self.problem.intercept)
 
     @property
     def nanoseconds(self) -> float:
-        """What solving the equations takes, about."""
+        """The approximate time to solve the equations."""
         return ELIMINATION * float(min(self.n_equations, EQUATIONS)) ** 3
 
     def _look(self) -> None:
-        """v = X'β and t = linear − f."""
+        """Compute v = X'β and t = linear − f."""
         rows = self.problem.rows
         self.v = rows.tdot(self.beta, self.threads)
         self.t = self.problem.qp.linear - rows.dot(self.w, self.threads) - self.b
@@ -198,9 +195,7 @@ class _Corner:
         return np.where(self.kink > 0, 0.0, qp.lower), np.where(self.kink < 0, 0.0, qp.upper)
 
     def solution(self) -> LinearSolution:
-        """The model, with its certificate. Its intercept is the best one: without samples inside their box no equation
-        says what it is.
-        """
+        """The certified model, with the optimal intercept: no equation determines it if no β is inside its box."""
         problem, qp = self.problem, self.problem.qp
         beta, f, b = np.clip(self.beta, qp.lower, qp.upper), problem.rows.dot(self.w, self.threads), 0.0
         if problem.intercept:
@@ -209,12 +204,12 @@ class _Corner:
         return LinearSolution(self.w, b, beta, Status.CONVERGED, 1, 0.0, proof)
 
     def solve(self) -> bool:
-        """Solve the equations of the two sets, by the nearest w, b and β where they leave a choice."""
+        """Solve the equations; if they are underdetermined, by the smallest change of w, b and β."""
         problem, features = self.problem, np.flatnonzero(self.used)
         qp, rows, penalty = problem.qp, problem.rows, problem.penalty
         k, m = len(features), len(features) + problem.intercept
         u = np.append(self.w[features], self.b) if problem.intercept else self.w[features]
-        # of very many samples at a kink those that determine w and b are enough: the others keep their β
+        # if very many samples are at a kink, use enough of them to determine w and b: the others keep their β
         moved = self.free if self.n_equations <= SINGULAR else _most(self.of_sample, self.free, m)
         samples = np.flatnonzero(moved)
         held = np.where(self.usable & ~self.free, ends_of(qp, self.t), np.where(moved, 0.0, self.beta))
@@ -238,10 +233,10 @@ class _Corner:
         return True
 
     def correct(self) -> bool:
-        """Change what the equations contradict; False if that is nothing."""
+        """Correct the sets where the solution contradicts them; False if nothing changed."""
         qp, l1, l2 = self.problem.qp, self.problem.penalty.l1, self.problem.penalty.l2
         unit = float(np.abs(qp.linear).mean() + qp.l1.mean())
-        # equations that are not met: there are more of them than unknowns, and the least certain ones go
+        # unsatisfied equations: there are more than unknowns, so drop the least certain ones
         n_features, n_samples = int(self.used.sum()) + self.problem.intercept, int(self.free.sum())
         if n_samples > n_features and np.abs((self.t - self.kink)[self.free]).max(initial=0.0) > UNMET * unit:
             self.free = _most(self.of_sample, self.free, n_features)
@@ -250,7 +245,7 @@ class _Corner:
         if n_features > n_samples and unmet.max(initial=0.0) > UNMET * l1:
             self.used = _most(self.of_feature, self.used, max(0, n_samples - self.problem.intercept))
             return True
-        # weights of 0 or of the wrong sign leave, features beyond l1 come in; and so for the samples
+        # remove weights that are 0 or have the wrong sign, add features with |v| > l1; likewise for the samples
         lower, upper = self._piece()
         wrong = self.used & (self.w * self.sign <= 0)
         beyond = ~self.used & (np.abs(self.v) > l1 * (1.0 + ROUNDING))
@@ -264,7 +259,7 @@ class _Corner:
 
 
 def _most(value: Vector, among: Mask, count: int) -> Mask:
-    """Whether each one is of those with the largest values."""
+    """A mask of the ``count`` largest values among those of a mask."""
     chosen = np.zeros(len(value), dtype=bool)
     order = np.argsort(np.where(among, -value, np.inf), kind="stable")
     chosen[order[: min(count, int(among.sum()))]] = True
@@ -272,7 +267,7 @@ def _most(value: Vector, among: Mask, count: int) -> Mask:
 
 
 def _solve_nearest(M: Vector, r: Vector) -> Vector | None:
-    """x with Mx = r; for few equations the shortest that misses it least if there is none or more than one."""
+    """Solve Mx = r; a singular system by least squares with the shortest x, or None if it is large."""
     if len(r) == 0:
         return r
     size = np.abs(M).max(axis=1)

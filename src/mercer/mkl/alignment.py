@@ -1,9 +1,9 @@
-"""How well kernels fit the targets before any machine is trained: centred alignment.
+"""Centred alignment: how well kernels fit the targets, without training a machine.
 
     A(K, T) = <Kᶜ, Tᶜ> / (|Kᶜ| |Tᶜ|)
 
-where Kᶜ is K after the mean of the samples was moved to the origin of feature space, T the matrix of an ideal kernel,
-made of the targets, and <·,·> the sum of all products of entries. Cortes, Mohri & Rostamizadeh, *Algorithms for
+where Kᶜ is K after moving the mean of the samples to the origin of feature space, T the matrix of an ideal kernel
+computed from the targets, and <·,·> the sum of products of entries. Cortes, Mohri & Rostamizadeh, *Algorithms for
 learning kernels based on centered alignment*, JMLR 13 (2012).
 """
 
@@ -17,20 +17,20 @@ from scipy.optimize import nnls
 from mercer.kernels.features import Matrix, Vector
 from mercer.mkl.grams import SeveralGrams
 
-# directions of the kernels' products that are this much weaker than the strongest are rounding
+# relative eigenvalues of the kernels' inner products below this are rounding
 RANK = 1e-12
-# centred values that are this much smaller than k(x, x) are rounding: the kernel is the same for all samples
+# centred values below this, relative to k(x, x), are rounding: the kernel is constant on the samples
 NO_SPREAD = 1e-12
 
 
 class Alignments(NamedTuple):
-    """Of each kernel with the targets.
+    """The alignment of each kernel with the targets.
 
     Attributes
     ----------
     values : A(K_m, T), between -1 and 1; 0 for a kernel without spread.
     inner : <K_mᶜ, Tᶜ> / |Tᶜ|.
-    products : <K_mᶜ, K_nᶜ>; None if nobody has asked for it.
+    products : <K_mᶜ, K_nᶜ>; None if not requested.
     """
 
     values: Vector
@@ -39,9 +39,9 @@ class Alignments(NamedTuple):
 
 
 def alignments(grams: SeveralGrams, targets: Matrix, share: Vector, with_products: bool) -> Alignments:
-    """Alignments with the kernel <targets_i, targets_j>: a column of labels or values, or an indicator of each class.
+    """Alignments with the kernel <targets_i, targets_j>. Targets are a column of labels or values, or class indicators.
 
-    Each sample counts by its share, as if it were repeated.
+    Samples are weighted by their share, as if they were repeated.
     """
     moments = grams.moments(share)
     centred = (targets - share @ targets) * np.sqrt(share)[:, None]
@@ -62,10 +62,10 @@ def alignments(grams: SeveralGrams, targets: Matrix, share: Vector, with_product
 
 
 def best_alignment(found: Alignments) -> Vector:
-    """The weights η ≥ 0 whose sum of kernels has the largest alignment, up to their length.
+    """The weights η ≥ 0 whose sum of kernels has the largest alignment, up to a factor.
 
-    They solve min η'Mη − 2η'a, η ≥ 0, with the products M and the inner products a (Proposition 9 there): a problem of
-    nonnegative least squares.
+    They solve min η'Mη − 2η'a, η ≥ 0, with the products M and the inner products a (Proposition 9 of the paper): a
+    nonnegative least-squares problem.
     """
     assert found.products is not None
     values, vectors = np.linalg.eigh(found.products)

@@ -1,4 +1,4 @@
-"""The Gram matrices of several kernels on the same samples: kept if memory allows, computed again if not."""
+"""The Gram matrices of several kernels on the same samples: stored if memory allows, else recomputed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mercer.gram.operator import Evaluations, GramOperator, product, symmetric_p
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector
 
-# bytes of the rows of all matrices that are looked at together
+# bytes of a block of rows of all matrices
 BLOCK_BYTES = 64 << 20
 
 
 class Moments(NamedTuple):
-    """Of each kernel: the mean of k(x, x), the weighted sums of each row, and the mean of all values."""
+    """For each kernel: the mean of k(x, x), the weighted sum of each row, and the mean of all values."""
 
     trace: Vector
     rows: Matrix
@@ -29,9 +29,9 @@ class Moments(NamedTuple):
 
 
 class SeveralGrams:
-    """K_m[i, j] = k_m(x_i, x_j) for several kernels, which are bound, each divided by a number of its own.
+    """K_m[i, j] = k_m(x_i, x_j) / scale_m for several bound kernels.
 
-    ``scale`` is what the kernels are divided by, 1 until it is set.
+    ``scale`` is 1 until it is set.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SeveralGrams:
             else:
                 prepared[kernel.preparation] = kernel.prepare(samples, np.float64)
         self.features = [prepared[kernel.preparation] for kernel in self.kernels]
-        # beside them there are the weighted sum and what a solver makes of it
+        # two more: the weighted sum, and the solver's copy of it
         self.kept = 8 * (len(self.kernels) + 2) * n * n <= budget
         self._matrices: list[Matrix | None] = [None] * len(self.kernels)
 
@@ -57,7 +57,7 @@ class SeveralGrams:
         return len(self.kernels)
 
     def matrix(self, m: int) -> Matrix:
-        """The whole matrix of one kernel, not divided."""
+        """The whole matrix of one kernel, not divided by its scale."""
         K = self._matrices[m]
         if K is None:
             K = GramOperator(self.kernels[m], self.features[m], self.n_threads, self.evaluations).dense()
@@ -66,7 +66,7 @@ class SeveralGrams:
         return K
 
     def weighted_sum(self, weights: Vector) -> Matrix:
-        """Σ weights[m] K_m / scale[m], of those that have a weight."""
+        """Σ weights[m] K_m / scale[m] over the kernels with a weight."""
         total = np.zeros((self.n, self.n))
         part = np.empty_like(total)
         for m in np.flatnonzero(weights).tolist():
@@ -90,7 +90,7 @@ class SeveralGrams:
         return product(kernel, a, b, beta, self.n_threads, self.evaluations) / self.scale[m]
 
     def energy(self, m: int, support: Vector, beta: Vector) -> float:
-        """β'K_mβ / scale[m] for the coefficients of some samples: |w_m|² of a weight 1."""
+        """β'K_mβ / scale[m] for the coefficients of some samples: |w_m|² for a weight of 1."""
         K = self._matrices[m]
         if K is not None:
             F = K[np.ix_(support, support)] @ beta
@@ -102,9 +102,9 @@ class SeveralGrams:
     # ---- statistics ------------------------------------------------------------------------------------------
 
     def moments(self, share: Vector) -> Moments:
-        """Means over the samples, of which each counts by its share; the shares sum to 1.
+        """Means over the samples, weighted by shares that sum to 1.
 
-        Those of rows are 0 for samples without a share.
+        Row sums are 0 for samples with share 0.
         """
         rows, used = np.zeros((len(self), self.n)), np.flatnonzero(share)
         for m in range(len(self)):
@@ -116,10 +116,10 @@ class SeveralGrams:
         return Moments(np.array([d @ share for d in diagonals]) / self.scale, rows, rows @ share)
 
     def centred_rows(self, share: Vector, moments: Moments) -> Iterator[tuple[Vector, Matrix]]:
-        """Some samples at a time, and √share_i (K_m)ᶜ_ij √share_j at their rows, for all kernels.
+        """Yield blocks of samples with the rows √share_i (K_m)ᶜ_ij √share_j of all kernels.
 
-        Kᶜ is the matrix of the same kernel after the mean of the samples was moved to the origin. Rows and columns are
-        those of samples that have a share.
+        Kᶜ is the centred matrix: that of the kernel after moving the mean of the samples to the origin. Rows and
+        columns are those of samples with a share.
         """
         used, root = np.flatnonzero(share), np.sqrt(share)
         step = max(1, BLOCK_BYTES // (8 * len(self) * max(1, len(used))))

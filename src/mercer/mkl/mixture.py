@@ -1,15 +1,15 @@
-"""The weights of a sum of kernels, and the machines that share it, by cuts with second derivatives.
+"""Learn the weights of a sum of kernels jointly with its machines, by a bundle method with second derivatives.
 
-`problems.mixture` states the problem. At weights η the machines' β give the value J(η), the slope −½S and a cut, a
-linear function that J is nowhere below. The lowest point of all cuts is a lower bound on the optimum, which a mixture
-of the β proves. The next weights are the lowest point of the cuts plus a quadratic term around the best weights so
-far (a bundle method). Its matrix is the second derivative of J as long as the same β are free,
+`problems.mixture` states the problem. Solving the machines at weights η gives the value J(η), its gradient −½S and a
+cut: a linear function that is a lower bound of J everywhere. The minimum of the largest cut is a lower bound on the
+optimum; a convex combination of the β proves it. The next weights minimise the largest cut plus a quadratic term around
+the best weights so far (a bundle method). The matrix of this term is the second derivative of J for a fixed free set,
 
     ∂²J/∂η_m∂η_n = u_m'(K_η)⁻¹u_n,   u_m = K_mβ,   on the free samples, with the sum of β fixed,
 
-plus κ diag(S_m/η_m), for β that will not stay free. With κ = 1 and without the first part one cut would give the
-closed-form step of Kloft et al. (2011), whose model is above J everywhere. κ follows from how well the last value was
-predicted. Chapelle & Rakotomamonjy, *Second order optimization of kernel parameters* (2008).
+plus κ diag(S_m/η_m), for changes of the free set. With κ = 1 and without the first part, one cut would give the
+closed-form step of Kloft et al. (2011), whose model is an upper bound of J. κ is adapted to the accuracy of the last
+prediction. Chapelle & Rakotomamonjy, *Second order optimization of kernel parameters* (2008).
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from mercer.problems.mixture import ball_norm, dual_norm, mixture_certificate, v
 from mercer.solvers.base import Clock, Solution, Status, TracePoint
 from mercer.solvers.cuts import lowest_weights
 
-# κ at the start, its limits and its changes
+# the first κ and its limits; it changes by FALL or RISE if the decrease is above GOOD or below POOR of the prediction
 KAPPA, LEAST_KAPPA, LARGEST_KAPPA = 0.1, 1e-3, 3.0
 GOOD, POOR, FALL, RISE = 0.5, 0.1, 0.3, 3.0
-# machines are solved so well that their own gaps are this part of what is allowed
+# the machines' own gaps may be this share of the allowed gap
 OWN_SHARE = 0.2
 TIGHTEST = 1e-10
-# more free samples than this make the second derivative dearer than a machine
+# with more free samples the second derivative costs more than solving a machine
 MOST_FREE = 1500
-# weights below this part of the largest may come back in large steps
+# the curvature is limited as if weights were at least this share of the largest, so that small ones can grow again
 NEAR_ZERO = 0.03
-# cuts that are kept
+# number of cuts kept
 MOST_CUTS = 120
-# values without a better bound or model after which rounding must stand in the way
+# the search stalls after this many rounds without a smaller gap
 PATIENCE = 25
-# and after which machines are solved better
+# after every so many of them the machines are solved more accurately
 IMPATIENT = 4
-# what kernels of weight almost 0 may be worth together, as a part of what is allowed
+# weights are set to 0 if their kernels together contribute at most this share of the allowed gap
 WORTHLESS = 0.1
-# of the time that is left machines may take so much: the bound of the weights needs the rest
+# share of the remaining time for the machines; the rest is for the lower bound
 MACHINES_SHARE = 0.7
 
 Solve = Callable[[Vector, float, Sequence[Vector | None]], Sequence[Solution]]
@@ -57,7 +57,7 @@ Solve = Callable[[Vector, float, Sequence[Vector | None]], Sequence[Solution]]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One machine of those that share the kernel: its samples, and its program."""
+    """One of the machines that share the kernel: its samples and its box QP."""
 
     index: Vector
     qp: BoxQP
@@ -65,16 +65,16 @@ class Task:
 
 @dataclass
 class Mixture:
-    """Weights with their machines and what is known of both.
+    """Weights of kernels with their machines and certificate.
 
     Attributes
     ----------
     weights : η, of norm 1.
-    solutions : of the machines, at these weights.
+    solutions : the machines at these weights.
     certificate : of weights and machines together.
     status : how the search ended.
-    rounds : machines solved, each time all of them.
-    trace : seconds, steps, relative gap, lower bound and kernels with a weight, of each round.
+    rounds : how often all machines were solved.
+    trace : seconds, steps, relative gap, lower bound and number of kernels with a weight, for each round.
     """
 
     weights: Vector
@@ -86,7 +86,7 @@ class Mixture:
 
 
 class _Value:
-    """The machines at some weights: J from above, and a cut."""
+    """The machines at some weights: an upper bound of J there, and a cut."""
 
     def __init__(self, weights: Vector, solutions: Sequence[Solution], energies: Vector, tasks: Sequence[Task]) -> None:
         self.weights = weights
@@ -95,7 +95,7 @@ class _Value:
         self.energies = energies
         self.primal = float(sum(s.certificate.primal for s in solutions))
         self.constant = sum(value_without_kernel(t.qp, b) for t, b in zip(tasks, self.betas, strict=True))
-        # the machines' dual value: an error of β changes it by its square, and the primal by itself
+        # the dual value of the machines: less sensitive to errors of β than the primal
         self.level = self.constant - 0.5 * float(weights @ energies)
         self.own_gap = self.primal - self.level
 
@@ -103,8 +103,8 @@ class _Value:
 class MixtureSolver:
     """The search over weights.
 
-    ``solve(weights, tol, starts)`` runs the machines of the tasks; ``p`` is the norm; ``tol`` the relative gap of
-    weights and machines together at which the search ends, and the violation that machines end at in any case.
+    ``solve(weights, tol, starts)`` solves the machines of the tasks; ``p`` is the norm of the weights. ``tol`` is the
+    relative gap of weights and machines together at which the search ends, and the largest tol of the machines.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class MixtureSolver:
         self.p = p
         self.tol = tol
         self.machine_tol = tol
-        # decision values are of the size of the targets
+        # decision values have the size of the targets
         size = max((float(np.abs(task.qp.linear).max(initial=0.0)) for task in tasks), default=1.0)
         self.tightest = min(TIGHTEST * min(size, 1.0), tol)
         self.clock = clock
@@ -129,7 +129,7 @@ class MixtureSolver:
         self._machine_seconds = 0.0
 
     def fixed(self, weights: Vector) -> Mixture:
-        """The machines at given weights, which nobody has optimised: their certificate is about the machines alone."""
+        """Solve the machines at given weights; the certificate is for the machines alone."""
         value = self.best = self._value(weights, self.tol, [None] * len(self.tasks))
         certificates = [s.certificate for s in value.solutions]
         self.lower = float(sum(c.dual for c in certificates))
@@ -138,18 +138,18 @@ class MixtureSolver:
         return Mixture(weights, value.solutions, proof, _status(value.solutions), 1, self.trace)
 
     def learn(self, start: Vector, starts: Sequence[Vector | None], max_rounds: int) -> Mixture:
-        """The best weights, from some weights and coefficients."""
+        """Find the best weights, from given weights and coefficients."""
         with one_blas_thread():
             status, rounds = self._search(start, list(starts), max_rounds)
             if status is Status.CONVERGED and self.p == 1:
-                self._without_the_worthless()
+                self._drop_negligible()
         assert self.best is not None
         return Mixture(self.best.weights, self.best.solutions, self.prove(), status, rounds, self.trace)
 
     def _search(self, weights: Vector, starts: list[Vector | None], max_rounds: int) -> tuple[Status, int]:
         kappa, predicted, since = KAPPA, np.inf, 0
         centre: _Value | None = None
-        only_one = len(self.grams) == 1 or self.p == np.inf  # whose weights are known
+        only_one = len(self.grams) == 1 or self.p == np.inf  # then the weights are known
         curvature = np.zeros((len(self.grams), len(self.grams)))
         for rounds in range(1, max_rounds + 1):
             begun = self.clock.seconds
@@ -170,7 +170,7 @@ class MixtureSolver:
             size = max(abs(self.upper), abs(self.lower), np.finfo(np.float64).tiny)
             if self.upper - self.lower <= self.tol * size:
                 return Status.CONVERGED, rounds
-            # what a round takes besides its machines, which mind the clock by themselves
+            # the time of a round without its machines, which check the clock themselves
             over = self.clock.over_in(self.clock.seconds - begun - self._machine_seconds)
             ended = _status(value.solutions)
             if over is not None or ended not in (Status.CONVERGED, Status.STALLED):
@@ -181,10 +181,10 @@ class MixtureSolver:
             if since >= PATIENCE:
                 return Status.STALLED, rounds
             if self.best.own_gap > OWN_SHARE * self.tol * size and self.machine_tol > self.tightest:
-                # the machines themselves are not solved well enough to tell weights apart
+                # the machines are not solved accurately enough to compare weights
                 far = self.best.own_gap > 10.0 * OWN_SHARE * self.tol * size
                 self._tighten(0.01 if far else 0.1)
-                # what was lower may have been so by its error
+                # a lower value may have been due to its error
                 weights, centre, predicted = centre.weights, None, np.inf
                 continue
             if since and since % IMPATIENT == 0:
@@ -203,11 +203,11 @@ class MixtureSolver:
 
     @property
     def upper(self) -> float:
-        """The lowest value so far."""
+        """The lowest primal value so far."""
         return np.inf if self.best is None else self.best.primal
 
     def _value(self, weights: Vector, tol: float, starts: Sequence[Vector | None]) -> _Value:
-        """Solve the machines at some weights, and keep the cut."""
+        """Solve the machines at some weights and keep the cut."""
         begun = self.clock.seconds
         with self.clock.within(MACHINES_SHARE):
             solutions = self.solve(weights, tol, starts)
@@ -237,7 +237,7 @@ class MixtureSolver:
         return a, np.maximum(np.array([value.energies for value in self.values]), 0.0) / size
 
     def _bound(self) -> None:
-        """Raise the lower bound by the last cut alone and by the lowest point of all."""
+        """Improve the lower bound by the last cut alone and by the minimum of all cuts."""
         last, multipliers = self.values[-1], self._multipliers()
         a, S = self._cuts(1.0)
         for share in (np.eye(len(self.values))[-1], multipliers):
@@ -250,7 +250,7 @@ class MixtureSolver:
             self.values.remove(least)
 
     def _multipliers(self) -> Vector:
-        """Of the cuts, at their lowest point."""
+        """The multipliers of the cuts at the minimum of the largest cut."""
         n = len(self.grams)
         if len(self.values) == 1 or self.p == np.inf:
             return np.eye(len(self.values))[-1]
@@ -260,7 +260,7 @@ class MixtureSolver:
         return lowest_weights(a, S, self.p, self.best.weights, 1e-9 * np.eye(n)).multipliers
 
     def _curvature(self, value: _Value) -> Matrix:
-        """The second derivative of J as long as the same variables are free."""
+        """The second derivative of J while the same variables are free."""
         H = np.zeros((len(self.grams), len(self.grams)))
         for task, beta in zip(self.tasks, value.betas, strict=True):
             qp = task.qp
@@ -283,18 +283,18 @@ class MixtureSolver:
                 continue
             solved = linalg.cho_solve(factor, slopes)
             if qp.n_groups:
-                # moves whose sum is not 0 are taken out
+                # project onto changes whose sum is 0
                 ones = linalg.cho_solve(factor, np.ones(len(free)))
                 solved -= np.outer(ones, solved.sum(axis=0)) / ones.sum()
             H += slopes.T @ solved
-        # for a weight near 0 the free β change with the smallest step: a model that is above J bends no more than S/η
+        # near η = 0 the free β change with the smallest step: limit the curvature to S/η, that of an upper bound
         most = np.maximum(value.energies, 0.0) / (value.weights + NEAR_ZERO * value.weights.max())
         own = np.diagonal(H)
         shrink = np.sqrt(np.divide(most, own, out=np.ones(len(own)), where=own > most))
         return 0.5 * (H + H.T) * shrink * shrink[:, None]
 
-    def _without_the_worthless(self) -> None:
-        """Weights that are 0 at the optimum are not quite so here: let them be, if the model remains within tol."""
+    def _drop_negligible(self) -> None:
+        """Set small weights to 0 if the model remains within tol: most of them are 0 at the optimum."""
         best = self.best
         assert best is not None
         worth = np.maximum(best.weights * best.energies, 0.0)
@@ -312,7 +312,7 @@ class MixtureSolver:
             self._report(value)
 
     def prove(self) -> Certificate:
-        """The certificate, from the β that prove the bound: those of the model, or a mixture of all."""
+        """The certificate, with the better lower bound of the model's β and the convex combination of all β."""
         best = self.best
         assert best is not None
         mixed = [np.sum([s * value.betas[t] for s, value in self.proof], axis=0) for t in range(len(self.tasks))]
@@ -336,5 +336,5 @@ class MixtureSolver:
 
 
 def _status(solutions: Sequence[Solution]) -> Status:
-    """How the machines ended: as the first that did not converge."""
+    """The status of the first machine that did not converge, else CONVERGED."""
     return next((s.status for s in solutions if s.status is not Status.CONVERGED), Status.CONVERGED)

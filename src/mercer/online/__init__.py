@@ -1,1 +1,1 @@
-"""Stochastic subgradient descent (Pegasos) and the perceptron."""
+"""Online learning: stochastic subgradient descent (Pegasos) and the perceptron."""

@@ -3,17 +3,17 @@
     choose i;  if y_i <w_t, x_i> < 1:  theta += y_i x_i;    w_t = theta / (lam t)     [SSBD] 15.5, 16.3; [L8] Alg. 1
     choose i;  if y_i <w, x_i> <= 0:   w += y_i x_i                                   [SSBD] Remark 15.1
 
-The second is the first with lam = 0. With projection theta = scale v. No vector is ever scaled: a step costs as much as
-its samples have entries.
+The second is the first with lam = 0. With projection theta = scale v. Vectors are never scaled, so a step costs as many
+operations as its samples have entries.
 
-The sum of all iterates is kept in the same way. Let c_t be the factor in w_t = c_t v and S_t = c_1 + ... + c_t. What is
-added to v at step j counts in all iterates after j, so that  sum_t c_t v_t = S_T v - A  with A = sum_j S_j u_j.
-Projections make the scale small, and S_T v - A a difference of large numbers: before that, the scale is moved into v,
-and the sum so far into A.
+The sum of all iterates is kept in the same way. Let c_t be the factor in w_t = c_t v and S_t = c_1 + ... + c_t. An
+update u_j of v at step j is part of all iterates after j, so that  sum_t c_t v_t = S_T v - A  with A = sum_j S_j u_j.
+Projections make the scale small, and then S_T v - A is a difference of large numbers: before that happens, the scale
+is multiplied into v, and the sum so far is moved into A.
 
-Samples are CSR arrays with unsigned column numbers, which need no check for negative ones; a dense matrix has none, and
-its rows are as long as v, but for the intercept. State of a run: scale, S, |v|^2, number of updates, intercept of v and
-its A.
+Samples are CSR arrays with unsigned column indices, which need no check for negative values. For a dense matrix indices
+is empty, and each row is as long as v without the intercept. The state of a problem is: scale, S, |v|^2, number of
+updates, intercept of v, and its A.
 """
 
 import numpy as np
@@ -23,13 +23,13 @@ from mercer._numerics.pointers import borrow
 from mercer._numerics.prefetch import prefetch
 from mercer.linear._row_loops import dot, sparse_row_add, sparse_row_dot
 
-# steps to look ahead
+# steps to prefetch ahead
 AHEAD = 16
 SMALLEST_SCALE = 0.125
-# positions are unsigned: signed ones would be tested for negative values at each term. They are passed instead of parts
-# of arrays, which count references and take longer to make than a short sample to read
+# positions are unsigned: numba tests signed ones for negative values at each access. Functions take positions, not
+# slices, since making a slice takes longer than reading a short sample
 ZERO, ONE = np.uint64(0), np.uint64(1)
-# entries of a sample to look ahead, and numbers of a cache line
+# entries of a sample to prefetch ahead, and numbers per cache line
 SOON, NUMBERS = np.uint64(8), np.uint64(8)
 
 SCALE, SUM, NORM, UPDATES, BIAS, BIAS_SUM = range(6)
@@ -37,7 +37,7 @@ SCALE, SUM, NORM, UPDATES, BIAS, BIAS_SUM = range(6)
 
 @compiled(fast=True, merged=True)
 def _dot(indices, data, start, stop, v, at):
-    """<x, v> for the sample with the entries from start to stop, which are unsigned; a dense v begins at ``at``."""
+    """<x, v> for the sample with the entries from start to stop (unsigned); a dense v begins at ``at``."""
     if indices.shape[0] == data.shape[0]:
         return sparse_row_dot(indices, data, start, stop, v)
     total = 0.0
@@ -62,7 +62,7 @@ def _add(indices, data, start, stop, u, v, level, A, at):
 
 @compiled(fast=True, merged=True)
 def _values_of(indices, data, start, stop, V, length, first, f):
-    """f[c] = <x, v_c> for the problems from ``first`` on; V in one dimension, its rows of this length."""
+    """f[c] = <x, v_c> for the problems from ``first`` on; V is flat, with rows of this ``length``."""
     if indices.shape[0] == data.shape[0]:
         f[:] = 0.0
         for p in range(start, stop):
@@ -109,7 +109,7 @@ def sparse_values(indptr, indices, data, V, out):
 
 @compiled(fast=True)
 def sparse_sums(indptr, indices, data, beta, V):
-    """Add sum_i beta[i, c] x_i to v_c, where V has a row for each feature and most of beta is zero. Edits V."""
+    """Add sum_i beta[i, c] x_i to v_c, where V has a row for each feature; skips zeros of beta. Edits V."""
     flat, m = V.reshape(-1), np.uint64(V.shape[1])
     members, b = np.zeros(V.shape[1], np.uint64), np.zeros(V.shape[1])
     for i in range(beta.shape[0]):
@@ -131,7 +131,7 @@ def sparse_sums(indptr, indices, data, beta, V):
 
 @compiled()
 def _project(state, lam, t):
-    """Shorten w_{t+1} to the ball of radius 1/sqrt(lam), in which the optimum lies. Edits the scale."""
+    """Project w_{t+1} onto the ball of radius 1/sqrt(lam), which contains the optimum. Edits the scale."""
     length = state[SCALE] * np.sqrt(max(state[NORM], 0.0))
     longest = np.sqrt(lam) * (t + 1)
     if length > longest:
@@ -140,7 +140,7 @@ def _project(state, lam, t):
 
 @compiled()
 def _settle(state, v, A):
-    """Begin a new sum, with a scale of 1, without a change of any iterate or of their sum. Edits v and A only."""
+    """Reset the scale to 1 and the sum to 0 without changing the iterates or their sum. Edits v and A only."""
     for k in range(v.shape[0]):
         A[k] -= state[SUM] * v[k]
         v[k] *= state[SCALE]
@@ -148,7 +148,7 @@ def _settle(state, v, A):
 
 @compiled()
 def _settle_state(state):
-    """The same for the scalars."""
+    """`_settle` for the scalars of the state."""
     state[BIAS_SUM] -= state[SUM] * state[BIAS]
     state[BIAS] *= state[SCALE]
     state[NORM] *= state[SCALE] ** 2
@@ -158,7 +158,7 @@ def _settle_state(state):
 
 @compiled(merged=True)
 def _foresee(order, s, indptr, indices, data, push, beta, n_problems):
-    """Prefetch where the sample of a later place begins, and before that, where this is written, and its numbers."""
+    """Prefetch the pointers of a sample AHEAD steps later, and the entries of one half as many steps later."""
     if s + AHEAD < order.shape[0]:
         i = np.uint64(order[s + AHEAD])
         prefetch(indptr, i)
@@ -176,7 +176,7 @@ def _foresee(order, s, indptr, indices, data, push, beta, n_problems):
 
 @compiled(fast=True)
 def _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, beta, state):
-    """`linear_steps` of one sample each, without projection: the scalars stay in registers."""
+    """`linear_steps` for one problem, one sample per step and no projection: the scalars stay in registers."""
     indptr, indices, data, order = borrow(indptr), borrow(indices), borrow(data), borrow(order)
     push, v, A, beta = borrow(push), borrow(v), borrow(A), borrow(beta)
     scale, level, b, b_sum, updates = state[SCALE], state[SUM], state[BIAS], state[BIAS_SUM], 0
@@ -205,11 +205,11 @@ def _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, 
 def linear_steps(
     indptr, indices, data, norms, push, order, batch, bias, lam, project, t, start, V, A, beta, state, first, stop
 ):
-    """Take the steps that ``order`` asks for, ``batch`` samples each, from step t on, for problems from first to stop.
+    """Take steps with the samples in ``order``, ``batch`` per step, from step t on, for problems from first to stop.
 
-    V and A have a row for each feature if samples are sparse, so that an entry of a sample meets all problems in one
-    place, else one for each problem. push[i, c] is y_i times the factor of its steps; beta[i, c] is the coefficient of
-    sample i in v_c. Iterates after step ``start`` are summed. Edits V, A, beta and the state.
+    For sparse samples V and A have a row for each feature, so that an entry of a sample updates all problems in one
+    place; for dense ones a row for each problem. push[i, c] is y_i times the factor of its updates; beta[i, c] is the
+    coefficient of sample i in v_c. Iterates after step ``start`` are summed. Edits V, A, beta and the state.
     """
     flat, flat_A, length = V.reshape(-1), A.reshape(-1), np.uint64(V.shape[1])
     flat_push, flat_beta = push.reshape(-1), beta.reshape(-1)
@@ -274,8 +274,8 @@ def linear_steps(
 
 
 @compiled()
-def _forget(budget, v, A, diagonal):
-    """While more members than the budget carry weight, forget the shortest w_j phi(x_j), the oldest of equals."""
+def _remove_shortest(budget, v, A, diagonal):
+    """While more than ``budget`` members have a coefficient, remove the shortest w_j phi(x_j); of equals the oldest."""
     n_classes, n = v.shape
     while True:
         kept, least, place = 0, np.inf, -1
@@ -297,10 +297,11 @@ def _forget(budget, v, A, diagonal):
 
 @compiled()
 def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t, start, budget, v, A, state):
-    """The same for coefficients over members: ``position[s]`` is the member drawn at place s, whose kernel row is K[s].
+    """`linear_steps` for coefficients over members: ``position[s]`` is the member drawn at place s, K[s] its kernel
+    row.
 
-    y, v and A have a row per problem, state too; all problems see the same samples. ``budget`` members at most carry
-    weight, -1 for any number. Edits v, A and the state.
+    y, v, A and state have a row per problem; all problems see the same samples. At most ``budget`` members have a
+    coefficient, -1 for no limit. Edits v, A and the state.
     """
     n_classes = y.shape[0]
     hit = np.zeros((batch, n_classes), np.bool_)
@@ -336,7 +337,7 @@ def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t,
                     _settle(state[c], v[c], A[c])
                     _settle_state(state[c])
         if moved and budget >= 0:
-            _forget(budget, v, A, diagonal)
+            _remove_shortest(budget, v, A, diagonal)
             for c in range(n_classes):
                 state[c, BIAS] = v[c].sum()
 
@@ -345,8 +346,8 @@ def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t,
 #
 #     1/2 |w|^2 + sum_i C_i max(0, 1 - y_i f_i),     C_i = unit weight_i,     0 <= y_i beta_i <= C_i
 #
-# y, f and beta have a row for each problem. Whether beta is at the end of its box decides what may violate the
-# optimality conditions: no sum here is reordered.
+# y, f and beta have a row for each problem. The violations depend on whether beta is exactly at an end of its box, so
+# `dual_points` and `hinge_violations` are compiled without reordering.
 
 
 @compiled(fast=True)
@@ -356,16 +357,16 @@ def hinge_losses(y, f, weight, unit, out):
         total = 0.0
         for i in range(y.shape[1]):
             loss = 1.0 - y[c, i] * f[c, i]
-            # not max, which may lose NaN
+            # max would drop NaN
             total += weight[i] * (0.0 if loss <= 0.0 else loss)
         out[c] = unit * total
 
 
 @compiled()
 def dual_points(y, weight, unit, coefficients, drawn, step, batch, beta, slopes):
-    """beta_i = y_i C_i times the share of the draws of i that were hits, 0 where there were none; slopes = sum |beta|.
+    """beta_i = y_i C_i times the share of draws of i that were hits, 0 without draws; slopes = sum |beta|.
 
-    Coefficients are signed sums of the steps' factors, divided by the samples of a step.
+    Coefficients are signed sums of the factors of the updates, divided by the samples per step.
     """
     for c in range(y.shape[0]):
         total = 0.0

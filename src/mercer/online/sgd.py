@@ -1,12 +1,10 @@
-"""Stochastic subgradient descent for Soft-SVM without a bias, and the perceptron: linear, or with any kernel.
+"""Stochastic subgradient descent (Pegasos) for the soft-margin SVM, and the perceptron; linear or with a kernel.
 
     min  lam/2 |w|^2 + (1/W) sum_i weight_i max(0, 1 - y_i <w, phi(x_i)>),   W = sum_i weight_i       [SSBD] 15.12, 16.5
 
-`LinearRun` is the procedure of [SSBD] 15.5, `KernelRun` that of 16.3 and of [L8] Algorithm 1; for the same samples in
+`LinearRun` is the procedure of [SSBD] 15.5, `KernelRun` that of 16.3 and of [L8] Algorithm 1. For the same samples in
 the same order both give the same iterates (Lemma 16.3). With lam = 0 they are the perceptron of [SSBD] Remark 15.1 and
-Exercise 16.2. The steps themselves are in `online._sgd_loops`.
-
-How good a run's iterates are is said by `online.sgd_certificate`.
+Exercise 16.2. The steps are in `online._sgd_loops`, the certificates in `online.sgd_certificate`.
 """
 
 from __future__ import annotations
@@ -27,14 +25,15 @@ from mercer.kernels.features import Features, Matrix, Vector
 from mercer.losses import Hinge
 from mercer.losses.base import finite_weight
 
-# kernel values of one block of steps, and steps in it
+# kernel values per block of steps; least and largest number of steps in a block
 BLOCK_VALUES = 1 << 20
 BLOCK_STEPS = (16, 256)
+# scale, S, |v|², updates, intercept of v and its A: see `_sgd_loops`
 STATE = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class ObjectivePoint(NamedTuple):
-    """After so many steps: the objective (15.12), and what its expectation exceeds the optimum by at most."""
+    """After ``steps`` steps: the objective (15.12), and an upper bound on its expected excess over the optimum."""
 
     steps: int
     objective: float
@@ -43,16 +42,16 @@ class ObjectivePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """What a step does.
+    """The update rule of a step.
 
     Attributes
     ----------
     lam : the weight of the norm; 0 for the perceptron.
     bias : 1 for a constant feature 1, else 0.
-    batch : samples of one step.
-    project : whether iterates are shortened to length 1/sqrt(lam).
-    start : iterates after this step are averaged; -1 for none, the last one is taken.
-    budget : samples that may carry weight, -1 for any number; kernels only.
+    batch : samples per step.
+    project : whether iterates are projected onto the ball of radius 1/sqrt(lam).
+    start : iterates after this step are averaged; -1 for the last iterate without averaging.
+    budget : limit on the samples with a coefficient, -1 for none; kernels only.
     """
 
     lam: float
@@ -64,9 +63,9 @@ class Rule:
 
 
 class Model(NamedTuple):
-    """An iterate, or their mean; a row for each problem.
+    """An iterate, or the mean of iterates; a row for each problem.
 
-    w is that of linear runs. Coefficients of the samples are known but for the mean of linear runs.
+    ``w`` is empty in kernel runs; ``beta`` is empty for the mean of a linear run.
     """
 
     w: Matrix
@@ -75,7 +74,7 @@ class Model(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a run leaves to one that goes on: steps taken, v and A, the scalars of each problem."""
+    """The state from which another run can continue: steps taken, v and A, and the scalars of each problem."""
 
     t: int
     v: Matrix
@@ -84,10 +83,10 @@ class Memory(NamedTuple):
 
 
 class Run(ABC):
-    """State of all problems of a fit: v and A, from which every iterate follows.
+    """The state of all problems of a fit: v and A, from which the last iterate and the mean are computed.
 
-    ``y`` has a row of labels for each problem; ``weight`` are the samples' weights in the objective, ``step`` the
-    factors of their steps.
+    ``y`` has a row of labels for each problem; ``weight`` are the weights of the samples in the objective, ``step`` the
+    factors of their updates.
     """
 
     def __init__(self, y: Matrix, weight: Vector, step: Vector, rule: Rule, width: int) -> None:
@@ -103,25 +102,25 @@ class Run(ABC):
         self._made: Model | None = None
 
     def frozen(self) -> Run:
-        """The run as it is now, which no further step changes."""
+        """A copy of the current state, which further steps do not change."""
         run = copy(self)
         run.v, run.A, run.state = self.v.copy("K"), self.A.copy("K"), self.state.copy()
         return run
 
     def memory(self, carries: Vector | None = None) -> Memory:
-        """To go on from when this run is over; of a kernel run, with the samples at these positions only."""
+        """The state to continue from; for a kernel run restricted to the samples at these positions."""
         v, A = (self.v, self.A) if carries is None else (self.v[:, carries], self.A[:, carries])
         return Memory(self.t, v, A, self.state)
 
     def go_on_from(self, memory: Memory) -> None:
-        """Begin where another run has ended; of a kernel run, the samples that it remembers come first."""
+        """Continue another run; for a kernel run its samples must come first."""
         width = memory.v.shape[1]
         self.v[:, :width], self.A[:, :width] = memory.v, memory.A
         self.t, self.state = memory.t, memory.state.copy()
         self._made = None
 
     def begin_with(self, memory: Memory) -> None:
-        """Begin with the w at which another run over the same features has ended. For runs without lam."""
+        """Start at the last w of another run over the same features. For runs with lam = 0."""
         self.v[:] = memory.v * memory.state[:, :1]
         self.state[:, 4] = memory.state[:, 4] * memory.state[:, 0]
         self._made = None
@@ -136,11 +135,11 @@ class Run(ABC):
 
     @property
     def n_updates(self) -> Vector:
-        """Updates of each problem."""
+        """The number of updates of each problem."""
         return self.state[:, 3].astype(np.int64)
 
     def advance(self, order: Vector, n_threads: int = 1) -> None:
-        """Take the steps that these samples make, ``rule.batch`` of them a step."""
+        """Take steps with these samples, ``rule.batch`` per step."""
         self._made = None
         self._advance(order, n_threads)
         drawn = np.bincount(order, minlength=len(self.weight))
@@ -148,15 +147,15 @@ class Run(ABC):
 
     @abstractmethod
     def _advance(self, order: Vector, n_threads: int) -> None:
-        """Take the steps."""
+        """Take the steps of `advance`."""
 
     @property
     @abstractmethod
     def coefficients(self) -> Matrix:
-        """Of the samples in v."""
+        """The coefficients of the samples in v."""
 
     def dual_points(self) -> tuple[Matrix, Vector]:
-        """β in the box of each problem, and Σ|β|: of Cᵢ the share of the draws of i that moved w."""
+        """A feasible β of each problem, and Σ|β|: βᵢ is yᵢCᵢ times the share of the draws of i that updated w."""
         from mercer.online._sgd_loops import dual_points
 
         beta, sizes = np.zeros(self.y.shape), np.zeros(len(self.y))
@@ -174,11 +173,11 @@ class Run(ABC):
 
     @abstractmethod
     def squared_norms(self, model: Model, f: Matrix | None = None, n_threads: int = 1) -> Vector:
-        """|w|² of each problem, the constant feature included; ``f`` are the model's values if they are known."""
+        """|w|² of each problem, including the constant feature; ``f`` are the values of the model if known."""
 
     def model(self, last: bool = False) -> Model:
-        """What the rule makes of the iterates so far: their mean, or the last one."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what has left the range of numbers is seen by its values
+        """The model by the rule: the mean of the iterates so far, or the last one."""
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the values of the model
             if last:
                 return self._make(last=True)
             if self._made is None:
@@ -191,14 +190,14 @@ class Run(ABC):
 
     @abstractmethod
     def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        """f of every sample, a row for each problem."""
+        """The decision values of all samples, a row for each problem."""
 
     @abstractmethod
     def from_coefficients(self, beta: Matrix) -> Model:
         """The model with these coefficients."""
 
     def _mix(self, v: Matrix, A: Matrix, last: bool) -> Matrix:
-        """The mean of the iterates, or the last one, theta / (lam T), of quantities with a row for each problem."""
+        """The mean of the iterates, or the last one, theta / (lam T), from the rows of v and A."""
         scale, total = self.state[:, :1], self.state[:, 1:2]
         if self.t == 0:
             return np.zeros_like(v)
@@ -220,7 +219,7 @@ class LinearRun(Run):
         super().__init__(y, weight, step, rule, X.shape[1])
         self.X = X
         if sp.issparse(X):
-            # an entry of a sample meets all problems in one place
+            # stored by feature, so that an entry of a sample updates all problems in one place
             self.v, self.A = np.zeros((2, X.shape[1], len(y))).swapaxes(1, 2)
         self.beta = np.zeros((X.shape[0], len(y))).T
         self._push = np.ascontiguousarray((self.y * self.step).T)
@@ -267,7 +266,7 @@ class LinearRun(Run):
         self.t += -(-len(order) // rule.batch)
 
     def _make(self, last: bool) -> Model:
-        # those of the mean are not kept: w is all that is needed of it
+        # the coefficients of the mean are not needed
         beta = self._mix(self.beta, self.beta, last) if last else np.empty((len(self.y), 0))
         return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
 
@@ -297,8 +296,8 @@ class LinearRun(Run):
 class KernelRun(Run):
     """[SSBD] 16.3 on prepared samples.
 
-    The samples of the next steps are drawn before they are taken: their kernel values with one another and with all
-    samples that carry weight are one block.
+    Steps are taken in blocks: the kernel values of the block's samples with each other and with all samples that have a
+    coefficient are computed together.
     """
 
     def __init__(
@@ -342,7 +341,7 @@ class KernelRun(Run):
         from mercer.online._sgd_loops import kernel_steps
 
         rule = self.rule
-        # the oldest first: they are forgotten first
+        # the oldest first: they are removed first
         members = np.concatenate([stored, np.setdiff1d(drawn, stored)])
         place = np.argsort(members, kind="stable")
         position = place[np.searchsorted(members, drawn, sorter=place)]

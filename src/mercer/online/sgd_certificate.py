@@ -1,9 +1,8 @@
-"""How good the iterates of stochastic subgradient descent are: objectives, bounds and certificates.
+"""Objectives, bounds and certificates of stochastic subgradient descent.
 
-In the convention of the certificates the problem of `online.sgd`, divided by lam, has the weights
-C_i = weight_i / (lam W). The coefficients of the last iterate, theta / (lam T), then lie in the box
-0 <= y_i beta_i <= C_i as long as no sample was drawn more often than its share; what exceeds the box is cut off. So
-each run has a feasible dual point, and a gap.
+Certificates are for ½|w|² + Σ C_i max(0, 1 − y_i f_i). The problem of `online.sgd`, divided by lam, has this form with
+C_i = weight_i / (lam W). The coefficients of the last iterate, theta / (lam T), lie in the box 0 <= y_i beta_i <= C_i
+unless a sample was drawn more often than the others; scaled to the box they are a feasible dual point of each run.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from mercer.losses import Hinge
 from mercer.online.sgd import Model, ObjectivePoint, Run
 from mercer.problems.certificate import NOT_PSD, Certificate, finished
 
-# values of models at samples that are held together
-JUDGED_VALUES = 1 << 22
+# limit on the decision values in memory at a time
+EVALUATED_VALUES = 1 << 22
 
 
-class Judgement(NamedTuple):
-    """The model of a run after t steps with its values f, and ½|w|² + Σ Cᵢ max(0, 1 − yᵢ f) of each problem."""
+class Evaluation(NamedTuple):
+    """The model after t steps, its decision values f, and ½|w|² + Σ Cᵢ max(0, 1 − yᵢ fᵢ) of each problem."""
 
     t: int
     model: Model
@@ -30,18 +29,18 @@ class Judgement(NamedTuple):
     primal: Vector
 
 
-def judge(run: Run, n_threads: int = 1) -> Judgement:
-    """The run's model and its objective, in the convention of the certificates."""
-    return judge_all(run, [(run.t, run.model())], n_threads)[0]
+def evaluate(run: Run, n_threads: int = 1) -> Evaluation:
+    """The model of a run with its decision values and objective."""
+    return evaluate_all(run, [(run.t, run.model())], n_threads)[0]
 
 
-def judge_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> list[Judgement]:
-    """The objectives of models that the run has had after so many steps: the samples are read once for many."""
+def evaluate_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> list[Evaluation]:
+    """`evaluate` for several models of a run, given as (steps, model): the samples are read once for many."""
     from mercer.online._sgd_loops import hinge_losses
 
-    found: list[Judgement] = []
+    found: list[Evaluation] = []
     m = len(run.y)
-    together = max(1, JUDGED_VALUES // run.y.size)
+    together = max(1, EVALUATED_VALUES // run.y.size)
     for start in range(0, len(seen), together):
         part = seen[start : start + together]
         models = Model(*(np.concatenate(parts) for parts in zip(*(model for _, model in part), strict=True)))
@@ -51,34 +50,35 @@ def judge_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> li
             f, losses = values[k * m : (k + 1) * m], np.empty(m)
             hinge_losses(run.y, f, run.weight, run.unit, losses)
             with np.errstate(over="ignore", invalid="ignore"):
-                found.append(Judgement(t, model, f, 0.5 * squares[k * m : (k + 1) * m] + losses))
+                found.append(Evaluation(t, model, f, 0.5 * squares[k * m : (k + 1) * m] + losses))
     return found
 
 
-def objective_point(run: Run, judged: Judgement) -> ObjectivePoint:
-    """The objective, summed over the problems, and the bound that the number of steps gives.
+def objective_point(run: Run, evaluated: Evaluation) -> ObjectivePoint:
+    """The objective, summed over the problems, with its bound.
 
-    With rho = max |φ(x)|, |w*| ≤ rho/lam and |v_t + lam w_t| ≤ 2 rho, following the leader of the losses
-    <v_t, w> + lam/2 |w|² has the regret that [SSBD] 14.5.3 states as 4 rho²/lam (1 + log T); the constants here are
-    those of w_t = theta_t/(lam t):
+    With rho = max |φ(x)|, |w*| ≤ rho/lam and |v_t + lam w_t| ≤ 2 rho, follow-the-leader on the losses
+    <v_t, w> + lam/2 |w|² has the regret bound 4 rho²/lam (1 + log T) of [SSBD] 14.5.3; for w_t = theta_t/(lam t) the
+    constants are:
 
         E[objective(mean of w_1, …, w_T)] - optimum ≤ rho²/(lam T) (1/2 + 2 log(T + 1))
 
-    The expectation is over samples drawn independently. For the last iterate and the tail it is not known: inf.
+    The expectation is over independently drawn samples. For the last iterate and for a mean over the tail there is no
+    bound: inf.
     """
-    lam, t, bound = run.rule.lam, judged.t, np.inf
+    lam, t, bound = run.rule.lam, evaluated.t, np.inf
     if run.rule.start == 0 and run.rule.budget < 0 and t > 0:
         rho2 = float(run.squared_lengths.max(initial=0.0)) + run.rule.bias
         bound = float(len(run.y) * rho2 / (lam * t) * (0.5 + 2.0 * np.log1p(t)))
-    return ObjectivePoint(t, lam * float(judged.primal.sum()), bound)
+    return ObjectivePoint(t, lam * float(evaluated.primal.sum()), bound)
 
 
-def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int = 1) -> list[Certificate]:
-    """How far the run's model is from the optimum of each problem.
+def certificates(run: Run, evaluated: Evaluation, psd: bool = True, n_threads: int = 1) -> list[Certificate]:
+    """The certificate of the model for each problem.
 
-    The dual point takes of each C_i the share of draws of i that were hits, which is in the box however often i was
-    drawn. Where all were drawn equally often these are the coefficients of the last iterate, hits/(lam T). The best
-    multiple is taken, at which the dual, slope·s − ½ curvature·s², is largest.
+    The dual point β is y_i C_i times the share of draws of i that were hits (updates), which is in the box however
+    often i was drawn. If all were drawn equally often, it is the coefficients of the last iterate, hits/(lam T). It is
+    then scaled by the s that maximises the dual, slope·s − ½ curvature·s².
     """
     from mercer.online._sgd_loops import hinge_violations
 
@@ -88,9 +88,9 @@ def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int =
     with np.errstate(over="ignore", invalid="ignore"):
         best = part * slope - 0.5 * part**2 * curvature
     worst = np.empty(len(part))
-    hinge_violations(run.y, judged.f, run.weight, run.unit, beta, part, worst)
+    hinge_violations(run.y, evaluated.f, run.weight, run.unit, beta, part, worst)
     found = []
-    for p, d, violation in zip(judged.primal, best, worst, strict=True):
+    for p, d, violation in zip(evaluated.primal, best, worst, strict=True):
         primal, dual = _finite(p, d)
         reason = "" if psd else NOT_PSD
         gap, most = max(0.0, primal - dual), np.inf if np.isnan(violation) else float(violation)
@@ -99,5 +99,5 @@ def certificates(run: Run, judged: Judgement, psd: bool = True, n_threads: int =
 
 
 def _finite(primal: float, dual: float) -> tuple[float, float]:
-    """Values that have left the range of numbers bound nothing."""
+    """Values that overflowed become inf and -inf, which bound nothing."""
     return (float(primal) if np.isfinite(primal) else np.inf), (float(dual) if np.isfinite(dual) else -np.inf)

@@ -7,7 +7,7 @@ from mercer._numerics.compile import compiled
 def weigh_pairs(alpha, inverse, top, left, out):
     """out[i - top, j - left] = sum_t alpha[t, i] alpha[t, j] - m inverse[i, j], for the m rows of alpha.
 
-    Below the diagonal it is zero and on it half: a pair counts once, a sample with itself half.
+    Entries below the diagonal are zero and those on it are halved, so that each pair counts once.
     """
     m = alpha.shape[0]
     for r in range(out.shape[0]):
@@ -28,7 +28,7 @@ def weigh_pairs(alpha, inverse, top, left, out):
 
 @compiled()
 def clear_below(A):
-    """Set what is below the diagonal to zero."""
+    """Set the entries below the diagonal to zero. Edits A."""
     for i in range(A.shape[0]):
         for j in range(i):
             A[i, j] = 0.0

@@ -1,7 +1,7 @@
 """Maximise a smooth function of a few variables within bounds, from several starts.
 
-L-BFGS-B (Byrd, Lu, Nocedal & Zhu, 1995) as SciPy has it; the best point of all runs is kept, so that a limit of time or
-an interrupt leaves it.
+SciPy's L-BFGS-B (Byrd, Lu, Nocedal & Zhu, 1995). The best point of all runs is kept, so that a time limit or an
+interrupt still returns it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import scipy.optimize
 from mercer.losses.base import Vector
 from mercer.solvers.base import Clock, Status
 
-# steps of a variable, the logarithm of a parameter, that are worth a look
+# steps are shortened if a variable (the logarithm of a parameter) changes by more than twice this
 RADIUS = 2.0
 
 Objective = Callable[[Vector], tuple[float, Vector]]
@@ -24,7 +24,7 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 
 @dataclass
 class Ascent:
-    """The best point that was seen, with its value and gradient, and how the run that ended last did so."""
+    """The best evaluated point with its value and gradient, and the status of the last run that did not converge."""
 
     theta: Vector
     value: float
@@ -34,7 +34,7 @@ class Ascent:
     iterations: int = 0
 
     def slope(self, bounds: Any) -> float:
-        """The largest derivative along which the point can still move."""
+        """The largest derivative in a direction that the bounds do not block."""
         blocked = (self.theta <= bounds[:, 0]) & (self.gradient < 0) | (self.theta >= bounds[:, 1]) & (
             self.gradient > 0
         )
@@ -42,16 +42,17 @@ class Ascent:
 
 
 class _Over(Exception):
-    """Ends a run from within."""
+    """Raised by the objective to end a run."""
 
 
 class _Steps:
-    """A function to be minimised by L-BFGS-B, which where all variables have bounds tries steps of any length.
+    """The objective of L-BFGS-B, which makes its line search shorten long steps without evaluating the function.
 
-    A step D from the last iterate whose largest entry is 1/r > 2 times RADIUS is answered with the parabola over D that
-    begins with the iterate's value and slope and has its minimum at rD. At D it is above the iterate, so that the step
-    is refused, and both interpolations of the line search (Moré & Thuente, 1994) go on to rD. This saves evaluations
-    and finds better optima: steps to the ends of the bounds lead to where all is noise.
+    If all variables have bounds, L-BFGS-B tries steps of any length. For a step D whose largest entry is 1/r > 2 times
+    RADIUS, the value of a parabola along D is returned instead: it has the value and slope of the last iterate and its
+    minimum at rD. Its value at D exceeds that of the iterate, so the step is rejected, and both interpolations of the
+    line search (Moré & Thuente, 1994) continue with rD. This saves evaluations and finds better optima: at the bounds
+    all variance is explained as noise.
     """
 
     def __init__(self, function: Callable[[Vector], tuple[float, Vector]]) -> None:
@@ -72,9 +73,9 @@ class _Steps:
         return value, gradient
 
     def accept(self, x: Vector) -> None:
-        """The run has gone to x."""
+        """The callback of L-BFGS-B: x is the new iterate."""
         assert self._tried is not None
-        # any other than the last point that was tried is not known: the next step may be of any length
+        # only the last evaluated point is stored; without it the next step may have any length
         self._iterate = self._tried if np.array_equal(x, self._tried[0]) else None
 
 
@@ -87,10 +88,10 @@ def maximise(
     optimizer: Callable[..., tuple[Vector, float]] | None = None,
     seconds: float = 0.0,
 ) -> Ascent:
-    """Run from each start in turn; ``optimizer`` is a function of scikit-learn's form to use instead of L-BFGS-B.
+    """Maximise from each start in turn. ``optimizer``, in scikit-learn's form, replaces L-BFGS-B.
 
-    ``seconds`` is about how long the objective takes. With a time limit the search ends while there is time for once
-    more, and half of it for what its caller makes of the result.
+    ``seconds`` is the approximate time of an evaluation. With a time limit the search ends when less than 1.5 times
+    this is left: one evaluation, and half of it for the caller's use of the result.
     """
     best = Ascent(starts[0], -np.inf, np.zeros(len(starts[0])), Status.CONVERGED)
 
@@ -125,7 +126,7 @@ def maximise(
                 best.status = Status.MAX_ITER if result.status == 1 else Status.STALLED
     except _Over:
         pass
-    if chosen:  # what the user's function returned, even if it has tried better points
+    if chosen:  # the result of the user's function, even if it evaluated better points
         best.value, best.theta = max(chosen, key=lambda pair: pair[0])
         best.gradient = np.full(len(best.theta), np.nan)
     return best

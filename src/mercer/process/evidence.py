@@ -1,4 +1,4 @@
-"""The evidence for a kernel: the marginal likelihood of the targets under a Gaussian process, and its gradient.
+"""The marginal likelihood (evidence) of a Gaussian process and its gradient.
 
 For targets y = h(x) + noise, where h has the Gaussian prior with covariance k and the noise has the variances Λ
 ([M5] "Gaussian process regression"; Rasmussen & Williams, Algorithm 2.1, (2.30) and (5.9)):
@@ -7,8 +7,8 @@ For targets y = h(x) + noise, where h has the Gaussian prior with covariance k a
     log p(y)            = -½ y'α - Σ log Lᵢᵢ - ½ n log 2π
     ∂ log p(y) / ∂θ     = ½ tr((α α' - (K + Λ)⁻¹) ∂K/∂θ)
 
-Several targets are independent processes with one kernel: their log likelihoods add up. One n × n matrix is held: K,
-its factor and its inverse follow each other in the same place, and the derivatives are summed tile by tile.
+Several targets are independent processes with one kernel: their log likelihoods add up. Only one n × n matrix is
+stored: K, its factor and its inverse overwrite each other, and the derivatives are summed tile by tile.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mercer.gram.operator import GramOperator, prepare_columns, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, count_samples
 
-# a tile in which derivatives are summed: it stays in cache, and calls for it take no time
+# the tile in which derivatives are summed: small enough for the cache, large enough that calls cost nothing
 ROWS, COLUMNS = 256, 1024
 
 
 @dataclass(frozen=True)
 class Factor:
-    """L and α of one kernel, or why there is none."""
+    """L, α and log p(y) of one kernel."""
 
     L: Matrix
     alpha: Matrix
@@ -38,7 +38,7 @@ class Factor:
 
 
 class Evidence:
-    """log p(y) as a function of the kernel, for given samples, targets (n × m) and variances of the noise."""
+    """log p(y) as a function of the kernel, for given samples, targets (n × m) and noise variances."""
 
     def __init__(self, samples: Any, y: Matrix, variances: Any, n_threads: int = 1) -> None:
         self.samples = samples
@@ -49,7 +49,7 @@ class Evidence:
         self._memory: Matrix | None = None
 
     def factor(self, kernel: Kernel) -> Factor | int:
-        """L and α, in memory that the next call uses again; the order of the minor that is not positive if L fails."""
+        """L and α, in memory that the next call reuses; if L fails, the order of the minor that is not positive."""
         found = self._factor(kernel, kernel.prepare(self.samples))
         if isinstance(found, Factor):
             from mercer.process._evidence_loops import clear_below
@@ -69,7 +69,7 @@ class Evidence:
         return found.value, self._gradient(kernel, features, found.alpha)
 
     def residual(self, kernel: Kernel, alpha: Matrix) -> float:
-        """max |y - (K + Λ) α|, with K computed anew."""
+        """max |y - (K + Λ) α|, with K recomputed."""
         features = kernel.prepare(self.samples)
         noise = np.asarray(self.variances).reshape(-1, 1)
         left = self.y - product(kernel, features, features, alpha, self.n_threads) - noise * alpha
@@ -78,7 +78,7 @@ class Evidence:
     def _factor(self, kernel: Kernel, features: Features) -> Factor | int:
         if self._memory is None:
             self._memory = np.empty((self.n, self.n))
-        # LAPACK reads columns: their lower triangle is the upper one of rows, and the other one is not looked at
+        # LAPACK is column-major: its lower triangle is the upper one of our rows, and the other is not read
         K = GramOperator(kernel, features, self.n_threads).dense(self._memory, mirrored=False)
         np.einsum("ii->i", K)[...] += self.variances
         L, order = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)

@@ -1,26 +1,27 @@
-"""Systems with B + λ for many λ at once, where B is symmetric with a few diagonals: band[k, d] = B[k + d, k].
+"""Systems with B + λ for many λ at once, for a symmetric band matrix B: band[k, d] = B[k + d, k].
 
     B + λ = L diag(1 / weights) L',     L has ones on its diagonal
 
-Row k of L, left of the diagonal, is rows[k, FRONT:]. The zeros before it let some rows be read at the same columns.
+Row k of L, left of the diagonal, is rows[k, FRONT:]. Zeros before it allow STEPS rows to be read at the same columns.
+The number of rows is padded with zeros to a multiple of STEPS.
 """
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 
-# rows that are solved for together, so that what they share is read once, and zeros before each
+# rows that are solved together, so that shared data are read once; zeros before each row
 STEPS = 4
 FRONT = STEPS - 1
-# columns of P at a time: what is known of them stays in cache
+# columns of P at a time: their data stay in the cache
 STEP = 64
-# positions are unsigned: signed ones would be tested for negative values at each term
+# positions are unsigned: numba tests signed ones for negative values at each access
 ZERO, ONE, TWO, THREE, FOUR, PART = (np.uint64(k) for k in (0, 1, 2, 3, STEPS, STEP))
 
 
 @compiled(fast=True)
 def factor(band, shifts, rows, weights):
-    """Fill rows and weights, which are zero, for each λ."""
+    """Fill rows and weights, which are zero before, for each λ."""
     n, width = band.shape[0], band.shape[1] - 1
     left, column = np.empty(band.shape), np.empty(width + 1)
     for s in range(shifts.shape[0]):
@@ -39,7 +40,7 @@ def factor(band, shifts, rows, weights):
 
 @compiled(fast=True)
 def substitute(rows, weights, right, out):
-    """out = (B + λ)⁻¹ right, for one λ; right sides are rows."""
+    """out = (B + λ)⁻¹ right, for one λ; the right-hand sides are rows."""
     n, width = right.shape[1], rows.shape[1] - FRONT
     x = np.zeros(width + n)
     for c in range(right.shape[0]):
@@ -62,7 +63,7 @@ def substitute(rows, weights, right, out):
 def inverse_traces(rows, weights, n, out):
     """out[s] = tr (B + λ_s)⁻¹, from the last row of the inverse to the first (Takahashi, Fagan & Chin 1973).
 
-    Of the inverse Z a window of as many rows as L has diagonals is kept, row k at k modulo their number.
+    Only a window of the inverse Z is kept: as many rows as L has off-diagonals, row k at k modulo their number.
     """
     width = rows.shape[2] - FRONT
     window, ratios, z = np.empty((width, width)), np.empty(width), np.empty(width)
@@ -88,13 +89,13 @@ def inverse_traces(rows, weights, n, out):
 
 @compiled(fast=True, merged=True)
 def _advance(own, k, g, width, rows, at, length, part):
-    """Solve for STEPS rows of g from row k on, where own has those of P. Edits g and part.
+    """Forward substitution for STEPS rows of g from row k on; own has the rows of P. Edits g and part.
 
-    All arrays have one dimension: the first of these rows of L begins at ``at``, and they are of this length.
+    All arrays are flat: the first of these rows of L begins at ``at``; each has this ``length``.
     """
     for c in range(FOUR * PART):
         part[c] = own[k * PART + c]
-    # g begins with as many rows of zeros as L has diagonals
+    # g begins with as many rows of zeros as L has off-diagonals
     a, b = at + THREE, at + length + TWO
     c_, d = at + TWO * length + ONE, at + THREE * length
     if width == ONE:
@@ -133,8 +134,7 @@ def _advance(own, k, g, width, rows, at, length, part):
 def inverse_diagonals(P, rows, weights, start, stop, out):
     """out[s, i] = p_i' (B + λ_s)⁻¹ p_i for the columns p_i of P, start <= i < stop, in the precision of rows.
 
-    With L g = p the value is Σ g_k² weights_k. Rows and weights end with zeros, up to a multiple of STEPS. L has one
-    diagonal, or an even number of them.
+    With L g = p the value is Σ g_k² weights_k. L has one off-diagonal, or an even number of them.
     """
     n_rows, length = np.uint64(rows.shape[1]), np.uint64(rows.shape[2])
     width, flat = length - THREE, rows.reshape(-1)

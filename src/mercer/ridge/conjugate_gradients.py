@@ -1,9 +1,9 @@
-"""Conjugate gradients for several right sides, with a preconditioner that is nearly the inverse.
+"""Preconditioned conjugate gradients for several right-hand sides.
 
-    A X = B,     A symmetric and positive definite, known by its products alone
+    A X = B,     A symmetric and positive definite, given by its products
 
-Algorithm 10.3.1 of Golub & Van Loan, *Matrix Computations*; each column has its own step lengths. With a factor of A
-in float32 as preconditioner this is iterative refinement that also converges where plain refinement does not.
+Algorithm 10.3.1 of Golub & Van Loan, *Matrix Computations*; each column has its own step lengths. With a float32 factor
+of A as preconditioner it is a form of iterative refinement that converges more often than plain refinement.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from mercer.solvers.base import Clock, Status, TracePoint
 
 Linear = Callable[[Matrix], Matrix]
 
-# residuals are computed anew when they seem small enough, so many times
+# residuals are recomputed when they seem small enough, at most this many times
 RESTARTS = 5
-# a restart must make the residual smaller than this share of what it was, or rounding stands in the way
+# a restart must reduce the residual to this share, otherwise rounding prevents progress
 GAIN = 0.5
-# steps without a smaller residual after which there will be none
+# the iteration ends after this many steps without a smaller residual
 PATIENCE = 300
 
 
 class Converged(NamedTuple):
-    """How the iteration ended: its status, the number of products and the largest entry of each residual."""
+    """The result of the iteration: status, number of products, and the largest entry of each residual."""
 
     status: Status
     steps: int
@@ -36,7 +36,7 @@ class Converged(NamedTuple):
 
 
 class IndefiniteError(ArithmeticError):
-    """A direction of curvature <= 0 was met: ``curvature`` is v'Av / v'v; ``ended`` is how far it came before."""
+    """A direction v of curvature v'Av / v'v <= 0 was found; ``ended`` is the result so far."""
 
     def __init__(self, curvature: float, ended: Converged) -> None:
         super().__init__(curvature, ended)
@@ -58,10 +58,10 @@ def conjugate_gradients(
 ) -> Converged:
     """Improve X until the largest entry of each column of B − AX is at most goal(X). Edits X in place.
 
-    Where it goes astray, X is the best that was met. ``max_iter`` products at most, not counting those that only
-    verify; ``scale`` multiplies the dual value ΣX'B − ½X'AX that is reported after each step. Where the preconditioner
-    comes from a factor of A itself (``factored``) the first step, from X = 0, is as long as it says. ``seconds`` is
-    about how long a product takes: with a time limit there is one left for the caller.
+    If the iteration diverges, X is its best point. ``max_iter`` limits the products, without those that recompute
+    residuals; ``scale`` multiplies the dual value ΣX'B − ½X'AX that is reported after each step. If the preconditioner
+    is a factor of A itself (``factored``), the first point is its solution. ``seconds`` is the approximate time of a
+    product: with a time limit the iteration leaves enough time for one more by the caller.
     """
     steps = 0
     trace: list[TracePoint] = []
@@ -106,7 +106,7 @@ def conjugate_gradients(
                 X[:] = best_X
                 ended = Converged(Status.STALLED, steps, np.abs(B - product(X)).max(axis=0), trace)
                 raise IndefiniteError(float(curvature[worst] / np.square(P[:, worst]).sum()), ended)
-            # a column that has arrived stays as it is
+            # a converged column stays unchanged
             length = np.divide(along, curvature, out=np.zeros_like(along), where=open_columns & (curvature != 0))
             X += length * P
             R -= length * AP
@@ -124,7 +124,7 @@ def conjugate_gradients(
             Z = precondition(R)
             before, along = along, np.einsum("ij,ij->j", R, Z)
             P = Z + np.divide(along, before, out=np.zeros_like(along), where=before != 0) * P
-        # what was tracked may have drifted from the truth
+        # the updated residual may differ from the true one
         R = B - product(X)
     largest = np.abs(R).max(axis=0)
     done = bool((largest <= goal(X)).all())

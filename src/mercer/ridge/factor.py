@@ -1,6 +1,6 @@
-"""Cholesky factors of a kernel matrix with something added to its diagonal, and what is nearly their inverse.
+"""Cholesky factors of K + λ in the memory of K, and low-rank preconditioners.
 
-A symmetric matrix holds everything twice: the factor goes to one triangle, and the other one keeps the matrix.
+A symmetric matrix holds each entry twice: the factor overwrites one triangle, and the other keeps the matrix.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from mercer._numerics.pool import run_tasks
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Clock
 
-# rows factored together where threads share the work, and the size from which they do
+# rows per block of the threaded factorisation, and the size from which it is used
 BLOCK = 256
 SHARED_FROM = 2048
-# up to this size LAPACK's own factorisation, which cannot be interrupted, takes a few seconds at most
+# up to this size LAPACK's factorisation, which cannot be interrupted, takes a few seconds at most
 WHOLE_UP_TO = 8192
 
 
 class StoppedError(Exception):
-    """The time was over before the factor was complete."""
+    """The run was stopped before the factor was complete."""
 
 
 def cholesky_in_place(A: Matrix, n_threads: int, clock: Clock) -> bool:
-    """A = U'U: U replaces the upper triangle, what is below the diagonal (blocks) stays. False if A is not definite.
+    """Factor A = U'U: U replaces the upper triangle; entries below the diagonal stay. False if A is not definite.
 
-    A is in C order. To be called where BLAS has one thread: the others are ours.
+    A is in C order. Call it with BLAS limited to one thread: it uses threads of its own.
     """
     n = len(A)
     if n < SHARED_FROM or (n_threads == 1 and n <= WHOLE_UP_TO and clock.left == np.inf):
@@ -37,7 +37,7 @@ def cholesky_in_place(A: Matrix, n_threads: int, clock: Clock) -> bool:
 
 
 def _by_blocks(A: Matrix, n_threads: int, clock: Clock) -> bool:
-    """Right-looking: factor a diagonal block, divide its rows by it, subtract their products from what is below."""
+    """Right-looking block Cholesky: factor a diagonal block, solve for its rows, update the trailing matrix."""
     n = len(A)
     potrf, trtri = linalg.get_lapack_funcs(("potrf", "trtri"), (A,))
     for top in range(0, n, BLOCK):
@@ -71,7 +71,7 @@ def _by_blocks(A: Matrix, n_threads: int, clock: Clock) -> bool:
 
 
 def solve_with(U: Matrix, R: Matrix) -> Matrix:
-    """(U'U)⁻¹ R in the precision of U, returned in float64. R is scaled first, so that float32 can hold it."""
+    """(U'U)⁻¹ R in the precision of U, returned in float64. R is scaled to fit the range of float32."""
     potrs = linalg.get_lapack_funcs("potrs", (U,))
     size = np.abs(R).max(axis=0)
     size = np.where(size > 0, size, 1.0)
@@ -80,7 +80,7 @@ def solve_with(U: Matrix, R: Matrix) -> Matrix:
 
 
 def symmetric(A: Matrix, V: Matrix) -> Matrix:
-    """The symmetric matrix whose lower triangle A has, times V; its upper triangle is not read."""
+    """The product with V of the symmetric matrix in the lower triangle of A; the upper one is not read."""
     if V.shape[1] == 1:
         return linalg.blas.dsymv(1.0, A.T, V[:, 0], lower=0)[:, None]
     return linalg.blas.dsymm(1.0, A.T, np.asfortranarray(V), side=0, lower=0)
@@ -89,7 +89,7 @@ def symmetric(A: Matrix, V: Matrix) -> Matrix:
 class Woodbury:
     """(LL' + D)⁻¹ by an r × r Cholesky factor, for L with r columns.
 
-    With L' = D^(-½)L:  D^(-½) (I − L' (I + L''L')⁻¹ L'') D^(-½).
+    With M = D^(-½)L it is  D^(-½) (I − M (I + M'M)⁻¹ M') D^(-½).
     """
 
     def __init__(self, L: Matrix, diagonal: Vector) -> None:

@@ -1,28 +1,28 @@
-"""One decomposition of the kernel matrix, and ridge regressions for all λ follow from it.
+"""One decomposition of the kernel matrix that solves ridge regressions for all λ.
 
     √w K √w = P' B P,     the rows of P orthonormal, B with a few diagonals
 
     (√w K √w + λ)⁻¹ = P' (B + λ)⁻¹ P + (I − P'P) / λ
 
-Going on from B to eigenvalues would double the work and gain nothing: systems with B + λ are solved in as many
-operations as B has entries, or a few times as many. For fewer than WIDE_FROM samples B is tridiagonal. Half of the work
-for that are products with single vectors, which wait for memory; for WIDTH diagonals on each side all are products of
-matrices. If K has a low rank (few features, a smooth kernel), P has as many rows, and neither K nor P is square.
+Computing eigenvalues of B would double the work for no gain: a system with B + λ costs a few operations per entry of B.
+For fewer than WIDE_FROM samples B is tridiagonal. Half of that reduction is matrix-vector products, limited by memory
+bandwidth; with WIDTH diagonals on each side all are matrix products. If K has a low rank (few features, a smooth
+kernel), P has only as many rows.
 
-Leaving out sample i changes its residual to βᵢ / Hᵢᵢ, where H is the inverse of the whole system
+If sample i is left out, its residual is βᵢ / Hᵢᵢ, where H is the inverse of the whole system
 
     M = [K + λ/w, 1; 1', 0]          (without the last row and column if there is no intercept)
 
-since striking row and column i from M gives the system without that sample. (Allen's PRESS; [M5] asks for the choice of
-λ.) Generalised cross-validation (Golub, Heath & Wahba 1979) takes the mean of Hᵢᵢ / wᵢ in place of each: it needs the
-trace of (B + λ)⁻¹, and P for a few vectors only, which its reflections give.
+since deleting row and column i of M gives the system without that sample (Allen's PRESS; [M5] on the choice of λ).
+Generalised cross-validation (Golub, Heath & Wahba 1979) replaces each Hᵢᵢ / wᵢ by their mean: it needs the trace of
+(B + λ)⁻¹, and products of P with a few vectors only, which its reflections give.
 
-Hᵢᵢ needs column p of P itself, as p'(B + λ)⁻¹p. If p is rounded by δ, that changes by 2δ'(B + λ)⁻¹p, a share of at most
+Hᵢᵢ requires column p of P, for p'(B + λ)⁻¹p. If p is rounded by δ, this changes by 2δ'(B + λ)⁻¹p, a share of at most
 
     2 |δ| √((Kᵢᵢ + λ) / (μ + λ)),     μ the smallest eigenvalue,
 
-since Hᵢᵢ ≥ 1 / (Kᵢᵢ + λ): a square root of what rounding in B would be magnified by. So B and the factors of B + λ are
-computed in float64, and P and p'(B + λ)⁻¹p in float32 where the root is small; the errors, which have many signs, then
+since Hᵢᵢ ≥ 1 / (Kᵢᵢ + λ). Rounding in B would be magnified by the square of this root. So B and the factors of B + λ
+are computed in float64, and P and p'(B + λ)⁻¹p in float32 if the root is small; the errors, which partly cancel, then
 change scores by less than 1e-6.
 """
 
@@ -46,27 +46,27 @@ from mercer.solvers.data import Data, check_finite
 from mercer.solvers.inplace import add_product, add_symmetric, reflect_rows, times_symmetric
 
 EPS = float(np.finfo(np.float64).eps)
-# K may be replaced by LL' if what is left is this small, relative to the smallest λ: so wrong may scores be
+# K may be replaced by LL' if the rest is at most this share of the smallest λ, the relative error of the scores
 LEFT_OUT = 1e-7
-# a factor of lower rank pays up to this share of the samples, and from this size on
+# a low-rank factor is tried up to this share of the samples as rank, and from this many samples on
 LOW = 0.5
 LOW_FROM = 200
-# numbers of work space for each row: the blocks in which LAPACK works
+# numbers of LAPACK work space per row: its block size
 WORK = 64
-# diagonals of B on each side of its own, from this size on; below there is one
+# off-diagonals of B on each side from WIDE_FROM samples on; below there is one
 WIDTH = 32
 WIDE_FROM = 1600
-# P may be rounded to float32 up to this (Kᵢᵢ + λ) / (μ + λ), and is from this size on
+# P is rounded to float32 if (Kᵢᵢ + λ) / (μ + λ) is at most this, and from this many samples on
 FORGIVEN = 2e4
 SINGLE_FROM = 640
-# reflections applied together
+# reflections per block
 BLOCK = 96
-# rows of P moved together, whatever the number of threads: so rounding does not depend on it
+# rows of P per task, independent of the number of threads, so that rounding does not depend on it
 ROWS = 256
 
 
 class Residuals(NamedTuple):
-    """For each λ: β, b, and the diagonal of H divided by w, or its mean: (λ, n, targets), (λ, targets), (λ, n or 1)."""
+    """For each λ: β, b, and the diagonal of H / w or its mean. Shapes (λ, n, targets), (λ, targets), (λ, n or 1)."""
 
     beta: Matrix
     intercept: Matrix
@@ -74,14 +74,14 @@ class Residuals(NamedTuple):
 
 
 class Reduction:
-    """P and B of a weighted kernel matrix: band[k, d] = B[k + d, k], zero where there is no such row."""
+    """P and B of a weighted kernel matrix: band[k, d] = B[k + d, k], 0 if there is no such row."""
 
     def __init__(self, basis: Columns | Reflections, band: Matrix, root: Vector) -> None:
         self.basis = basis
         self.band = band
         self.root = root
         self.definite = True
-        # whether P may be rounded
+        # whether P may be rounded to float32
         self.single = False
         self._last: tuple[Vector, Matrix, Matrix] | None = None
 
@@ -91,21 +91,22 @@ class Reduction:
         return len(self.band)
 
     def _exceeds(self, bound: float) -> bool:
-        """Whether all eigenvalues of B are greater."""
+        """Whether all eigenvalues of B exceed ``bound``."""
         shifted = self.band.T.copy()
         shifted[0] -= bound
         return bool(linalg.lapack.dpbtrf(shifted, lower=1, overwrite_ab=1)[1] == 0)
 
     def examine(self, smallest_alpha: float, highest: float = np.inf) -> Reduction:
-        """See whether K + λ is positive definite, and take rounding out of B if only that is in the way. Edits B.
+        """Check whether K + λ is positive definite and whether P may be rounded to float32. Edits B.
 
-        And whether P may be rounded, where ``highest`` is the largest entry of the diagonal of K.
+        If only rounding makes B + λ indefinite, a multiple of it is added to B. ``highest`` is the largest diagonal
+        entry of K.
         """
         sizes = np.abs(self.band)
         sums = sizes.sum(axis=1)
         for d in range(1, min(self.band.shape[1], self.rank)):
             sums[d:] += sizes[:-d, d]
-        # no eigenvalue is larger than the sum of a row
+        # the largest absolute row sum bounds the eigenvalues
         rounding = 4.0 * self.rank * EPS * float(sums.max())
         self.definite = self._exceeds(min(-rounding, rounding - smallest_alpha))
         if self.definite and not self._exceeds(rounding - smallest_alpha):
@@ -115,7 +116,7 @@ class Reduction:
         return self
 
     def solve(self, R: Matrix, alphas: Vector) -> Matrix:
-        """(√w K √w + λ)⁻¹ R for each λ: an array (λ, n, columns). P is read twice for all of them."""
+        """(√w K √w + λ)⁻¹ R for each λ: an array (λ, n, columns). Reads P twice in total."""
         inside = self.basis.inward(R)
         whole = self.rank == len(R)
         middle = np.empty((len(alphas), R.shape[1], self.rank))
@@ -146,7 +147,7 @@ class Reduction:
             yield linalg.solve_banded((width, width), shifted, right.T, check_finite=False).T
 
     def _factors(self, alphas: Vector) -> tuple[Matrix, Matrix]:
-        """Rows of L, with zeros before them, and weights, for each λ; up to a multiple of STEPS. The last are kept."""
+        """The rows of L and the weights for each λ, as `_banded_loops` describes. The last result is kept."""
         from mercer.ridge._banded_loops import FRONT, STEPS, factor
 
         if self._last is not None and np.array_equal(self._last[0], alphas):
@@ -158,7 +159,7 @@ class Reduction:
         return rows, weights
 
     def residuals(self, Y: Matrix, alphas: Vector, intercept: bool, n_threads: int, mean: bool = False) -> Residuals:
-        """What every λ gives, with the diagonal of the inverse of its system, or its ``mean``."""
+        """The solutions for all λ with the diagonals of H, or with their ``mean``."""
         beta, b, ones = self._solutions(Y, alphas, intercept)
         with one_blas_thread():
             inverse = self._trace(alphas)[:, None] / len(Y) if mean else self._diagonals(alphas, n_threads)
@@ -168,7 +169,7 @@ class Reduction:
         return Residuals(beta, b, inverse)
 
     def _trace(self, alphas: Vector) -> Vector:
-        """That of (√w K √w + λ)⁻¹ for each λ."""
+        """The trace of (√w K √w + λ)⁻¹ for each λ."""
         from mercer.ridge._banded_loops import inverse_traces
 
         out = np.empty(len(alphas))
@@ -176,13 +177,13 @@ class Reduction:
         return out + (len(self.root) - self.rank) / alphas
 
     def _diagonals(self, alphas: Vector, n_threads: int) -> Matrix:
-        """Those of (√w K √w + λ)⁻¹ for each λ."""
+        """The diagonal of (√w K √w + λ)⁻¹ for each λ."""
         from mercer.ridge._banded_loops import STEP, inverse_diagonals
 
         n = len(self.root)
         P = self._columns(n_threads)
         rows, weights = self._factors(alphas)
-        # float32 has neither the range of 1 / λ nor the same rounding for each λ
+        # scaled: float32 lacks the range of 1 / λ, and rounding shall not depend on λ
         scale = weights.max(axis=1, keepdims=True) if self.single else np.ones((len(alphas), 1))
         rows, weights = rows.astype(P.dtype, copy=False), (weights / scale).astype(P.dtype, copy=False)
         inverse = np.empty((len(alphas), n))
@@ -206,7 +207,7 @@ class Reduction:
         return self._solutions(Y, alphas, intercept)[:2]
 
     def _solutions(self, Y: Matrix, alphas: Vector, intercept: bool) -> tuple[Matrix, Matrix, Matrix]:
-        """β, b and, where there is an intercept, the solution for a right side of ones; else zeros."""
+        """β, b and, with an intercept, the solution for a right-hand side of ones (else zeros)."""
         m = Y.shape[1]
         right = (np.column_stack([Y, np.ones(len(Y))]) if intercept else Y) * self.root[:, None]
         with one_blas_thread():
@@ -220,7 +221,7 @@ class Reduction:
 
 
 def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) -> Reduction:
-    """The reduction of √w K √w: of low rank where that explains all of it, else of the whole matrix."""
+    """Reduce √w K √w: by a low-rank factor if that is exact enough, else the whole matrix."""
     n, root = data.n, np.sqrt(weight)
     with one_blas_thread():
         found = _low_rank(data, root, smallest_alpha, options) if n >= LOW_FROM and data.psd else None
@@ -235,14 +236,14 @@ def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) 
             K = data.matrix(np.float64, options.n_threads, np.empty((n, n)))
             check_finite(K.diagonal())
             highest = float((K.diagonal() * weight).max())
-            # what is rounded takes memory of its own
+            # a rounded P needs additional memory
             rounds = n >= SINGLE_FROM and options.precision != "float64" and 1.5 * needed <= options.budget
             return of_matrix(K, root).examine(smallest_alpha, highest if rounds else np.inf)
     return found.examine(smallest_alpha)
 
 
 def of_matrix(K: Matrix, root: Vector) -> Reduction:
-    """The reduction of a matrix that exists, in its memory."""
+    """The reduction of a stored matrix, in its memory."""
     n = len(K)
     if (root != 1).any():
         K *= root
@@ -265,16 +266,16 @@ def _band_of(K: Matrix, width: int) -> Matrix:
 
 
 def _tridiagonal(K: Matrix) -> Vector:
-    """Reduce K to three diagonals, and return the τ of the reflections. Edits K."""
+    """Reduce K to tridiagonal form; return the τ of the reflections. Edits K."""
     sytrd = linalg.get_lapack_funcs("sytrd", (K,))
     tau: Vector = sytrd(K.T, lower=1, overwrite_a=1, lwork=WORK * len(K))[3]
     return tau
 
 
 def _banded(K: Matrix, width: int) -> Vector:
-    """Reduce K to so many diagonals on each side, and return the τ of the reflections. Edits the upper triangle of K.
+    """Reduce K to ``width`` diagonals on each side; return the τ of the reflections. Edits the upper triangle of K.
 
-    Some rows at a time: Q = I − VSV' takes what is right of their band to zero, and the rest A of K becomes
+    Works on ``width`` rows at a time: Q = I − VSV' eliminates the entries right of their band, and the rest A becomes
 
         Q'AQ = A − WV' − VW',     W = Y − ½ V (S'V'Y),     Y = AVS          (Dongarra, Sorensen & Hammarling 1989)
     """
@@ -291,7 +292,7 @@ def _banded(K: Matrix, width: int) -> Vector:
 
 
 def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options) -> Reduction | None:
-    """K as LL' and L as QR: K = Q (RR') Q', and RR' is reduced. None where the rank is not low."""
+    """Factor K = LL' and L = QR, so that K = Q (RR') Q', and reduce RR'. None if the rank is not low."""
     n = data.n
     gram = GramOperator(data.kernel, data.features(np.float64), options.n_threads, data.evaluations)
     check_finite(gram.diagonal())
@@ -309,9 +310,8 @@ def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options)
 #
 #     P = … H_2 H_1,     H_c = I − τ_c v_c v_c'
 #
-# Making B leaves the v_c behind, and to apply P to a few vectors takes them alone. P itself is as much work as B. Some
-# reflections together are H_a … H_b = I − V S V' with a triangular S, whose inverse has 1/τ on its diagonal and V'V
-# above.
+# The reduction to B stores the v_c, which suffice to apply P to a few vectors. Forming P itself costs as much as B. A
+# block of reflections is H_a … H_b = I − V S V' with a triangular S; its inverse has 1/τ on its diagonal, V'V above.
 
 
 class Columns:
@@ -330,7 +330,7 @@ class Columns:
 
 
 class Block(NamedTuple):
-    """Some reflections: which, the first coordinates of V' (as many as it has rows), and S."""
+    """A block of reflections: their numbers, the leading square part of V', and S."""
 
     at: slice
     head: Matrix
@@ -338,23 +338,23 @@ class Block(NamedTuple):
 
 
 def block_of(rows: Matrix, tau: Vector, at: slice) -> Block:
-    """Reflections that are stored right of the diagonal of these rows."""
+    """The block of reflections that are stored right of the diagonal of these rows."""
     tau, tail = tau[at], rows[at, at.stop :]
     head = np.triu(rows[at, at], 1)
-    np.fill_diagonal(head, tau != 0.0)  # else it is no reflection
+    np.fill_diagonal(head, tau != 0.0)  # τ = 0: no reflection
     inverse = np.triu(head @ head.T + tail @ tail.T, 1)
     np.fill_diagonal(inverse, 1.0 / np.where(tau != 0.0, tau, 1.0))
     return Block(at, head, linalg.lapack.dtrtri(inverse)[0])
 
 
 class Reflections:
-    """P of a square matrix whose memory, K, now holds v_c in row c, right of column c + width, where it has a one."""
+    """P as reflections in the memory of K: row c holds v_c right of column c + width, where v_c is 1 (not stored)."""
 
     def __init__(self, K: Matrix, tau: Vector, width: int) -> None:
         self.K = K
         self.tau = tau
         self.width = width
-        # without the first coordinates, which no reflection changes, and the last rows, which hold none
+        # without the first columns, which no reflection changes, and the last rows, which hold none
         self._rows = K[:-width, width:]
 
     @cached_property
@@ -385,15 +385,15 @@ class Reflections:
         R[at.stop :] -= tail.T @ change
 
     def columns(self, n_threads: int) -> Columns:
-        """P in the memory of the reflections, which are then gone."""
+        """Form P in the memory of the reflections, which are overwritten."""
         return Columns(self._form(self.K, n_threads))
 
     def rounded(self, n_threads: int) -> Matrix:
-        """P in float32, in memory of its own."""
+        """Form P in float32, in new memory."""
         return self._form(np.empty(self.K.shape, np.float32), n_threads)
 
     def _form(self, out: Matrix, n_threads: int) -> Matrix:
-        """Write P to out: from the last reflections to the first, each block moves the rows behind it."""
+        """Write P to out, from the last block of reflections to the first; each block updates the rows after it."""
         n, width = len(self.tau), self.width
         P = out[width:, width:]
         for at, head, S in reversed(self._blocks):

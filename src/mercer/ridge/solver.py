@@ -1,4 +1,4 @@
-"""Kernel ridge regression: squared losses make the dual a linear system.
+"""Kernel ridge regression: with squared losses the dual is a linear system.
 
     min over f, b   λ/2 |f|² + ½ Σ wᵢ (yᵢ − f(xᵢ) − b)²          [M5]; [SSBD] Ex. 16.3 for λ = 2mλ'
 
@@ -6,12 +6,12 @@
 
 In the coordinates x = β/√w the matrix is √w K √w + λ. It is solved in one of three ways:
 
-* its Cholesky factor in float32, half the work, as the preconditioner of conjugate gradients in float64;
-* its factor in float64, where λ is too small for that, or the refinement has not converged;
-* conjugate gradients without the matrix, where it does not fit into the memory: the preconditioner is a pivoted
-  Cholesky factor of low rank.
+* a Cholesky factor in float32, at half the cost, as preconditioner of conjugate gradients in float64;
+* a factor in float64, if λ is too small for float32 or the refinement has not converged;
+* conjugate gradients without a stored matrix, if it does not fit into memory; the preconditioner is a pivoted Cholesky
+  factor of low rank.
 
-A matrix that has no factor is singular, and the least-squares solution is taken, or it is no kernel matrix.
+If the factorisation fails, the matrix is singular or indefinite, and a least-squares solution is computed.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from mercer.solvers.data import Data, check_finite
 
 EPS = float(np.finfo(np.float64).eps)
 LARGEST = float(np.finfo(np.float64).max)
-# below this size a float64 factor takes no time worth saving
+# below this size a float64 factor is cheap enough
 SINGLE_FROM = 1000
-# λ, relative to |K|, from which a float32 factor is near the inverse, and the size of numbers that float32 can hold
+# a float32 factor is used if λ is at least this share of |K|, and only for numbers within the range of float32
 SINGLE_SHARE = 3e-8
 SINGLE_UP_TO = 1e30
-# steps after which a float64 factor is cheaper than more refinement
+# after this many iterations a float64 factor is cheaper than more refinement
 REFINEMENTS = 15
-# products at most where the user has set no limit
+# iteration limit if the user has set none
 MOST_STEPS = 10_000
-# columns of the preconditioner where the matrix is not stored
+# rank of the preconditioner if the matrix is not stored
 RANK = 512
-# of the time that is left they take at most
+# and the share of the remaining time that computing it may take
 RANK_SHARE = 0.25
-# operations a second that a factorisation reaches at least: what takes longer than the time limit is not begun
+# operations per second of a factorisation, at least: one that would exceed the time limit is not begun
 SPEED = 1e10
-# rounding is no excuse for a residual larger than this, relative to the targets
+# a residual larger than this, relative to the targets, is not accepted as rounding
 ROUNDED = 1e-6
-# rows mirrored together
+# rows that are mirrored at a time
 MIRRORED = 512
-# several columns cost one product of all pairs, or one of half the pairs each
+# up to this many columns, a product per column with half of the symmetric matrix; more share one with the whole matrix
 BY_COLUMN = 2
 
 
@@ -73,13 +73,13 @@ def solve(
     way: str,
     reduction: Reduction | None = None,
 ) -> list[Solution]:
-    """One solution for each column of Y, with its own λ. ``way`` is "cholesky", "cg" or "auto".
+    """Solve for each column of Y with its own λ. ``way`` is "cholesky", "cg" or "auto"; all weights are positive.
 
-    All weights are positive. A reduction of the weighted matrix, if there is one, serves "cg" as preconditioner: it is
-    nearly the inverse, and the solution is as exact as with a factor.
+    A reduction of the weighted matrix, if given, is the preconditioner of "cg": it is nearly the inverse, so that the
+    solution is as exact as with a factor.
     """
     root = np.sqrt(weight)
-    # targets of size 1: the solution is linear in them, and squares of larger ones might overflow
+    # scale the targets to size 1, since squares of large ones might overflow; the solution is linear in them
     size = np.abs(Y).max(axis=0)
     size = np.where(size > 0, size, 1.0)
     Y = Y / size
@@ -95,13 +95,13 @@ def solve(
         X = X * root[:, None]
         check_finite(F)
         if X.shape[1] > len(columns):
-            # the last column belongs to b, which is what makes the sum zero
+            # the last column is the solution for ones; b makes Σβ = 0
             total = float(X[:, -1].sum())
             b = X[:, :-1].sum(axis=0) / total if total != 0 else np.zeros(len(columns))
             X, F = X[:, :-1] - b * X[:, -1:], F[:, :-1] - b * F[:, -1:]
         for k, column in enumerate(columns):
             least = None if floor is None else float(floor[k])
-            b_groups, proof = judge(
+            b_groups, proof = ridge_certificate(
                 Y[:, column], weight, float(value), intercept, X[:, k], F[:, k], system.reason, least
             )
             by = float(size[column])
@@ -121,7 +121,7 @@ def solve(
 def _system(
     data: Data, root: Vector, options: Options, clock: Clock, way: str, reduction: Reduction | None
 ) -> _Stored | _Tiles:
-    """The matrix, if it can and should be stored, else its products."""
+    """The stored matrix if it fits memory and time, else one that is only multiplied."""
     if _is_stored(data, options, clock, way):
         try:
             return _Stored(data, root, options)
@@ -135,7 +135,7 @@ def _system(
 
 
 def _is_stored(data: Data, options: Options, clock: Clock, way: str) -> bool:
-    """Whether the matrix is computed and factored: if there is memory for it, and time."""
+    """Whether to store and factor the matrix: if memory and time allow it."""
     n = data.n
     needed = 8 * n * n
     if way == "cg":
@@ -154,7 +154,7 @@ def _is_stored(data: Data, options: Options, clock: Clock, way: str) -> bool:
 
 
 class _Stored:
-    """The matrix exists in float64; its factor goes to a float32 copy, or to its own upper triangle."""
+    """A stored float64 matrix; its factor overwrites a float32 copy, or its own upper triangle."""
 
     def __init__(self, data: Data, root: Vector, options: Options) -> None:
         n = data.n
@@ -175,11 +175,11 @@ class _Stored:
         self._has_factor = False
 
     def product(self, V: Matrix) -> Matrix:
-        """K V from the lower triangle; the diagonal may be the factor's."""
+        """K V from the lower triangle; the stored diagonal may be that of the factor."""
         return symmetric(self.K, V) + (self.diagonal - self.K.diagonal())[:, None] * V
 
     def _restore(self) -> None:
-        """Forget a factor in the upper triangle, if there is one."""
+        """Restore the upper triangle if it holds a factor."""
         if not self._has_factor:
             return
         self._has_factor = False
@@ -191,7 +191,7 @@ class _Stored:
         self.K[np.diag_indices_from(self.K)] = self.diagonal
 
     def solve(self, B: Matrix, alpha: float, intercept: bool, clock: Clock) -> tuple[Matrix, Converged, Vector | None]:
-        """(K + λ) X = B. The last is None, or for a singular matrix the least possible value of each column."""
+        """Solve (K + λ) X = B. The third value is None, or for a singular K the least objective of each column."""
         X = np.zeros_like(B, order="F")
         limit = MOST_STEPS if self.options.max_iter < 0 else self.options.max_iter
         try:
@@ -213,7 +213,7 @@ class _Stored:
                 if ended.status is not Status.STALLED:
                     return X, ended, None
                 if (ended.residual <= ROUNDED * np.abs(B).max(axis=0)).all():
-                    # as near as float64 can come
+                    # this is the accuracy of float64
                     return X, ended._replace(status=Status.CONVERGED), None
                 return self._least_squares(B, alpha, intercept, clock)
         except StoppedError:
@@ -230,7 +230,7 @@ class _Stored:
         return alpha >= SINGLE_SHARE * self.norm and self.norm + alpha < SINGLE_UP_TO and alpha > 1.0 / SINGLE_UP_TO
 
     def _factor(self, alpha: float, dtype: Any, clock: Clock) -> Matrix | None:
-        """The factor of K + λ, in one precision; None if there is none."""
+        """The Cholesky factor of K + λ in one precision; None if it fails."""
         self._restore()
         A = self.K
         if dtype == np.float32:
@@ -243,7 +243,7 @@ class _Stored:
         return A if cholesky_in_place(A, self.n_threads, clock) and np.isfinite(A.diagonal()).all() else None
 
     def _refine(self, U: Matrix, B: Matrix, X: Matrix, alpha: float, limit: int, clock: Clock) -> Converged:
-        """Conjugate gradients that begin with the factor's solution and end at float64's rounding, as in DSPOSV."""
+        """Conjugate gradients from the factor's solution to the rounding of float64, as in LAPACK's DSPOSV."""
         rounding = np.sqrt(len(B)) * EPS * (self.norm + alpha)
 
         largest = ROUNDED * np.abs(B).max(axis=0)
@@ -261,17 +261,17 @@ class _Stored:
     def _least_squares(
         self, B: Matrix, alpha: float, intercept: bool, clock: Clock
     ) -> tuple[Matrix, Converged, Vector | None]:
-        """The solution of least norm, where eigenvalues of K + λ are zero to within rounding."""
+        """The least-squares solution of least norm, for eigenvalues of K + λ that are 0 to rounding."""
         self._restore()
         K, mean = self.K, None
         if intercept:
-            # with P = I − ss'/s's, s = √w, the matrix is PKP, and b is what is left over
+            # eliminate b: with P = I − ss'/s's, s = √w, the matrix is PKP
             B, mean = B[:, :-1], B[:, -1:] / np.linalg.norm(B[:, -1])
             K = _centred(_centred(K, mean).T, mean)
             B = _centred(B, mean)
         values, vectors = linalg.eigh(K, check_finite=False, driver="evd")
         eps = float(np.finfo(np.float32).eps) if self.single_input else EPS
-        # centring may leave nothing but the rounding of K
+        # after centring, only the rounding of K may be left
         rounding = 4.0 * len(K) * eps * max(float(np.abs(values).max(initial=0.0)), self.norm if intercept else 0.0)
         kept = np.abs(values + alpha) > rounding
         inside = vectors.T @ B
@@ -296,7 +296,7 @@ def _centred(A: Matrix, mean: Matrix) -> Matrix:
 
 
 class _Tiles:
-    """The matrix is never stored: products are computed tile by tile."""
+    """A matrix that is never stored: products are computed tile by tile."""
 
     def __init__(self, data: Data, root: Vector, options: Options, reduction: Reduction | None) -> None:
         self.data, self.root, self.options, self.reduction = data, root[:, None], options, reduction
@@ -309,7 +309,7 @@ class _Tiles:
         self.reason = "" if data.psd else NOT_PSD
 
     def product(self, V: Matrix) -> Matrix:
-        """K V, each kernel value computed once for both of its places while there are few columns."""
+        """K V; for few columns each kernel value is computed once for both of its places."""
         kernel, a, threads = self.data.kernel, self.features, self.options.n_threads
         V = V * self.root
         if V.shape[1] > BY_COLUMN:
@@ -318,7 +318,7 @@ class _Tiles:
         return self.root * np.column_stack(out)
 
     def solve(self, B: Matrix, alpha: float, intercept: bool, clock: Clock) -> tuple[Matrix, Converged, Vector | None]:
-        """(K + λ) X = B until the largest residual is within tol, relative to the largest entry of B."""
+        """Solve (K + λ) X = B until the largest residual is within tol, relative to the largest entry of B."""
         X = np.zeros_like(B)
         limit = MOST_STEPS if self.options.max_iter < 0 else self.options.max_iter
         largest = np.abs(B).max(axis=0)
@@ -331,7 +331,7 @@ class _Tiles:
         step = 0.0
         if clock.left < np.inf:
             step = self.data.seconds(len(B), 0.5 * len(B), self.options.n_threads) * min(BY_COLUMN, B.shape[1])
-        # a step, and F of what it has found
+        # time for a step and for F of its result
         over = clock.over_in(2.0 * step)
         if over is not None:
             return X, Converged(over, 0, np.abs(B).max(axis=0), []), None
@@ -347,7 +347,7 @@ class _Tiles:
         return X, ended, None
 
     def _preconditioner(self, alpha: float, left: float) -> Linear:
-        """(LL' + δ)⁻¹ with a factor of low rank, which all λ share; of rank as time allows."""
+        """(LL' + δ)⁻¹ with a factor L of low rank, which all λ share; its rank is limited by time and memory."""
         n, reduction = len(self.root), self.reduction
         if reduction is not None:
             return lambda R: reduction.solve(R, np.array([alpha]))[0]
@@ -358,19 +358,19 @@ class _Tiles:
                 rank = int(min(rank, max(1.0, RANK_SHARE * left / column)))
             self._low = pivoted_cholesky(self.gram, rank, 1e-3 * alpha, self.root[:, 0])
         low = self._low
-        # what L leaves out is spread over the diagonal
+        # the trace of K − LL' is spread over the diagonal
         spread = max(alpha + low.rest / n, EPS * self.norm, float(np.finfo(np.float64).tiny))
         return Woodbury(low.L, np.full(n, spread))
 
 
 def _enlarged(proof: Certificate, by: float) -> Certificate:
-    """The certificate for targets that are so many times as large."""
+    """The certificate for targets multiplied by ``by``."""
     primal, dual, gap = (by * (by * value) for value in (proof.primal, proof.dual, proof.gap))
     violation, infeasibility = by * proof.kkt_violation, by * proof.infeasibility
     return replace(proof, primal=primal, dual=dual, gap=gap, kkt_violation=violation, infeasibility=infeasibility)
 
 
-def judge(
+def ridge_certificate(
     y: Vector,
     weight: Vector,
     alpha: float,
@@ -380,10 +380,10 @@ def judge(
     reason: str = "",
     floor: float | None = None,
 ) -> tuple[Vector, Certificate]:
-    """The intercept that is best for f, and the certificate in units of λ/2 |f|² + ½ Σ w (y − f − b)².
+    """The optimal intercept for f, and the certificate for λ/2 |f|² + ½ Σ w (y − f − b)².
 
-    ``reason`` says why the dual bounds nothing, if it does not. Where λ is zero to within rounding ``floor`` is the
-    bound: no function of the kernel comes nearer to y.
+    ``reason``, if given, says why the dual value is no lower bound. If λ is 0 to rounding, ``floor`` is the bound: no
+    function of the kernel has a smaller objective.
     """
     loss = Squared()
     b = loss.best_thresholds(y, F, weight)[: int(intercept)]
@@ -395,7 +395,7 @@ def judge(
     primal = float(0.5 * alpha * (beta @ F) + 0.5 * weight @ (y - F - b.sum()) ** 2)
     dual = min(primal, floor or 0.0)
     gap = primal - dual
-    # what rounding alone makes of the difference of two sums of squares
+    # the rounding error of the difference of two sums of squares
     if gap <= len(y) * EPS * float(weight @ (y**2 + F**2)):
         gap = 0.0
     violation = float(np.sqrt(2.0 * gap / weight.max()))
@@ -404,7 +404,7 @@ def judge(
 
 
 def in_units_of(found: Certificate, alpha: float, y: Vector, weight: Vector, F: Vector) -> Certificate:
-    """The certificate of ½|f|² + Σ w/(2λ) (y − f − b)², multiplied by λ; a gap that is the rounding of F is none."""
+    """The certificate of ½|f|² + Σ w/(2λ) (y − f − b)², multiplied by λ; a gap within the rounding of F becomes 0."""
     gap = alpha * found.gap
     rounded = 0.5 * float(weight @ np.square(len(y) * EPS * (np.abs(y) + np.abs(F))))
     relative = found.relative_gap
