@@ -103,7 +103,7 @@ def test_the_gap_is_not_worse_than_that_of_the_run(loss):
     for tol in (1e-1, 1e-4, 1e-12):
         options = LinearOptions(tol=tol)
         before = plan._run("interior", task, options, Clock(), None)
-        after = zeros.settle(task, options, Clock(), before)
+        after = zeros.add_exact_zeros(task, options, Clock(), before)
         assert after.certificate.gap <= before.certificate.gap
         again = linear_certificate(task, after.w, after.intercept, after.beta)
         assert again.valid and again.gap == pytest.approx(after.certificate.gap, abs=1e-13 * again.primal)
@@ -114,8 +114,8 @@ def test_limits_hold():
     """Without time or iterations left the solution of the run stays; a run that was stopped is not settled."""
     task = problem("hinge", *gaussian(), 0.3, Penalty(1.0, 0.0))
     before = plan._run("interior", task, LinearOptions(), Clock(), None)
-    assert zeros.settle(task, LinearOptions(max_iter=before.n_iter), Clock(), before) is before
-    after = zeros.settle(task, LinearOptions(), Clock(0.0), before)
+    assert zeros.add_exact_zeros(task, LinearOptions(max_iter=before.n_iter), Clock(), before) is before
+    after = zeros.add_exact_zeros(task, LinearOptions(), Clock(0.0), before)
     assert after.status is Status.CONVERGED and after.certificate.gap <= before.certificate.gap
     stopped = plan.solve_linear("interior", task, LinearOptions(max_iter=2), Clock())
     assert stopped.status is Status.MAX_ITER and [stage.solver for stage in stopped.stages] == ["interior"]

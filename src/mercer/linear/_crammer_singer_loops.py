@@ -27,7 +27,7 @@ def scores(indices, values, start, stop, bias, W, label, out):
 
 
 @compiled()
-def spread(indices, values, start, stop, bias, change, W):
+def add_to_weights(indices, values, start, stop, bias, change, W):
     """Add x times change to W."""
     for t in range(np.intp(start), np.intp(stop)):
         column = np.intp(indices[t]) if indices.shape[0] > 0 else t - np.intp(start)
@@ -42,8 +42,8 @@ def spread(indices, values, start, stop, bias, change, W):
 
 
 @compiled()
-def closest(z, label, C, out):
-    """out = the point of {a : a_k <= C [k = label], sum a = 0} that is closest to z.
+def project_sample(z, label, C, out):
+    """out = the point of {a : a_k <= C [k = label], sum a = 0} closest to z.
 
     It is  min(C [k = label], z_k + t)  with the t for which the sum is 0. An entry that exceeds its bound for one t
     does so at the end (Michelot, JOTA 50, 1986). C is added only if the label is at its bound, so that a large C costs
@@ -82,7 +82,7 @@ def closest(z, label, C, out):
 
 
 @compiled()
-def imbalance(a, score, label, C):
+def sample_violation(a, score, label, C):
     """The KKT violation of a sample: its largest score minus the smallest score of a class whose a may grow.
 
     If only the a of the label may grow (a = 0) and the label has the largest score, minus its lead over the second.
@@ -105,7 +105,7 @@ def imbalance(a, score, label, C):
 def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weight, order, level, out):
     """One pass over the samples in this order. Edits W, alpha and order; returns how many remain active.
 
-    Fills out with (largest imbalance, gap, decrease of the objective, samples whose free classes have changed, entries
+    Fills out with (largest violation, gap, decrease of the objective, samples whose free classes have changed, entries
     of X read).
     """
     K = W.shape[1]
@@ -118,7 +118,7 @@ def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weig
         a = alpha[i]
         scores(indices, values, start, stop, bias, W, label, score)
         work += float(stop - start)
-        violation = imbalance(a, score, label, C)
+        violation = sample_violation(a, score, label, C)
         if violation < -level:
             continue
         order[kept] = i
@@ -135,7 +135,7 @@ def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weig
         if A > 0.0:
             for k in range(K):
                 target[k] = a[k] - score[k] / A
-            closest(target, label, C, new)
+            project_sample(target, label, C, new)
         else:
             # an empty row: only the loss depends on it. Put all on one wrong class
             new[:] = 0.0
@@ -151,7 +151,7 @@ def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weig
             target[k] = step
             a[k] = new[k]
         if changed:
-            spread(indices, values, start, stop, bias, target, W)
+            add_to_weights(indices, values, start, stop, bias, target, W)
             work += float(stop - start)
         crossed += free_changed
     out[0], out[1], out[2], out[3], out[4] = largest, gap, decrease, crossed, work
@@ -162,7 +162,7 @@ def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weig
 def check_samples(indptr, indices, values, bias, W, alpha, labels, weight, level, order, out):
     """Find the samples to visit next: fill order with them and return their number.
 
-    Fills out with (largest imbalance, sum of the losses, dual value without -1/2|W|^2).
+    Fills out with (largest violation, sum of the losses, dual value without -1/2|W|^2).
     """
     K = W.shape[1]
     score = np.empty(K)
@@ -170,7 +170,7 @@ def check_samples(indptr, indices, values, bias, W, alpha, labels, weight, level
     for i in range(alpha.shape[0]):
         label = labels[i]
         scores(indices, values, indptr[i], indptr[i + 1], bias, W, label, score)
-        violation = imbalance(alpha[i], score, label, weight[i])
+        violation = sample_violation(alpha[i], score, label, weight[i])
         largest = max(largest, violation)
         highest = score[0]
         for k in range(1, K):
@@ -185,7 +185,7 @@ def check_samples(indptr, indices, values, bias, W, alpha, labels, weight, level
 
 
 @compiled()
-def _to_face(a, label, C, p):
+def _project_to_face(a, label, C, p):
     """Project p onto the face: 0 for the classes at their bound, and a sum of 0. Edits p."""
     total, free = 0.0, 0
     for k in range(a.shape[0]):
@@ -213,7 +213,7 @@ def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, we
     work = entries
     for i in range(m):
         scores(indices, values, indptr[i], indptr[i + 1], bias, W, labels[i], r[i])
-        _to_face(alpha[i], labels[i], weight[i], r[i])
+        _project_to_face(alpha[i], labels[i], weight[i], r[i])
         for k in range(K):
             r[i, k] = -r[i, k]
             z[i, k] = r[i, k] / norms[i]
@@ -223,7 +223,7 @@ def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, we
     while done < max_steps and rz > 0.0 and gap > goal:
         U[:] = 0.0
         for i in range(m):
-            spread(indices, values, indptr[i], indptr[i + 1], bias, p[i], U)
+            add_to_weights(indices, values, indptr[i], indptr[i + 1], bias, p[i], U)
         # |X'p|^2 is the curvature
         curvature = 0.0
         for t in range(W.shape[0]):
@@ -239,7 +239,7 @@ def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, we
             # remove the terms 1 - [k = label] that scores adds
             for k in range(K):
                 line[k] -= 0.0 if k == labels[i] else 1.0
-            _to_face(alpha[i], labels[i], weight[i], line)
+            _project_to_face(alpha[i], labels[i], weight[i], line)
             widest = 0.0
             for k in range(K):
                 step[i, k] += a * p[i, k]
@@ -261,12 +261,12 @@ def face_step_samples(indptr, indices, values, bias, W, alpha, norms, labels, we
         for i in range(m):
             for k in range(K):
                 line[k] = alpha[i, k] + share * step[i, k]
-            closest(line, labels[i], weight[i], z[i])
+            project_sample(line, labels[i], weight[i], z[i])
             for k in range(K):
                 change_of[k] = z[i, k] - alpha[i, k]
                 if k != labels[i]:
                     change += change_of[k]
-            spread(indices, values, indptr[i], indptr[i + 1], bias, change_of, U)
+            add_to_weights(indices, values, indptr[i], indptr[i + 1], bias, change_of, U)
         for t in range(W.shape[0]):
             for k in range(K):
                 change += U[t, k] * (W[t, k] + 0.5 * U[t, k])

@@ -191,7 +191,7 @@ def move(length, a, dbeta, dx, dzd, dzu, fd, fu, t, beta, dn, up, zd, zu):
 
 
 @compiled()
-def paid(t, l1, ridge, lower, upper, beta):
+def loss_and_gap(t, l1, ridge, lower, upper, beta):
     """(sum of conj(t), sum of conj(t) - t b + l1 |b| + ridge b^2 / 2): the loss and the samples' part of the gap.
 
     conj(t) is the largest value of  t b - l1 |b| - ridge b^2 / 2  over the box.

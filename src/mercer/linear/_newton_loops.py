@@ -4,7 +4,7 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.extrema import larger, smaller
-from mercer.linear._interior_loops import dense_gram, paid
+from mercer.linear._interior_loops import dense_gram, loss_and_gap
 from mercer.linear._row_loops import dense_dot, dense_tdot, dot, sparse_dot, sparse_tdot
 
 # numbers in a block of rows, which stays in the cache between its two products
@@ -17,7 +17,7 @@ REGULARISATION = 1e-13
 
 
 @compiled(fast=True, inline=True)
-def _answer(t, l1, ridge, lower, upper):
+def _maximise(t, l1, ridge, lower, upper):
     """(c, dc/dt) for the c in the box that maximises  t c - l1|c| - 1/2 ridge c^2; ridge > 0, or lower = upper.
 
     It has no branches, so that the calling loops are vectorised, which makes them ten times as fast.
@@ -29,20 +29,20 @@ def _answer(t, l1, ridge, lower, upper):
 
 
 @compiled(fast=True)
-def respond(f, linear, l1, ridge, lower, upper, beta, D):
+def differentiate(f, linear, l1, ridge, lower, upper, beta, D):
     """Fill beta, the negative derivative of each loss at f, and D, its second derivative; returns the sum of losses."""
     total = 0.0
     for i in range(f.shape[0]):
         t = linear[i] - f[i]
-        c, slope = _answer(t, l1[i], ridge[i], lower[i], upper[i])
+        c, slope = _maximise(t, l1[i], ridge[i], lower[i], upper[i])
         beta[i], D[i] = c, slope
         total += c * (t - 0.5 * ridge[i] * c) - l1[i] * abs(c)
     return total
 
 
 @compiled()
-def dense_answers(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
-    """Fill f = Xu, call `respond`, and add X'beta to v in one pass over X. Returns the sum of the losses."""
+def dense_pass(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
+    """Fill f = Xu, call `differentiate`, and add X'beta to v in one pass over X. Returns the sum of the losses."""
     n, stored = X.shape
     size = max(8, BLOCK // max(1, stored) // 8 * 8)
     total = 0.0
@@ -51,7 +51,9 @@ def dense_answers(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
         dense_dot(X[part], u, f[part])
         if bias != 0.0:
             f[part] += bias * u[stored]
-        total += respond(f[part], linear[part], l1[part], ridge[part], lower[part], upper[part], beta[part], D[part])
+        total += differentiate(
+            f[part], linear[part], l1[part], ridge[part], lower[part], upper[part], beta[part], D[part]
+        )
         dense_tdot(X[part], beta[part], v)
         if bias != 0.0:
             v[stored] += bias * beta[part].sum()
@@ -59,8 +61,8 @@ def dense_answers(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
 
 
 @compiled()
-def sparse_answers(indptr, indices, data, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
-    """`dense_answers` for CSR; indices are unsigned, and there are len(indptr) - 1 rows."""
+def sparse_pass(indptr, indices, data, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
+    """`dense_pass` for CSR; indices are unsigned, and there are len(indptr) - 1 rows."""
     n, last = indptr.shape[0] - 1, v.shape[0] - 1
     size = max(8, BLOCK * n // max(1, indptr[n] - indptr[0]))
     total = 0.0
@@ -70,7 +72,9 @@ def sparse_answers(indptr, indices, data, u, bias, linear, l1, ridge, lower, upp
         sparse_dot(ends, indices, data, u, f[part])
         if bias != 0.0:
             f[part] += bias * u[last]
-        total += respond(f[part], linear[part], l1[part], ridge[part], lower[part], upper[part], beta[part], D[part])
+        total += differentiate(
+            f[part], linear[part], l1[part], ridge[part], lower[part], upper[part], beta[part], D[part]
+        )
         sparse_tdot(ends, indices, data, beta[part], v)
         if bias != 0.0:
             v[last] += bias * beta[part].sum()
@@ -78,11 +82,11 @@ def sparse_answers(indptr, indices, data, u, bias, linear, l1, ridge, lower, upp
 
 
 @compiled(fast=True)
-def along(f, q, s, linear, l1, ridge, lower, upper):
+def line_derivatives(f, q, s, linear, l1, ridge, lower, upper):
     """First and second derivative of the sum of losses at f + s q with respect to s."""
     first, second = 0.0, 0.0
     for i in range(f.shape[0]):
-        c, slope = _answer(linear[i] - f[i] - s * q[i], l1[i], ridge[i], lower[i], upper[i])
+        c, slope = _maximise(linear[i] - f[i] - s * q[i], l1[i], ridge[i], lower[i], upper[i])
         first -= c * q[i]
         second += slope * q[i] * q[i]
     return first, second
@@ -132,7 +136,7 @@ def _lowest(u, step, penalty, slope, f, q, linear, l1, ridge, lower, upper):
         bend += penalty[j] * step[j] * step[j]
     low, high, s = 0.0, np.inf, 1.0
     for _ in range(LINE_STEPS):
-        first, second = along(f, q, s, linear, l1, ridge, lower, upper)
+        first, second = line_derivatives(f, q, s, linear, l1, ridge, lower, upper)
         first, second = first + pull + s * bend, second + bend
         if abs(first) <= -LINE_ACCURACY * slope:
             break
@@ -170,7 +174,7 @@ def solve_few(X, penalty, linear, l1, ridge, lower, upper, delta, less, tol, rou
             centred[i], wider[i] = linear[i] + added * beta[i], ridge[i] + added
         previous = np.inf
         while True:
-            value = respond(f, centred, l1, wider, lower, upper, beta, D)
+            value = differentiate(f, centred, l1, wider, lower, upper, beta, D)
             v[:] = 0.0
             dense_tdot(X, beta, v)
             excess = 0.0
@@ -181,7 +185,7 @@ def solve_few(X, penalty, linear, l1, ridge, lower, upper, delta, less, tol, rou
                 excess += 0.5 * g[j] * g[j] / penalty[j] if penalty[j] > 0.0 else unit * abs(g[j])
             for i in range(n):
                 t[i] = linear[i] - f[i]
-            primal, left = paid(t, l1, ridge, lower, upper, beta)
+            primal, left = loss_and_gap(t, l1, ridge, lower, upper, beta)
             for j in range(d):
                 primal += 0.5 * penalty[j] * u[j] * u[j]
             gap = (left + excess) / max(primal, 1e-300)

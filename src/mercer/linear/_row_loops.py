@@ -139,7 +139,7 @@ def repeats(indptr, indices, n_columns):
 
 
 @compiled()
-def examine(beta, f, linear, l1, ridge, lower, upper, largest):
+def check_optimality(beta, f, linear, l1, ridge, lower, upper, largest):
     """(largest violation, largest distance from the box, sum of beta); NaN is kept. ``largest`` is max |beta|.
 
     With t = linear - f the loss of a sample is conj(t), the largest value of  t b - l1 |b| - ridge b^2 / 2  over the

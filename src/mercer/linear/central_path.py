@@ -118,13 +118,13 @@ class Samples:
             return
         move(length, a, self.dbeta, *self.change, *self.finite, self.t, self.beta, *self.parts)
 
-    def paid(self) -> tuple[float, float]:
+    def loss_and_gap(self) -> tuple[float, float]:
         """The loss of these samples and their part of the duality gap."""
-        from mercer.linear._interior_loops import paid
+        from mercer.linear._interior_loops import loss_and_gap
 
         if not len(self.t):
             return 0.0, 0.0
-        value, gap = paid(self.t, self.l1, self.ridge, self.lower, self.upper, self.beta)
+        value, gap = loss_and_gap(self.t, self.l1, self.ridge, self.lower, self.upper, self.beta)
         return value, gap
 
     @classmethod
@@ -245,13 +245,13 @@ class _State:
     def evaluate(self, n_iter: int) -> Path:
         """This point with its primal value and gap."""
         q, w = self.q, self.w
-        paid, gap = self.samples.paid()
-        lasso_paid, lasso_gap = self.lasso.paid()
+        loss, gap = self.samples.loss_and_gap()
+        lasso_loss, lasso_gap = self.lasso.loss_and_gap()
         free = q == 0
         missing = q * w - self.v
         gap += lasso_gap + 0.5 * float((missing[~free] ** 2 / q[~free]).sum())
         gap += float(np.abs(self.v[free]) @ (np.abs(w[free]) + self.unit[free]))
-        primal = self.constant + 0.5 * float(q @ (w * w)) - float(self.fixed @ w) + paid + lasso_paid
+        primal = self.constant + 0.5 * float(q @ (w * w)) - float(self.fixed @ w) + loss + lasso_loss
         return Path(w.copy(), self.samples.beta.copy(), gap, primal, n_iter)
 
     def advance(self) -> bool:

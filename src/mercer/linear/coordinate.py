@@ -40,7 +40,7 @@ from mercer.solvers.base import Clock, Status, TracePoint
 RULES = ("round-robin", "random", "greedy")
 MAX_PASSES = 100_000
 # a run has stalled after this many passes that neither decrease the objective beyond rounding nor lower the gap
-HOPELESS = 20
+PATIENCE = 20
 ROUNDING = 1e-16
 # rows with a smaller squared norm count as empty
 TINY = 1e-280
@@ -101,21 +101,21 @@ def _run(descent: Descent) -> Status:
     options, n = descent.options, descent.problem.n
     limit = MAX_PASSES if options.max_iter < 0 else options.max_iter
     lowest, since_gain, every = np.inf, 0, np.arange(n, dtype=np.uint32)
-    if descent.start_given and descent.look():
+    if descent.start_given and descent.check():
         return Status.CONVERGED
     while True:
         ended = descent.clock.over() or (Status.MAX_ITER if descent.passes >= limit else None)
-        if ended is None and since_gain >= HOPELESS:
+        if ended is None and since_gain >= PATIENCE:
             ended = Status.STALLED
         if ended is not None:
-            return Status.CONVERGED if descent.look(publish=True) else ended
+            return Status.CONVERGED if descent.check(publish=True) else ended
         if options.rule == "greedy":
             decrease = descent.greedy_pass()
         else:
             descent.order[:] = every
             decrease = float(descent.descend(descent.order, shuffled=options.rule == "random")[2])
         descent.passes += 1
-        done = descent.look()
+        done = descent.check()
         scale = abs(descent.value) + descent.gap
         descent.report(descent.gap / scale if scale > 0 else 0.0)
         if done:
@@ -231,7 +231,7 @@ class Descent:
         if self.problem.intercept:
             self.w[-1] = self.bias * self.beta.sum()
 
-    def look(self, publish: bool = False) -> bool:
+    def check(self, publish: bool = False) -> bool:
         """Compute the gap over all samples and reset the active variables; return whether the gap is within tol.
 
         The model is certified if its gap is, or if ``publish``.

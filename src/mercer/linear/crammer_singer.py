@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from mercer._numerics.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.linear import interior
-from mercer.linear.coordinate import HOPELESS, MAX_PASSES, ROUNDING, TINY, Storage
+from mercer.linear.coordinate import MAX_PASSES, PATIENCE, ROUNDING, TINY, Storage
 from mercer.linear.hybrid import MOST_STEPS
 from mercer.linear.problem import LinearProblem, Rows
 from mercer.linear.solution import LinearOptions, LinearStage
@@ -195,7 +195,7 @@ class _Run:
         self.start_given = start is not None
         if start is not None:
             for i in range(n):
-                self.loops.closest(start.alpha[i], self.labels[i], self.weight[i], self.alpha[i])
+                self.loops.project_sample(start.alpha[i], self.labels[i], self.weight[i], self.alpha[i])
             if problem.intercept:
                 self.multipliers = start.intercepts / self.bias
             self._recompute()
@@ -212,12 +212,12 @@ class _Run:
         out, tol = np.zeros(5), self.options.tol
         limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
         check_at, last, lowest, since_gain = np.inf, np.inf, np.inf, 0
-        if self.start_given and self._look():
+        if self.start_given and self._check():
             return Status.CONVERGED
         while True:
             ended = self.clock.over() or (Status.MAX_ITER if self.passes >= limit else None)
             if ended is not None:
-                return Status.CONVERGED if self._look(publish=True) else ended
+                return Status.CONVERGED if self._check(publish=True) else ended
             order = self.order[: self.active]
             self.shuffle(order, int(self.random.integers(1, 1 << 62)))
             self.active = self.loops.descend_samples(
@@ -237,11 +237,11 @@ class _Run:
             since_gain = 0 if progress or unbalanced else since_gain + 1
             ahead = estimate * min(1.0, estimate / last) if 0 < last < np.inf else estimate
             last = estimate
-            if (ahead <= tol * scale and estimate <= check_at) or since_gain >= HOPELESS:
+            if (ahead <= tol * scale and estimate <= check_at) or since_gain >= PATIENCE:
                 before = self.active
-                if self._look(publish=since_gain >= HOPELESS):
+                if self._check(publish=since_gain >= PATIENCE):
                     return Status.CONVERGED
-                if since_gain >= HOPELESS and self.active <= before:
+                if since_gain >= PATIENCE and self.active <= before:
                     return Status.STALLED
                 check_at, last = (np.inf if self.active > before else 0.5 * estimate), np.inf
             elif out[3] <= SETTLED * self.active and self.passes >= 4:
@@ -273,7 +273,7 @@ class _Run:
         largest = float(np.abs(self.alpha).max(initial=0.0))
         return bool(np.abs(excess).max() > UNBALANCED * self.bias * largest and np.isfinite(self.multipliers).all())
 
-    def _look(self, publish: bool = False) -> bool:
+    def _check(self, publish: bool = False) -> bool:
         """Compute the gap over all samples and reset the active ones; return whether the gap is within tol.
 
         The model is certified if its gap is, or if ``publish``.

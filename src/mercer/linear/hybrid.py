@@ -24,7 +24,7 @@ import numpy as np
 
 from mercer._numerics.blas import one_blas_thread
 from mercer.kernels.features import Csr
-from mercer.linear.coordinate import HOPELESS, MAX_PASSES, ROUNDING, Descent, Storage, check_solvable
+from mercer.linear.coordinate import MAX_PASSES, PATIENCE, ROUNDING, Descent, Storage, check_solvable
 from mercer.linear.problem import LinearProblem
 from mercer.linear.solution import LinearOptions, LinearSolution, has_time
 from mercer.losses.base import Index, Vector
@@ -86,12 +86,12 @@ class _Run(Descent):
         limit = MAX_PASSES if self.options.max_iter < 0 else self.options.max_iter
         check_at, last, lowest, since_gain, rate = inf, inf, inf, 0, 1.0
         rescues, rescued = 0, inf
-        if self.start_given and self.look():
+        if self.start_given and self.check():
             return Status.CONVERGED
         while True:
             ended = self.clock.over() or (Status.MAX_ITER if self.passes >= limit else None)
             if ended is not None:
-                return Status.CONVERGED if self.look(publish=True) else ended
+                return Status.CONVERGED if self.check(publish=True) else ended
             out = self._pass()
             self.passes += 1
             estimate, decrease = float(out[1]), float(out[2])
@@ -100,7 +100,7 @@ class _Run(Descent):
             relative = estimate / scale if scale > 0 else 0.0
             self.report(relative)
             if worth is not None and not worth(self.passes, relative):
-                return Status.CONVERGED if self.look(publish=True) else Status.STALLED
+                return Status.CONVERGED if self.check(publish=True) else Status.STALLED
             lowest, progress = min(lowest, estimate), decrease > ROUNDING * abs(self.value) or estimate < lowest
             since_gain = 0 if progress else since_gain + 1
             # each term of the estimate dates from the visit of its variable: extrapolate to the end of the next pass
@@ -108,16 +108,16 @@ class _Run(Descent):
                 rate = estimate / last
             ahead = estimate * min(1.0, rate) * (SMOOTH if self.qp.is_smooth else 1.0)
             last = estimate
-            if ahead <= tol * scale and estimate <= check_at and since_gain < HOPELESS:
+            if ahead <= tol * scale and estimate <= check_at and since_gain < PATIENCE:
                 before = self.active
-                if self.look():
+                if self.check():
                     return Status.CONVERGED
                 # if variables became active again, work on them first; else the estimate was too low: check later
                 share = min(max(tol * scale / self.gap, 0.2), 1.0) if self.gap > 0 else 1.0
                 check_at, last = (inf if self.active > before else 0.9 * share * estimate), inf
-            elif since_gain >= HOPELESS or self._is_dense_worth():
+            elif since_gain >= PATIENCE or self._is_dense_worth():
                 solved = rescues < RESCUES and self._end_dense()
-                if self.look(publish=not solved):
+                if self.check(publish=not solved):
                     return Status.CONVERGED
                 if not solved:
                     return Status.STALLED

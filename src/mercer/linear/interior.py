@@ -48,13 +48,13 @@ WIDE_BOXES = (1e4, 1e7, 1e10, 1e13, 1e16)
 # that gives a gap within tol is taken
 NEAR_AN_END = (1e-2, 1e-4, 1e-6)
 # weights of at most this size, relative to the largest, are set to 0
-NEXT_TO_NOTHING = 1e-9
+NEGLIGIBLE = 1e-9
 # larger ones up to this size too, where |X'β| is well below l1
 ZEROS_UP_TO = (1.0, 1e-4, 1e-7)
 # matrices of size min(n, d) in memory at a time, and nanoseconds per m³ of their factorisation
 MATRICES, FACTOR = 3, 0.02
 # nanoseconds by which a step may exceed the time limit
-IN_A_HURRY = 1e8
+TIME_SLACK = 1e8
 # `_balanced` repeats its correction this often; it holds features whose |X'β| is within this share of l1
 BALANCING = 3
 SLACK = 1e-3
@@ -137,7 +137,7 @@ class Run:
             self.stopped = self.clock.over()
             # do not begin a step that would end after the time limit
             before, self.last = self.last, self.clock.seconds
-            if self.stopped is None and not has_time(self.clock, 1e9 * (self.last - before) - IN_A_HURRY):
+            if self.stopped is None and not has_time(self.clock, 1e9 * (self.last - before) - TIME_SLACK):
                 self.stopped = Status.TIME_LIMIT
             return self.stopped is not None
 
@@ -171,13 +171,13 @@ def _solve(
     _check_memory(problem.rows)
     form = Form.of(problem)
     run = Run(form, options, clock)
-    nothing = _nothing(form, run)
-    if nothing is not None:
-        return nothing
+    trivial = _zero_model(form, run)
+    if trivial is not None:
+        return trivial
     if problem.qp.has_open_box:
         solution = _solve_open(run)
         done = solution.status is Status.CONVERGED or run.stopped is not None
-        return solution if done else _settled(run, solution)
+        return solution if done else _decide_hard_margin(run, solution)
     near = _near(problem, options, start)
     if near is not None:
         if near.certificate.relative_gap <= options.tol:
@@ -212,14 +212,14 @@ def _near(problem: LinearProblem, options: LinearOptions, start: LinearSolution 
     return LinearSolution(start.w, start.intercept, beta, Status.CONVERGED, 0, 0.0, proof)
 
 
-def _nothing(form: Form, run: Run) -> LinearSolution | None:
+def _zero_model(form: Form, run: Run) -> LinearSolution | None:
     """w = 0 and β = 0 if the loss at w = 0 is 0, or if there is no time for a single step."""
     problem = form.problem
     zero, beta = np.zeros(problem.rows.d), np.zeros(problem.n)
     b = problem.loss.best_intercept(problem.y, beta, problem.weight) if problem.intercept else 0.0
     status = Status.CONVERGED
     if len(form.usable) and problem.primal(zero, b, beta) > 0:
-        if has_time(run.clock, FACTOR * float(min(form.rows.n, form.rows.d)) ** 3 - IN_A_HURRY):
+        if has_time(run.clock, FACTOR * float(min(form.rows.n, form.rows.d)) ** 3 - TIME_SLACK):
             return None
         status = Status.TIME_LIMIT
     proof = linear_certificate(problem, zero, b, beta, f=beta, v=zero)
@@ -286,7 +286,7 @@ def _solve_open(run: Run) -> LinearSolution:
     return replace(best, n_iter=run.n_iter)
 
 
-def _settled(run: Run, solution: LinearSolution) -> LinearSolution:
+def _decide_hard_margin(run: Run, solution: LinearSolution) -> LinearSolution:
     """Decide a hard margin that has not converged: its largest margin, or the proof that the classes are not separable.
 
     Separability does not depend on the penalty; the largest margin is the solution for an l2 penalty.
@@ -442,5 +442,5 @@ def _sparse(problem: LinearProblem, w: Vector, v: Vector) -> Iterator[Vector]:
     largest = float(size.max(initial=0.0))
     settled = (l1 - np.abs(v)) * largest > size * l1
     for limit in ZEROS_UP_TO:
-        yield np.where((settled & (size <= limit * largest)) | (size <= NEXT_TO_NOTHING * largest), 0.0, w)
-    yield np.where(settled & (size <= NEXT_TO_NOTHING * largest), 0.0, w)
+        yield np.where((settled & (size <= limit * largest)) | (size <= NEGLIGIBLE * largest), 0.0, w)
+    yield np.where(settled & (size <= NEGLIGIBLE * largest), 0.0, w)

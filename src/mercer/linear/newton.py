@@ -203,19 +203,19 @@ class _Run:
         """
         known, (f, beta, D) = f, self.memory[1]
         if known is None:
-            loss, v = self._answers(u, f, beta, D)
+            loss, v = self._pass(u, f, beta, D)
         else:
-            from mercer.linear._newton_loops import respond
+            from mercer.linear._newton_loops import differentiate
 
             f[:] = known
-            loss = respond(f, *self.vectors, beta, D)
+            loss = differentiate(f, *self.vectors, beta, D)
             v = self.rows.tdot(beta, self.options.n_threads)
         pull = self.penalty * u
         return _Point(u, f, beta, D, v, pull - v, loss + 0.5 * float(pull @ u), known is not None)
 
-    def _answers(self, u: Vector, f: Vector, beta: Vector, D: Vector) -> tuple[float, Vector]:
+    def _pass(self, u: Vector, f: Vector, beta: Vector, D: Vector) -> tuple[float, Vector]:
         """Fill f = Xu, β and D; return the sum of the losses and X'β."""
-        from mercer.linear._newton_loops import dense_answers, sparse_answers
+        from mercer.linear._newton_loops import dense_pass, sparse_pass
 
         X, bias = self.rows.X, self.rows.bias
         parts: dict[int, tuple[float, Vector]] = {}
@@ -225,9 +225,9 @@ class _Run:
             vectors = [vector[start:stop] for vector in (*self.vectors, f, beta, D)]
             if isinstance(X, Csr):
                 stored = X.indptr[start : stop + 1], unsigned(X.indices), X.data
-                loss = sparse_answers(*stored, u, bias, *vectors, v)
+                loss = sparse_pass(*stored, u, bias, *vectors, v)
             else:
-                loss = dense_answers(X[start:stop], u, bias, *vectors, v)
+                loss = dense_pass(X[start:stop], u, bias, *vectors, v)
             parts[start] = loss, v
 
         run_shares(part, self.rows.n, self.rows.threads(self.options.n_threads))
@@ -329,11 +329,11 @@ class _Run:
         w, b, beta = self.point.u, 0.0, self.point.beta.copy()
         f, v = self.point.f, self.point.v
         if problem.intercept:
-            from mercer.linear._newton_loops import respond
+            from mercer.linear._newton_loops import differentiate
 
             f, w = f - w[-1], w[:-1]
             b = problem.loss.best_intercept(problem.y, f, problem.weight)
-            respond(f + b, *self.vectors, beta, np.empty_like(beta))
+            differentiate(f + b, *self.vectors, beta, np.empty_like(beta))
             beta = balanced(problem.qp, beta)
             v = problem.rows.tdot(beta, n_threads)
         proof = linear_certificate(problem, w, b, beta, f=f, v=v)
@@ -354,12 +354,12 @@ def lowest(f: Vector, q: Vector, slope: float, bend: float, vectors: tuple[Vecto
 
     Stops where the derivative is at most ``target``. ``vectors`` are linear, l1, ridge, lower and upper.
     """
-    from mercer.linear._newton_loops import along
+    from mercer.linear._newton_loops import line_derivatives
 
     # the derivative increases: it is below 0 at low and above 0 at high
     low, high, s = 0.0, np.inf, 1.0
     for _ in range(LINE_STEPS):
-        first, second = along(f, q, s, *vectors)
+        first, second = line_derivatives(f, q, s, *vectors)
         first, second = first + slope + s * bend, second + bend
         if abs(first) <= target or not second > 0:
             break
@@ -378,11 +378,11 @@ def best_shift(qp: BoxQP, F: Vector, bias: float, weight: float) -> tuple[float,
     """
     if not bias:
         return 0.0, 0.0
-    from mercer.linear._newton_loops import along
+    from mercer.linear._newton_loops import line_derivatives
 
     vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
     ones = np.full(len(F), bias)
-    first, second = along(F, ones, 0.0, *vectors)
+    first, second = line_derivatives(F, ones, 0.0, *vectors)
     first, second = first + weight, second + 1.0
     step = -first / second
     if step == 0 or not np.isfinite(step):

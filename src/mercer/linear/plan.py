@@ -56,7 +56,7 @@ SPARSE_STEPS, DENSE_STEPS = 40, 15
 # nanoseconds per number read in a pass, per product of X'DX (sparse, dense), and per m³ of a factorisation
 PASS, SPARSE_PRODUCT, DENSE_PRODUCT, FACTOR = 6.0, 1.2, 0.05, 0.02
 # fixed nanoseconds per interior-point step and per pass
-A_STEP, A_PASS = 2e5, 2e4
+STEP_OVERHEAD, PASS_OVERHEAD = 2e5, 2e4
 # `small` takes problems of at most this n·d and this min(n, d): larger ones gain nothing from it
 FEW_NUMBERS, FEW = 20_000, 100
 # an l1 penalty on more features than this goes to the proximal Newton method first; with piecewise linear losses it
@@ -66,11 +66,11 @@ MANY_FEATURES, ROUGH = 300, 2e-2
 PROXIMAL_STEPS = 120
 # `hybrid` gets dense rows as CSR if they have at least this many columns and at most this share of nonzeros, which is
 # estimated from this many rows
-MANY_COLUMNS, MOSTLY_ZERO, LOOKED_AT = 100, 0.35, 200
+MANY_COLUMNS, MOSTLY_ZERO, SAMPLED_ROWS = 100, 0.35, 200
 # no trial of fewer passes than this
 FEWEST_PASSES = 20
 # (share of the planned passes, relative gap): a trial continues beyond this share only with at most this gap
-LOOKS = ((0.25, 0.5), (0.5, 0.5), (1.0, 1e-3), (2.0, 0.0))
+TRIAL_CHECKS = ((0.25, 0.5), (0.5, 0.5), (1.0, 1e-3), (2.0, 0.0))
 # between these gaps a trial ends, since the interior-point method starts best from there; below, it is almost done
 ALMOST, NEAR = 1e-3, 1e-2
 
@@ -88,7 +88,7 @@ def solve_linear(
     found = zeros.without_weights(problem, clock)
     if found is not None:
         return found
-    return zeros.settle(problem, options, clock, _run(name, problem, options, clock, start))
+    return zeros.add_exact_zeros(problem, options, clock, _run(name, problem, options, clock, start))
 
 
 def _run(
@@ -122,10 +122,10 @@ def _run(
 
 def _worth(passes: int) -> Callable[[int, float], bool]:
     """A function (passes done, relative gap) → whether a trial of `hybrid` continues."""
-    looks = {int(np.ceil(share * passes)): enough for share, enough in LOOKS}
+    checks = {int(np.ceil(share * passes)): enough for share, enough in TRIAL_CHECKS}
 
     def worth(done: int, gap: float) -> bool:
-        enough = looks.get(done)
+        enough = checks.get(done)
         return enough is None or (gap <= enough and not ALMOST < gap <= NEAR)
 
     return worth
@@ -173,7 +173,7 @@ def _filled(rows: Rows) -> float:
     """The estimated share of nonzeros; 1 for few columns, where CSR does not pay."""
     if rows.sparse or rows.d < MANY_COLUMNS or rows.n == 0:
         return 1.0
-    step = max(1, rows.n // LOOKED_AT)
+    step = max(1, rows.n // SAMPLED_ROWS)
     part = np.asarray(rows.X[::step])
     return float(np.count_nonzero(part)) / part.size
 
@@ -197,8 +197,8 @@ def _passes(rows: Rows) -> int:
         filled = _filled(rows)
         numbers = float(rows.n) * rows.d * (filled if filled <= MOSTLY_ZERO else 1.0)
         products, steps = DENSE_PRODUCT * rows.n * rows.d * smaller, DENSE_STEPS
-    step = A_STEP + products + FACTOR * smaller**3
-    return int(min(steps * step / (A_PASS + PASS * numbers), 1e6)) + 1
+    step = STEP_OVERHEAD + products + FACTOR * smaller**3
+    return int(min(steps * step / (PASS_OVERHEAD + PASS * numbers), 1e6)) + 1
 
 
 def _solve(

@@ -301,7 +301,7 @@ def linear_certificate(
     to 0 as β approaches the right end. For piecewise linear losses it is the sample's part of the gap divided by its
     weight.
     """
-    from mercer.linear._row_loops import examine
+    from mercer.linear._row_loops import check_optimality
 
     qp, loss = problem.qp, problem.loss
     w, beta = np.asarray(w, dtype=np.float64), np.asarray(beta, dtype=np.float64)
@@ -310,7 +310,7 @@ def linear_certificate(
     largest = float(np.abs(beta).max(initial=0.0))
     vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
     decision = f + intercept if intercept else f
-    violation, outside, total = examine(np.ascontiguousarray(beta), decision, *vectors, largest)
+    violation, outside, total = check_optimality(np.ascontiguousarray(beta), decision, *vectors, largest)
     infeasible = max(outside, abs(total)) if problem.intercept else outside
     infeasible = np.inf if np.isnan(total) else infeasible
     feasible = infeasible <= FEASIBILITY * largest

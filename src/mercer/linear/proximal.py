@@ -55,7 +55,7 @@ DAMPING = 1e-4
 HALVINGS, FACE_SHARES = 30, (1.0, 0.5, 0.25)
 ARMIJO = 0.01
 # a smaller relative decrease of the objective is rounding; this many in a row end the run
-ROUNDING, HOPELESS = 1e-14, 5
+ROUNDING, STALLED_AFTER = 1e-14, 5
 
 
 def solve(
@@ -182,12 +182,12 @@ class _Run:
 
     def _round(self, limit: int) -> Status | None:
         """Take Newton steps on the smooth problem; None if it is solved to the accuracy of this round."""
-        from mercer.linear._newton_loops import respond
+        from mercer.linear._newton_loops import differentiate
 
         goal = max(VIOLATION * self.options.tol, (ROUND_VIOLATION if self.delta else 0.0) * self.gap) * self.unit
         failures, stuck, lowest, least = 0, 0, np.inf, np.inf
         while True:
-            loss = respond(self.f, *self.vectors, self.beta, self.D)
+            loss = differentiate(self.f, *self.vectors, self.beta, self.D)
             value = loss + self._penalty(self.w)
             v = self.rows.tdot(self.beta, self.options.n_threads)
             r = v - self.q * self.w
@@ -205,7 +205,7 @@ class _Run:
             gained = value < lowest - ROUNDING * abs(value) or violation < 0.5 * least
             stuck = 0 if gained else stuck + 1
             lowest, least = min(lowest, value), min(least, violation)
-            if ended is None and stuck >= HOPELESS:
+            if ended is None and stuck >= STALLED_AFTER:
                 ended = Status.STALLED
             if ended is not None:
                 return ended
@@ -305,7 +305,7 @@ class _Run:
 
     def _move(self, step: Vector, r: Vector, value: float) -> bool:
         """Halve the step until the objective decreases. Returns whether it did."""
-        from mercer.linear._newton_loops import respond
+        from mercer.linear._newton_loops import differentiate
 
         if not step.any():
             return False
@@ -315,7 +315,7 @@ class _Run:
         beta, D = np.empty_like(self.beta), np.empty_like(self.D)
         for _ in range(HALVINGS):
             w, f = self.w + share * step, self.f + share * q
-            change = respond(f, *self.vectors, beta, D) + self._penalty(w) - value
+            change = differentiate(f, *self.vectors, beta, D) + self._penalty(w) - value
             if change <= ARMIJO * share * min(slope, 0.0) + ROUNDING * abs(value):
                 self.w, self.f = w, f
                 return True
@@ -325,7 +325,7 @@ class _Run:
     def _publish(self) -> bool:
         """Certify the current model; return whether its gap is within tol."""
         problem, threads = self.problem, self.options.n_threads
-        from mercer.linear._newton_loops import respond
+        from mercer.linear._newton_loops import differentiate
 
         w, b, beta = self.w, 0.0, self.beta.copy()
         f = problem.rows.dot(w[: problem.rows.d], threads)
@@ -335,7 +335,7 @@ class _Run:
             w = w[:-1]
             b = problem.loss.best_intercept(problem.y, f, problem.weight)
             if self.delta == 0:
-                respond(f + b, *self.vectors, beta, np.empty_like(beta))
+                differentiate(f + b, *self.vectors, beta, np.empty_like(beta))
             beta = balanced(problem.qp, beta)
         v = problem.rows.tdot(beta, threads)
         proof = linear_certificate(problem, w, b, beta, f=f, v=v)

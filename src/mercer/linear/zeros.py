@@ -45,7 +45,7 @@ EXACT, CLOSER = 1e-11, 1e-10
 # |v| may exceed l1 by this, relative to l1
 ROUNDING = 1e-12
 # weights below this, relative to the largest that the objective allows, are rounding
-NOTHING = 1e-14
+NEGLIGIBLE = 1e-14
 # limit on the number of equations, and on that of singular systems, which are solved by least squares
 EQUATIONS, SINGULAR = 3000, 600
 # equations with a larger relative residual contradict each other; relative singular values below this count as 0
@@ -75,7 +75,9 @@ def without_weights(problem: LinearProblem, clock: Clock) -> LinearSolution | No
     return LinearSolution(w, b, beta, Status.CONVERGED, 0, clock.seconds, proof, stages=(stage,))
 
 
-def settle(problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution) -> LinearSolution:
+def add_exact_zeros(
+    problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution
+) -> LinearSolution:
     """Add exact zeros to a converged solution if they can be determined within the limits. Iterations add up."""
     if found.status is not Status.CONVERGED or found.certificate.primal <= 0 or 0 <= options.max_iter <= found.n_iter:
         return found
@@ -87,9 +89,9 @@ def settle(problem: LinearProblem, options: LinearOptions, clock: Clock, found: 
             if closer.certificate.valid and closer.certificate.gap <= best.certificate.gap:
                 best = closer
             limit = 0 <= options.max_iter <= found.n_iter + n_iter
-            if limit or clock.over() is not None or (best is closer and _is_settled(problem, best)):
+            if limit or clock.over() is not None or (best is closer and _is_exact(problem, best)):
                 break
-    status = Status.CONVERGED if _is_settled(problem, best) else Status.STALLED
+    status = Status.CONVERGED if _is_exact(problem, best) else Status.STALLED
     stage = LinearStage("zeros", n_iter, float(best.certificate.relative_gap), status)
     return replace(
         best,
@@ -110,15 +112,15 @@ def _attempts(
         start = replace(found, w=np.where(_weight_to_slack(problem, found) > 1.0, found.w, 0.0))
         yield proximal.solve(problem, replace(options, tol=EXACT, max_iter=left), clock, start)
         return
-    yield from _corners(problem, options, clock, found)
+    yield from _vertices(problem, options, clock, found)
     if options.tol > CLOSER:
         closer = interior.solve(problem, replace(options, tol=CLOSER, max_iter=left), clock, found)
         # the vertex near it first: it is better if it is exact
-        yield from _corners(problem, options, clock, closer, closer.n_iter)
+        yield from _vertices(problem, options, clock, closer, closer.n_iter)
         yield replace(closer, n_iter=0)
 
 
-def _is_settled(problem: LinearProblem, found: LinearSolution) -> bool:
+def _is_exact(problem: LinearProblem, found: LinearSolution) -> bool:
     """Whether the optimality conditions hold to rounding."""
     return found.certificate.valid and found.certificate.relative_gap <= EXACT
 
@@ -134,32 +136,32 @@ def _weight_to_slack(problem: LinearProblem, found: LinearSolution, v: Vector | 
     return size / largest / np.maximum(1.0 - np.abs(v) / l1, TINY)
 
 
-def _corners(
+def _vertices(
     problem: LinearProblem, options: LinearOptions, clock: Clock, found: LinearSolution, spent: int = 0
 ) -> Iterator[LinearSolution]:
     """Vertices near a solution: the sets are corrected as long as the gap decreases.
 
     Each is one iteration; the first also counts the ``spent`` ones.
     """
-    corner, gap = _Corner(problem, options, found), np.inf
-    while 2 * corner.used.sum() <= EQUATIONS and has_time(clock, corner.nanoseconds) and corner.solve():
-        here = corner.solution()
+    vertex, gap = _Vertex(problem, options, found), np.inf
+    while 2 * vertex.used.sum() <= EQUATIONS and has_time(clock, vertex.nanoseconds) and vertex.solve():
+        here = vertex.solution()
         yield replace(here, n_iter=1 + spent)
         spent = 0
-        if not here.certificate.gap < gap or not corner.correct():
+        if not here.certificate.gap < gap or not vertex.correct():
             return
         gap = here.certificate.gap
 
 
-class _Corner:
+class _Vertex:
     """A vertex: the features with a weight, the samples at a kink, and their w, b and β."""
 
     def __init__(self, problem: LinearProblem, options: LinearOptions, found: LinearSolution) -> None:
         self.problem, self.threads = problem, options.n_threads
         qp, primal = problem.qp, found.certificate.primal
         self.w, self.b, self.beta = found.w, found.intercept, found.beta
-        self.nothing = NOTHING * primal / problem.penalty.l1
-        self._look()
+        self.negligible = NEGLIGIBLE * primal / problem.penalty.l1
+        self._update()
         self.usable = qp.lower < qp.upper
         # of two kinks the one on the side of the sample
         self.kink = np.where(qp.l1 > 0, np.sign(np.where(self.beta != 0, self.beta, self.t)) * qp.l1, 0.0)
@@ -183,7 +185,7 @@ class _Corner:
         """The approximate time to solve the equations."""
         return ELIMINATION * float(min(self.n_equations, EQUATIONS)) ** 3
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         """Compute v = X'β and t = linear − f."""
         rows = self.problem.rows
         self.v = rows.tdot(self.beta, self.threads)
@@ -210,7 +212,7 @@ class _Corner:
         k, m = len(features), len(features) + problem.intercept
         u = np.append(self.w[features], self.b) if problem.intercept else self.w[features]
         # if very many samples are at a kink, use enough of them to determine w and b: the others keep their β
-        moved = self.free if self.n_equations <= SINGULAR else _most(self.of_sample, self.free, m)
+        moved = self.free if self.n_equations <= SINGULAR else _largest(self.of_sample, self.free, m)
         samples = np.flatnonzero(moved)
         held = np.where(self.usable & ~self.free, ends_of(qp, self.t), np.where(moved, 0.0, self.beta))
         A, price, quadratic = np.ones((len(samples), m)), np.zeros(m), np.zeros(m)
@@ -226,10 +228,10 @@ class _Corner:
             return False
         u, beta = u + change[:m], beta + change[m:]
         self.w, self.beta = np.zeros(rows.d), held
-        self.w[features] = np.where(np.abs(u[:k]) <= self.nothing, 0.0, u[:k])
+        self.w[features] = np.where(np.abs(u[:k]) <= self.negligible, 0.0, u[:k])
         self.b = float(u[-1]) if problem.intercept else 0.0
         self.beta[samples] = beta
-        self._look()
+        self._update()
         return True
 
     def correct(self) -> bool:
@@ -239,11 +241,11 @@ class _Corner:
         # unsatisfied equations: there are more than unknowns, so drop the least certain ones
         n_features, n_samples = int(self.used.sum()) + self.problem.intercept, int(self.free.sum())
         if n_samples > n_features and np.abs((self.t - self.kink)[self.free]).max(initial=0.0) > UNMET * unit:
-            self.free = _most(self.of_sample, self.free, n_features)
+            self.free = _largest(self.of_sample, self.free, n_features)
             return True
         unmet = np.abs(self.v - l1 * self.sign - l2 * self.w)[self.used]
         if n_features > n_samples and unmet.max(initial=0.0) > UNMET * l1:
-            self.used = _most(self.of_feature, self.used, max(0, n_samples - self.problem.intercept))
+            self.used = _largest(self.of_feature, self.used, max(0, n_samples - self.problem.intercept))
             return True
         # remove weights that are 0 or have the wrong sign, add features with |v| > l1; likewise for the samples
         lower, upper = self._piece()
@@ -258,7 +260,7 @@ class _Corner:
         return bool(wrong.any() or beyond.any() or outside.any() or crossed.any())
 
 
-def _most(value: Vector, among: Mask, count: int) -> Mask:
+def _largest(value: Vector, among: Mask, count: int) -> Mask:
     """A mask of the ``count`` largest values among those of a mask."""
     chosen = np.zeros(len(value), dtype=bool)
     order = np.argsort(np.where(among, -value, np.inf), kind="stable")

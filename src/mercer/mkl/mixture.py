@@ -48,7 +48,7 @@ PATIENCE = 25
 # after every so many of them the machines are solved more accurately
 IMPATIENT = 4
 # weights are set to 0 if their kernels together contribute at most this share of the allowed gap
-WORTHLESS = 0.1
+NEGLIGIBLE = 0.1
 # share of the remaining time for the machines; the rest is for the lower bound
 MACHINES_SHARE = 0.7
 
@@ -299,7 +299,7 @@ class MixtureSolver:
         assert best is not None
         worth = np.maximum(best.weights * best.energies, 0.0)
         order = np.argsort(worth, kind="stable")
-        small = order[np.cumsum(worth[order]) <= WORTHLESS * self.tol * abs(best.primal)]
+        small = order[np.cumsum(worth[order]) <= NEGLIGIBLE * self.tol * abs(best.primal)]
         small = small[best.weights[small] > 0]
         if len(small) == 0 or len(small) == np.count_nonzero(best.weights) or self.clock.over() is not None:
             return

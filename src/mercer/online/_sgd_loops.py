@@ -139,7 +139,7 @@ def _project(state, lam, t):
 
 
 @compiled()
-def _settle(state, v, A):
+def _fold_scale(state, v, A):
     """Reset the scale to 1 and the sum to 0 without changing the iterates or their sum. Edits v and A only."""
     for k in range(v.shape[0]):
         A[k] -= state[SUM] * v[k]
@@ -147,8 +147,8 @@ def _settle(state, v, A):
 
 
 @compiled()
-def _settle_state(state):
-    """`_settle` for the scalars of the state."""
+def _fold_scale_of_state(state):
+    """`_fold_scale` for the scalars of the state."""
     state[BIAS_SUM] -= state[SUM] * state[BIAS]
     state[BIAS] *= state[SCALE]
     state[NORM] *= state[SCALE] ** 2
@@ -157,7 +157,7 @@ def _settle_state(state):
 
 
 @compiled(merged=True)
-def _foresee(order, s, indptr, indices, data, push, beta, n_problems):
+def _prefetch_ahead(order, s, indptr, indices, data, push, beta, n_problems):
     """Prefetch the pointers of a sample AHEAD steps later, and the entries of one half as many steps later."""
     if s + AHEAD < order.shape[0]:
         i = np.uint64(order[s + AHEAD])
@@ -181,7 +181,7 @@ def _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, 
     push, v, A, beta = borrow(push), borrow(v), borrow(A), borrow(beta)
     scale, level, b, b_sum, updates = state[SCALE], state[SUM], state[BIAS], state[BIAS_SUM], 0
     for s in range(order.shape[0]):
-        _foresee(order, s, indptr, indices, data, push, beta, ONE)
+        _prefetch_ahead(order, s, indptr, indices, data, push, beta, ONE)
         i = np.uint64(order[s])
         t += 1
         factor = scale / (lam * t) if lam > 0.0 else 1.0
@@ -230,7 +230,7 @@ def linear_steps(
             if t > start:
                 own[c, SUM] += factor[c]
         for s in range(size):
-            _foresee(order, place + s, indptr, indices, data, flat_push, flat_beta, n_problems)
+            _prefetch_ahead(order, place + s, indptr, indices, data, flat_push, flat_beta, n_problems)
             i = np.uint64(order[place + s])
             begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
             _values_of(indices, data, begin, end, flat, length, np.uint64(first), f)
@@ -265,11 +265,11 @@ def linear_steps(
                 if own[c, SCALE] < SMALLEST_SCALE:
                     k = first + c
                     if indices.shape[0] == data.shape[0]:
-                        _settle(own[c], V[:, k], A[:, k])
+                        _fold_scale(own[c], V[:, k], A[:, k])
                     else:
-                        _settle(own[c], V[k], A[k])
+                        _fold_scale(own[c], V[k], A[k])
                     beta[:, k] *= own[c, SCALE]
-                    _settle_state(own[c])
+                    _fold_scale_of_state(own[c])
     state[first:stop] = own
 
 
@@ -334,8 +334,8 @@ def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t,
             for c in range(n_classes):
                 _project(state[c], lam, t)
                 if state[c, SCALE] < SMALLEST_SCALE:
-                    _settle(state[c], v[c], A[c])
-                    _settle_state(state[c])
+                    _fold_scale(state[c], v[c], A[c])
+                    _fold_scale_of_state(state[c])
         if moved and budget >= 0:
             _remove_shortest(budget, v, A, diagonal)
             for c in range(n_classes):

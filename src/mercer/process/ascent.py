@@ -41,7 +41,7 @@ class Ascent:
         return float(np.abs(np.where(blocked, 0.0, self.gradient)).max(initial=0.0))
 
 
-class _Over(Exception):
+class _Stopped(Exception):
     """Raised by the objective to end a run."""
 
 
@@ -100,7 +100,7 @@ def maximise(
         over = clock.over_in(1.5 * seconds)
         if over is not None:
             best.status = over
-            raise _Over
+            raise _Stopped
         begun = clock.seconds
         value, gradient = objective(theta)
         seconds = clock.seconds - begun
@@ -124,7 +124,7 @@ def maximise(
             best.iterations += int(result.nit)
             if not result.success:
                 best.status = Status.MAX_ITER if result.status == 1 else Status.STALLED
-    except _Over:
+    except _Stopped:
         pass
     if chosen:  # the result of the user's function, even if it evaluated better points
         best.value, best.theta = max(chosen, key=lambda pair: pair[0])

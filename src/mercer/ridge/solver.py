@@ -112,7 +112,7 @@ def solve(
                 status=ended.status,
                 steps=ended.steps,
                 seconds=clock.seconds,
-                certificate=_enlarged(proof, by),
+                certificate=_rescaled(proof, by),
                 trace=ended.trace if k == 0 else [],
             )
     return [s for s in solutions if s is not None]
@@ -363,7 +363,7 @@ class _Tiles:
         return Woodbury(low.L, np.full(n, spread))
 
 
-def _enlarged(proof: Certificate, by: float) -> Certificate:
+def _rescaled(proof: Certificate, by: float) -> Certificate:
     """The certificate for targets multiplied by ``by``."""
     primal, dual, gap = (by * (by * value) for value in (proof.primal, proof.dual, proof.gap))
     violation, infeasibility = by * proof.kkt_violation, by * proof.infeasibility
