@@ -451,7 +451,7 @@ class TestLimits:
 
         X, y = sample()
         expected = KernelRidge(kernel="rbf").fit(X, y).predict(X)
-        monkeypatch.setattr("mercer.solvers.direct.Loan", refuse)
+        monkeypatch.setattr("mercer.ridge.solver.Loan", refuse)
         np.testing.assert_allclose(KernelRidge(kernel="rbf", tol=1e-10).fit(X, y).predict(X), expected, rtol=1e-8)
         with pytest.raises(InvalidInputError, match=r"The system has no 0.000168 GB .* \(refused\)\. Use solver='cg'"):
             KernelRidge(kernel="rbf", solver="cholesky").fit(X, y)
@@ -492,7 +492,7 @@ class TestLimits:
         """A large factorisation asks for the time between its blocks."""
         X, y = sample(2300)
         monkeypatch.setattr(ridge_module, "available_bytes", lambda: 1 << 40)
-        monkeypatch.setattr("mercer.solvers.direct.SPEED", 1e15)
+        monkeypatch.setattr("mercer.ridge.solver.SPEED", 1e15)
         with pytest.warns(ConvergenceWarning, match="time_limit"):
             model = KernelRidge(kernel="rbf", time_limit=1e-3, n_jobs=2).fit(X, y)
         assert model.certificate_.valid

@@ -54,37 +54,6 @@ def slopes(code, factor, params, values, weights, out):
         out[j] *= weights[j]
 
 
-@compiled()
-def weigh_pairs(alpha, inverse, top, left, out):
-    """out[i - top, j - left] = sum_t alpha[t, i] alpha[t, j] - m inverse[i, j], for the m rows of alpha.
-
-    Below the diagonal it is zero and on it half: a pair counts once, a sample with itself half.
-    """
-    m = alpha.shape[0]
-    for r in range(out.shape[0]):
-        i = top + r
-        below = min(max(0, i - left), out.shape[1])
-        for j in range(below):
-            out[r, j] = 0.0
-        line, source = out[r, below:], inverse[i, left + below :]
-        for j in range(line.shape[0]):
-            line[j] = -m * source[j]
-        for t in range(m):
-            factor, row = alpha[t, i], alpha[t, left + below :]
-            for j in range(line.shape[0]):
-                line[j] += factor * row[j]
-        if left <= i < left + out.shape[1]:
-            line[0] *= 0.5
-
-
-@compiled()
-def clear_below(A):
-    """Set what is below the diagonal to zero."""
-    for i in range(A.shape[0]):
-        for j in range(i):
-            A[i, j] = 0.0
-
-
 @compiled(fast=True)
 def add_moments(term, A, B, weights, out):
     """out[k] += sum_ij weights[i, j] term(A[i, k], B[k, j]) by differences, feature by feature."""

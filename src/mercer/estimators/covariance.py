@@ -13,8 +13,8 @@ from mercer.gram.memory import MEGABYTE, available_bytes
 from mercer.kernels import CallableKernel, Kernel, SklearnKernel, parse_kernel
 from mercer.kernels.features import Vector
 from mercer.kernels.sklearn import is_sklearn_kernel
-from mercer.problems.evidence import Evidence
-from mercer.solvers.ascent import Objective
+from mercer.process.ascent import Objective
+from mercer.process.evidence import Evidence
 
 # bytes that are there: to ask takes a tenth of a small fit
 NO_QUESTION = 8 * MEGABYTE

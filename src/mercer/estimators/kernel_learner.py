@@ -16,16 +16,16 @@ from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import warn_user
 from mercer.estimators.psd import find_indefinite
 from mercer.exceptions import InvalidInputError, NearDiagonalWarning, NotPositiveSemidefiniteWarning
-from mercer.gram.alignment import NO_SPREAD, Alignments, alignments, best_alignment
 from mercer.gram.memory import available_bytes, budget_bytes
-from mercer.gram.several import SeveralGrams
 from mercer.kernels import Kernel, LearnedKernel, Precomputed, PrecomputedLayer
 from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.mercer_check import MOST_SAMPLES, NEAR_DIAGONAL, offdiagonal_ratio
+from mercer.mkl.alignment import NO_SPREAD, Alignments, alignments, best_alignment
+from mercer.mkl.grams import SeveralGrams
+from mercer.mkl.mixture import Mixture, MixtureSolver, Task
 from mercer.problems.mixture import ball_norm
 from mercer.solvers.base import Clock, Solution, Status
 from mercer.solvers.data import Data
-from mercer.solvers.mixture import Mixture, MixtureSolver, Task
 from mercer.validation import (
     check_pairwise_kernel,
     is_pairwise,

@@ -16,8 +16,8 @@ from mercer.estimators.kinds import classification_loss, regression_loss
 from mercer.estimators.linear_svc import one_vs_rest
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Vector
-from mercer.problems.linear import LinearProblem, Rows
-from mercer.solvers.linear.features import beta_without_weights
+from mercer.linear.feature_working_set import beta_without_weights
+from mercer.linear.problem import LinearProblem, Rows
 from mercer.validation import class_weights, find_classes, real_targets, validate_weights
 
 CLASSIFICATION = ("hinge", "squared_hinge", "log")

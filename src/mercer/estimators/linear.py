@@ -21,19 +21,19 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._numerics.blas import one_blas_thread
 from mercer._numerics.pool import run_tasks
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.machine import Machine
 from mercer.estimators.progress import announce_compilation, logger
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
+from mercer.linear.crammer_singer import JointSolution
+from mercer.linear.plan import NAMES, solve_linear
+from mercer.linear.problem import LinearProblem, Penalty, Rows
+from mercer.linear.solution import LinearOptions, LinearPlan, LinearSolution
 from mercer.losses import Loss
-from mercer.problems.linear import LinearProblem, Penalty, Rows
 from mercer.solvers.base import Clock
-from mercer.solvers.blas import one_blas_thread
-from mercer.solvers.linear.base import LinearOptions, LinearPlan, LinearSolution
-from mercer.solvers.linear.choose import NAMES, solve_linear
-from mercer.solvers.linear.crammer_singer import JointSolution
 from mercer.validation import thread_count, validate_vectors, validate_weights
 
 # numbers of a block of rows that is converted to float64 for prediction
@@ -87,7 +87,7 @@ class LinearMachine(Machine):
         "rule": [StrOptions({"round-robin", "random", "greedy"})],
     }
     _measure = "relative gap"
-    _compiled = ("linear_rows", "dense_dot", "sparse_dot")
+    _compiled = ("mercer.linear._row_loops", "dense_dot", "sparse_dot")
 
     coef_: Any
     intercept_: Any

@@ -13,12 +13,12 @@ from mercer.estimators.kinds import Kind, codes_of, loss_of, other_classes
 from mercer.estimators.linear import linear_problem, linear_rows, prices
 from mercer.estimators.linear_svc import one_vs_rest
 from mercer.kernels.features import Matrix, Vector
+from mercer.linear.crammer_singer import JointProblem, joint_certificate, solve_jointly
+from mercer.linear.plan import solve_linear
+from mercer.linear.problem import LinearProblem, Rows, linear_certificate
+from mercer.linear.solution import LinearOptions
 from mercer.problems.certificate import Certificate, combine
-from mercer.problems.linear import LinearProblem, Rows, linear_certificate
 from mercer.solvers.base import WorkClock
-from mercer.solvers.linear.base import LinearOptions
-from mercer.solvers.linear.choose import solve_linear
-from mercer.solvers.linear.crammer_singer import JointProblem, joint_certificate, solve_jointly
 from mercer.validation import real_targets, thread_count, validate_vectors, validate_weights
 
 # the search for a good β ends at this relative gap, or after so many seconds

@@ -16,11 +16,11 @@ from mercer.estimators.kinds import classification_loss
 from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem, prices
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
+from mercer.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
+from mercer.linear.solution import LinearSolution
 from mercer.losses import Loss
 from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
 from mercer.solvers.batch import not_separable
-from mercer.solvers.linear.base import LinearSolution
-from mercer.solvers.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
 from mercer.validation import check_weighted_classes, class_weights, find_classes
 
 

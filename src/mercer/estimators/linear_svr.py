@@ -14,9 +14,9 @@ from mercer.estimators.kinds import regression_loss
 from mercer.estimators.linear import LinearMachine, Prepared, Warm, linear_problem, wrong_scale
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
+from mercer.linear.solution import LinearSolution
 from mercer.losses import Loss
 from mercer.solvers.base import Clock, Status
-from mercer.solvers.linear.base import LinearSolution
 from mercer.validation import real_targets
 
 

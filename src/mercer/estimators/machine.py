@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import CallbackSupportMixin, fit_context
 from mercer.estimators.progress import announce_compilation, logger, warn_user, watcher
+from mercer.linear.crammer_singer import JointSolution
+from mercer.linear.solution import LinearSolution
 from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Solution, Status, TracePoint, ended_outside
-from mercer.solvers.linear.base import LinearSolution
-from mercer.solvers.linear.crammer_singer import JointSolution
 
 # parameters of these types say everything by their value
 _PLAIN = (str, int, float, bool, type(None))

@@ -12,11 +12,11 @@ from mercer.estimators.kernel_learner import LEARNED, KernelLearner, Tasks
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.kernels.features import Matrix, Vector
+from mercer.mkl.mixture import Task
 from mercer.problems.dual import DualProblem
 from mercer.solvers.base import Clock, Solution
 from mercer.solvers.batch import OneVsOne
 from mercer.solvers.data import Data
-from mercer.solvers.mixture import Task
 
 
 class MKLClassifier(KernelLearner, SVC):

@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from mercer._numerics.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.decision import Expansion
@@ -25,10 +26,9 @@ from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import product
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import Matrix, Vector, stack_samples, take_samples
+from mercer.online.sgd import KernelRun, LinearRun, Memory, Rule, Run
 from mercer.solvers.base import Clock
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data, check_finite
-from mercer.solvers.sgd import KernelRun, LinearRun, Memory, Rule, Run
 from mercer.validation import (
     check_weighted_classes,
     class_codes,
@@ -46,7 +46,7 @@ LINEAR_STEPS, KERNEL_STEPS = 1 << 17, 1 << 11
 class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     """f(x) = <w, φ(x)> + b, with w moved by one sample at a time; w itself for the linear kernel, else coefficients."""
 
-    _compiled = ("sgd", "linear_steps", "kernel_steps")
+    _compiled = ("mercer.online._sgd_loops", "linear_steps", "kernel_steps")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{
             key: KernelMachine._parameter_constraints[key]

@@ -21,10 +21,10 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Precomputed
 from mercer.kernels.features import Matrix, Vector, count_samples
+from mercer.linear.problem import LinearProblem, Penalty, Rows
 from mercer.losses import Hinge, Loss, SquaredHinge
 from mercer.problems.certificate import NOT_PSD, Certificate, combine, with_dual
 from mercer.problems.dual import DualProblem, violation
-from mercer.problems.linear import LinearProblem, Penalty, Rows
 from mercer.solvers.base import Clock, Options
 from mercer.solvers.data import Data
 from mercer.solvers.exact import solve

@@ -13,11 +13,11 @@ from mercer.estimators.online import OnlineClassifier
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
+from mercer.online.sgd import Model, ObjectivePoint, Rule, Run
+from mercer.online.sgd_certificate import certificates, evaluate_all, objective_point
 from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.data import Data
-from mercer.solvers.iterates import certificates, judge_all, objective_point
-from mercer.solvers.sgd import Model, ObjectivePoint, Rule, Run
 from mercer.validation import thread_count
 
 
@@ -206,10 +206,10 @@ class PegasosClassifier(OnlineClassifier):
 
         Adds to the trace, sets the certificates.
         """
-        judged = judge_all(run, seen, n_threads)
+        evaluated = evaluate_all(run, seen, n_threads)
         seen.clear()
-        self.objective_trace_ += [objective_point(run, one) for one in judged]
-        self.certificates_: list[Certificate] = certificates(run, judged[-1], psd, n_threads)
+        self.objective_trace_ += [objective_point(run, one) for one in evaluated]
+        self.certificates_: list[Certificate] = certificates(run, evaluated[-1], psd, n_threads)
         several = f"{len(self.certificates_)} one-vs-rest problems" if len(self.certificates_) > 1 else None
         self.certificate_ = found = combine(self.certificates_, of=several)
         clock.report(TracePoint(clock.seconds, run.t, found.kkt_violation, found.dual, len(run.weight)), lambda: run)

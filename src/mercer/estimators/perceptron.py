@@ -17,9 +17,9 @@ from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
+from mercer.online.sgd import Rule, Run
 from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.data import Data
-from mercer.solvers.sgd import Rule, Run
 from mercer.validation import call_kernel, thread_count, validate_samples
 
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
+from mercer._numerics.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.covariance import (
     check_memory,
@@ -27,10 +28,9 @@ from mercer.estimators.progress import announce_compilation, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
-from mercer.problems.evidence import Evidence, Factor
-from mercer.solvers.ascent import Ascent, maximise
+from mercer.process.ascent import Ascent, maximise
+from mercer.process.evidence import Evidence, Factor
 from mercer.solvers.base import Clock, Status
-from mercer.solvers.blas import blas_threads
 from mercer.solvers.interior import factor_seconds
 from mercer.validation import (
     check_pairwise_kernel,
@@ -183,7 +183,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         self : object
             The fitted estimator.
         """
-        announce_compilation("slopes", "weigh_pairs")
+        announce_compilation("mercer.process._evidence_loops", "weigh_pairs")
         kernel = resolve_covariance(self.kernel)
         X, y = validate_samples(self, X, y, reset=True, multi_output=True, y_numeric=True)
         n = num_samples(X)

@@ -33,9 +33,9 @@ from mercer.kernels import (
 from mercer.kernels.features import Features, Matrix, Vector, count_samples, take_samples
 from mercer.kernels.functions import PrecomputedFeatures
 from mercer.problems.certificate import combine
+from mercer.ridge.solver import solve
 from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import Data
-from mercer.solvers.direct import solve
 from mercer.validation import (
     domain_of,
     resolve_kernel,

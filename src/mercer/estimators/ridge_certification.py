@@ -20,9 +20,9 @@ from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import Squared
 from mercer.problems.certificate import NOT_PSD, ROUNDING, Certificate, certificate, combine, with_dual
 from mercer.problems.dual import DualProblem
+from mercer.ridge.solver import LARGEST, in_units_of, ridge_certificate, solve
 from mercer.solvers.base import Clock
 from mercer.solvers.data import Data
-from mercer.solvers.direct import LARGEST, in_units_of, judge, solve
 from mercer.validation import square_matrix, target_matrix, thread_count, validate_samples, validate_weights
 
 # a relative gap from which the search for a better β is worth its time, and the seconds that it may take
@@ -93,7 +93,7 @@ def _judge(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector) -> Certi
     if alpha <= float(weight.max()) / LARGEST:
         # without λ nothing of β bounds anything but 0, unless the residual of f does
         b = ridge.intercept[k] if ridge.fits_intercept else 0.0
-        return judge(y - b, weight, alpha, False, beta, F, "" if data.psd else NOT_PSD)[1]
+        return ridge_certificate(y - b, weight, alpha, False, beta, F, "" if data.psd else NOT_PSD)[1]
     problem = DualProblem(None, Squared(), y, weight / alpha, ridge.fits_intercept)
     known = (problem.qp, problem.loss, y, problem.weight)
     b_groups = ridge.intercept[k : k + 1][: problem.qp.n_groups]

@@ -11,17 +11,17 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import check_scalar
 
+from mercer._numerics.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.progress import warn_user
 from mercer.estimators.ridge import BaseRidge, domain_of_ridge
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
+from mercer.ridge.reduction import Reduction, of_matrix, reduce
+from mercer.ridge.solver import solve
 from mercer.solvers.base import Clock, Options, Status, TracePoint
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data, check_finite
-from mercer.solvers.direct import solve
-from mercer.solvers.reduction import Reduction, of_matrix, reduce
 
 # the n³ of a decomposition in a second, and samples that decide at least
 SPEED, FEWEST_JUDGED = 8e9, 200

@@ -23,7 +23,7 @@ from mercer.io.columns import Column
 from mercer.io.table_reader import TableReader
 from mercer.kernels import Kernel
 from mercer.kernels.features import count_samples
-from mercer.solvers.sgd import Memory
+from mercer.online.sgd import Memory
 
 
 def check_object(value: Any) -> None:

@@ -31,9 +31,9 @@ INSIDE = {
     "mercer.io.table_reader": ("TableReader",),
     "mercer.solvers.base": ("Status", "TracePoint"),
     "mercer.solvers.plan": ("Plan",),
-    "mercer.solvers.linear.base": ("LinearPlan", "LinearSolution", "LinearStage"),
-    "mercer.solvers.linear.crammer_singer": ("JointSolution",),
-    "mercer.solvers.sgd": ("Memory", "ObjectivePoint"),
+    "mercer.linear.solution": ("LinearPlan", "LinearSolution", "LinearStage"),
+    "mercer.linear.crammer_singer": ("JointSolution",),
+    "mercer.online.sgd": ("Memory", "ObjectivePoint"),
 }
 # named with their module: scikit-learn's, and those whose name is not the only one of its kind
 # a FunctionTransformer can only be the identity here: files hold no functions

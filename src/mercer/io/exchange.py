@@ -30,7 +30,7 @@ from mercer.kernels import (
     Sigmoid,
 )
 from mercer.kernels.features import Matrix, count_samples
-from mercer.solvers.linear.base import LinearPlan
+from mercer.linear.solution import LinearPlan
 from mercer.validation import resolve_kernel
 
 NAMES = (*KINDS, "KernelRidge")

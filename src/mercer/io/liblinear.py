@@ -20,7 +20,7 @@ from mercer.estimators import LinearSVC, LinearSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.assemble import leave_unknown
 from mercer.io.lines import CLASSES, Lines, text_of
-from mercer.solvers.linear.base import LinearPlan
+from mercer.linear.solution import LinearPlan
 
 # scikit-learn's parameters of LIBLINEAR's solvers
 CLASSIFIERS: dict[str, dict[str, Any]] = {

@@ -28,6 +28,7 @@ from scipy import linalg
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer._numerics.blas import one_blas_thread
 from mercer._numerics.pool import run_tasks
 from mercer.estimators.certification import Posed, posed_problems
 from mercer.estimators.pairs import class_pairs, votes
@@ -41,7 +42,6 @@ from mercer.losses import BoxQP, Hinge
 from mercer.problems.dual import DualProblem, survey
 from mercer.selection.mixins import problem_values
 from mercer.solvers.base import Clock, Options, Status
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.exact import near, solve
 from mercer.solvers.whole import WholeMatrix
 from mercer.validation import real_targets, thread_count, validate_weights

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer._numerics.blas import one_blas_thread
 from mercer._sklearn_compat import num_samples
 from mercer.estimators.certification import posed_problems
 from mercer.estimators.progress import warn_user
@@ -27,7 +28,6 @@ from mercer.problems.certificate import Certificate, certificate
 from mercer.problems.dual import survey
 from mercer.selection.walk import Walk
 from mercer.solvers.base import Clock, Options, Status
-from mercer.solvers.blas import one_blas_thread
 from mercer.validation import thread_count
 
 # C to begin and to end with, over the mean of k(x, x)

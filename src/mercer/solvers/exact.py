@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 
+from mercer._numerics.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.operator import GramOperator, product
 from mercer.gram.rows import WholeRows
@@ -25,7 +26,6 @@ from mercer.losses.base import BoxQP, Loss
 from mercer.problems.certificate import certificate
 from mercer.problems.dual import DualProblem, at_bounds, feasible_start, infeasibility, thresholds, violation
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data, check_finite
 from mercer.solvers.decomposition import Decomposition
 from mercer.solvers.hard_margin import first_steps, inseparable, settle

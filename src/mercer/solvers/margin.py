@@ -23,8 +23,8 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from mercer._numerics.blas import one_blas_thread
 from mercer.kernels.features import Matrix, Vector
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.nearest import NearestPoint, nearest_point, nonnegative_combination
 
 EPS = float(np.finfo(np.float64).eps)

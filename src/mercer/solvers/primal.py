@@ -17,18 +17,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mercer._numerics.blas import one_blas_thread
+from mercer.linear.interior import least
+from mercer.linear.near_kinks import ends_of
+from mercer.linear.plan import solve_linear
+from mercer.linear.problem import LinearProblem, Rows
+from mercer.linear.solution import LinearOptions, LinearSolution
+from mercer.linear.systems import weighted_gram
 from mercer.losses.base import Index, Vector
 from mercer.problems.certificate import FEASIBILITY
 from mercer.problems.dual import DualProblem, Survey, survey
-from mercer.problems.linear import LinearProblem, Rows
 from mercer.solvers.base import Clock, Options
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
-from mercer.solvers.linear.base import LinearOptions, LinearSolution
-from mercer.solvers.linear.choose import solve_linear
-from mercer.solvers.linear.interior import least
-from mercer.solvers.linear.rounds import ends_of
-from mercer.solvers.linear.systems import weighted_gram
 
 # the relative gap asked for: what is left must not be seen in F
 GAP = 1e-9

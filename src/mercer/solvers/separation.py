@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._numerics.blas import one_blas_thread
 from mercer.gram.operator import product
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.data import Data
 from mercer.solvers.margin import EPS, Candidate, largest_margin, matrix_features, row_coefficients
 

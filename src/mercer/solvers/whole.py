@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mercer._numerics.blas import one_blas_thread
 from mercer._numerics.program import Program
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import Survey, diverges, dual_objective, feasible_start, survey
 from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint, unfinished
-from mercer.solvers.blas import one_blas_thread
 from mercer.solvers.interior import INTERIOR_STEPS, factor_seconds, interior_point
 
 # pair steps between two looks at the clock; Newton's step helps where so many were not enough

@@ -1,0 +1,1 @@
+"""Linear machines: min over w, b of P(w) + Σ weight ℓ(y, Xw + b), solved over the features."""

@@ -1,0 +1,312 @@
+"""A primal-dual interior-point method for linear machines, with systems over the p features or the n samples.
+
+    min over w   ½Σ qⱼwⱼ² − v₀·w + Σ conjᵢ(linearᵢ − aᵢ·w),     conjᵢ(t) = max over the box of tβ − l1ᵢ|β| − ½ridgeᵢβ²
+
+with rows aᵢ; at the optimum  q∘w = v₀ + A'β. v₀ is the contribution of samples whose β is fixed. Mehrotra's
+predictor-corrector method (SIAM J. Optimization 2, 1992), as for the kernel machines, but with the samples eliminated:
+
+    (diag q + A'DA) Δw = v₀ + A'(β + Dg) − q∘w,     Δβ = D (g − AΔw)
+
+where D and g follow from the multipliers of each sample (see `mercer.linear._interior_loops`). An l1 penalty λ|wⱼ| is
+the absolute loss of an additional sample with the row eⱼ: it only adds to the diagonal.
+
+Each iteration costs n p² operations and four products with A. Their number hardly depends on C or on feature scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mercer.linear.problem import Rows
+from mercer.linear.systems import Tall, Wide
+from mercer.losses.base import BoxQP, Vector
+
+# a step may go this share of the way to the nearest bound
+TO_THE_BOUNDARY = 0.995
+# up to this many features the system over features is cheap, and better conditioned without a quadratic penalty
+TALL_UP_TO = 300
+# the first μ (distance times multiplier), in units of box width times slope; half or twice this is slower
+FIRST = 0.25
+# the run ends after this many iterations in a row without a better point: rounding prevents progress
+PATIENCE = 12
+
+
+@dataclass(eq=False)
+class Samples:
+    """β and its multipliers for some samples, with work arrays for one step.
+
+    ``parts`` are the distances to the bounds and their multipliers; ``wanted`` are the products that a step aims at.
+    """
+
+    linear: Vector
+    l1: Vector
+    ridge: Vector
+    lower: Vector
+    upper: Vector
+    t: Vector = field(init=False)
+    beta: Vector = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.linear)
+        split = (self.l1 > 0) & (self.lower < 0) & (self.upper > 0)
+        if split.any():
+            bounds = [(np.zeros(n), self.upper), (np.zeros(n), 0.0 - self.lower)]
+        else:
+            # l1 |β| is linear if β has only one sign
+            self.linear = self.linear - np.where(self.lower >= 0, self.l1, -self.l1)
+            self.l1 = np.zeros(n)
+            bounds = [(self.lower, self.upper)]
+        parts = len(bounds)
+        self.finite = [np.array([np.isfinite(pair[side]) for pair in bounds], dtype=np.float64) for side in (0, 1)]
+        self.n_bounds = int(self.finite[0].sum() + self.finite[1].sum())
+        self.t, self.beta = np.empty(n), np.empty(n)
+        self.parts = [np.empty((parts, n)) for _ in range(4)]
+        self.wanted = [np.zeros((parts, n)) for _ in range(2)]
+        self.D, self.Dg, self.dbeta = np.empty(n), np.empty(n), np.empty(n)
+        self.change = [np.empty((parts, n)) for _ in range(3)]
+
+    def start(self, f: Vector, mu: float) -> None:
+        """Set β and the multipliers to the point of the central path at decision values f."""
+        from mercer.linear._interior_loops import centre
+
+        np.subtract(self.linear, f, out=self.t)
+        centre(self.t, self.l1, self.ridge, self.lower, self.upper, mu, self.beta, *self.parts)
+
+    def curvature(self) -> Vector:
+        """D, the derivative of β with respect to t on the central path."""
+        self.aim(0.0)
+        self.weigh()
+        return self.D.copy()
+
+    def weigh(self) -> None:
+        """Compute D and Dg for the wanted products."""
+        from mercer.linear._interior_loops import weights
+
+        if not len(self.t):
+            return
+        weights(self.t, self.l1, self.ridge, self.beta, *self.parts, *self.wanted, self.D, self.Dg)
+
+    def step(self, a: Vector) -> Vector:
+        """Compute the step for the change a of f; returns [rate, products, slope, bend] of the compiled function."""
+        from mercer.linear._interior_loops import step
+
+        if not len(self.t):
+            return np.zeros(4)
+        args = (self.t, self.l1, self.ridge, self.beta, *self.parts, *self.finite, *self.wanted)
+        return np.array(step(*args, a, self.D, self.Dg, self.dbeta, *self.change))
+
+    def aim(self, target: float) -> None:
+        """Set the wanted products to ``target`` less the second-order terms of the current step; to 0 for target 0."""
+        from mercer.linear._interior_loops import corrections
+
+        if not len(self.t):
+            return
+        if target == 0:
+            for wanted in self.wanted:
+                wanted[:] = 0.0
+        else:
+            corrections(target, *self.finite, *self.change, *self.wanted)
+
+    def move(self, length: float, a: Vector) -> None:
+        """Move along the step."""
+        from mercer.linear._interior_loops import move
+
+        if not len(self.t):
+            return
+        move(length, a, self.dbeta, *self.change, *self.finite, self.t, self.beta, *self.parts)
+
+    def loss_and_gap(self) -> tuple[float, float]:
+        """The loss of these samples and their part of the duality gap."""
+        from mercer.linear._interior_loops import loss_and_gap
+
+        if not len(self.t):
+            return 0.0, 0.0
+        value, gap = loss_and_gap(self.t, self.l1, self.ridge, self.lower, self.upper, self.beta)
+        return value, gap
+
+    @classmethod
+    def of(cls, qp: BoxQP) -> Samples:
+        """The samples of a box program in which every infinite bound comes with a ridge."""
+        return cls(qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+
+    @classmethod
+    def absolute(cls, price: Vector) -> Samples:
+        """Samples with the loss price · |f|, by which an l1 penalty is expressed."""
+        zero = np.zeros(len(price))
+        return cls(zero, zero, zero, 0.0 - price, price)
+
+
+@dataclass
+class Path:
+    """The best point of a run.
+
+    Attributes
+    ----------
+    w, beta : the primal and the dual variables.
+    gap, primal : the duality gap, including a bound for the residual of q∘w = v₀ + A'β, and the primal value.
+    n_iter : iterations so far.
+    """
+
+    w: Vector
+    beta: Vector
+    gap: float
+    primal: float
+    n_iter: int
+
+
+def follow(
+    rows: Rows,
+    qp: BoxQP,
+    q: Vector,
+    l1: Vector,
+    *,
+    tol: float,
+    fixed: Vector | None = None,
+    constant: float = 0.0,
+    w: Vector | None = None,
+    mu: float | None = None,
+    max_iter: int = 200,
+    n_threads: int = 1,
+    other_system: bool = False,
+    over: Callable[[Path], bool] | None = None,
+) -> Path:
+    """Follow the central path until the duality gap is at most tol times the primal.
+
+    ``q`` and ``l1`` have one entry per feature; ``fixed`` is v₀, and ``constant`` the loss of its samples at w = 0. The
+    run starts at ``w`` (by default a least-squares solution) with products ``mu`` of distance and multiplier.
+    ``other_system`` exchanges the systems over features and over samples. The run ends if ``over(best)`` is true.
+    """
+    state = _State(rows, qp, q, l1, fixed, constant, w, mu, n_threads, other_system)
+    best = state.evaluate(0)
+    waited = 0
+    for n_iter in range(1, max_iter + 1):
+        if best.gap <= tol * abs(best.primal) or waited >= PATIENCE or (over is not None and over(best)):
+            break
+        if not state.advance():
+            break
+        here = state.evaluate(n_iter)
+        if not np.isfinite(here.gap):
+            break
+        waited = 0 if here.gap < 0.9 * best.gap else waited + 1
+        if here.gap < best.gap:
+            best = here
+    return best
+
+
+class _State:
+    """A point inside the boxes, v = v₀ + A'β, and the Newton system."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        qp: BoxQP,
+        q: Vector,
+        l1: Vector,
+        fixed: Vector | None,
+        constant: float,
+        w: Vector | None,
+        mu: float | None,
+        n_threads: int,
+        other_system: bool,
+    ) -> None:
+        self.rows, self.q, self.n_threads, self.constant = rows, q, n_threads, constant
+        self.samples = Samples.of(qp)
+        # the features with an l1 penalty, and the samples that express it
+        self.at = np.flatnonzero(l1 > 0)
+        self.lasso = Samples.absolute(l1[self.at])
+        self.w = np.zeros(rows.d) if w is None else w.copy()
+        self.fixed = np.zeros(rows.d) if fixed is None else fixed
+        self.n_bounds = max(1, self.samples.n_bounds + self.lasso.n_bounds)
+        # for n < p the n × n system is smaller and, if all features have a quadratic penalty, better conditioned
+        wide = rows.n < rows.d and (bool(self.q[: rows.d - 1].all()) or rows.d > TALL_UP_TO)
+        self.system = (Wide if wide != other_system else Tall)(rows, n_threads)
+        mu = _first_mu(qp) if mu is None else mu
+        if w is None:
+            # start from least squares, with every sample at its kink
+            self.samples.start(self.samples.linear, mu)
+            self.lasso.start(self.w[self.at], mu)
+            self.v = self.fixed + rows.tdot(self.samples.beta, n_threads)
+            D = self.samples.curvature()
+            diagonal = self.q.copy()
+            diagonal[self.at] += self.lasso.curvature()
+            if self.system.factor(D, diagonal):
+                self.w = self.system.solve(self.v + rows.tdot(D * self.samples.linear, n_threads))
+        f = rows.dot(self.w, n_threads)
+        self.samples.start(f, mu)
+        self.lasso.start(self.w[self.at], mu)
+        self.v = self.fixed + rows.tdot(self.samples.beta, n_threads)
+        self.v[self.at] += self.lasso.beta
+        # scale of the unpenalised weights in the bound on the gap
+        self.unit = np.ones(rows.d)
+
+    def evaluate(self, n_iter: int) -> Path:
+        """This point with its primal value and gap."""
+        q, w = self.q, self.w
+        loss, gap = self.samples.loss_and_gap()
+        lasso_loss, lasso_gap = self.lasso.loss_and_gap()
+        free = q == 0
+        missing = q * w - self.v
+        gap += lasso_gap + 0.5 * float((missing[~free] ** 2 / q[~free]).sum())
+        gap += float(np.abs(self.v[free]) @ (np.abs(w[free]) + self.unit[free]))
+        primal = self.constant + 0.5 * float(q @ (w * w)) - float(self.fixed @ w) + loss + lasso_loss
+        return Path(w.copy(), self.samples.beta.copy(), gap, primal, n_iter)
+
+    def advance(self) -> bool:
+        """Take one predictor-corrector step; False if rounding prevents it."""
+        samples, lasso = self.samples, self.lasso
+        samples.aim(0.0)
+        lasso.aim(0.0)
+        samples.weigh()
+        lasso.weigh()
+        diagonal = self.q.copy()
+        diagonal[self.at] += lasso.D
+        if not self.system.factor(samples.D, diagonal):
+            return False
+        dw, a, total = self._direction()
+        rate, now, slope, bend = self._step(dw, a)
+        length = min(1.0, 1.0 / rate) if rate > 0 else 1.0
+        ahead = max(0.0, now + length * (slope + length * bend))
+        # Mehrotra's choice of the centring parameter
+        target = now / self.n_bounds * (ahead / now) ** 3 if now > 0 else 0.0
+        if target > 0:
+            samples.aim(target)
+            lasso.aim(target)
+            samples.weigh()
+            lasso.weigh()
+            dw, a, total = self._direction()
+            rate, *_ = self._step(dw, a)
+        length = 1.0 if rate < TO_THE_BOUNDARY else TO_THE_BOUNDARY / rate
+        if not (np.isfinite(length) and np.isfinite(dw).all()):
+            return False
+        ahead_v = total - self.system.apply(dw)
+        ahead_v[self.at] -= lasso.D * dw[self.at]
+        self.v += length * (ahead_v - self.v)
+        self.w += length * dw
+        samples.move(length, a)
+        lasso.move(length, dw[self.at])
+        return True
+
+    def _direction(self) -> tuple[Vector, Vector, Vector]:
+        """(Δw, AΔw, v₀ + A'(β + Dg))."""
+        total = self.fixed + self.rows.tdot(self.samples.beta + self.samples.Dg, self.n_threads)
+        total[self.at] += self.lasso.beta + self.lasso.Dg
+        dw = self.system.solve(total - self.q * self.w)
+        return dw, self.rows.dot(dw, self.n_threads), total
+
+    def _step(self, dw: Vector, a: Vector) -> tuple[float, float, float, float]:
+        """The inverse of the longest step, and the sum of products with its slope and curvature, over all samples."""
+        first, second = self.samples.step(a), self.lasso.step(dw[self.at])
+        now, slope, bend = first[1:] + second[1:]
+        return max(first[0], second[0]), now, slope, bend
+
+
+def _first_mu(qp: BoxQP) -> float:
+    """Distance times multiplier in the middle of a typical box, for the slopes at w = 0."""
+    slope = float(np.abs(qp.linear).mean() + qp.l1.mean()) or 1.0
+    room = qp.upper - qp.lower
+    soft = np.divide(2.0 * slope, qp.ridge, out=np.zeros_like(room), where=qp.ridge > 0)
+    room = np.where(np.isfinite(room), room, soft)
+    return FIRST * float(room.mean()) * slope or 1.0

@@ -1,0 +1,1 @@
+"""Multiple kernel learning: the weights of a sum of kernels."""

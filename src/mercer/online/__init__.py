@@ -1,0 +1,1 @@
+"""Online learning: stochastic subgradient descent (Pegasos) and the perceptron."""

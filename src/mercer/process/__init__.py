@@ -1,0 +1,1 @@
+"""Gaussian processes: the marginal likelihood and its maximisation over hyper-parameters."""

@@ -1,0 +1,113 @@
+"""The marginal likelihood (evidence) of a Gaussian process and its gradient.
+
+For targets y = h(x) + noise, where h has the Gaussian prior with covariance k and the noise has the variances Λ
+([M5] "Gaussian process regression"; Rasmussen & Williams, Algorithm 2.1, (2.30) and (5.9)):
+
+    K + Λ = L L',   α = (K + Λ)⁻¹ y
+    log p(y)            = -½ y'α - Σ log Lᵢᵢ - ½ n log 2π
+    ∂ log p(y) / ∂θ     = ½ tr((α α' - (K + Λ)⁻¹) ∂K/∂θ)
+
+Several targets are independent processes with one kernel: their log likelihoods add up. Only one n × n matrix is
+stored: K, its factor and its inverse overwrite each other, and the derivatives are summed tile by tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from mercer._numerics.pool import run_tasks
+from mercer.gram.operator import GramOperator, prepare_columns, product
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, Matrix, Vector, count_samples
+
+# the tile in which derivatives are summed: small enough for the cache, large enough that calls cost nothing
+ROWS, COLUMNS = 256, 1024
+
+
+@dataclass(frozen=True)
+class Factor:
+    """L, α and log p(y) of one kernel."""
+
+    L: Matrix
+    alpha: Matrix
+    value: float
+
+
+class Evidence:
+    """log p(y) as a function of the kernel, for given samples, targets (n × m) and noise variances."""
+
+    def __init__(self, samples: Any, y: Matrix, variances: Any, n_threads: int = 1) -> None:
+        self.samples = samples
+        self.y = y
+        self.variances = variances
+        self.n_threads = n_threads
+        self.n = count_samples(samples)
+        self._memory: Matrix | None = None
+
+    def factor(self, kernel: Kernel) -> Factor | int:
+        """L and α, in memory that the next call reuses; if L fails, the order of the minor that is not positive."""
+        found = self._factor(kernel, kernel.prepare(self.samples))
+        if isinstance(found, Factor):
+            from mercer.process._evidence_loops import clear_below
+
+            clear_below(found.L.T)
+        return found
+
+    def value_and_gradient(self, kernel: Kernel) -> tuple[float, Vector]:
+        """log p(y) and its derivatives with respect to ``kernel.theta``; -inf and zeros if K + Λ is singular."""
+        features = kernel.prepare(self.samples)
+        found = self._factor(kernel, features)
+        if isinstance(found, int):
+            return -np.inf, np.zeros(len(kernel.theta))
+        _, failed = lapack.dpotri(found.L, lower=1, overwrite_c=1)
+        if failed:
+            return -np.inf, np.zeros(len(kernel.theta))
+        return found.value, self._gradient(kernel, features, found.alpha)
+
+    def residual(self, kernel: Kernel, alpha: Matrix) -> float:
+        """max |y - (K + Λ) α|, with K recomputed."""
+        features = kernel.prepare(self.samples)
+        noise = np.asarray(self.variances).reshape(-1, 1)
+        left = self.y - product(kernel, features, features, alpha, self.n_threads) - noise * alpha
+        return float(np.abs(left).max())
+
+    def _factor(self, kernel: Kernel, features: Features) -> Factor | int:
+        if self._memory is None:
+            self._memory = np.empty((self.n, self.n))
+        # LAPACK is column-major: its lower triangle is the upper one of our rows, and the other is not read
+        K = GramOperator(kernel, features, self.n_threads).dense(self._memory, mirrored=False)
+        np.einsum("ii->i", K)[...] += self.variances
+        L, order = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)
+        diagonal = np.diagonal(L)
+        if order or not np.all(np.isfinite(diagonal)):
+            return int(order) or 1 + int(np.argmin(np.isfinite(diagonal)))
+        alpha, _ = lapack.dpotrs(L, self.y, lower=1)
+        logarithms = float(np.log(diagonal).sum()) + 0.5 * self.n * np.log(2.0 * np.pi)
+        value = -0.5 * float(np.vdot(self.y, alpha)) - self.y.shape[1] * logarithms
+        return Factor(L, alpha, value)
+
+    def _gradient(self, kernel: Kernel, features: Features, alpha: Matrix) -> Vector:
+        """½ Σ (α α' - K⁻¹) ∂K, from the upper triangle."""
+        from mercer.process._evidence_loops import weigh_pairs
+
+        n, inverse = self.n, self._memory
+        assert inverse is not None
+        height, width = (n, n) if kernel.whole else (ROWS, COLUMNS)
+        tiles = [(top, left) for top in range(0, n, height) for left in range(top, n, width)]
+        parts = np.zeros((len(tiles), len(kernel.theta)))
+        columns_of_alpha = np.ascontiguousarray(alpha.T)
+        prepare_columns(features)
+
+        def one(task: int) -> None:
+            top, left = tiles[task]
+            rows, columns = np.arange(top, min(top + height, n)), np.arange(left, min(left + width, n))
+            weights = np.empty((len(rows), len(columns)))
+            weigh_pairs(columns_of_alpha, inverse, top, left, weights)
+            parts[task] = kernel.gradient_products(features.take(rows), features.take(columns), weights)
+
+        run_tasks(one, len(tiles), self.n_threads)
+        return parts.sum(axis=0)

@@ -1,0 +1,1 @@
+"""Kernel ridge regression: linear systems with the kernel matrix."""
