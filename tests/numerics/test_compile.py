@@ -1,5 +1,6 @@
 """Machine code is kept between processes where that is possible, and never stands in the way of a fit."""
 
+import ast
 import errno
 import os
 import shutil
@@ -156,3 +157,54 @@ class TestTroubleWithFiles:
         assert loop(np.float64(3.0)) == 6.0 and loop(np.float32(3.0)) == 6.0
         assert len(caplog.records) == 1
         assert "(No space left on device): its loops are compiled anew in each process" in caplog.text
+
+
+def imported_modules(path):
+    """The absolute names of the modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # `from package import module` names the module second
+            yield from {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+
+
+class TestSourceStamp:
+    """Machine code is not used after any compiled function has changed: functions are compiled into each other."""
+
+    def test_covers_every_compiled_function(self):
+        """Whoever imports the decorator or numba's intrinsics is in `_numerics` or is called `_..._loops.py`."""
+        compiling_modules = {
+            path
+            for path in PACKAGE.rglob("*.py")
+            if {"mercer._numerics.compile.compiled", "numba.extending"} & set(imported_modules(path))
+        }
+        assert compiling_modules and compiling_modules <= set(compiling.loop_files())
+
+    def test_covers_what_compiled_functions_import(self):
+        """numba compiles the constants of other modules into them too."""
+        covered = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in compiling.loop_files()}
+        for path in compiling.loop_files():
+            own = {name for name in imported_modules(path) if name.startswith("mercer.")}
+            modules = {name for name in own if (PACKAGE.parent / name.replace(".", "/")).with_suffix(".py").exists()}
+            assert modules <= covered, path
+
+    def test_a_loop_file_outside_numerics_counts(self, tmp_path, monkeypatch):
+        """A `_loops.py` or `_..._loops.py` of any folder is found, other files are not."""
+        for name in ("_numerics/compile.py", "linear/_loops.py", "a/b/_set_loops.py", "a/loops.py", "linear/model.py"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        monkeypatch.setattr(compiling, "__file__", str(tmp_path / "_numerics" / "compile.py"))
+        found = [path.relative_to(tmp_path).as_posix() for path in compiling.loop_files()]
+        assert found == ["_numerics/compile.py", "a/b/_set_loops.py", "linear/_loops.py"]
+
+    def test_one_cache_file_for_each_function(self, doubled, tmp_path):
+        """Functions of the same name in modules of the same name do not share a cache file."""
+
+        def double(x):
+            return x * 2
+
+        for folder in ("linear", "kernels"):
+            double.__module__ = f"mercer.{folder}._loops"
+            compiling.compiled()(double)(np.float64(3.0))
+        assert len(list(tmp_path.glob("*.nbi"))) == 2

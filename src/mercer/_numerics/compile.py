@@ -145,8 +145,7 @@ class _CacheFormat(caching.CompileResultCacheImpl):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         self._lineno = function.__code__.co_firstlineno
         self._locator = _Locator(function)
-        name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
-        self._filename_base = self.get_filename_base(name, getattr(sys, "abiflags", ""))
+        self._filename_base = self.get_filename_base(_cache_name(function), getattr(sys, "abiflags", ""))
 
 
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
@@ -214,13 +213,29 @@ def _tell_not_kept(reason: str) -> None:
     )
 
 
+def _cache_name(function: Callable[..., Any]) -> str:
+    """How the cache files of a function begin. The whole module path: modules of two folders may share their name."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def loop_files() -> list[Path]:
+    """All files with compiled functions: those of this folder, and `_loops.py` and `_..._loops.py` in any other one."""
+    here = Path(__file__).parent
+    found = list(here.glob("*.py"))
+    for folder, subfolders, names in os.walk(here.parent):
+        subfolders[:] = [name for name in subfolders if name != "__pycache__"]
+        found += [Path(folder, name) for name in names if name.startswith("_") and name.endswith("_loops.py")]
+    return sorted(found)
+
+
 @lru_cache
 def _source_stamp() -> tuple[float, int]:
-    """When these files were last changed, and their size: compiled code of another state is not used.
+    """When the files with compiled functions were last changed, and their size in all.
 
-    numba looks at a function's own file only, but what it calls is compiled into it.
+    Machine code with another stamp is not used. numba's own stamp covers only the file of the function, but the
+    functions that it calls are compiled into it.
     """
-    states = [path.stat() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    states = [path.stat() for path in loop_files()]
     return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
@@ -229,8 +244,7 @@ def is_cached(function: Any) -> bool:
     if function.signatures:
         return True
     directory = cache_directory()
-    name = f"{function.py_func.__module__.rpartition('.')[2]}.{function.py_func.__qualname__}-*.nbi"
-    return directory is not None and any(Path(directory).glob(name))
+    return directory is not None and any(Path(directory).glob(f"{_cache_name(function.py_func)}-*.nbi"))
 
 
 # ---- compilation -----------------------------------------------------------------------------------------------------
