@@ -183,7 +183,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         self : object
             The fitted estimator.
         """
-        announce_compilation("slopes", "weigh_pairs")
+        announce_compilation("mercer.kernels._derivative_loops", "weigh_pairs")
         kernel = resolve_covariance(self.kernel)
         X, y = validate_samples(self, X, y, reset=True, multi_output=True, y_numeric=True)
         n = _num_samples(X)

@@ -57,13 +57,13 @@ def show_log() -> None:
 
 
 def announce_compilation(module: str, *functions: str) -> None:
-    """Say once that loops are being compiled, if machine code of none of these functions of `_numerics` is on disk."""
+    """Say once that loops are being compiled, if machine code of none of these functions of a module is on disk."""
     if module in _announced:
         return
     _announced.add(module)
     from mercer._numerics.compile import cache_directory, is_cached
 
-    loops = import_module(f"mercer._numerics.{module}")
+    loops = import_module(module if module.startswith("mercer.") else f"mercer._numerics.{module}")
     if not any(is_cached(getattr(loops, function)) for function in functions):
         once = "machine, once" if cache_directory() is not None else "process"
         print(f"mercer: compiling its loops for this {once} (10 to 30 s) ...", file=sys.stderr, flush=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.gram.lowrank import pivoted_cholesky
+from mercer.gram.low_rank import pivoted_cholesky
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Vector
 

@@ -234,7 +234,7 @@ class Kernel(ABC):
         >>> psi([[1.0, 2.0]]).round(3)
         array([[1.   , 1.414, 2.828, 1.   , 2.828, 4.   ]])
         """
-        import mercer.kernels.count_maps  # noqa: F401 (registers the maps of kernels that count)
+        import mercer.kernels.objects.count_maps  # noqa: F401 (registers the maps of kernels that count)
         from mercer.kernels.feature_maps import feature_map
 
         return feature_map(self, samples, degree, error, max_dimension)

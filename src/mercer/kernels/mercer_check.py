@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Matrix, count_samples, take_samples
-from mercer.kernels.functions import CallableKernel, Precomputed
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.radial import Chi2, Gaussian, Laplacian
+from mercer.kernels.user_defined import CallableKernel, Precomputed
 
 # eigenvalues cost n³: a second or two for this many
 MOST_SAMPLES = 2000

@@ -10,8 +10,8 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
+from mercer.kernels.feature_sums import Plan, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
-from mercer.kernels.sums import Plan, SumKernel
 from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positive, check_width, gamma_number
 
 # up to this many features differences cost no more than inner products, and lose no digits

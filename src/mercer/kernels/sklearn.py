@@ -20,7 +20,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import Constant
 from mercer.kernels.features import Features, Matrix, Vector, as_matrix, count_samples, take_samples
 from mercer.kernels.hyperparameters import Hyperparameter
-from mercer.kernels.learning import Fixed
+from mercer.kernels.learnable import Fixed
 from mercer.kernels.noise import White
 from mercer.kernels.periodic import Periodic
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic

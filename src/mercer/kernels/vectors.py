@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.base import Kernel
+from mercer.kernels.feature_sums import SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.sample_gradients import lengths
-from mercer.kernels.sums import SumKernel
 
 Width = float | Literal["scale", "auto"] | tuple[float, ...]
 K = TypeVar("K", bound=Kernel)

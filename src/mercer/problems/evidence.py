@@ -52,7 +52,7 @@ class Evidence:
         """L and α, in memory that the next call uses again; the order of the minor that is not positive if L fails."""
         found = self._factor(kernel, kernel.prepare(self.samples))
         if isinstance(found, Factor):
-            from mercer._numerics.slopes import clear_below
+            from mercer.kernels._derivative_loops import clear_below
 
             clear_below(found.L.T)
         return found
@@ -92,7 +92,7 @@ class Evidence:
 
     def _gradient(self, kernel: Kernel, features: Features, alpha: Matrix) -> Vector:
         """½ Σ (α α' - K⁻¹) ∂K, from the upper triangle."""
-        from mercer._numerics.slopes import weigh_pairs
+        from mercer.kernels._derivative_loops import weigh_pairs
 
         n, inverse = self.n, self._memory
         assert inverse is not None

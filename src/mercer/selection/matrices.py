@@ -14,8 +14,8 @@ from mercer._numerics.pool import run_shares
 from mercer.gram.operator import Evaluations, GramOperator
 from mercer.gram.workspace import Loan
 from mercer.kernels import Kernel, codes
+from mercer.kernels.feature_sums import SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
-from mercer.kernels.sums import SumKernel
 from mercer.solvers.data import check_finite
 
 

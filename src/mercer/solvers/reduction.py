@@ -36,7 +36,7 @@ from scipy import linalg
 
 from mercer._numerics.pool import run_shares
 from mercer.exceptions import InvalidInputError
-from mercer.gram.lowrank import pivoted_cholesky
+from mercer.gram.low_rank import pivoted_cholesky
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Options

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels.base import Kernel
-from mercer.kernels.counts import CountFeatures, CountKernel, counted
-from mercer.kernels.diffusion import GraphDiffusion
-from mercer.kernels.distributions import Hellinger
 from mercer.kernels.feature_maps import FeatureMap, Wishes, _explicit, _of_width
-from mercer.kernels.sequences import WeightedDegree
-from mercer.kernels.strings import CommonSubstrings
+from mercer.kernels.objects.counts import CountFeatures, CountKernel, counted
+from mercer.kernels.objects.distributions import Hellinger
+from mercer.kernels.objects.graph_diffusion import GraphDiffusion
+from mercer.kernels.objects.sequences import WeightedDegree
+from mercer.kernels.objects.substrings import CommonSubstrings
 
 
 class CountMap(FeatureMap):

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
-from mercer.kernels.counts import Counted, CountFeatures, Names, count_block, count_items
 from mercer.kernels.features import Csr
+from mercer.kernels.objects.counts import Counted, CountFeatures, Names, count_block, count_items
 
 ITEMS = [["a", "b", "a"], {"b": 2.5, ("x", 1): 1.0}, [], [3, 3, "b"], frozenset({"a", 3})]
 

@@ -15,7 +15,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
-from mercer.kernels.graphs import Graph, as_graph
+from mercer.kernels.objects.graphs import Graph, as_graph
 from mercer.kernels.vectors import Linear, check_number
 
 # nodes up to which the Laplacian is decomposed: once for each graph, for all beta

@@ -117,7 +117,7 @@ class TestSetOf:
 
     def test_in_parts(self, monkeypatch):
         """Large sets are compared a few at a time, with the same result."""
-        import mercer.kernels.sets as module
+        import mercer.kernels.objects.sets as module
 
         whole = SetOf(Gaussian(0.3))(BAGS)
         for values in (1, 13, 40):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.naming import named
 
-from mercer.gram.lowrank import pivoted_cholesky
+from mercer.gram.low_rank import pivoted_cholesky
 from mercer.gram.operator import GramOperator
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed
 

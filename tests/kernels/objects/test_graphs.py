@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Graph
-from mercer.kernels.graphs import as_graph, stack
+from mercer.kernels.objects.graphs import as_graph, stack
 
 A = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
 EDGES = [(0, 1), (1, 2)]

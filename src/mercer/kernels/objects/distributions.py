@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels import codes
+from mercer.kernels.feature_sums import SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
-from mercer.kernels.sums import SumKernel
 from mercer.kernels.vectors import check_positive
 
 # up to this time exp(-arccos²(s)/t) has Taylor coefficients that are at least -1e-16

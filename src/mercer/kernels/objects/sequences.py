@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.counts import Counted
 from mercer.kernels.features import Matrix, Vector
-from mercer.kernels.strings import count_long_grams
-from mercer.kernels.texts import Text, TextFeatures, TextKernel, check_flag, check_length, check_weights
+from mercer.kernels.objects.counts import Counted
+from mercer.kernels.objects.string_base import Text, TextFeatures, TextKernel, check_flag, check_length, check_weights
+from mercer.kernels.objects.substrings import count_long_grams
 from mercer.kernels.vectors import check_number
 
 # a matrix of similarities of characters may have eigenvalues that rounding made negative
@@ -57,7 +57,7 @@ class Subsequence(TextKernel):
         check_flag(self, "normalize")
 
     def compare(self, a: TextFeatures, b: TextFeatures, diagonal: bool, out: Matrix) -> None:
-        from mercer._numerics.sequences import subsequences_block
+        from mercer.kernels.objects._string_loops import subsequences_block
 
         own, other = a.over(b).text, b.text
         if self.k > min(own.longest, other.longest):
@@ -146,7 +146,7 @@ class Window(TextKernel):
         return S, np.array([ord(letter) for letter in letters], dtype=np.int32)
 
     def compare(self, a: TextFeatures, b: TextFeatures, diagonal: bool, out: Matrix) -> None:
-        from mercer._numerics.sequences import windows_block
+        from mercer.kernels.objects._string_loops import windows_block
 
         S, letters = self._similarities()
         own, other = a.over(b).text, b.text
@@ -220,7 +220,7 @@ class WeightedDegree(TextKernel):
         return found._replace(counts=found.counts._replace(data=factors[found.counts.indices]))
 
     def compare(self, a: TextFeatures, b: TextFeatures, diagonal: bool, out: Matrix) -> None:
-        from mercer._numerics.sequences import degrees_block
+        from mercer.kernels.objects._string_loops import degrees_block
 
         longest = min(a.text.longest, b.text.longest)
         degrees_block(a.over(b).planes, b.planes, self._weights(longest), diagonal, out)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
-from mercer.kernels.graph_input import (
+from mercer.kernels.objects.graph_input import (
     attributes_of,
     edge_labels_of,
     ends_of_named,

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
-from mercer.kernels.counts import Counted, CountKernel, Names
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Csr, Matrix, Vector
-from mercer.kernels.texts import Text, TextFeatures, TextKernel, check_flag, check_length, check_weights
+from mercer.kernels.objects.counts import Counted, CountKernel, Names
+from mercer.kernels.objects.string_base import Text, TextFeatures, TextKernel, check_flag, check_length, check_weights
 
 # codes of runs of characters are whole numbers of 64 bits
 LARGEST_CODE = 1 << 62
@@ -107,7 +107,7 @@ def count_grams(text: Text, shortest: int, longest: int) -> Counted:
     base = len(text.alphabet) + 1
     if base**longest >= LARGEST_CODE:
         return count_long_grams(text, shortest, longest)
-    from mercer._numerics.sequences import gram_counts, mark
+    from mercer.kernels.objects._string_loops import gram_counts, mark
 
     indptr, codes, counts = gram_counts(text.digits, text.starts, shortest, longest, base)
     if base**longest <= TABLE:
@@ -390,7 +390,7 @@ class CommonSubstrings(TextKernel):
         return found._replace(counts=found.counts._replace(data=np.ones(len(found.counts.data))))
 
     def compare(self, a: TextFeatures, b: TextFeatures, diagonal: bool, out: Matrix) -> None:
-        from mercer._numerics.sequences import substrings_block
+        from mercer.kernels.objects._string_loops import substrings_block
 
         own, other = a.text, b.over(a).text
         letters = len(own.alphabet)

@@ -12,9 +12,9 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import codes
 from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import check_kernel_operand
-from mercer.kernels.counts import Counted, CountFeatures, CountKernel, count_block, count_items
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Features, Matrix, Vector, count_samples
+from mercer.kernels.objects.counts import Counted, CountFeatures, CountKernel, count_block, count_items
 
 # values between members of sets that are computed at a time
 MEMBER_VALUES = 1 << 20

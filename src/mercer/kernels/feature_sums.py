@@ -156,7 +156,7 @@ class SumKernel(Kernel):
 
     def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix, Matrix]:
         """u and weights ψ'(u), in float64."""
-        from mercer._numerics.slopes import slopes
+        from mercer.kernels._derivative_loops import slopes
 
         term, code, params = self.plan(b)
         u = self._tiles(a, b, (term, codes.IDENTITY, [params[0], 0.0, 0.0, 0.0]))
@@ -177,7 +177,7 @@ class SumKernel(Kernel):
         if not isinstance(value, tuple):
             return np.array([power * np.vdot(change, u)] if value > 0 else [])
         # a width for each feature: the samples have been multiplied by it
-        from mercer._numerics.slopes import add_moments
+        from mercer.kernels._derivative_loops import add_moments
 
         term, _, params = self.plan(b)
         A, B = (features.X.toarray() if features.sparse else features.X for features in (a, b))

@@ -96,7 +96,7 @@ class TextFeatures:
     @cached_property
     def planes(self) -> Vector:
         """Bit b of all characters' places in the alphabet, 64 characters a word; the last plane: are there any?"""
-        from mercer._numerics.sequences import bit_planes
+        from mercer.kernels.objects._string_loops import bit_planes
 
         words = -(-max(1, self.text.longest) // 64)
         bits = max(1, (len(self.text.alphabet) - 1).bit_length())

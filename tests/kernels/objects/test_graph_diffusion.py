@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests import structured_reference as reference
 
-import mercer.kernels.diffusion as module
+import mercer.kernels.objects.graph_diffusion as module
 from mercer import SVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Graph, GraphDiffusion

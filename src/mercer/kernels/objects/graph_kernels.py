@@ -17,10 +17,10 @@ import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
-from mercer.kernels.counts import Counted, CountKernel, Names
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Csr, Features, Matrix, Vector
-from mercer.kernels.graphs import Graph, Stacked, as_graphs, stack
+from mercer.kernels.objects.counts import Counted, CountKernel, Names
+from mercer.kernels.objects.graphs import Graph, Stacked, as_graphs, stack
 from mercer.kernels.vectors import check_positive, check_whole
 
 # decay times the norms of two graphs, below which the series of all walks is summed
@@ -69,7 +69,7 @@ class Level(NamedTuple):
 
     def moved(self, places: Vector, edge_places: Vector, n_below: int) -> Level:
         """The same subtrees in the numbers of others; a negative root where one of its parts does not occur there."""
-        from mercer._numerics.graphs import sort_rows
+        from mercer.kernels.objects._graph_loops import sort_rows
 
         edges, subtrees = np.divmod(self.values, self.n_below)
         edges, subtrees = edge_places[edges], places[subtrees]
@@ -106,7 +106,7 @@ class SubtreeNames(Names):
         return found
 
     def _find(self, other: Names) -> Vector:
-        from mercer._numerics.graphs import find_rows
+        from mercer.kernels.objects._graph_loops import find_rows
 
         assert isinstance(other, SubtreeNames) and len(self.levels) == len(other.levels)
         edge_places = self.edge_labels.places_in(other.edge_labels)
@@ -155,8 +155,8 @@ class WeisfeilerLehman(CountKernel):
         return "graphs"
 
     def count(self, samples: list[Any]) -> Counted:
-        from mercer._numerics.graphs import number_rows, sort_rows
         from mercer._numerics.storage import take_rows
+        from mercer.kernels.objects._graph_loops import number_rows, sort_rows
 
         (stacked, labels, edges, node_names, edge_names) = labelled(as_graphs(samples))
         levels, numbers, n_below, offset = [], [labels], len(node_names), len(node_names)
@@ -203,7 +203,7 @@ class PathNames(Names):
         return np.where(last < 0, -1, first), np.arange(0, 2 * len(self) + 1, 2), values
 
     def _find(self, other: Names) -> Vector:
-        from mercer._numerics.graphs import find_rows
+        from mercer.kernels.objects._graph_loops import find_rows
 
         assert isinstance(other, PathNames)
         theirs = other._rows(np.arange(len(other.labels)))
@@ -239,7 +239,7 @@ class ShortestPath(CountKernel):
         return "graphs"
 
     def count(self, samples: list[Any]) -> Counted:
-        from mercer._numerics.graphs import path_counts
+        from mercer.kernels.objects._graph_loops import path_counts
 
         stacked, labels, _, names, _ = labelled(as_graphs(samples))
         n_labels, longest = max(1, len(names)), int(np.diff(stacked.start).max(initial=0)) + 1
@@ -275,7 +275,7 @@ class GraphFeatures:
     @cached_property
     def norms(self) -> Vector:
         """An upper bound on the norm of each graph's matrix, of all graphs prepared together."""
-        from mercer._numerics.graphs import norm_bounds
+        from mercer.kernels.objects._graph_loops import norm_bounds
 
         stacked = self.whole.graphs
         out = np.empty(len(stacked.start) - 1)
@@ -336,7 +336,7 @@ class RandomWalk(Kernel):
         )
 
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
-        from mercer._numerics.graphs import walk_block
+        from mercer.kernels.objects._graph_loops import walk_block
 
         assert isinstance(a, GraphFeatures) and isinstance(b, GraphFeatures)
         if out is None:

@@ -154,7 +154,7 @@ class GlobalAlignment(Kernel):
 
     def _logs(self, a: SeriesFeatures, b: SeriesFeatures, paired: bool = False) -> Matrix:
         """log k(x, z) without normalisation."""
-        from mercer._numerics.alignment import log_alignments
+        from mercer.kernels.objects._series_loops import log_alignments
 
         self._check_bound("gamma", self.gamma)
         if a.points.shape[1] != b.points.shape[1] and len(a.points) and len(b.points):

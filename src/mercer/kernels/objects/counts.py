@@ -146,7 +146,7 @@ def _in_32_bits(counts: Csr) -> Csr:
 
 def count_block(term: int, a: CountFeatures, b: CountFeatures, out: Matrix | None = None) -> Matrix:
     """Σ_f a_if b_jf (term codes.DOT) or Σ_f min(a_if, b_jf) (term codes.MIN, counts ≥ 0) for all i, j."""
-    from mercer._numerics.counts import add_matches
+    from mercer.kernels.objects._count_loops import add_matches
 
     left, right = a.over(b.names), b.vectors
     if b.crowded or left.dtype != right.dtype:

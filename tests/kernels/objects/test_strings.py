@@ -23,9 +23,9 @@ from mercer.kernels import (
     Window,
     parse_kernel,
 )
-from mercer.kernels.counts import CountFeatures, Names
 from mercer.kernels.features import VectorFeatures
-from mercer.kernels.strings import Grams
+from mercer.kernels.objects.counts import CountFeatures, Names
+from mercer.kernels.objects.substrings import Grams
 from mercer.testing import check_kernel
 
 LETTERS = "".join(sorted({c for x in STRINGS for c in x if c in "abc𝒳"}))
