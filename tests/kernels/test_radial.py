@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from tests import reference
 from tests.naming import named
 
-from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial, codes
+from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial
+from mercer.kernels.feature_sums import SQUARE
 from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION
 
 DTYPES = [np.float32, np.float64]
@@ -76,7 +77,7 @@ class TestBadlyScaled:
         for gamma in (0.003, 0.02, 0.1):
             kernel = Gaussian(gamma)
             features = kernel.prepare(X, np.float32)
-            outliers = kernel.plan(features)[0] == codes.SQUARE  # by differences, if for all
+            outliers = kernel.plan(features)[0] == SQUARE  # by differences, if for all
             assert outliers and 4 * np.finfo(np.float32).eps * gamma * features.common_norm < CANCELLATION
             K = kernel.block(features, features)
             np.testing.assert_allclose(K, kernel(X.astype(np.float64)), atol=CANCELLATION)

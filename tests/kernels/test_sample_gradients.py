@@ -24,7 +24,7 @@ from mercer.kernels import (
     SklearnKernel,
     Spectrum,
 )
-from mercer.kernels.learned import LearnedKernel
+from mercer.kernels.combinators import LearnedKernel
 
 ALL = [
     *KERNELS,

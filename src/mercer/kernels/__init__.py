@@ -6,19 +6,17 @@ Kernels on objects and those of special use are imported when they are first ask
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mercer.kernels.base import Kernel
-from mercer.kernels.combinators import Constant, Power, Product, Scaled, Sum
-from mercer.kernels.hyperparameters import Hyperparameter
+from mercer.kernels.base import Hyperparameter, Kernel
+from mercer.kernels.combinators import Constant, LearnedKernel, Power, Product, Scaled, Sum
 from mercer.kernels.mercer_check import MercerReport, check_mercer
 from mercer.kernels.parse import parse_kernel
-from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
+from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
 from mercer.kernels.user_defined import CallableKernel, Precomputed, PrecomputedLayer
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, Sigmoid
 from mercer.kernels.wrappers import Normalized, On
 
 if TYPE_CHECKING:
     from mercer.kernels.learnable import Bounded, Fixed
-    from mercer.kernels.learned import LearnedKernel
     from mercer.kernels.mercer_repair import MercerRepair, repair_mercer
     from mercer.kernels.noise import White
     from mercer.kernels.objects.distributions import Hellinger, InformationDiffusion
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from mercer.kernels.objects.series import GlobalAlignment
     from mercer.kernels.objects.sets import Intersection, Jaccard, SetOf
     from mercer.kernels.objects.substrings import CommonSubstrings, Mismatch, Spectrum
-    from mercer.kernels.periodic import Periodic
     from mercer.kernels.sklearn import SklearnKernel
 
 __all__ = [
@@ -89,7 +86,6 @@ __all__ = [
 
 _MODULES = {
     "learnable": ("Bounded", "Fixed"),
-    "learned": ("LearnedKernel",),
     "mercer_repair": ("MercerRepair", "repair_mercer"),
     "noise": ("White",),
     "objects.distributions": ("Hellinger", "InformationDiffusion"),
@@ -100,7 +96,6 @@ _MODULES = {
     "objects.series": ("GlobalAlignment",),
     "objects.sets": ("Intersection", "Jaccard", "SetOf"),
     "objects.substrings": ("CommonSubstrings", "Mismatch", "Spectrum"),
-    "periodic": ("Periodic",),
     "sklearn": ("SklearnKernel",),
 }
 _HOME = {name: f"mercer.kernels.{module}" for module, names in _MODULES.items() for name in names}

@@ -12,10 +12,17 @@ import scipy.sparse as sp
 from numpy.polynomial import polynomial
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import codes
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
-from mercer.kernels.sample_gradients import term_gradients
+
+# The numbers by which compiled code knows a sum over features and the function of it. They repeat those of
+# ``mercer._numerics.tiles`` and ``mercer._numerics.maps``, so that naming a kernel does not import numba; a test holds
+# them equal.
+DOT, SQUARE, L1, MIN, CHI2 = range(5)
+IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
+
+# features of sparse samples that are written out at a time
+COLUMNS_AT_A_TIME = 64
 
 Plan = tuple[int, int, list[float] | Vector]
 
@@ -127,7 +134,7 @@ class SumKernel(Kernel):
 
     def value_and_gradient_products(self, a: Features, b: Features, weights: Matrix) -> tuple[float, Vector]:
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
-        if self.plan(b.in_double)[1] != codes.EXPONENTIAL or not self.hyperparameters():
+        if self.plan(b.in_double)[1] != EXPONENTIAL or not self.hyperparameters():
             return super().value_and_gradient_products(a, b, weights)
         # exp(-u) is its own derivative but for the sign
         a, b = a.in_double, b.in_double
@@ -143,7 +150,7 @@ class SumKernel(Kernel):
         term, _, params = self.plan(b)
         _, change = self._changes(a, b, np.ascontiguousarray(weights, dtype=np.float64))
         change *= self._sum_factor(b)
-        return self._before_preparation(X, a, term_gradients(codes.SQUARE if params[0] else term, a, b, change))
+        return self._before_preparation(X, a, term_gradients(SQUARE if params[0] else term, a, b, change))
 
     def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
         """Derivatives with respect to prepared samples as those with respect to the samples themselves."""
@@ -152,15 +159,15 @@ class SumKernel(Kernel):
 
     def _sum_factor(self, b: VectorFeatures) -> float:
         """u / Σ term, where the map takes a factor."""
-        return 1.0 if self.plan(b)[1] in (codes.IDENTITY, codes.SERIES) else self.width_factor(b)
+        return 1.0 if self.plan(b)[1] in (IDENTITY, SERIES) else self.width_factor(b)
 
     def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix, Matrix]:
         """u and weights ψ'(u), in float64."""
         from mercer.kernels._derivative_loops import slopes
 
         term, code, params = self.plan(b)
-        u = self._tiles(a, b, (term, codes.IDENTITY, [params[0], 0.0, 0.0, 0.0]))
-        if code == codes.SERIES:
+        u = self._tiles(a, b, (term, IDENTITY, [params[0], 0.0, 0.0, 0.0]))
+        if code == SERIES:
             return u, weights * polynomial.polyval(u, polynomial.polyder(params[4:]))
         change = np.empty_like(u)
         factor = self._sum_factor(b)
@@ -182,7 +189,7 @@ class SumKernel(Kernel):
         term, _, params = self.plan(b)
         A, B = (features.X.toarray() if features.sparse else features.X for features in (a, b))
         moments = np.zeros(len(value))
-        add_moments(codes.SQUARE if params[0] else term, A, np.ascontiguousarray(B.T), change, moments)
+        add_moments(SQUARE if params[0] else term, A, np.ascontiguousarray(B.T), change, moments)
         return power * self.width_factor(b) * moments[np.asarray(value) > 0]
 
     def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
@@ -224,6 +231,51 @@ class SumKernel(Kernel):
         term, code, params = plan
         a_norms, b_norms = self._norms(a, b, params)
         # what the features add in which b is zero: |a| for absolute and chi-squared distances
-        totals = a.totals if term in (codes.L1, codes.CHI2) else np.zeros(len(a), b.dtype)
+        totals = a.totals if term in (L1, CHI2) else np.zeros(len(a), b.dtype)
         left = a.X.indptr, a.X.indices, a.X.data, a_norms, totals, np.arange(len(a))
         return term, code, np.asarray(params, b.dtype), *left, b.X.indptr, b.X.indices, b.X.data, b_norms
+
+
+def term_gradients(term: int, a: VectorFeatures, b: VectorFeatures, change: Matrix) -> Matrix:
+    """G[i, k] = Σ_j change[i, j] ∂term(a_ik, b_jk) / ∂a_ik for all features k.
+
+    Where a term has a kink, at a_ik = b_jk, the mean of the slopes on both sides is taken: it is also what the two
+    arguments of k(x, x) contribute each.
+    """
+    B = sp.csr_array((b.X.data, b.X.indices, b.X.indptr), shape=b.X.shape) if b.sparse else b.X
+    A = sp.csr_array((a.X.data, a.X.indices, a.X.indptr), shape=a.X.shape) if a.sparse else a.X
+    if term == DOT:
+        return np.asarray(change @ B)
+    if term == SQUARE:
+        # by the middle of all b first, where they are dense: a large shift would lose digits
+        if not b.sparse and len(b):
+            middle = B.mean(axis=0)
+            A, B = (A.toarray() if a.sparse else A) - middle, B - middle
+        elif sp.issparse(A):
+            A = A.toarray()
+        return np.asarray(2.0 * (change.sum(axis=1)[:, None] * A - change @ B))
+    slope = {L1: _absolute_slope, MIN: _min_slope, CHI2: _chi2_slope}[term]
+    out = np.empty((len(a), a.d))
+    A, B = (X.tocsc() if sp.issparse(X) else X for X in (A, B))
+    for start in range(0, a.d, COLUMNS_AT_A_TIME):
+        part = slice(start, min(start + COLUMNS_AT_A_TIME, a.d))
+        left, right = (X[:, part].toarray() if sp.issparse(X) else X[:, part] for X in (A, B))
+        for k in range(left.shape[1]):
+            x, z = left[:, k, None], right[:, k]
+            out[:, start + k] = np.einsum("ij,ij->i", change, slope(x, z))
+    return out
+
+
+def _absolute_slope(x: Matrix, z: Vector) -> Matrix:
+    return np.asarray(np.sign(x - z))
+
+
+def _min_slope(x: Matrix, z: Vector) -> Matrix:
+    return np.asarray(0.5 - 0.5 * np.sign(x - z))
+
+
+def _chi2_slope(x: Matrix, z: Vector) -> Matrix:
+    """Of (x - z)² / (x + z), which is 0 for 0/0."""
+    total = x + z
+    safe = np.where(total > 0, total, 1.0)
+    return np.where(total > 0, (x - z) / safe * ((x + 3.0 * z) / safe), 0.0)

@@ -21,9 +21,8 @@ LONGEST = 10_000
 
 # the kernels that texts may name, in the modules where they are defined
 _MODULES = {
-    "combinators": ("Constant", "Power", "Product", "Scaled", "Sum"),
+    "combinators": ("Constant", "LearnedKernel", "Power", "Product", "Scaled", "Sum"),
     "learnable": ("Bounded", "Fixed"),
-    "learned": ("LearnedKernel",),
     "noise": ("White",),
     "objects.distributions": ("Hellinger", "InformationDiffusion"),
     "objects.graph_kernels": ("RandomWalk", "ShortestPath", "WeisfeilerLehman"),
@@ -31,8 +30,7 @@ _MODULES = {
     "objects.series": ("GlobalAlignment",),
     "objects.sets": ("Intersection", "Jaccard", "SetOf"),
     "objects.substrings": ("CommonSubstrings", "Mismatch", "Spectrum"),
-    "periodic": ("Periodic",),
-    "radial": ("AdditiveChi2", "Chi2", "Gaussian", "Laplacian", "Matern", "RationalQuadratic"),
+    "radial": ("AdditiveChi2", "Chi2", "Gaussian", "Laplacian", "Matern", "Periodic", "RationalQuadratic"),
     "user_defined": ("Precomputed", "PrecomputedLayer"),
     "vectors": ("Cosine", "Linear", "Min", "Polynomial", "PowerSeries", "Sigmoid"),
     "wrappers": ("Normalized", "On"),

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import codes
-from mercer.kernels.feature_sums import Plan, SumKernel
-from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
+from mercer.kernels.feature_sums import (
+    CHI2,
+    DOT,
+    EXPONENTIAL,
+    L1,
+    MATERN12,
+    MATERN32,
+    MATERN52,
+    RATIONAL,
+    SERIES,
+    SQUARE,
+    Plan,
+    SumKernel,
+)
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positive, check_width, gamma_number
 
 # up to this many features differences cost no more than inner products, and lose no digits
@@ -42,7 +56,7 @@ def squared_distance_term(b: VectorFeatures, gamma: float) -> tuple[int, float]:
     """The sum, and whether it must be made a distance: by differences where they are as quick, or lose fewer digits."""
     cancels = rounding_of_distances(b, gamma) > CANCELLATION
     differences = not b.sparse and (b.d <= FEW_FEATURES or cancels)
-    return (codes.SQUARE, 0.0) if differences else (codes.DOT, 1.0)
+    return (SQUARE, 0.0) if differences else (DOT, 1.0)
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,7 @@ class Gaussian(RadialKernel):
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         gamma = gamma_number(self, self.gamma)
         term, distances = squared_distance_term(b, gamma)
-        return term, codes.EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
+        return term, EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
 
     def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
         """The kernel values of a plan.
@@ -89,14 +103,14 @@ class Gaussian(RadialKernel):
         these lose digits, with columns far out, k is as good as zero, since |x - z| ≥ |z| - |x|.
         """
         term, code, params = plan
-        if term != codes.SQUARE or b.d <= FEW_FEATURES or not np.isfinite(b.largest_norm):
+        if term != SQUARE or b.d <= FEW_FEATURES or not np.isfinite(b.largest_norm):
             return self._tiles(a, b, plan, out)
         gamma = gamma_number(self, self.gamma)
         if not _rounding(b, gamma * b.common_norm) <= NEAR * CANCELLATION:
             return self._tiles(a, b, plan, out)
         a = a.stored_like(b)
         far = np.flatnonzero(~(_rounding(b, gamma * a.norms) <= NEAR * CANCELLATION))
-        out = self._tiles(a, b, (codes.DOT, code, [1.0, *params[1:]]), out)
+        out = self._tiles(a, b, (DOT, code, [1.0, *params[1:]]), out)
         if len(far):
             out[far] = self._tiles(a.take(far), b, plan)
         return out
@@ -122,7 +136,7 @@ class Laplacian(RadialKernel):
         return rounding_of_sums(b, gamma_number(self, self.gamma)) > SPARSE_CANCELLATION
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.L1, codes.EXPONENTIAL, [0.0, _finite(gamma_number(self, self.gamma), b), 0.0, 0.0]
+        return L1, EXPONENTIAL, [0.0, _finite(gamma_number(self, self.gamma), b), 0.0, 0.0]
 
 
 @dataclass(frozen=True)
@@ -137,7 +151,7 @@ class Matern(RadialKernel):
     nu: float = 1.5
     length_scale: float | tuple[float, ...] = 1.0
 
-    _CODES: ClassVar[dict[float, int]] = {0.5: codes.MATERN12, 1.5: codes.MATERN32, 2.5: codes.MATERN52}
+    _CODES: ClassVar[dict[float, int]] = {0.5: MATERN12, 1.5: MATERN32, 2.5: MATERN52}
 
     def __post_init__(self) -> None:
         if self.nu not in self._CODES:
@@ -155,7 +169,7 @@ class Matern(RadialKernel):
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         scale = 1.0 if isinstance(self.length_scale, tuple) else self.length_scale
         # by differences wherever there are any: the square root magnifies the rounding of small distances
-        term, distances = (codes.DOT, 1.0) if b.sparse else (codes.SQUARE, 0.0)
+        term, distances = (DOT, 1.0) if b.sparse else (SQUARE, 0.0)
         return term, self._CODES[self.nu], [distances, _finite(sqrt(2.0 * self.nu) / scale, b), 0.0, 0.0]
 
     def width_factor(self, b: VectorFeatures) -> float:
@@ -187,7 +201,7 @@ class RationalQuadratic(RadialKernel):
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         term, distances = squared_distance_term(b, self._gamma)
-        return term, codes.RATIONAL, [distances, _finite(self._gamma, b), self.alpha, 0.0]
+        return term, RATIONAL, [distances, _finite(self._gamma, b), self.alpha, 0.0]
 
     @property
     def _gamma(self) -> float:
@@ -218,7 +232,7 @@ class Chi2(RadialKernel):
         return rounding_of_sums(b, self.gamma) > SPARSE_CANCELLATION
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.CHI2, codes.EXPONENTIAL, [0.0, _finite(self.gamma, b), 0.0, 0.0]
+        return CHI2, EXPONENTIAL, [0.0, _finite(self.gamma, b), 0.0, 0.0]
 
 
 @dataclass(frozen=True)
@@ -232,10 +246,79 @@ class AdditiveChi2(SumKernel):
     psd: ClassVar[bool] = False
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.CHI2, codes.SERIES, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0]
+        return CHI2, SERIES, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0]
 
     def diagonal(self, a: Features) -> Vector:
         return np.zeros(len(a))
+
+
+class CircleFeatures(VectorFeatures):
+    """Each feature as a point on the unit circle, cosines first, and how many periods it is from zero."""
+
+    def __init__(self, turns: Matrix, dtype: Any) -> None:
+        angles = 2.0 * np.pi * (turns - np.round(turns))
+        super().__init__(np.hstack([np.cos(angles), np.sin(angles)]), dtype)
+        self.turns = turns
+
+    def take(self, index: Vector) -> CircleFeatures:
+        """The samples at these positions."""
+        return CircleFeatures(self.turns[index], self.dtype)
+
+    @property
+    def in_double(self) -> CircleFeatures:  # type: ignore[override]
+        """The same samples in float64."""
+        return self if self.dtype == np.float64 else CircleFeatures(self.turns, np.float64)
+
+
+@dataclass(frozen=True)
+class Periodic(RadialKernel):
+    """k(x, z) = exp(-2 Σ sin²(π (x_k - z_k) / period) / length_scale²).
+
+    It is the Gaussian kernel between points on circles, of which 4 sin²(π (x - z) / period) is the squared distance, so
+    it is positive semidefinite for any number of features; MacKay (1998), Rasmussen & Williams (4.31).
+    """
+
+    learnable: ClassVar[tuple[str, ...]] = ("length_scale", "period")
+    width_power: ClassVar[float] = -2.0
+    length_scale: float = 1.0
+    period: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scale", check_positive("length_scale", self.length_scale))
+        object.__setattr__(self, "period", check_positive("period", self.period))
+
+    @property
+    def preparation(self) -> Hashable:
+        return "circles", self.period
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> CircleFeatures:
+        """The features' places on circles of radius 1; an empty place of a CSR matrix is on one, too."""
+        samples = as_matrix(samples)
+        dense = samples.toarray() if sp.issparse(samples) else samples
+        return CircleFeatures(np.divide(dense, self.period, dtype=np.float64), dtype)
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        gamma = min(0.5 / self.length_scale / self.length_scale, float(np.finfo(b.dtype).max))
+        return SQUARE, EXPONENTIAL, [0.0, gamma, 0.0, 0.0]
+
+    def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
+        """A feature moves along its circle."""
+        d = gradients.shape[1] // 2
+        cos, sin = a.X[:, :d], a.X[:, d:]
+        return np.asarray(2.0 * np.pi / self.period * (gradients[:, d:] * cos - gradients[:, :d] * sin))
+
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+        if name != "period":
+            return super()._derivative(name, a, b, u, change)
+        assert isinstance(a, CircleFeatures) and isinstance(b, CircleFeatures)
+        # with t = (x - z) / period, 4 sin²(π t) changes by -4π t sin(2π t), and sin(2π t) = sin x cos z - cos x sin z
+        middle = b.turns.mean(axis=0)
+        near, far = a.turns - middle, b.turns - middle
+        d = near.shape[1]
+        (cos_a, sin_a), (cos_b, sin_b) = ((f.X[:, :d], f.X[:, d:]) for f in (a, b))
+        total = near * sin_a * (change @ cos_b) - near * cos_a * (change @ sin_b)
+        total += cos_a * (change @ (far * sin_b)) - sin_a * (change @ (far * cos_b))
+        return np.array([-4.0 * np.pi * self.width_factor(b) * total.sum()])
 
 
 def _finite(factor: float, b: VectorFeatures) -> float:

@@ -16,15 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Hyperparameter, Kernel, no_gradients
 from mercer.kernels.combinators import Constant
 from mercer.kernels.features import Features, Matrix, Vector, as_matrix, count_samples, take_samples
-from mercer.kernels.hyperparameters import Hyperparameter
 from mercer.kernels.learnable import Fixed
 from mercer.kernels.noise import White
-from mercer.kernels.periodic import Periodic
-from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
-from mercer.kernels.sample_gradients import no_gradients
+from mercer.kernels.radial import Gaussian, Matern, Periodic, RationalQuadratic
 from mercer.kernels.vectors import Linear
 
 

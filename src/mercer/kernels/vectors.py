@@ -10,11 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import codes
 from mercer.kernels.base import Kernel
-from mercer.kernels.feature_sums import SumKernel
+from mercer.kernels.feature_sums import DOT, IDENTITY, MIN, POLYNOMIAL, SERIES, TANH, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
-from mercer.kernels.sample_gradients import lengths
 
 Width = float | Literal["scale", "auto"] | tuple[float, ...]
 K = TypeVar("K", bound=Kernel)
@@ -135,7 +133,7 @@ class Linear(SumKernel):
     """k(x, z) = <x, z>."""
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+        return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -167,7 +165,7 @@ class Polynomial(SumKernel):
         return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.POLYNOMIAL, [0.0, gamma_number(self, self.gamma), self.coef0, float(self.degree)]
+        return DOT, POLYNOMIAL, [0.0, gamma_number(self, self.gamma), self.coef0, float(self.degree)]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -197,7 +195,7 @@ class PowerSeries(SumKernel):
         return min(self.coefficients) >= 0
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.SERIES, [0.0, 0.0, 0.0, 0.0, *self.coefficients]
+        return DOT, SERIES, [0.0, 0.0, 0.0, 0.0, *self.coefficients]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -235,7 +233,7 @@ class Sigmoid(SumKernel):
         return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.TANH, [0.0, gamma_number(self, self.gamma), self.coef0, 0.0]
+        return DOT, TANH, [0.0, gamma_number(self, self.gamma), self.coef0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -260,7 +258,7 @@ class Cosine(SumKernel):
         return VectorFeatures(unit_rows(as_matrix(samples)), dtype)
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+        return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -272,6 +270,13 @@ class Cosine(SumKernel):
         across = gradients - np.einsum("ik,ik->i", gradients, unit)[:, None] * unit
         length = lengths(as_matrix(X))
         return np.divide(across, length[:, None], out=np.zeros_like(across), where=length[:, None] > 0)
+
+
+def lengths(X: Any) -> Vector:
+    """|x| of each row."""
+    if sp.issparse(X):
+        return np.asarray(sp.linalg.norm(X.astype(np.float64), axis=1))
+    return np.asarray(np.linalg.norm(np.asarray(X, dtype=np.float64), axis=1))
 
 
 def unit_rows(X: Any) -> Any:
@@ -302,7 +307,7 @@ class Min(SumKernel):
     nonnegative: ClassVar[bool] = True
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.MIN, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+        return MIN, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)

@@ -11,10 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, no_gradients
 from mercer.kernels.combinators import check_kernel_operand
-from mercer.kernels.features import Features, Matrix, Vector, as_matrix
-from mercer.kernels.sample_gradients import DIAGONAL_BLOCK, diagonal_gradients, no_gradients
+from mercer.kernels.features import Features, Matrix, Vector, as_matrix, take_samples
+
+# derivatives of k(x, x) are read off blocks of this size
+DIAGONAL_BLOCK = 64
 
 Columns = int | str | tuple[int, ...] | tuple[str, ...]
 
@@ -292,6 +294,15 @@ def _diagonal_gradient(kernel: Kernel, a: Features, weights: Vector) -> Vector:
         features = a.take(part)
         total += kernel.gradient_products(features, features, np.diag(weights[part]))
     return total
+
+
+def diagonal_gradients(kernel: Kernel, samples: Any, n: int) -> Matrix:
+    """∂k(x_i, x_i) / ∂x_i, in which both arguments move, from small blocks along the diagonal."""
+    parts = []
+    for start in range(0, n, DIAGONAL_BLOCK):
+        some = take_samples(samples, np.arange(start, min(start + DIAGONAL_BLOCK, n)))
+        parts.append(2.0 * kernel.sample_gradients(some, some, np.eye(min(DIAGONAL_BLOCK, n - start))))
+    return np.concatenate(parts) if parts else np.empty((0, as_matrix(samples).shape[1]))
 
 
 def _check_columns(columns: Any) -> Columns:

@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import codes
 from mercer.kernels.base import Kernel
 from mercer.kernels.domains import as_objects
+from mercer.kernels.feature_sums import DOT, MIN
 from mercer.kernels.features import Csr, Features, Matrix, Vector, VectorFeatures
 from mercer.kernels.vectors import Linear, Min
 
@@ -27,7 +27,7 @@ from mercer.kernels.vectors import Linear, Min
 CROWDED = 1 / 12
 # and from which vectors are better written out
 DENSE = 1 / 3
-_TERMS: dict[int, Kernel] = {codes.DOT: Linear(), codes.MIN: Min()}
+_TERMS: dict[int, Kernel] = {DOT: Linear(), MIN: Min()}
 
 
 class Names:
@@ -145,7 +145,7 @@ def _in_32_bits(counts: Csr) -> Csr:
 
 
 def count_block(term: int, a: CountFeatures, b: CountFeatures, out: Matrix | None = None) -> Matrix:
-    """Σ_f a_if b_jf (term codes.DOT) or Σ_f min(a_if, b_jf) (term codes.MIN, counts ≥ 0) for all i, j."""
+    """Σ_f a_if b_jf (term DOT) or Σ_f min(a_if, b_jf) (term MIN, counts ≥ 0) for all i, j."""
     from mercer.kernels.objects._count_loops import add_matches
 
     left, right = a.over(b.names), b.vectors
@@ -234,7 +234,7 @@ class CountKernel(Kernel):
 
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
         assert isinstance(a, CountFeatures) and isinstance(b, CountFeatures)
-        return count_block(codes.DOT, a, b, out)
+        return count_block(DOT, a, b, out)
 
     def triangle_rows(self, a: Features) -> int:
         assert isinstance(a, CountFeatures)

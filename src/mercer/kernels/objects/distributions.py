@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.kernels import codes
-from mercer.kernels.feature_sums import SumKernel
+from mercer.kernels.feature_sums import DOT, IDENTITY, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.vectors import check_positive
 
@@ -58,7 +57,7 @@ class RootKernel(SumKernel):
         return VectorFeatures(roots, dtype)
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+        return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
 
 @dataclass(frozen=True)

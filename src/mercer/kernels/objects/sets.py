@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import codes
 from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import check_kernel_operand
 from mercer.kernels.domains import as_objects
+from mercer.kernels.feature_sums import DOT
 from mercer.kernels.features import Features, Matrix, Vector, count_samples
 from mercer.kernels.objects.counts import Counted, CountFeatures, CountKernel, count_block, count_items
 
@@ -83,7 +83,7 @@ class Jaccard(Kernel):
 
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
         assert isinstance(a, CountFeatures) and isinstance(b, CountFeatures)
-        out = count_block(codes.DOT, a, b, out)
+        out = count_block(DOT, a, b, out)
         union = a.squares[:, None] + b.squares - out
         np.divide(out, union, out=out, where=union > 0)
         out[union == 0] = 1.0
