@@ -140,7 +140,7 @@ def test_records():
     ("samples", "message"),
     [
         ([*RECORDS, {"title": "a"}], "needs 'price', but record 3 has only: 'title'."),
-        ([{"title": "a", "price": "x"}], "Vectors are made of real numbers, but some of these samples' values"),
+        ([{"title": "a", "price": "x"}], "Vectors must consist of real numbers, but these samples are of type"),
         ([{"title": 3, "price": 1.0}], "Spectrum(k=2) compares strings, but sample 0 is the number 3."),
         (
             [{"title": "a", "price": None}],

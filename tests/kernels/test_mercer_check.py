@@ -35,8 +35,8 @@ class TestFindings:
         assert report.largest_eigenvalue == pytest.approx(4.0)
         assert report.symmetric and not report.positive_semidefinite
         assert report.advice == (
-            "The smallest eigenvalue is -0.25: add 0.25 to the diagonal (shift), or replace negative eigenvalues by 0 "
-            "(clip), by repair_mercer. The optimum of an indefinite matrix need not be unique.",
+            "The smallest eigenvalue is -0.25: use repair_mercer, which adds 0.25 to the diagonal (shift) or replaces "
+            "negative eigenvalues by 0 (clip). The optimum of an indefinite matrix need not be unique.",
         )
         # the advice is sufficient
         assert check_mercer(K - report.smallest_eigenvalue * np.eye(6)).positive_semidefinite
@@ -68,7 +68,7 @@ class TestFindings:
         assert check_mercer(K).positive_semidefinite
         report = check_mercer(K.astype(np.float64))
         assert not report.positive_semidefinite
-        assert "is what rounding in single precision leaves: compute the matrix in float64" in report.advice[0]
+        assert "is of the size of float32 rounding errors: compute the matrix in float64" in report.advice[0]
 
     def test_near_diagonal_is_a_warning_with_a_number(self):
         """A Gaussian too narrow: the gamma that is advised makes the nearest neighbours half alike."""
@@ -129,8 +129,8 @@ def test_the_report_reads_as_a_table():
         "  symmetric               yes  (largest difference 0)\n"
         "  positive semidefinite   no   (eigenvalues -1 to 3, rounding 1e-15)\n"
         "  near-diagonal           no   (median similarity to the nearest other 2)\n"
-        "  → The smallest eigenvalue is -1: add 1 to the diagonal (shift), or replace negative eigenvalues by 0 "
-        "(clip), by repair_mercer. The optimum of an indefinite matrix need not be unique."
+        "  → The smallest eigenvalue is -1: use repair_mercer, which adds 1 to the diagonal (shift) or replaces "
+        "negative eigenvalues by 0 (clip). The optimum of an indefinite matrix need not be unique."
     )
 
 
@@ -139,7 +139,7 @@ def test_the_report_reads_as_a_table():
     [
         (
             (np.ones((3, 2)),),
-            "A kernel matrix is square, but this one has the shape (3, 2). Give K[i, j] = k(x_i, x_j) for all pairs of "
+            "A kernel matrix must be square, but the shape is (3, 2). Give K[i, j] = k(x_i, x_j) for all pairs of "
             "samples, or a kernel and samples.",
         ),
         (
@@ -152,7 +152,7 @@ def test_the_report_reads_as_a_table():
             "The kernel matrix must be finite, but K[0, 0] = inf. Look for missing or very large values in samples 0 "
             "and 0, or scale the samples.",
         ),
-        (([["a"]],), "A kernel matrix is made of real numbers, but this one is of type <U1."),
+        (([["a"]],), "A kernel matrix must contain real numbers, but it is of type <U1."),
         (
             (np.eye(2), X),
             "check_mercer was given a matrix and samples: give the matrix alone, or a kernel with samples.",

@@ -86,12 +86,12 @@ def test_not_symmetric():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[1.0, 2.0]],), "A kernel matrix is square, but this one has the shape (1, 2)"),
+        (([[1.0, 2.0]],), "A kernel matrix must be square, but the shape is (1, 2)"),
         (([[np.nan]],), "The kernel matrix must be finite, but K[0, 0] = nan."),
         (([[1.0]], [[1.0]]), "repair_mercer was given a matrix and samples"),
         ((Gaussian(),), "repair_mercer needs samples to compute Gaussian(gamma='scale')"),
         ((np.empty((0, 0)),), "repair_mercer needs at least one sample"),
-        ((Precomputed(), [[1.0, 2.0]]), "A kernel matrix is square"),
+        ((Precomputed(), [[1.0, 2.0]]), "A kernel matrix must be square"),
         ((CallableKernel(np.dot), []), "repair_mercer needs at least one sample"),
     ],
     ids=range(7),

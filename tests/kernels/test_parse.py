@@ -150,7 +150,7 @@ def test_other_things_than_texts_are_refused():
     """And texts without end."""
     with pytest.raises(InvalidInputError) as error:
         parse_kernel(Linear())
-    assert str(error.value) == "A kernel expression is a text, but was given Linear()."
+    assert str(error.value) == "A kernel expression must be a string, but Linear() was given."
     with pytest.raises(InvalidInputError) as error:
         parse_kernel("linear+" * 2000)
     assert str(error.value) == "A kernel expression has at most 10000 characters, but this one has 14000."

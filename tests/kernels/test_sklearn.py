@@ -111,9 +111,9 @@ def test_several_kernels_are_no_covariance(compound):
         with pytest.raises(InvalidInputError) as caught:
             make(compound)
         assert str(caught.value) == (
-            "CompoundKernel is several kernels side by side, with a matrix for each: scikit-learn's "
-            "GaussianProcessClassifier makes it of the kernels of its classes. One process has one covariance: add or "
-            "multiply the kernels, or fit a process with each."
+            "CompoundKernel holds several kernels with a matrix each: scikit-learn's GaussianProcessClassifier builds "
+            "it from the kernels of its classes. One process has one covariance: add or multiply the kernels, or fit "
+            "one process per kernel."
         )
 
 

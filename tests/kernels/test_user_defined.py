@@ -169,7 +169,7 @@ class TestPrecomputed:
                     Precomputed().prepare(np.ones((7, 12))), train.take(np.arange(12))
                 ),
                 "Precomputed() was given rows of 12 values, but there are 30 training samples. Give one column for "
-                "each training sample, in the same order, also for those that are no support vectors.",
+                "each training sample, in the same order, whether or not it is a support vector.",
             ),
             (
                 lambda train, test: Precomputed().prepare(np.ones(3)),

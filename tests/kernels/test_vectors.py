@@ -249,16 +249,16 @@ def _messages():
     )
     yield (
         lambda: Linear()(np.zeros((2, 3)), np.zeros((2, 4))),
-        "Linear() compares vectors of one length, but some samples have 3 features and others 4.",
+        "Linear() compares vectors of equal length, but some samples have 3 features and others 4.",
     )
     yield (
         lambda: Linear()([1.0, 2.0]),
-        "Vectors are given as a matrix with a row per sample, but these samples have the shape (2,). Use "
+        "Vectors must be given as a matrix with a row per sample, but these samples have the shape (2,). Use "
         "X.reshape(-1, 1) if each sample is one number, X.reshape(1, -1) if this is one sample.",
     )
     yield (
         lambda: Linear()([["a", "b"]]),
-        "Vectors are made of real numbers, but some of these samples' values, of type <U1, are not. Encode them as "
+        "Vectors must consist of real numbers, but these samples are of type <U1. Encode them as "
         "numbers, choose columns with On(columns, kernel), or use a kernel on such objects.",
     )
     yield (

@@ -146,12 +146,21 @@ class TestOn:
                 "columns=slice(2, None, None) depends on the number of columns. Give a start and an end from 0 on, "
                 "such as slice(2, 10).",
             ),
-            ((), "columns=() chooses no columns: give a number or a name, several of one kind, or a slice."),
+            (
+                (),
+                "columns=() is not a valid choice: give a column number or name, a list of "
+                "numbers or of names, or a slice.",
+            ),
             (
                 (0, "a"),
-                "columns=(0, 'a') chooses no columns: give a number or a name, several of one kind, or a slice.",
+                "columns=(0, 'a') is not a valid choice: give a column number or name, a list of "
+                "numbers or of names, or a slice.",
             ),
-            (1.5, "columns=1.5 chooses no columns: give a number or a name, several of one kind, or a slice."),
+            (
+                1.5,
+                "columns=1.5 is not a valid choice: give a column number or name, a list of "
+                "numbers or of names, or a slice.",
+            ),
         ],
     )
     def test_what_chooses_no_columns_is_refused(self, columns, message):

@@ -1,6 +1,6 @@
-"""What similarity is: kernels as values, and their algebra.
+"""Kernels, as values that can be compared and printed, and their algebra: sums, products, powers.
 
-Kernels on objects and those of special use are imported when they are first asked for.
+Kernels on objects (strings, sets, graphs, ...) and rarely used kernels are imported on first use.
 """
 
 from importlib import import_module

@@ -1,7 +1,8 @@
-"""Derivatives of the maps: how kernel values change with their argument, and the argument with each feature's width.
+"""Derivatives of vector kernels with respect to their widths.
 
-Every vector kernel is k = ψ(u), where u is a sum over features times a power of the width (see ``maps``): γ times a
-distance or an inner product, or 2ν |x - z|² / length². All derivatives with respect to widths follow from ψ'(u).
+Every vector kernel is k = ψ(u), where u is a sum over features times a power of the width (see
+``mercer._numerics.maps``): γ times a distance or an inner product, or 2ν |x - z|² / length². All derivatives with
+respect to widths follow from ψ'(u).
 """
 
 import numpy as np
@@ -15,9 +16,9 @@ from mercer._numerics.tiles import L1, SQUARE
 
 @compiled()
 def slopes(code, factor, params, values, weights, out):
-    """Turn sums over features into u, factor times as large, in place; write weights ψ'(u) to out.
+    """Multiply the sums over features by ``factor`` in place, which gives u; write weights ψ'(u) to ``out``.
 
-    params as in ``apply_map``; all arrays are flat.
+    ``params`` as in ``apply_map``; all arrays are one-dimensional.
     """
     n = values.shape[0]
     constant = params[2]
@@ -47,7 +48,7 @@ def slopes(code, factor, params, values, weights, out):
         for j in range(n):
             e = exp(-2.0 * abs(values[j] + constant))
             out[j] = 4.0 * e / ((1.0 + e) * (1.0 + e))
-    else:  # IDENTITY; series have derivatives of their own
+    else:  # IDENTITY; power series are differentiated in `feature_sums`
         for j in range(n):
             out[j] = 1.0
     for j in range(n):
@@ -87,7 +88,7 @@ def clear_below(A):
 
 @compiled(fast=True)
 def add_moments(term, A, B, weights, out):
-    """out[k] += sum_ij weights[i, j] term(A[i, k], B[k, j]) by differences, feature by feature."""
+    """out[k] += sum_ij weights[i, j] term(A[i, k], B[k, j]), feature by feature; distances from differences."""
     for i in range(A.shape[0]):
         line = weights[i]
         for k in range(A.shape[1]):

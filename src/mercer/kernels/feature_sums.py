@@ -1,4 +1,4 @@
-"""Kernels on vectors that are a function of one sum over features, computed in tiles."""
+"""Kernels on vectors of the form phi(Σ_k term(x_k, z_k)): blocks in compiled tiles, and derivatives."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 
-# The numbers by which compiled code knows a sum over features and the function of it. They repeat those of
-# ``mercer._numerics.tiles`` and ``mercer._numerics.maps``, so that naming a kernel does not import numba; a test holds
-# them equal.
+# Codes of compiled code for the term of the sum and for the function phi. They repeat those of
+# ``mercer._numerics.tiles`` and ``mercer._numerics.maps``, so that building a kernel does not import numba; a test
+# checks that they are equal.
 DOT, SQUARE, L1, MIN, CHI2 = range(5)
 IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
 
-# features of sparse samples that are written out at a time
+# number of features of sparse samples that are made dense at a time
 COLUMNS_AT_A_TIME = 64
 
 Plan = tuple[int, int, list[float] | Vector]
@@ -31,22 +31,22 @@ Plan = tuple[int, int, list[float] | Vector]
 class SumKernel(Kernel):
     """k(x, z) = phi(sum_k term(x_k, z_k)): one sum over features, one function of it.
 
-    Subclasses say which sum and which function; the tiles do the rest, for dense and CSR samples alike.
+    Subclasses choose the term and the function in ``plan``; this class computes the values, for dense and CSR samples.
     """
 
     nonnegative: ClassVar[bool] = False
-    # the sum is proportional to this power of the width
+    # the argument of phi is proportional to this power of the width parameter
     width_power: ClassVar[float] = 1.0
 
     @abstractmethod
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         """(term, map, [needs distances, gamma, constant, degree, coefficients...]) for columns b.
 
-        The same for all parts of b: it depends on the storage, the number of features and the range of norms alone.
+        It depends only on the storage, the number of features and the range of norms, so that all parts of b share it.
         """
 
     def _plan(self, b: VectorFeatures) -> Plan:
-        """The plan, made once for columns that many rows are compared with, its numbers in their dtype."""
+        """The plan with its numbers in the dtype of b. It is kept with b, since many rows meet the same columns."""
         kernel, plan = b.planned
         if kernel is not self:
             term, code, params = self.plan(b)
@@ -55,11 +55,11 @@ class SumKernel(Kernel):
         return plan  # type: ignore[no-any-return]
 
     def weights(self) -> Vector | None:
-        """Factors by which each feature is multiplied first, if any."""
+        """Factors by which ``prepare`` multiplies the features; None for none."""
         return None
 
     def needs_double(self, b: VectorFeatures) -> bool:
-        """Whether CSR columns in float32 must be compared in float64, because their sums would cancel."""
+        """Whether CSR columns in float32 must be compared in float64 because of cancellation."""
         return False
 
     @property
@@ -68,7 +68,7 @@ class SumKernel(Kernel):
         return "vectors", None if weights is None else tuple(weights.tolist())
 
     def check_samples(self, samples: Any) -> None:
-        """Histograms have no negative entries."""
+        """Raise if a kernel on histograms is given negative features."""
         if not self.nonnegative:
             return
         samples = as_matrix(samples)
@@ -91,7 +91,7 @@ class SumKernel(Kernel):
                     "Give one width per feature, or a single number."
                 )
             samples = samples.multiply(weights[None, :]).tocsr() if sp.issparse(samples) else samples * weights
-        # CSR that is half full takes more room than the array, and more time
+        # a CSR matrix that is half full takes more memory and time than the array
         if sp.issparse(samples) and samples.nnz >= 0.5 * samples.shape[0] * samples.shape[1]:
             samples = samples.toarray()
         return VectorFeatures(samples, dtype)
@@ -108,13 +108,13 @@ class SumKernel(Kernel):
         return out
 
     def formula(self, b: Features) -> tuple[int, int, Vector] | None:
-        """Of dense samples: what `plan` says of all of them alike."""
+        """The plan, for dense samples; None for CSR."""
         if not isinstance(b, VectorFeatures) or b.sparse or type(self).block is not SumKernel.block:
             return None
         return self._plan(b)  # type: ignore[return-value]
 
     def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
-        """CSR samples are summed as they are found: the block is not written."""
+        """For CSR samples the block is not stored: each value is added to the product at once."""
         from mercer._numerics.tiles import add_sparse_product
 
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
@@ -124,7 +124,7 @@ class SumKernel(Kernel):
         add_sparse_product(*self._of_csr(a.stored_like(b), b, self._plan(b)), weights, b.d, out)
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
-        """With k = ψ(u) and u = (width)^power Σ term: each derivative is ψ'(u) times what u changes by."""
+        """With k = ψ(u) and u = (width)^power Σ term, each derivative is ψ'(u) times that of u."""
         if not self.hyperparameters():
             return np.empty(0)
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
@@ -136,7 +136,7 @@ class SumKernel(Kernel):
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
         if self.plan(b.in_double)[1] != EXPONENTIAL or not self.hyperparameters():
             return super().value_and_gradient_products(a, b, weights)
-        # exp(-u) is its own derivative but for the sign
+        # the derivative of exp(-u) is -exp(-u)
         a, b = a.in_double, b.in_double
         u, change = self._changes(a, b, weights)
         return -float(change.sum()), np.concatenate(
@@ -144,7 +144,7 @@ class SumKernel(Kernel):
         )
 
     def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
-        """With k = ψ(u) and u a multiple of Σ term: ψ'(u) times the slope of each feature's term."""
+        """With k = ψ(u) and u a multiple of Σ term: ψ'(u) times the derivative of each feature's term."""
         a, b = self.prepare(X), self.prepare(Z)
         a = a.stored_like(b)
         term, _, params = self.plan(b)
@@ -153,12 +153,12 @@ class SumKernel(Kernel):
         return self._before_preparation(X, a, term_gradients(SQUARE if params[0] else term, a, b, change))
 
     def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
-        """Derivatives with respect to prepared samples as those with respect to the samples themselves."""
+        """Turn derivatives with respect to prepared samples into those with respect to the samples."""
         weights = self.weights()
         return gradients if weights is None else gradients * weights
 
     def _sum_factor(self, b: VectorFeatures) -> float:
-        """u / Σ term, where the map takes a factor."""
+        """u / Σ term: 1 for maps without a factor."""
         return 1.0 if self.plan(b)[1] in (IDENTITY, SERIES) else self.width_factor(b)
 
     def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix, Matrix]:
@@ -175,15 +175,15 @@ class SumKernel(Kernel):
         return u, change
 
     def width_factor(self, b: VectorFeatures) -> float:
-        """u / Σ term: what one width for all features contributes to the argument of ψ."""
+        """u / Σ term: the factor that a single width gives to the argument of ψ."""
         return self.plan(b)[2][1]
 
     def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
-        """Σ change ∂u / ∂log(parameter), for its positive values; here, of the width."""
+        """Σ change ∂u / ∂log(parameter), for the positive numbers of the parameter. Here for the width."""
         value, power = getattr(self, name), self.width_power
         if not isinstance(value, tuple):
             return np.array([power * np.vdot(change, u)] if value > 0 else [])
-        # a width for each feature: the samples have been multiplied by it
+        # one width per feature: ``prepare`` has multiplied the samples by it
         from mercer.kernels._derivative_loops import add_moments
 
         term, _, params = self.plan(b)
@@ -193,18 +193,18 @@ class SumKernel(Kernel):
         return power * self.width_factor(b) * moments[np.asarray(value) > 0]
 
     def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
-        """The kernel values of a plan; here all of them in the same way."""
+        """The kernel values by a plan. Subclasses may use different formulas for different rows."""
         return self._tiles(a, b, plan, out)
 
     def _tiles(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None = None) -> Matrix:
-        """phi(sum_k term(a_ik, b_jk)) of a plan."""
+        """phi(sum_k term(a_ik, b_jk)), with the term, phi and parameters of a plan."""
         from mercer._numerics.shared import dense_block
         from mercer._numerics.tiles import sparse_block
 
         (m, a_d), (n, b_d) = a.X.shape, b.X.shape
         if a_d != b_d:
             raise InvalidInputError(
-                f"{self!r} compares vectors of one length, but some samples have {a.d} features and others {b.d}."
+                f"{self!r} compares vectors of equal length, but some samples have {a.d} features and others {b.d}."
             )
         if out is None:
             out = np.empty((m, n), b.dtype)
@@ -221,16 +221,16 @@ class SumKernel(Kernel):
 
     @staticmethod
     def _norms(a: VectorFeatures, b: VectorFeatures, params: list[float] | Vector) -> tuple[Vector, Vector]:
-        """Of both sides; inner products need them only to become distances, else only their number counts."""
+        """The squared norms of both sides, or placeholders if inner products are not turned into distances."""
         if params[0]:
             return a.norms, b.norms
         return a.some_norms, b.some_norms
 
     def _of_csr(self, a: VectorFeatures, b: VectorFeatures, plan: Plan) -> tuple[Any, ...]:
-        """What the tiles need of CSR samples."""
+        """The arguments of the compiled loops for CSR samples."""
         term, code, params = plan
         a_norms, b_norms = self._norms(a, b, params)
-        # what the features add in which b is zero: |a| for absolute and chi-squared distances
+        # the terms of features in which b is zero: |a| for absolute and chi-squared distances
         totals = a.totals if term in (L1, CHI2) else np.zeros(len(a), b.dtype)
         left = a.X.indptr, a.X.indices, a.X.data, a_norms, totals, np.arange(len(a))
         return term, code, np.asarray(params, b.dtype), *left, b.X.indptr, b.X.indices, b.X.data, b_norms
@@ -239,15 +239,15 @@ class SumKernel(Kernel):
 def term_gradients(term: int, a: VectorFeatures, b: VectorFeatures, change: Matrix) -> Matrix:
     """G[i, k] = Σ_j change[i, j] ∂term(a_ik, b_jk) / ∂a_ik for all features k.
 
-    Where a term has a kink, at a_ik = b_jk, the mean of the slopes on both sides is taken: it is also what the two
-    arguments of k(x, x) contribute each.
+    At a kink, a_ik = b_jk, the result is the mean of the slopes of the two sides. This is also the share of each
+    argument in the derivative of k(x, x).
     """
     B = sp.csr_array((b.X.data, b.X.indices, b.X.indptr), shape=b.X.shape) if b.sparse else b.X
     A = sp.csr_array((a.X.data, a.X.indices, a.X.indptr), shape=a.X.shape) if a.sparse else a.X
     if term == DOT:
         return np.asarray(change @ B)
     if term == SQUARE:
-        # by the middle of all b first, where they are dense: a large shift would lose digits
+        # dense samples are centred first, since a large common offset would lose digits
         if not b.sparse and len(b):
             middle = B.mean(axis=0)
             A, B = (A.toarray() if a.sparse else A) - middle, B - middle
@@ -275,7 +275,7 @@ def _min_slope(x: Matrix, z: Vector) -> Matrix:
 
 
 def _chi2_slope(x: Matrix, z: Vector) -> Matrix:
-    """Of (x - z)² / (x + z), which is 0 for 0/0."""
+    """The derivative of (x - z)² / (x + z) with respect to x; 0 for x = z = 0."""
     total = x + z
     safe = np.where(total > 0, total, 1.0)
     return np.where(total > 0, (x - z) / safe * ((x + 3.0 * z) / safe), 0.0)

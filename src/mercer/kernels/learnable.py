@@ -1,4 +1,4 @@
-"""Which hyper-parameters of a kernel are learnt, and within which bounds; the kernel's values stay the same."""
+"""``Fixed`` and ``Bounded``: which hyper-parameters of a kernel are learnt, and within which bounds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mercer.kernels.vectors import check_positive
 
 @dataclass(frozen=True, repr=False)
 class Transparent(Combination):
-    """Another kernel, seen through; ``parameter`` names some of its hyper-parameters, all of them if it is empty."""
+    """A kernel with the values of the inner one. ``parameter`` names the one it concerns; all if it is empty."""
 
     kernel: Kernel
 
     @property
     def chosen(self) -> str:
-        """The name of the parameter that this is about."""
+        """The name of the parameter that this concerns; empty for all."""
         return getattr(self, "parameter", "")
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class Transparent(Combination):
             )
 
     def concerns(self, inner: Hyperparameter) -> bool:
-        """Whether this is about a hyper-parameter of the kernel inside."""
+        """Whether this concerns a hyper-parameter of the inner kernel."""
         name, chosen = inner.name, self.chosen
         return chosen == "" or name == chosen or name.startswith((f"{chosen}[", f"{chosen}__"))
 
@@ -54,7 +54,7 @@ class Transparent(Combination):
 
 @dataclass(frozen=True, repr=False)
 class Fixed(Transparent):
-    """A kernel whose hyper-parameters are not learnt: all, or those of one parameter.
+    """A kernel whose hyper-parameters, or those of one parameter, are not learnt.
 
     >>> from mercer.kernels import Periodic
     >>> [h.name for h in Fixed(Periodic(length_scale=1.3, period=1.0), "period").hyperparameters()]
@@ -69,7 +69,7 @@ class Fixed(Transparent):
 
     def with_values(self, values: Sequence[float]) -> Kernel:
         if len(values) != len(self.hyperparameters()):
-            return super().with_values(values)  # which says so
+            return super().with_values(values)  # raises the error
         rest = iter(values)
         inner = [h.value if self.concerns(h) else next(rest) for h in self.kernel.hyperparameters()]
         return replace(self, kernel=self.kernel.with_values(inner))
@@ -84,7 +84,7 @@ class Fixed(Transparent):
 
 @dataclass(frozen=True, repr=False)
 class Bounded(Transparent):
-    """A kernel whose hyper-parameters, or those of one parameter, are looked for between two bounds.
+    """A kernel whose hyper-parameters, or those of one parameter, are searched between two bounds.
 
     >>> from mercer.kernels import Gaussian
     >>> Bounded(Gaussian(1.0), 0.1, 10.0).hyperparameters()

@@ -1,4 +1,4 @@
-"""Kernels that are functions of a distance: k(x, x) = 1."""
+"""Kernels that are functions of a distance."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from mercer.kernels.feature_sums import (
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positive, check_width, gamma_number
 
-# up to this many features differences cost no more than inner products, and lose no digits
+# up to this many features, distances from differences cost no more than from inner products, and lose no digits
 FEW_FEATURES = 16
-# an inner product may lose this much of the exponent to cancellation before differences are used instead
+# largest rounding error of the exponent by cancellation at which inner products are used instead of differences
 CANCELLATION = 2e-5
-# with outliers among the columns, differences are for rows beyond this share of the norm at which products lose so much
+# with outliers among the columns, rows are compared by inner products if their rounding is below this share of it
 NEAR = 0.9
-# CSR samples have no differences to turn to; float64 costs twice the time, so it is used later
+# the same for CSR samples, for which float64 is used instead of differences: it takes twice as long
 SPARSE_CANCELLATION = 1e-4
 
 
 def rounding_of_distances(b: VectorFeatures, gamma: float) -> float:
-    """How much of γ |x - z|² is rounding if it is computed from inner products and norms."""
+    """The rounding error of γ |x - z|² if it is computed from inner products and norms."""
     return _rounding(b, gamma * b.largest_norm)
 
 
@@ -48,12 +48,12 @@ def _rounding(b: VectorFeatures, squared_length: Any) -> Any:
 
 
 def rounding_of_sums(b: VectorFeatures, gamma: float) -> float:
-    """How much of γ Σ term(x, z) is rounding if it is computed from γ Σ |x| and what the non-zeros of z change."""
+    """The rounding error of γ Σ term(x, z) if it is computed as γ Σ |x| plus corrections for the non-zeros of z."""
     return float(np.finfo(b.dtype).eps) * gamma * b.largest_total
 
 
 def squared_distance_term(b: VectorFeatures, gamma: float) -> tuple[int, float]:
-    """The sum, and whether it must be made a distance: by differences where they are as quick, or lose fewer digits."""
+    """(term, 1.0 if the sum must be turned into a distance): differences if as fast, or if products lose digits."""
     cancels = rounding_of_distances(b, gamma) > CANCELLATION
     differences = not b.sparse and (b.d <= FEW_FEATURES or cancels)
     return (SQUARE, 0.0) if differences else (DOT, 1.0)
@@ -97,10 +97,10 @@ class Gaussian(RadialKernel):
         return term, EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
 
     def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
-        """The kernel values of a plan.
+        """The kernel values by a plan.
 
-        If few of the columns are outliers, rows near the origin are compared by inner products all the same: where
-        these lose digits, with columns far out, k is as good as zero, since |x - z| ≥ |z| - |x|.
+        If only few columns are outliers, rows near the origin are compared by inner products even so. These lose digits
+        for columns far away only, where k is almost zero, since |x - z| ≥ |z| - |x|.
         """
         term, code, params = plan
         if term != SQUARE or b.d <= FEW_FEATURES or not np.isfinite(b.largest_norm):
@@ -164,11 +164,11 @@ class Matern(RadialKernel):
         return 1.0 / np.asarray(self.length_scale) if isinstance(self.length_scale, tuple) else None
 
     def needs_double(self, b: VectorFeatures) -> bool:
-        return True  # the square root turns a rounding of 1e-7 into 3e-4
+        return True  # the square root turns a rounding error of 1e-7 into 3e-4
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         scale = 1.0 if isinstance(self.length_scale, tuple) else self.length_scale
-        # by differences wherever there are any: the square root magnifies the rounding of small distances
+        # dense samples by differences: the square root magnifies the rounding error of small distances
         term, distances = (DOT, 1.0) if b.sparse else (SQUARE, 0.0)
         return term, self._CODES[self.nu], [distances, _finite(sqrt(2.0 * self.nu) / scale, b), 0.0, 0.0]
 
@@ -178,7 +178,7 @@ class Matern(RadialKernel):
 
 @dataclass(frozen=True)
 class RationalQuadratic(RadialKernel):
-    """k(x, z) = (1 + |x - z|² / (2 α length_scale²))^-α: Gaussian kernels of all widths, weighted by a gamma law.
+    """k(x, z) = (1 + |x - z|² / (2 α length_scale²))^-α: a mixture of Gaussian kernels of all widths.
 
     α → ∞ is the Gaussian kernel with that length scale; Rasmussen & Williams (4.19).
     """
@@ -239,7 +239,7 @@ class Chi2(RadialKernel):
 class AdditiveChi2(SumKernel):
     """k(x, z) = -Σ (x_k - z_k)² / (x_k + z_k), for non-negative features.
 
-    Positive semidefinite only on differences of samples, so that a machine needs an intercept.
+    It is only conditionally positive semidefinite (for coefficients that sum to 0), so a machine needs an intercept.
     """
 
     nonnegative: ClassVar[bool] = True
@@ -253,7 +253,7 @@ class AdditiveChi2(SumKernel):
 
 
 class CircleFeatures(VectorFeatures):
-    """Each feature as a point on the unit circle, cosines first, and how many periods it is from zero."""
+    """Each feature as a point on the unit circle (all cosines, then all sines), and the features over the period."""
 
     def __init__(self, turns: Matrix, dtype: Any) -> None:
         angles = 2.0 * np.pi * (turns - np.round(turns))
@@ -274,8 +274,8 @@ class CircleFeatures(VectorFeatures):
 class Periodic(RadialKernel):
     """k(x, z) = exp(-2 Σ sin²(π (x_k - z_k) / period) / length_scale²).
 
-    It is the Gaussian kernel between points on circles, of which 4 sin²(π (x - z) / period) is the squared distance, so
-    it is positive semidefinite for any number of features; MacKay (1998), Rasmussen & Williams (4.31).
+    It is the Gaussian kernel between points on circles, whose squared distance is 4 sin²(π (x - z) / period). So it is
+    positive semidefinite for any number of features; MacKay (1998), Rasmussen & Williams (4.31).
     """
 
     learnable: ClassVar[tuple[str, ...]] = ("length_scale", "period")
@@ -292,7 +292,7 @@ class Periodic(RadialKernel):
         return "circles", self.period
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> CircleFeatures:
-        """The features' places on circles of radius 1; an empty place of a CSR matrix is on one, too."""
+        """The features as points on circles of radius 1. A zero that CSR does not store is such a point, too."""
         samples = as_matrix(samples)
         dense = samples.toarray() if sp.issparse(samples) else samples
         return CircleFeatures(np.divide(dense, self.period, dtype=np.float64), dtype)
@@ -302,7 +302,7 @@ class Periodic(RadialKernel):
         return SQUARE, EXPONENTIAL, [0.0, gamma, 0.0, 0.0]
 
     def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
-        """A feature moves along its circle."""
+        """The chain rule: the derivative of a point on the circle with respect to the feature."""
         d = gradients.shape[1] // 2
         cos, sin = a.X[:, :d], a.X[:, d:]
         return np.asarray(2.0 * np.pi / self.period * (gradients[:, d:] * cos - gradients[:, :d] * sin))
@@ -322,5 +322,5 @@ class Periodic(RadialKernel):
 
 
 def _finite(factor: float, b: VectorFeatures) -> float:
-    """The factor as far as the dtype reaches: infinity times a distance of 0 would be NaN."""
+    """The factor, at most the largest number of the dtype: infinity times a distance of 0 would be NaN."""
     return min(factor, float(np.finfo(b.dtype).max))

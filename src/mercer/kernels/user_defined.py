@@ -1,4 +1,8 @@
-"""Kernels that come from outside: a function of two sets of samples, or the matrix itself."""
+"""Kernels supplied by the user: a function of two sets of samples, or a kernel matrix.
+
+The functions at the end try a user's function on a few samples, to find out whether it compares two sets of samples or
+two single samples.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,9 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, ObjectFeatures, Vector, count_samples, take_samples
 from mercer.kernels.vectors import check_whole
 
-# the diagonal of a function is read off blocks of this size: few calls, few values for nothing
+# the diagonal of a function is read off blocks of this size: a compromise between calls and unused values
 DIAGONAL_BLOCK = 16
-# values that differ by less, relative to the largest, are equal: the function may compute in float32
+# values that differ by less than this, relative to the largest, count as equal: the function may use float32
 ROUNDING = 1e-3
 
 Function = Callable[[Any, Any], Any]
@@ -25,17 +29,17 @@ Function = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """k given by ``function(X, Z)``, which returns the matrix of all k(x, z): samples of any kind.
+    """k given by ``function(X, Z)``, which returns the matrix of all k(x, z), for samples of any kind.
 
-    X and Z are parts of what was given as samples: an array if that was an array, a list if it was a list. The function
-    may be called from several threads, for any part of the matrix, and must give the same values each time.
+    X and Z are parts of the given samples and have their type: arrays of an array, lists of a list. The function may be
+    called from several threads, for any part of the matrix, and must return the same values each time.
 
     With ``pairwise=True`` the function is k(x, z) itself: it is called for each pair of samples and returns a number.
-    A sample is a row of an array or of a data frame, an element of a list, or, of a sparse matrix, a row as a dense
+    A sample is a row of an array or of a data frame, an element of a list, or a row of a sparse matrix as a dense
     vector. This is much slower than one call for all pairs.
 
-    That it is positive semidefinite is assumed, not known (``psd_is_assumed``): ``check_mercer(function, samples)``
-    examines it, and so does a fit. A kernel that is known not to be has ``positive_semidefinite`` in a subclass.
+    The kernel is assumed to be positive semidefinite (``psd_is_assumed``). ``check_mercer(function, samples)`` checks
+    this, and so does a fit. If yours is known not to be, override ``positive_semidefinite`` in a subclass.
 
     >>> overlap = CallableKernel(lambda X, Z: np.array([[len(x & z) for z in Z] for x in X]))
     >>> overlap([{"milk", "bread"}, {"milk", "eggs"}])
@@ -70,7 +74,7 @@ class CallableKernel(Kernel):
         return "objects"
 
     def bind(self, samples: Any) -> Kernel:
-        """The kernel itself, if the function compares what it is given: two sets of samples, or two samples."""
+        """Check that the function takes two sets of samples, or with ``pairwise`` two samples; return the kernel."""
         if self.pairwise:
             check_takes_pairs(repr(self), self.function, samples)
         else:
@@ -82,7 +86,7 @@ class CallableKernel(Kernel):
         return ObjectFeatures(samples, dtype)
 
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
-        """What the function returns, in a matrix of our own."""
+        """The values that the function returns, copied to ``out``."""
         assert isinstance(a, ObjectFeatures) and isinstance(b, ObjectFeatures)
         if out is None:
             out = np.empty((len(a), len(b)), b.dtype)
@@ -100,7 +104,7 @@ class CallableKernel(Kernel):
         return out
 
     def _numbers(self, values: Any) -> Matrix:
-        """What the function returned, as an array of real numbers."""
+        """The returned values as an array of real numbers."""
         try:
             values = values.toarray() if sp.issparse(values) else np.asarray(values)
         except ValueError as error:  # rows of different lengths
@@ -134,9 +138,9 @@ class CallableKernel(Kernel):
 
 
 class PrecomputedFeatures:
-    """Rows of a kernel matrix: which row each sample is, and which column it is for others.
+    """Samples given as rows of a kernel matrix: the row number of each sample, and its column number.
 
-    The matrix is never cut: parts keep it whole and count their rows and columns.
+    Parts of the samples share the whole matrix and keep only the row and column numbers.
     """
 
     def __init__(self, matrix: Any, dtype: Any, rows: Vector, columns: Vector | None, shape: tuple[int, int]) -> None:
@@ -155,7 +159,7 @@ class PrecomputedFeatures:
         return PrecomputedFeatures(self.matrix, self.dtype, self.rows[index], columns, self.shape)
 
     def without_matrix(self) -> PrecomputedFeatures:
-        """The samples as columns alone, which is all that a fitted model needs of its support vectors."""
+        """The column numbers alone: all that a fitted model needs of its support vectors."""
         return PrecomputedFeatures(None, self.dtype, self.rows, self.columns, self.shape)
 
 
@@ -165,7 +169,7 @@ class Precomputed(Kernel):
 
     To fit, give the square matrix K between the training samples; to predict, the matrix between the new samples
     (rows) and all training samples (columns). ``block(a, b)`` reads the rows of a at the columns of b, so b must be
-    training samples or a part of them. The matrix may be CSR. That it is positive semidefinite is assumed.
+    training samples or a part of them. The matrix may be CSR. It is assumed to be positive semidefinite.
     """
 
     @property
@@ -177,7 +181,7 @@ class Precomputed(Kernel):
         return True
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> PrecomputedFeatures:
-        """The matrix, uncopied, with the numbers of its rows and, if it is square, of its columns."""
+        """The matrix, not copied, with its row numbers and, if it is square, its column numbers."""
         matrix = samples.tocsr() if sp.issparse(samples) else np.asarray(samples)
         if matrix.ndim != 2:
             raise InvalidInputError(
@@ -194,8 +198,7 @@ class Precomputed(Kernel):
         if a.shape[1] != b.shape[0]:
             raise InvalidInputError(
                 f"Precomputed() was given rows of {a.shape[1]} values, but there are {b.shape[0]} training samples. "
-                "Give one column for each training sample, in the same order, also for those that are no support "
-                "vectors."
+                "Give one column for each training sample, in the same order, whether or not it is a support vector."
             )
         if out is None:
             out = np.empty((len(a), len(b)), b.dtype)
@@ -221,7 +224,7 @@ class Precomputed(Kernel):
 class PrecomputedLayer(Precomputed):
     """k(x_i, x_j) = K[i, j, layer]: one of several kernel matrices of the same samples, stacked along the last axis.
 
-    ``np.stack([K_1, K_2], axis=2)`` are two of them, whose rows are the samples as those of one matrix are.
+    The samples are given as a stack of matrices, such as ``np.stack([K_1, K_2], axis=2)``.
     """
 
     layer: int = 0
@@ -230,7 +233,7 @@ class PrecomputedLayer(Precomputed):
         object.__setattr__(self, "layer", check_whole("layer", self.layer, 0))
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> PrecomputedFeatures:
-        """That matrix, uncopied."""
+        """The matrix of this layer, not copied."""
         stack = np.asarray(samples)
         if stack.ndim != 3 or stack.shape[2] <= self.layer:
             raise InvalidInputError(
@@ -241,7 +244,7 @@ class PrecomputedLayer(Precomputed):
 
 
 def _square(features: PrecomputedFeatures) -> Vector:
-    """The columns of training samples."""
+    """The column numbers of training samples; raises if the matrix is not square."""
     if features.columns is None:
         raise InvalidInputError(
             f"Precomputed() needs the square matrix K[i, j] = k(x_i, x_j) between the training samples, but the matrix "
@@ -251,7 +254,7 @@ def _square(features: PrecomputedFeatures) -> Vector:
 
 
 def _as_slice(index: Vector) -> Any:
-    """The same positions as a slice if they follow each other: a copy without an index is several times faster."""
+    """Consecutive positions as a slice, since copying a slice is several times faster than indexing."""
     if len(index) and index[-1] - index[0] == len(index) - 1 and bool(np.all(np.diff(index) == 1)):
         return slice(int(index[0]), int(index[-1]) + 1)
     return index
@@ -264,7 +267,7 @@ def _as_slice(index: Vector) -> Any:
 
 
 def each(samples: Any) -> Iterator[Any]:
-    """The samples one by one: rows of a sparse matrix as dense vectors, of a data frame as its rows."""
+    """Iterate over the samples; a row of a sparse matrix is given as a dense vector."""
     if sp.issparse(samples):
         rows = samples.tocsr()
         return (rows[[i]].toarray()[0] for i in range(rows.shape[0]))
@@ -278,8 +281,8 @@ def each(samples: Any) -> Iterator[Any]:
 def check_takes_sets(name: str, function: Function, samples: Any, in_parts: bool = True) -> None:
     """Raise if function(X, Z) compares two samples instead of two sets of samples.
 
-    With ``in_parts``, raise also if k(x, z) depends on the sets that x and z are in. A function that is wrong in any
-    other way is left to the call that needs its values.
+    With ``in_parts``, raise also if k(x, z) depends on the sets that x and z are in. Any other error of the function is
+    left to the call that needs its values.
     """
     n = count_samples(samples)
     if n == 0:
@@ -289,8 +292,9 @@ def check_takes_sets(name: str, function: Function, samples: Any, in_parts: bool
     if not isinstance(tried, str) and not isinstance(alone, str):
         if in_parts and not _agree(tried[:1, :1], alone):
             raise InvalidInputError(
-                f"{name} must return the same k(x, z) for a pair of samples whichever sets they are in, but samples 0 "
-                f"and {n - 1} have the value {tried[0, 0]:g} among 3 and 2 samples, and {alone[0, 0]:g} by themselves. "
+                f"{name} must return the same k(x, z) for a pair of samples whichever sets they are in, but for "
+                f"samples 0 and {n - 1} it returned {tried[0, 0]:g} in sets of 3 and 2 samples, and {alone[0, 0]:g} "
+                "alone. "
                 "Compute what depends on all samples, such as their mean, before the fit, or use kernel='precomputed'."
             )
         return
@@ -307,7 +311,7 @@ def check_takes_sets(name: str, function: Function, samples: Any, in_parts: bool
 
 
 def check_takes_pairs(name: str, function: Function, samples: Any) -> None:
-    """Raise unless function(x, z) is a number for two samples."""
+    """Raise unless function(x, z) returns a number for two samples."""
     n = count_samples(samples)
     if n == 0:
         return
@@ -327,7 +331,7 @@ def check_takes_pairs(name: str, function: Function, samples: Any) -> None:
 
 
 def depends_on_sets(function: Function, samples: Any, part: Vector) -> bool:
-    """Whether function(X, Z) has other values, or none, where Z is this part of the samples instead of all of them."""
+    """Whether function(X, Z) fails or changes its values if Z is this part of the samples instead of all of them."""
     if len(part) == 0:
         return False
     n = count_samples(samples)
@@ -340,12 +344,12 @@ def _agree(values: Matrix, others: Matrix) -> bool:
     """Whether two matrices are equal but for rounding."""
     size = max(np.abs(values).max(initial=0.0), np.abs(others).max(initial=0.0))
     if not np.isfinite(size):
-        return True  # whoever needs the values says that they are not finite
+        return True  # values that are not finite are reported where they are used
     return bool(np.abs(values - others).max(initial=0.0) <= ROUNDING * size)
 
 
 def _on_sets(function: Function, samples: Any, rows: Vector, columns: Vector) -> Matrix | str:
-    """The matrix of these samples; if there is none, what the function did."""
+    """The matrix of these samples, or a phrase that says what the function did instead."""
     values = _attempt(lambda: function(take_samples(samples, rows), take_samples(samples, columns)))
     if isinstance(values, str) or values.shape == (len(rows), len(columns)):
         return values
@@ -353,7 +357,7 @@ def _on_sets(function: Function, samples: Any, rows: Vector, columns: Vector) ->
 
 
 def _on_pair(function: Function, samples: Any) -> float | str:
-    """The value for the first sample and the last; if there is none, what the function did."""
+    """The value for the first and the last sample, or a phrase that says what the function did instead."""
     last = count_samples(samples) - 1
     value = _attempt(lambda: function(*(next(each(take_samples(samples, np.array([i])))) for i in (0, last))))
     if isinstance(value, str):
@@ -362,7 +366,7 @@ def _on_pair(function: Function, samples: Any) -> float | str:
 
 
 def _attempt(call: Callable[[], Any]) -> Matrix | str:
-    """The real numbers that a call returns; if it returns none, what it did."""
+    """The real numbers that a call returns, or a phrase that says what it did instead."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # the real call repeats them
