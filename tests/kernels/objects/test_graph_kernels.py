@@ -185,7 +185,7 @@ def test_machines_learn_from_graphs():
         (["abc"], "compares graphs, but sample 0 is the string 'abc'"),
         ([[(0, 1)], None], "compares graphs, but sample 1 is missing"),
         ([[(0, 1)], [(0, 1, 2)]], r"Sample 1 is not a graph: Edge 0 is \(0, 1, 2\): an edge is a pair"),
-        ([np.zeros((2, 3))], "Sample 0 is not a graph: An adjacency matrix is square"),
+        ([np.zeros((2, 3))], "Sample 0 is not a graph: An adjacency matrix must be square"),
         ([{0: [1]}], "compares graphs, but sample 0 is a dict"),
         ([3.5], "compares graphs, but sample 0 is the number 3.5"),
     ],

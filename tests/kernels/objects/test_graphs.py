@@ -171,7 +171,10 @@ def test_stacked():
         ),
         (lambda: Graph("ab"), "edges must be pairs of nodes such as [(0, 1), (1, 2)], but is 'ab'."),
         (lambda: Graph(3), "edges must be pairs of nodes such as [(0, 1), (1, 2)], but is 3."),
-        (lambda: Graph(np.zeros((2, 3), int)), "An array of edges has the shape (m, 2), but this one has (2, 3)."),
+        (
+            lambda: Graph(np.zeros((2, 3), int)),
+            "An array of edges must have the shape (m, 2), but the shape is (2, 3).",
+        ),
         (lambda: Graph([([0], [1])]), "The nodes of a graph must be hashable: numbers, strings or tuples."),
         (
             lambda: Graph([(0, 1)], node_labels=[[1], [2]]),
@@ -179,7 +182,7 @@ def test_stacked():
         ),
         (
             lambda: Graph([(0, 1)], node_labels=[1.0, np.nan]),
-            "A node label is NaN, which equals no label: replace what is missing.",
+            "A node label is NaN, which is not equal to itself: replace missing labels.",
         ),
         (lambda: Graph([(0, 1)], edge_labels=["a", "b"]), "There are 1 edges, but 2 edge labels."),
         (lambda: Graph([(0, 1)], edge_labels={(0, 2): "a"}), "edge_labels has no label for the edge (0, 1)."),
@@ -196,17 +199,19 @@ def test_stacked():
         (lambda: Graph([(0, 1)], weights=["x"]), "weights must be numbers, one for each edge."),
         (
             lambda: Graph.from_adjacency(np.zeros((3, 2))),
-            "An adjacency matrix is square, but this one has the shape (3, 2). For an array of edges, use "
-            "Graph(edges).",
+            "An adjacency matrix must be square, but the shape is (3, 2). For an array of edges, use Graph(edges).",
         ),
-        (lambda: Graph.from_adjacency([[0], [1, 2]]), "An adjacency matrix is square, but its rows differ in length."),
+        (
+            lambda: Graph.from_adjacency([[0], [1, 2]]),
+            "An adjacency matrix must be square, but its rows differ in length.",
+        ),
         (
             lambda: Graph.from_adjacency(np.array([["a"]])),
-            "An adjacency matrix is made of numbers, but this one is of type <U1.",
+            "An adjacency matrix must contain numbers, but it is of type <U1.",
         ),
         (
             lambda: Graph.from_adjacency([[0, np.nan], [np.nan, 0]]),
-            "An adjacency matrix has finite entries, but this one contains NaN or infinity.",
+            "An adjacency matrix must be finite, but this one contains NaN or infinity.",
         ),
         (
             lambda: Graph.from_adjacency([[0, 1], [0, 0]], directed=False),

@@ -67,7 +67,7 @@ def test_the_number_of_alignments():
         row = [value / top for value in new]
     features = kernel.prepare([np.zeros(1000)])
     assert features.logs[0] == pytest.approx(scale + np.log(row[-1]), rel=1e-12)
-    with pytest.raises(InvalidInputError, match=r"too large for floating-point numbers .* Use normalize=True"):
+    with pytest.raises(InvalidInputError, match=r"exceeds the range of floating-point numbers .* Use normalize=True"):
         kernel([np.zeros(1000)])
 
 
@@ -135,8 +135,8 @@ def test_machines_learn_from_series():
     [
         ([[0.0, np.nan]], r"needs finite numbers, but sample 0 has \[nan\] at step 1"),
         ([[0.0], [[1.0, 2.0]]], "sample 0 has points of 1 numbers and sample 1 of 2"),
-        ([[1e200, 1.0]], r"squares differences of points, but sample 0 has the value 1e\+200: scale the series"),
-        ([["a", "b"]], "compares series of numbers, or of vectors of one length, but sample 0 is not"),
+        ([[1e200, 1.0]], r"which overflows for sample 0 with the value 1e\+200. Scale the series."),
+        ([["a", "b"]], "compares series of numbers, or of vectors of equal length, but sample 0 is not"),
         ([[[1.0], [1.0, 2.0]]], "but sample 0 is not"),
         ([np.zeros((2, 2, 2))], "time series"),
         (["ab"], "compares time series, but sample 0 is the string 'ab'"),

@@ -128,7 +128,7 @@ def test_lengths_that_no_string_has(huge):
     np.testing.assert_array_equal(Window(huge, markers=("ab",))(X), [[4, 2, 0], [2, 1, 0], [0, 0, 0]])
     K = WeightedDegree(huge, normalize=True)(X)
     np.testing.assert_allclose(np.diag(K), [1.0, 1.0, 0.0])
-    with pytest.raises(InvalidInputError, match=r"there may be 2\^62 of them at most"):
+    with pytest.raises(InvalidInputError, match=r"at most 2\^62 different runs are supported"):
         Mismatch(huge, 1, "ab")(X)
     assert Spectrum(huge).feature_map(X).dimension == 0
     assert WeightedDegree(huge).feature_map(X).dimension == len(reference.substrings("abab"))
@@ -276,19 +276,18 @@ class TestErrors:
             (lambda: Spectrum(2, shortest=3), "shortest=3 must be at most k=2."),
             (
                 lambda: Spectrum(3, shortest=2, weights=(1, 2, 3)),
-                "weights=(1.0, 2.0, 3.0) must be 2 numbers, one for each length from 2 to 3, none of them negative and "
-                "not all 0.",
+                "weights=(1.0, 2.0, 3.0) must be 2 numbers of at least 0, one for each length from 2 to 3, and not all 0.",
             ),
             (
                 lambda: Spectrum(3, weights=2.0),
                 "weights=2.0 must be a sequence of 1 numbers, one for each length from 3 to 3.",
             ),
             (lambda: Spectrum(3, normalize="yes"), "normalize='yes' must be True or False."),
-            (lambda: Mismatch(2, 2), "m=2 must be less than k=2: else every string equals every other."),
-            (lambda: Mismatch(2, 1, ""), "alphabet='' must be a string of its characters, such as 'ACGT'."),
+            (lambda: Mismatch(2, 2), "m=2 must be less than k=2: otherwise all strings would match."),
+            (lambda: Mismatch(2, 1, ""), "alphabet='' must be a string of characters, such as 'ACGT'."),
             (lambda: Subsequence(2, 0.0), "decay=0.0 must be above 0 and at most 1."),
             (lambda: Subsequence(2, float("nan")), "decay=nan must be a finite number."),
-            (lambda: Window(2, 1.5), "mismatch=1.5 must be from 0 to 1: equal characters are worth 1."),
+            (lambda: Window(2, 1.5), "mismatch=1.5 must be from 0 to 1: equal characters have similarity 1."),
             (lambda: Window(2, markers=("",)), "markers=('',) must be strings of at least one character."),
             (
                 lambda: Window(2, weights={"AA": 0.5}),
@@ -298,13 +297,13 @@ class TestErrors:
             (
                 lambda: Window(2, weights={"AB": 1.0, "BC": 1.0}),
                 "Window(k=2, weights=(('AB', 1.0), ('BC', 1.0))) is not a kernel: "
-                "the similarities of the characters 'ABC', less mismatch, have the eigenvalue -0.414. Let the weights "
-                "be smaller, and nearer to mismatch.",
+                "the similarity matrix of the characters 'ABC', minus mismatch, has the eigenvalue -0.414. Choose "
+                "smaller weights, nearer to mismatch.",
             ),
             (
                 lambda: Mismatch(40, 1, "ACGT")(["A"]),
                 "Mismatch(k=40, alphabet='ACGT') compares runs of 40 characters out of 4, but "
-                "there may be 2^62 of them at most. Choose a smaller k, or a smaller alphabet.",
+                "at most 2^62 different runs are supported. Choose a smaller k, or a smaller alphabet.",
             ),
             (
                 lambda: Mismatch(2, 1).prepare(["A"]),

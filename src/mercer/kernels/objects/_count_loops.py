@@ -1,11 +1,11 @@
-"""Products of sparse vectors of counts: what two samples have in common is found through lists of who has what."""
+"""Products of sparse vectors of counts, by an inverted index: for each feature, the list of samples that have it."""
 
 import numpy as np
 
 from mercer._numerics.compile import compiled
 from mercer._numerics.tiles import MIN
 
-# columns of out that are summed together: the sums of a row stay in the first or second cache
+# columns of out that are computed together: the sums of a row stay in the L1 or L2 cache
 COLUMNS = 4096
 
 
@@ -13,8 +13,8 @@ COLUMNS = 4096
 def add_matches(term, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, d, clear, out):
     """out[i, j] += sum_f term(a_if, b_jf) over the CSR rows of a and b, where term(a, 0) = term(0, b) = 0.
 
-    ``clear`` sets out to 0 before. For some rows of b, the list of those that have feature f; each non-zero of a then
-    meets only its matches, in a row of out that is written from left to right.
+    ``clear`` sets out to 0 first. For a block of rows of b, an inverted index lists the rows that have feature f. Each
+    non-zero of a then visits only its matches, in the order of the columns of out.
     """
     m, n = out.shape
     begins = np.zeros(d + 2, np.int32)
@@ -34,7 +34,7 @@ def add_matches(term, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, 
         for j in range(width - 1, -1, -1):
             for t in range(b_indptr[left + j], b_indptr[left + j + 1]):
                 f = b_indices[t]
-                # filled from its end: begins[f + 1] becomes the place where the list of f begins
+                # the list of f is filled from its end; at last begins[f + 1] is where it begins
                 place = begins[f + 1] - 1
                 begins[f + 1] = place
                 places[place] = j
@@ -45,7 +45,7 @@ def add_matches(term, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, 
                 sums[:] = 0
             for t in range(a_indptr[i], a_indptr[i + 1]):
                 f = a_indices[t]
-                # without a sign there is nothing to be added to negative places
+                # unsigned indices: no code for negative ones, which numba would wrap around
                 begin, end = np.uint64(begins[f + 1]), np.uint64(begins[f + 2])
                 value = a_data[t]
                 if term == MIN:

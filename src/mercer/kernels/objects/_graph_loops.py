@@ -1,6 +1,6 @@
-"""Loops over graphs: rows of numbers that are told apart exactly, distances, walks in two graphs at once.
+"""Compiled loops over graphs: numbering distinct rows, shortest paths, walks in two graphs at once.
 
-Several graphs are stacked: graph g has the nodes start[g] : start[g + 1], the neighbours of node v are
+Several graphs are stacked: graph g has the nodes start[g] : start[g + 1], and the neighbours of node v are
 indices[indptr[v] : indptr[v + 1]].
 """
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from mercer._numerics.compile import compiled
 
-# odd, with its bits spread evenly: 2^64 divided by the golden ratio, as a signed number
+# multiplier of the hash: 2^64 divided by the golden ratio, as a signed number; odd, its bits spread evenly
 SPREAD = -7046029254386353131
-# of the sum of a series that may be missing
+# relative error at which the series over all walks is cut off
 SERIES_TOLERANCE = 1e-16
-# iterations for a bound on the norm of a matrix
+# power iterations for a bound on the norm of a matrix
 NORM_STEPS = 30
 
 
@@ -21,7 +21,7 @@ NORM_STEPS = 30
 
 @compiled()
 def sort_rows(indptr, values):
-    """Sort values[indptr[r] : indptr[r + 1]] for each r, in place; Shell's method, which needs no further memory."""
+    """Sort values[indptr[r] : indptr[r + 1]] for each r, in place, by Shellsort, which needs no extra memory."""
     for r in range(indptr.shape[0] - 1):
         row = values[indptr[r] : indptr[r + 1]]
         n = row.shape[0]
@@ -69,9 +69,9 @@ def _table_size(n):
 
 @compiled()
 def number_rows(head, indptr, values):
-    """(codes, first): equal rows (head[r], values[indptr[r] : indptr[r + 1]]) have one code, in order of appearance.
+    """(codes, first): number the distinct rows (head[r], values[indptr[r] : indptr[r + 1]]) in order of appearance.
 
-    ``first`` has the first row of each code. A hash says where to look; rows are equal only if all their numbers are.
+    ``first`` is the first row of each code. Rows are found in a hash table and compared in full.
     """
     n = head.shape[0]
     size = _table_size(n)
@@ -100,9 +100,9 @@ def number_rows(head, indptr, values):
 
 @compiled()
 def find_rows(head, indptr, values, their_head, their_indptr, their_values):
-    """For each row the number of the equal one among the others, which are all different; -1 where there is none.
+    """For each row, the number of the equal row among the other ones, which are distinct; -1 if there is none.
 
-    A row with a negative head has none.
+    A row with a negative head equals none.
     """
     n = their_head.shape[0]
     size = _table_size(n)
@@ -133,7 +133,7 @@ def find_rows(head, indptr, values, their_head, their_indptr, their_values):
 
 @compiled()
 def _add_to_table(keys, counts, key, amount):
-    """Count a key >= 0. Edits keys and counts; returns whether it is new."""
+    """Add an amount to the count of a key >= 0. Edits keys and counts; returns whether the key is new."""
     size = keys.shape[0]
     h = key * SPREAD
     h ^= h >> 32
@@ -150,7 +150,7 @@ def _add_to_table(keys, counts, key, amount):
 def path_counts(start, indptr, indices, labels, n_labels, longest):
     """(indptr, keys, counts): for each graph, how many pairs u != v have the labels l and m and the distance d >= 1.
 
-    The key is (l * n_labels + m) * longest + d; distances are numbers of edges, by breadth-first search from each node.
+    The key is (l * n_labels + m) * longest + d. Distances are numbers of edges, by breadth-first search from each node.
     """
     n_graphs = start.shape[0] - 1
     rows = np.zeros(n_graphs + 1, np.int64)
@@ -210,7 +210,7 @@ def path_counts(start, indptr, indices, labels, n_labels, longest):
 
 @compiled()
 def norm_bounds(start, indptr, indices, weights, out):
-    """out[g] = an upper bound, and close to, the largest singular value of the matrix |A| of graph g.
+    """out[g] = a close upper bound on the largest singular value of the matrix |A| of graph g.
 
     For any x > 0, the largest eigenvalue of a matrix M >= 0 is at most max_i (Mx)_i / x_i (Collatz and Wielandt). Here
     M = |A|'|A| + shift, and x comes from the power method.
@@ -256,7 +256,7 @@ def norm_bounds(start, indptr, indices, weights, out):
 @compiled()
 def _step(T, a_first, a_indptr, a_indices, a_codes, a_weights, b_first, b_indptr, b_indices, b_codes, b_weights,
           n_codes, decay, match, Z, out):  # fmt: skip
-    """out = decay * (sum over edge codes c of A_c T B_c'), where match says so, else 0."""
+    """out = decay * (sum over edge codes c of A_c T B_c') where ``match`` is true, else 0."""
     n, m = T.shape
     for i in range(n):
         for j in range(m):
@@ -291,8 +291,8 @@ def walk_block(
 ):  # fmt: skip
     """out[i, j] = sum over l of decay^l times the weight of all pairs of walks of l steps with the same labels.
 
-    Up to ``length`` steps; for a negative length, until what is missing is below rounding, which
-    |rest| <= |T| q / (1 - q) proves with q = decay |A| |B| < 1.
+    Up to ``length`` steps. For a negative length, until the rest of the series is below rounding:
+    |rest| <= |T| q / (1 - q) with q = decay |A| |B| < 1.
     """
     for i in range(a_graphs.shape[0]):
         g = a_graphs[i]

@@ -1,11 +1,11 @@
-"""Sums over all alignments of two series, for values of any size.
+"""Compiled loops of the global alignment kernel: sums over all alignments of two series.
 
     M[i, j] = kappa(x_i, z_j) (M[i-1, j-1] + M[i-1, j] + M[i, j-1]),    kappa = w g / (2 - w g),
     g = exp(-gamma |x_i - z_j|^2),    w = max(0, 1 - |i - j| / band)
 
-Cuturi, Vert, Birkenes & Matsui (2007); Cuturi (2011). M leaves the range of floating-point numbers for series of a few
-hundred points. Each entry is therefore a pair: a number in [1, 2^256) and a power of 2^256. Of two such pairs the one
-with the higher power is the larger one, so that sums are exact but for rounding.
+Cuturi, Vert, Birkenes & Matsui (2007); Cuturi (2011). M overflows for series of a few hundred points. Each entry is
+therefore a pair: a number in [1, 2^256) and a power of 2^256. Of two such pairs the one with the higher power is the
+larger one, so that sums are exact up to rounding.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from mercer._numerics.exp import exp
 
 UNIT = 2.0**256
 LOG_UNIT = 256.0 * np.log(2.0)
-# exponents beyond it are no longer multiples of LOG_UNIT to within rounding; exp(-LARGEST) is 0 in any case
+# largest exponent: beyond it, multiples of LOG_UNIT are not exact any more, and exp(-LARGEST) is 0 anyway
 LARGEST = 1e12
 
 
@@ -41,7 +41,7 @@ def _local(x, z, i, first, gamma, band, values, powers):
 
 @compiled()
 def log_alignment(x, z, gamma, band, values, powers, line, line_powers):
-    """log M[n-1, m-1]; -inf if no alignment stays within the band. The four vectors, of m numbers each, are edited."""
+    """log M[n-1, m-1]; -inf if no alignment stays within the band. The last four vectors, of length m, are scratch."""
     n, m = x.shape[0], z.shape[0]
     if n == 0 or m == 0 or (band > 0 and abs(n - m) >= band):
         return -np.inf
@@ -49,7 +49,7 @@ def log_alignment(x, z, gamma, band, values, powers, line, line_powers):
         line[j] = 0.0
         line_powers[j] = 0.0
     for i in range(n):
-        # columns within the band; those to the right of it are still 0, those to the left no longer asked for
+        # columns within the band; those to its right are still 0, those to its left are not used any more
         first = 0 if band <= 0 else max(0, i - band + 1)
         last = m if band <= 0 else min(m, i + band)
         _local(x, z[first:last], i, first, gamma, band, values[first:last], powers[first:last])
@@ -102,7 +102,7 @@ def log_alignment(x, z, gamma, band, values, powers, line, line_powers):
 
 @compiled()
 def log_alignments(a, a_start, a_rows, b, b_start, b_rows, gamma, band, paired, out):
-    """out[i, j] = log M of series a_rows[i] and b_rows[j]; of the pairs (i, i) alone, in out[i, 0], if ``paired``."""
+    """out[i, j] = log M of series a_rows[i] and b_rows[j]; if ``paired``, out[i, 0] is that of a_rows[i], b_rows[i]."""
     longest = 1
     for j in range(b_rows.shape[0]):
         longest = max(longest, b_start[b_rows[j] + 1] - b_start[b_rows[j]])

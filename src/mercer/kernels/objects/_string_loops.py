@@ -1,7 +1,7 @@
-"""Loops over strings: runs of characters counted, compared, aligned.
+"""Compiled loops of string kernels.
 
-A set of strings is one array of characters and the places where each string begins; -1 is a character that no string of
-the other side has.
+Strings are given as one array of digits (positions in the alphabet) and the positions where each string begins. The
+digit -1 stands for a character that does not occur in the alphabet of the other strings.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from mercer._numerics.compile import compiled
 
 @intrinsic
 def ones(typingctx, word):
-    """The number of bits of a 64-bit word that are set."""
+    """The number of bits that are set in a 64-bit word."""
 
     def codegen(context, builder, signature, arguments):
         function = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(64)])
@@ -25,9 +25,10 @@ def ones(typingctx, word):
 
 @compiled()
 def gram_counts(digits, starts, shortest, longest, base):
-    """(indptr, codes, counts): each string's runs of shortest to longest digits, in order, and how often they occur.
+    """(indptr, codes, counts): the runs of shortest to longest digits of each string, sorted, with their counts.
 
-    A run is the number that its digits, each plus 1, write in the given base: runs of different lengths differ.
+    The code of a run is the number whose digits in the given base are its digits plus 1, so that runs of different
+    lengths have different codes.
     """
     n = starts.shape[0] - 1
     most = 0
@@ -48,7 +49,7 @@ def gram_counts(digits, starts, shortest, longest, base):
                     codes[end] = code
                     end += 1
         codes[begin:end].sort()
-        # equal codes follow each other: keep one of them with their number
+        # after sorting, equal codes are adjacent: keep one of each, and their number
         last = end
         end = first
         t = begin
@@ -76,8 +77,9 @@ def mark(codes, seen):
 def _automaton(text, letters, length, link, following, count):
     """Build the suffix automaton of a text and return its number of states.
 
-    Blumer et al. (1985): a state stands for the substrings that end at the same places; those are the ones of length
-    length[link] + 1 to length. ``following`` leads from state and letter to state, -1 to none. Edits all but the text.
+    Blumer et al. (1985). A state stands for the substrings that end at the same positions; their lengths are
+    length[link] + 1 to length. ``following`` maps state and letter to the next state, -1 to none. Edits all arrays but
+    the text.
     """
     length[0], link[0], count[0] = 0, -1, 0
     for c in range(letters):
@@ -116,7 +118,10 @@ def _automaton(text, letters, length, link, following, count):
 
 @compiled()
 def _occurrences(states, longest, length, link, count, total):
-    """count[v] becomes how often the substrings of v occur, total[v] the sum of this over v and all its suffixes."""
+    """Set count[v] to the number of occurrences of each substring of state v, and total[v] to a sum of counts.
+
+    The sum is over all substrings of v and of the states along its suffix links.
+    """
     places = np.zeros(longest + 2, np.int64)
     for v in range(states):
         places[length[v] + 1] += 1
@@ -137,7 +142,7 @@ def _occurrences(states, longest, length, link, count, total):
 
 @compiled()
 def _repeated(text, local, letters, length, link, following, count, total):
-    """The sum over all common substrings of how often they occur in the one times how often in the other."""
+    """Σ over common substrings of the number of occurrences in one string times that in the other."""
     result, v, matched = 0.0, 0, 0
     for t in range(text.shape[0]):
         c = local[text[t]] if text[t] >= 0 else -1
@@ -156,7 +161,7 @@ def _repeated(text, local, letters, length, link, following, count, total):
 
 @compiled()
 def _distinct(text, local, letters, length, link, following, reached, touched):
-    """The number of different common substrings. ``reached`` is zero, before and after."""
+    """The number of different common substrings. ``reached`` must be all 0, and is so again afterwards."""
     result, v, matched, marks = 0, 0, 0, 0
     for t in range(text.shape[0]):
         c = local[text[t]] if text[t] >= 0 else -1
@@ -170,7 +175,7 @@ def _distinct(text, local, letters, length, link, following, reached, touched):
             continue
         v = following[v * letters + c]
         matched += 1
-        # the longest substring of v so far, and with it every suffix: those of the states along the links in full
+        # the matched substring of v and all its suffixes are common: those of linked states in full length
         u, size = v, matched
         while u > 0 and reached[u] < size:
             if reached[u] == 0:
@@ -187,9 +192,9 @@ def _distinct(text, local, letters, length, link, following, reached, touched):
 
 @compiled()
 def substrings_block(repeated, a, a_starts, b, b_starts, letters, diagonal, out):
-    """out[i, j] = what strings i of a and j of b have in common: an automaton of i reads every j.
+    """out[i, j] = the value of CommonSubstrings for string i of a and j of b. The automaton of i reads every j.
 
-    With ``diagonal`` out[i, 0] is what string i has in common with itself.
+    With ``diagonal``, out[i, 0] is the value of string i of a and string i of b.
     """
     local = np.full(letters, -1, np.int32)
     for i in range(out.shape[0]):
@@ -226,10 +231,10 @@ def substrings_block(repeated, a, a_starts, b, b_starts, letters, diagonal, out)
 
 @compiled(fast=True)
 def _subsequences(s, t, k, decay, inner, prefix, before):
-    """Lodhi et al. (2002), Definition 2: Σ over common subsequences of k characters of decay^(what they span in both).
+    """Σ over common subsequences of k characters of decay^(sum of their lengths in s and t, with gaps).
 
-    prefix[q, i] is K'_i of the part of s read so far and t[:q], inner[i] is K''_i along t; before[i] keeps K'_i as it
-    was one character of s earlier.
+    Lodhi et al. (2002), Definition 2: prefix[q, i] is K'_i of the part of s read so far and t[:q], inner[i] is K''_i
+    along t, and before[i] is K'_i without the current character of s.
     """
     square = decay * decay
     for q in range(t.shape[0] + 1):
@@ -257,7 +262,7 @@ def _subsequences(s, t, k, decay, inner, prefix, before):
 
 @compiled()
 def subsequences_block(a, a_starts, b, b_starts, k, decay, diagonal, out):
-    """out[i, j] = `_subsequences` of string i of a and j of b; with ``diagonal`` out[i, 0] of string i with itself."""
+    """out[i, j] = `_subsequences` of string i of a and j of b; with ``diagonal``, out[i, 0] of string i of both."""
     longest = 0
     for j in range(b_starts.shape[0] - 1):
         longest = max(longest, b_starts[j + 1] - b_starts[j])
@@ -275,15 +280,15 @@ def subsequences_block(a, a_starts, b, b_starts, k, decay, diagonal, out):
 def _windows(s, t, s_kinds, t_kinds, k, mismatch, table):
     """Σ over all pairs of windows of k characters of the product of the similarities of their characters.
 
-    Along each diagonal, products up to the ends of stretches of k characters from both sides: the product of any
-    window is that of an end and a beginning (van Herk 1992), without a division by what may be zero.
+    Each diagonal is cut into stretches of k characters. The product of a window is that of a suffix of one stretch and
+    a prefix of the next (van Herk 1992), so no division by a possible zero is needed.
     """
     result = 0.0
     rising, falling = np.empty(k), np.empty(k + 1)
     for shift in range(k - t.shape[0], s.shape[0] - k + 1):
         p, q = max(0, shift), max(0, -shift)
         n = min(s.shape[0] - p, t.shape[0] - q)
-        # falling[r] is the product of the stretch before from its place r on; before the first stretch there is none
+        # falling[r] is the product of the previous stretch from position r on; 0 before the first stretch
         falling[:k] = 0.0
         falling[k] = 1.0
         for first in range(0, n, k):
@@ -308,7 +313,7 @@ def _windows(s, t, s_kinds, t_kinds, k, mismatch, table):
 
 @compiled()
 def windows_block(a, a_starts, a_kinds, b, b_starts, b_kinds, k, mismatch, table, diagonal, out):
-    """out[i, j] = `_windows` of string i of a and j of b; with ``diagonal`` out[i, 0] of string i with itself."""
+    """out[i, j] = `_windows` of string i of a and j of b; with ``diagonal``, out[i, 0] of string i of both."""
     for i in range(out.shape[0]):
         begin, end = a_starts[i], a_starts[i + 1]
         for j in range(out.shape[1]):
@@ -321,7 +326,7 @@ def windows_block(a, a_starts, a_kinds, b, b_starts, b_kinds, k, mismatch, table
 
 @compiled()
 def bit_planes(digits, starts, planes):
-    """planes[i, b, w]: bit b of each digit of string i, 64 digits a word; the last plane: where there are digits."""
+    """Set planes[i, b, w] to bit b of 64 digits of string i. The last plane marks where string i has known digits."""
     last = planes.shape[1] - 1
     for i in range(planes.shape[0]):
         for p in range(starts[i + 1] - starts[i]):
@@ -336,7 +341,7 @@ def bit_planes(digits, starts, planes):
 
 @compiled()
 def degrees_block(a, b, weights, diagonal, out):
-    """out[i, j] = Σ_l weights[l - 1] (places where the next l characters of i and j are equal), from bit planes."""
+    """out[i, j] = Σ_l weights[l - 1] (positions where the next l characters of i and j are equal), by bit planes."""
     last, words = a.shape[1] - 1, min(a.shape[2], b.shape[2])
     equal = np.zeros(words + 1, np.uint64)
     one, top = np.uint64(1), np.uint64(63)
@@ -356,7 +361,7 @@ def degrees_block(a, b, weights, diagonal, out):
                 if count == 0:
                     break
                 result += weights[length] * count
-                # a place starts a run that is longer by one if the next place starts one, too
+                # a position starts a run of length + 1 if the next position starts one of this length
                 for w in range(words):
                     equal[w] &= (equal[w] >> one) | (equal[w + 1] << top)
             out[i, j] = result

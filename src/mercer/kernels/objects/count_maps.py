@@ -1,4 +1,7 @@
-"""Feature maps of kernels that count, and of some that prepare vectors: with many samples linear machines take over."""
+"""Explicit feature maps of kernels that count features, and of some that prepare vectors.
+
+With many samples, a linear machine on these features is faster than the kernel.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from mercer.kernels.objects.substrings import CommonSubstrings
 
 
 class CountMap(FeatureMap):
-    """ψ(x)_f = how often f occurs in x, for the features f that occur in the samples that the map was made for.
+    """ψ(x)_f = how often f occurs in x, for the features f of the samples that the map was made for.
 
-    Two samples of which one is among those, or has no other features, have <ψ(x), ψ(z)> = k(x, z): features that only
-    new samples have in common are not known to the map.
+    <ψ(x), ψ(z)> = k(x, z) holds if x or z is one of those samples, or has no other features. Features that occur only
+    in new samples are not in the map.
     """
 
     def __init__(self, kernel: Kernel, samples: Any) -> None:
@@ -30,7 +33,7 @@ class CountMap(FeatureMap):
 
     @property
     def names(self) -> list[Any]:
-        """What each feature counts: a run of characters, an item, a subtree."""
+        """What each feature counts: a k-gram, an item, a subtree."""
         return list(self._names.names)
 
     def _features(self, samples: Any) -> Any:
@@ -45,7 +48,7 @@ def _(kernel: CountKernel | WeightedDegree | CommonSubstrings, samples: Any, wis
 
 
 class PreparedMap(FeatureMap):
-    """ψ(x) = the vector that the kernel prepares of x: the root of a distribution, the heat of a node."""
+    """ψ(x) = the vector that the kernel prepares for x: the root of a distribution, the heat of a node."""
 
     def __init__(self, kernel: Hellinger | GraphDiffusion, samples: Any) -> None:
         self.kernel = kernel

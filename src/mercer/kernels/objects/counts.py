@@ -1,8 +1,8 @@
 """Samples as counts of named features: k-grams of strings, items of sets, subtrees of graphs.
 
-Training and test samples are prepared each by themselves, so features are known by names that mean the same in both:
-the k-gram, the item, the subtree itself, never a hash that might stand for two of them. Two sets of samples that are
-compared find each other's names once; from then on a kernel value is a product of sparse vectors.
+Training and test samples are prepared separately, so features have names that mean the same in both: the k-gram, the
+item or the subtree itself, never a hash, which two of them might share. When two sets of samples are compared, the
+names of one are looked up in the other once; then each kernel value is a product of sparse vectors.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from mercer.kernels.feature_sums import DOT, MIN
 from mercer.kernels.features import Csr, Features, Matrix, Vector, VectorFeatures
 from mercer.kernels.vectors import Linear, Min
 
-# the share of non-zeros from which the vector kernels' tiles are faster than lists of matches
+# share of non-zeros from which the tiles of vector kernels are faster than lists of matches
 CROWDED = 1 / 12
-# and from which vectors are better written out
+# share of non-zeros from which vectors are stored dense
 DENSE = 1 / 3
 _TERMS: dict[int, Kernel] = {DOT: Linear(), MIN: Min()}
 
 
 class Names:
-    """The features that occur in samples prepared together, by names that can be hashed.
+    """The hashable names of the features that occur in samples prepared together.
 
     >>> here, there = Names(["ab", "bc", "cd"]), Names(["cd", "ab"])
     >>> here.places_in(there)
@@ -50,17 +50,17 @@ class Names:
 
     @property
     def names(self) -> list[Any]:
-        """Each feature's name."""
+        """The name of each feature."""
         return self._names
 
     @cached_property
     def numbers(self) -> dict[Hashable, int]:
-        """The feature of each name."""
+        """The number of the feature with each name."""
         return {name: number for number, name in enumerate(self.names)}
 
     def places_in(self, other: Names) -> Vector:
-        """For each of these features its number among the others, -1 where it does not occur there."""
-        last = self._last  # one read: threads may look for other names at the same time
+        """The number of each of these features in ``other``; -1 if it does not occur there."""
+        last = self._last  # read once: another thread may replace it
         if last is None or last[0] is not other:
             last = self._last = (other, self._find(other))
         return last[1]
@@ -71,25 +71,25 @@ class Names:
 
 
 class Counted(NamedTuple):
-    """What ``CountKernel.count`` returns: a row of counts (or weights) for each sample over the named features."""
+    """The result of ``CountKernel.count``: a row of counts (or weights) per sample, and the names of the columns."""
 
     counts: Csr
     names: Names
 
 
 class CountFeatures:
-    """Sparse vectors over named features, in one dtype; parts share the names."""
+    """Sparse vectors over named features, in one dtype. Parts of the samples share the names."""
 
     def __init__(self, vectors: VectorFeatures, names: Names, crowded: bool) -> None:
         self.vectors = vectors
         self.names = names
         self.dtype = vectors.dtype
-        # decided once for all samples prepared together, so that values do not depend on the part
+        # decided once for all samples prepared together, so that a part of them has the same values
         self.crowded = crowded
 
     @classmethod
     def of(cls, counted: Counted, dtype: Any) -> CountFeatures:
-        """Counts in a dtype, written out where few of them are zero."""
+        """The counts in a dtype, stored dense if few of them are zero."""
         counts, names = _in_32_bits(counted.counts), counted.names
         share = len(counts.data) / max(1, counts.shape[0] * counts.shape[1])
         X: Any = counts.astype(np.dtype(dtype))
@@ -100,7 +100,7 @@ class CountFeatures:
 
     @property
     def parts(self) -> tuple[Features, ...]:
-        """The vectors, for what is built once before threads ask for it."""
+        """The vectors, whose cached arrays are built before threads use them."""
         return (self.vectors,)
 
     @cached_property
@@ -119,7 +119,7 @@ class CountFeatures:
         return CountFeatures(self.vectors.take(index), self.names, self.crowded)
 
     def over(self, names: Names) -> VectorFeatures:
-        """The vectors over other names; features that do not occur there are left out."""
+        """The vectors over other names. Features that do not occur there are left out."""
         if names is self.names:
             return self.vectors
         places = self.names.places_in(names)
@@ -133,11 +133,11 @@ class CountFeatures:
 
 
 def _in_32_bits(counts: Csr) -> Csr:
-    """The same counts with places of 32 bits, as scipy stores them: compiled code exists for these."""
+    """The same counts with 32-bit indices, which the compiled loops take."""
     if len(counts.indices) > np.iinfo(np.int32).max:
         raise InvalidInputError(
-            f"These samples have {len(counts.indices):,} features that are not zero, but a matrix of them holds 2^31 "
-            "at most. Give fewer samples at a time, or count fewer features."
+            f"These samples have {len(counts.indices):,} non-zero counts, but a matrix can hold at most 2^31. Give "
+            "fewer samples at a time, or count fewer features."
         )
     return counts._replace(
         indptr=counts.indptr.astype(np.int32, copy=False), indices=counts.indices.astype(np.int32, copy=False)
@@ -153,14 +153,14 @@ def count_block(term: int, a: CountFeatures, b: CountFeatures, out: Matrix | Non
         return _TERMS[term].block(left, right, out)
     clear = out is not None
     if out is None:
-        out = np.zeros((len(a), len(b)), b.dtype)  # where nothing matches, memory is not even touched
+        out = np.zeros((len(a), len(b)), b.dtype)  # pages without a match are never touched
     A, B = (left.stored_like(right).X, right.X)
     add_matches(term, A.indptr, A.indices, A.data, B.indptr, B.indices, B.data, right.d, clear, out)
     return out
 
 
 def count_items(samples: Sequence[Iterable[Hashable] | Mapping[Hashable, float]]) -> Counted:
-    """How often each item occurs in each sample; of a mapping, what it says for each item.
+    """How often each item occurs in each sample. A mapping gives the count of each item itself.
 
     >>> counted = count_items([["a", "b", "a"], {"b": 2.5}, []])
     >>> counted.names.names, counted.counts.toarray().tolist()
@@ -199,14 +199,14 @@ def scaled_rows(counts: Csr, factors: Vector) -> Csr:
 
 
 def unit_rows(counts: Csr) -> Csr:
-    """Rows of length 1; a row of zeros stays as it is."""
+    """Rows scaled to length 1. Rows of zeros do not change."""
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     lengths = np.sqrt(np.bincount(rows, weights=counts.data**2, minlength=counts.shape[0]))
     return scaled_rows(counts, 1.0 / np.where(lengths > 0, lengths, 1.0))
 
 
 def counted(kernel: Any, samples: Any) -> Counted:
-    """What a kernel counts in samples that have not been checked; of length 1 if it is to be normalised."""
+    """Check the samples and count their features; rows have length 1 if the kernel has ``normalize=True``."""
     found: Counted = kernel.count(as_objects(kernel, samples))
     if getattr(kernel, "normalize", False):
         found = found._replace(counts=unit_rows(found.counts))
@@ -217,13 +217,13 @@ def counted(kernel: Any, samples: Any) -> Counted:
 class CountKernel(Kernel):
     """k(x, z) = Σ_f c_f(x) c_f(z), over features f that occur in both.
 
-    Subclasses say what is counted; a field ``normalize``, if there is one and it is true, makes each vector of counts
-    one of length 1 (one without features stays 0).
+    Subclasses count the features. If a subclass has a field ``normalize`` and it is true, each vector of counts is
+    scaled to length 1 (a sample without features stays 0).
     """
 
     @abstractmethod
     def count(self, samples: list[Any]) -> Counted:
-        """The counts of samples that have been checked to be of the kernel's domain, in float64."""
+        """The counts in float64. The samples have been checked to be of the kernel's domain."""
 
     def check_samples(self, samples: Any) -> None:
         as_objects(self, samples)
@@ -238,7 +238,7 @@ class CountKernel(Kernel):
 
     def triangle_rows(self, a: Features) -> int:
         assert isinstance(a, CountFeatures)
-        # lists of matches have little to compute: to copy a triangle takes longer
+        # with lists of matches, copying a triangle takes longer than computing it
         return super().triangle_rows(a) if a.crowded else 0
 
     def diagonal(self, a: Features) -> Vector:

@@ -1,4 +1,4 @@
-"""Kernels between distributions: histograms, counts of words; each sample is divided by its sum."""
+"""Kernels between discrete distributions, such as histograms or word counts. Each sample is divided by its sum."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class RootKernel(SumKernel):
         return "roots of distributions"
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> VectorFeatures:
-        """√θ; a sample of zeros is no distribution and stays 0."""
+        """√θ. A sample of zeros is not a distribution and stays 0."""
         samples = as_matrix(samples)
         self.check_samples(samples)
         sparse = sp.issparse(samples)
         roots: Any = sp.csr_array(samples, dtype=np.float64, copy=True) if sparse else np.array(samples, np.float64)
         if sparse:
             roots.sum_duplicates()
-        # first by the largest entry: the sum of very large numbers may overflow
+        # divide by the largest entry first: the sum of very large numbers may overflow
         for largest in (True, False):
             if largest:
                 size = roots.max(axis=1).toarray() if sparse else roots.max(axis=1, initial=0.0)
@@ -64,7 +64,7 @@ class RootKernel(SumKernel):
 class Hellinger(RootKernel):
     """k(x, z) = Σ √(θ_k η_k), where θ = x / Σx and η = z / Σz: the Bhattacharyya coefficient of two distributions.
 
-    1 - k is the squared Hellinger distance. It has the feature map √θ. A sample of zeros has k = 0.
+    1 - k is the squared Hellinger distance. The feature map is √θ. A sample of zeros has k = 0.
 
     >>> Hellinger()([[1.0, 0.0], [1.0, 1.0], [2.0, 6.0]]).round(3)
     array([[1.   , 0.707, 0.5  ],
@@ -81,18 +81,18 @@ class Hellinger(RootKernel):
 class InformationDiffusion(RootKernel):
     """k(x, z) = exp(-arccos²(Σ √(θ_k η_k)) / t), where θ = x / Σx and η = z / Σz.
 
-    2 arccos(Σ √(θ_k η_k)) is the distance between two distributions in the geometry of Fisher's information, and k the
-    leading term of the heat kernel for it after time t, without its constant factor: Lafferty & Lebanon, JMLR 6 (2005),
-    [M5] "Kernels". For counts of words and other histograms.
+    2 arccos(Σ √(θ_k η_k)) is the geodesic distance between two distributions under the Fisher information metric, and k
+    is the leading term of its heat kernel after time t, without the constant factor: Lafferty & Lebanon, JMLR 6 (2005),
+    [M5] "Kernels". For word counts and other histograms.
 
-    It is positive semidefinite to rounding for t ≤ 0.25. For larger t it may have small negative eigenvalues, of the
-    order of exp(-π²/t), and a fit looks at its matrix first. A sample of zeros has no distribution; it counts as
-    orthogonal to every other one and to itself, k = exp(-π²/(4t)).
+    It is positive semidefinite, up to rounding, for t ≤ 0.25. For larger t it may have small negative eigenvalues, of
+    the order of exp(-π²/t), and a fit checks the matrix first. A sample of zeros is not a distribution; it counts as
+    orthogonal to every sample and to itself, k = exp(-π²/(4t)).
 
     Parameters
     ----------
     t : float, default=0.25
-        For how long heat spreads: large t makes all distributions similar.
+        How long heat spreads; a large t makes all distributions similar.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class InformationDiffusion(RootKernel):
 
     def _of_cosines(self, s: Matrix) -> Matrix:
         """exp(-arccos²(s) / t). Edits s."""
-        np.minimum(s, 1.0, out=s)  # where rounding made a cosine more than 1
+        np.minimum(s, 1.0, out=s)  # rounding may make a cosine larger than 1
         np.arccos(s, out=s)
         s *= s
         s *= -1.0 / self.t

@@ -1,4 +1,4 @@
-"""Heat that spreads along the edges of a graph: a kernel between its nodes; Kondor & Lafferty (2002), [M5]."""
+"""The diffusion kernel between the nodes of one graph; Kondor & Lafferty (2002), [M5]."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.kernels.objects.graphs import Graph, as_graph
 from mercer.kernels.vectors import Linear, check_number
 
-# nodes up to which the Laplacian is decomposed: once for each graph, for all beta
+# up to this many nodes: eigendecomposition of the Laplacian, once per graph and for all beta
 DECOMPOSED = 1500
 # nodes whose heat is computed together
 TOGETHER = 64
-# a share of heat that float64 does not see beside 1
+# a share of heat that is below the rounding of 1 in float64
 NEGLIGIBLE = 1e-17
 _LINEAR = Linear()
 
@@ -31,23 +31,24 @@ _LINEAR = Linear()
 class GraphDiffusion(Kernel):
     """k(u, v) = exp(-β L)[u, v] between the nodes u, v of one graph, where L = D - A is its Laplacian.
 
-    It is what arrives at v after time β of a unit of heat at u; nodes that no path connects have k = 0. The samples are
-    nodes: their names, or numbers from 0. Each is prepared as its heat after half of the time, so that k is an inner
-    product, and positive semidefinite whatever the rounding.
+    A unit of heat starts at u; k(u, v) is the part that has arrived at v after time β. Nodes that no path connects have
+    k = 0. The samples are nodes: their names, or numbers from 0. Each node is prepared as its heat after time β/2, so
+    that k is an inner product, which is positive semidefinite in spite of rounding.
 
     Parameters
     ----------
-    graph : Graph, or what describes one
-        Undirected; weights, if there are any, positive. An edge from a node to itself changes nothing.
+    graph : Graph, adjacency matrix, list of edges or networkx graph
+        Undirected, with positive weights if it has any. Edges from a node to itself have no effect.
     beta : float, default=1.0
-        For how long heat spreads: 0 leaves it where it is.
+        How long heat spreads; 0 for not at all.
     normalized : bool, default=False
-        Whether L is D^-½ (D - A) D^-½, which makes nodes of high degree lose heat no faster than others.
+        Whether L is D^-½ (D - A) D^-½, so that nodes of high degree lose heat no faster than others.
 
     Notes
     -----
-    Up to 1500 nodes the Laplacian is decomposed once, for all β. Beyond, the heat of the nodes asked for is computed
-    by Chebyshev's series for exp, to rounding, with as many products with L as about 6 sqrt(β |L|), and kept sparse.
+    Up to 1500 nodes the eigenvectors of the Laplacian are computed once, for all β. For larger graphs the heat of the
+    given nodes is computed by the Chebyshev series of exp, to rounding, with about 6 sqrt(β |L|) products with L, and
+    stored sparse.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class GraphDiffusion(Kernel):
         self._numbers(samples)
 
     def _numbers(self, samples: Any) -> Vector:
-        """The numbers of the nodes, or an error that says which is none."""
+        """The numbers of the nodes. Raises if a sample is not a node of the graph."""
         nodes, numbers = as_objects(self, samples), self.graph.numbers
         found = []
         for i, node in enumerate(nodes):
@@ -140,7 +141,7 @@ class GraphDiffusion(Kernel):
         return (sp.diags_array((degrees > 0).astype(np.float64)) - scale @ A @ scale).tocsr()
 
     def _decomposed(self) -> tuple[Vector, Matrix]:
-        """Eigenvalues and eigenvectors of L, kept with the graph."""
+        """Eigenvalues and eigenvectors of L, stored with the graph."""
         kept = self.graph.__dict__.setdefault("spectra", {})
         if self.normalized not in kept:
             kept[self.normalized] = scipy.linalg.eigh(self._laplacian().toarray())
@@ -148,10 +149,10 @@ class GraphDiffusion(Kernel):
 
 
 def _heat(L: Any, nodes: Vector, time: float) -> Any:
-    """exp(-time L)[nodes] as a CSR matrix, by Chebyshev's series for exp(-time λ) on 0 ≤ λ ≤ 2 max L_ii.
+    """exp(-time L)[nodes] as a CSR matrix, by the Chebyshev series of exp(-time λ) on 0 ≤ λ ≤ 2 max L_ii.
 
     With λ = r (1 + s), r = max L_ii: exp(-time λ) = Σ c_k T_k(-s), c_k = 2 e^{-r time} I_k(r time), c_0 half of that.
-    All c_k are positive and sum to 1, so that what is left out is known.
+    All c_k are positive and sum to 1, so that the size of the omitted terms is known.
     """
     r = float(L.diagonal().max(initial=0.0))
     n = L.shape[0]

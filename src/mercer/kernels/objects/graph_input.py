@@ -1,4 +1,4 @@
-"""What users give as edges, labels and weights of a graph, checked."""
+"""Check the edges, labels and weights that users give for a graph."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from mercer.kernels.features import Vector
 
 
 def square_of_numbers(matrix: Any) -> Any:
-    """A square matrix of numbers."""
+    """Return a square matrix of numbers, or raise."""
     if not sp.issparse(matrix):
         try:
             matrix = np.asarray(matrix)
         except ValueError:
-            raise InvalidInputError("An adjacency matrix is square, but its rows differ in length.") from None
+            raise InvalidInputError("An adjacency matrix must be square, but its rows differ in length.") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         edges = " For an array of edges, use Graph(edges)." if matrix.ndim == 2 and matrix.shape[1] == 2 else ""
-        raise InvalidInputError(f"An adjacency matrix is square, but this one has the shape {matrix.shape}.{edges}")
+        raise InvalidInputError(f"An adjacency matrix must be square, but the shape is {matrix.shape}.{edges}")
     if matrix.dtype.kind not in "fiub":
-        raise InvalidInputError(f"An adjacency matrix is made of numbers, but this one is of type {matrix.dtype}.")
+        raise InvalidInputError(f"An adjacency matrix must contain numbers, but it is of type {matrix.dtype}.")
     return matrix
 
 
 def is_symmetric(n: int, rows: Vector, columns: Vector, values: Vector) -> bool:
-    """Whether entries equal those at their mirrored places."""
+    """Whether a sparse matrix of n rows, given by its entries, equals its transpose."""
     here, there = (
         np.argsort(key) for key in (rows.astype(np.int64) * n + columns, columns.astype(np.int64) * n + rows)
     )
@@ -37,12 +37,12 @@ def is_symmetric(n: int, rows: Vector, columns: Vector, values: Vector) -> bool:
 
 
 def pairs_of(edges: Any) -> tuple[Any, bool]:
-    """The edges as an array of whole numbers, or as a list of pairs; and which of the two it is."""
+    """(pairs, of_numbers): the edges as an array of whole numbers, or as a list of pairs of any nodes."""
     if isinstance(edges, np.ndarray):
         if edges.size == 0:
             return np.empty((0, 2), np.int64), True
         if edges.ndim != 2 or edges.shape[1] != 2:
-            raise InvalidInputError(f"An array of edges has the shape (m, 2), but this one has {edges.shape}.")
+            raise InvalidInputError(f"An array of edges must have the shape (m, 2), but the shape is {edges.shape}.")
         if edges.dtype.kind in "iu":
             return edges.astype(np.int64), True
         return edges.tolist(), False
@@ -60,7 +60,7 @@ def pairs_of(edges: Any) -> tuple[Any, bool]:
 
 
 def named_by_edges(pairs: Any, of_numbers: bool) -> tuple[list[Hashable] | None, Vector]:
-    """(names, ends) if the edges alone tell which nodes there are."""
+    """(names, ends): the nodes are those that have edges; names is None if they are 0, ..., n - 1."""
     if of_numbers:
         distinct, ends = np.unique(pairs, return_inverse=True)
         ends = ends.reshape(-1, 2)
@@ -74,7 +74,7 @@ def named_by_edges(pairs: Any, of_numbers: bool) -> tuple[list[Hashable] | None,
 
 
 def ends_of_named(pairs: Any, numbers: dict[Hashable, int]) -> Vector:
-    """Ends by the numbers of named nodes."""
+    """The numbers of the two nodes of each edge, for named nodes."""
     pairs = pairs.tolist() if isinstance(pairs, np.ndarray) else pairs
     for u, v in pairs:
         for end in (u, v):
@@ -84,7 +84,7 @@ def ends_of_named(pairs: Any, numbers: dict[Hashable, int]) -> Vector:
 
 
 def ends_of_numbered(pairs: Any, of_numbers: bool, n: int) -> Vector:
-    """Ends that are numbers below n already."""
+    """The numbers of the two nodes of each edge, for nodes 0, ..., n - 1."""
     if not of_numbers:
         pairs = ends_of_named(pairs, {i: i for i in range(n)})
     outside = (pairs < 0) | (pairs >= n)
@@ -96,7 +96,7 @@ def ends_of_numbered(pairs: Any, of_numbers: bool, n: int) -> Vector:
 
 
 def sequence_of(name: str, values: Any) -> list[Any]:
-    """A list of labels."""
+    """Labels as a list; raises if they are not a sequence."""
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InvalidInputError(
@@ -109,7 +109,7 @@ def sequence_of(name: str, values: Any) -> list[Any]:
 
 
 def labels_of(what: str, labels: list[Any] | None) -> tuple[Hashable, ...] | None:
-    """Hashable labels that equal themselves; None if all of them are None."""
+    """Labels as a tuple, None if all of them are None; raises if one is not hashable, or NaN."""
     if labels is None or all(label is None for label in labels):
         return None
     try:
@@ -117,12 +117,12 @@ def labels_of(what: str, labels: list[Any] | None) -> tuple[Hashable, ...] | Non
     except TypeError:
         raise InvalidInputError(f"A {what} label must be hashable: a number, a string or a tuple.") from None
     if any(label != label for label in distinct):
-        raise InvalidInputError(f"A {what} label is NaN, which equals no label: replace what is missing.")
+        raise InvalidInputError(f"A {what} label is NaN, which is not equal to itself: replace missing labels.")
     return tuple(labels)
 
 
 def edge_labels_of(labels: Any, pairs: Any, directed: bool) -> list[Any] | None:
-    """One for each pair."""
+    """The label of each edge, as a list; None if there are none."""
     if labels is None:
         return None
     if isinstance(labels, Mapping):
@@ -142,7 +142,7 @@ def edge_labels_of(labels: Any, pairs: Any, directed: bool) -> list[Any] | None:
 
 
 def weights_of(weights: Any, m: int) -> Vector | None:
-    """One finite number for each edge."""
+    """The weight of each edge, finite and not 0; None if all are 1."""
     if weights is None:
         return None
     try:
@@ -157,7 +157,7 @@ def weights_of(weights: Any, m: int) -> Vector | None:
 
 
 def attributes_of(what: str, name: str, data: list[Any]) -> list[Any] | None:
-    """An attribute of all nodes or edges of a networkx graph, or None if none of them has it."""
+    """An attribute of all nodes or edges of a networkx graph; None if no node or edge has it."""
     found = sum(name in entry for entry in data)
     if found == 0:
         return None

@@ -1,7 +1,7 @@
 """Kernels between graphs: common subtrees, common shortest paths, common walks.
 
-A graph without node labels has the label None at each node, one without edge labels None at each edge. All kernels
-compare labels by equality. From a node of a directed graph one goes where its edges lead.
+In a graph without node labels each node has the label None; without edge labels, each edge. All kernels compare labels
+by equality. The neighbours of a node of a directed graph are those to which its edges lead.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mercer.kernels.objects.counts import Counted, CountKernel, Names
 from mercer.kernels.objects.graphs import Graph, Stacked, as_graphs, stack
 from mercer.kernels.vectors import check_positive, check_whole
 
-# decay times the norms of two graphs, below which the series of all walks is summed
+# the series over all walks is summed if decay times the norms of the two graphs is at most this
 LARGEST_RATIO = 0.999
 
 
 class Labelled(NamedTuple):
-    """Stacked graphs with a number for the label of each node and each CSR entry, and the labels' names."""
+    """Stacked graphs with the number of the label of each node and of each CSR entry, and the labels themselves."""
 
     graphs: Stacked
     nodes: Vector
@@ -38,7 +38,7 @@ class Labelled(NamedTuple):
 
 
 def labelled(graphs: Sequence[Graph]) -> Labelled:
-    """All graphs as one, their labels numbered in order of appearance."""
+    """Stack the graphs and number their labels in order of appearance."""
     stacked = stack(graphs)
     nodes, node_names = _numbered((graph.node_labels, graph.n_nodes) for graph in graphs)
     edges, edge_names = _numbered((graph.edge_labels, len(graph.edges)) for graph in graphs)
@@ -56,7 +56,7 @@ def _numbered(parts: Any) -> tuple[Vector, Names]:
 
 
 class Level(NamedTuple):
-    """The subtrees of one height that occur: each is its root, a subtree of the height below, with its neighbours.
+    """The subtrees of one height that occur: a subtree of the height below at the root, and those of the neighbours.
 
     Subtree r has the root head[r] and the neighbours values[indptr[r] : indptr[r + 1]], in ascending order, where a
     neighbour is (number of the edge label) * n_below + (subtree of the height below).
@@ -68,7 +68,7 @@ class Level(NamedTuple):
     n_below: int
 
     def moved(self, places: Vector, edge_places: Vector, n_below: int) -> Level:
-        """The same subtrees in the numbers of others; a negative root where one of its parts does not occur there."""
+        """The same subtrees in other numbers: head[r] is negative if a part of r does not occur among the others."""
         from mercer.kernels.objects._graph_loops import sort_rows
 
         edges, subtrees = np.divmod(self.values, self.n_below)
@@ -82,7 +82,7 @@ class Level(NamedTuple):
 
 
 class SubtreeNames(Names):
-    """Subtrees of all heights, the lowest first: each is known by those of the height below, down to the labels."""
+    """Subtrees of all heights, the lowest first. Each is defined by subtrees of the height below, down to labels."""
 
     def __init__(self, labels: Names, edge_labels: Names, levels: Sequence[Level]) -> None:
         super().__init__(())
@@ -93,7 +93,7 @@ class SubtreeNames(Names):
 
     @property
     def names(self) -> list[Any]:
-        """A label for a node; (subtree, ((edge label, subtree), ...)) for a node with its neighbours."""
+        """The label for height 0; (subtree, ((edge label, subtree), ...)) for a node with its neighbours."""
         below = found = list(self.labels.names)
         edges = self.edge_labels.names
         for level in self.levels:
@@ -124,14 +124,14 @@ class SubtreeNames(Names):
 class WeisfeilerLehman(CountKernel):
     """k(G, H) = Σ_t c_t(G) c_t(H), where c_t counts the nodes at which the subtree t is rooted, of each height up to h.
 
-    A subtree of height 0 is the label of a node; one of height i + 1 is a node's subtree of height i together with
-    those of its neighbours and the labels of the edges to them: Weisfeiler and Lehman's colours; Shervashidze et al.,
-    JMLR 12 (2011). Subtrees are compared as a whole, not by hashes. The time is linear in the number of edges.
+    A subtree of height 0 is the label of a node. One of height i + 1 is a node's subtree of height i together with
+    those of its neighbours and the labels of the edges to them: the colours of Weisfeiler and Lehman; Shervashidze et
+    al., JMLR 12 (2011). Subtrees are compared exactly, not by hashes. The time is linear in the number of edges.
 
     Parameters
     ----------
     height : int, default=5
-        The h of the formula: 0 compares the labels of nodes alone.
+        The h of the formula; 0 compares only the labels of nodes.
     normalize : bool, default=False
         Whether to divide by sqrt(k(G, G) k(H, H)); a graph without nodes has k = 0.
 
@@ -181,7 +181,7 @@ class WeisfeilerLehman(CountKernel):
 
 
 class PathNames(Names):
-    """Pairs of labels at a distance."""
+    """The features of ShortestPath: pairs of labels and a distance."""
 
     def __init__(self, labels: Names, first: Vector, last: Vector, distance: Vector) -> None:
         super().__init__(())
@@ -197,7 +197,7 @@ class PathNames(Names):
         return [(labels[u], labels[v], d) for (u, v), d in zip(ends, self.distance.tolist(), strict=True)]
 
     def _rows(self, places: Vector) -> tuple[Vector, Vector, Vector]:
-        """Rows (first label, last label, distance); a negative first label where one does not occur."""
+        """Rows (first label, last label, distance); the first label is negative if one of the two does not occur."""
         first, last = places[self.first], places[self.last]
         values = np.stack([last, self.distance], axis=1).ravel()
         return np.where(last < 0, -1, first), np.arange(0, 2 * len(self) + 1, 2), values
@@ -216,7 +216,7 @@ class ShortestPath(CountKernel):
 
     The distance is the number of edges of a shortest path from u to v; pairs without a path are not counted. Both
     (u, v) and (v, u) are counted. Borgwardt & Kriegel (2005), with equality of labels and lengths. The time is that of
-    a breadth-first search from each node. Labels of edges and weights are not looked at.
+    a breadth-first search from each node. Edge labels and weights are ignored.
 
     Parameters
     ----------
@@ -244,7 +244,10 @@ class ShortestPath(CountKernel):
         stacked, labels, _, names, _ = labelled(as_graphs(samples))
         n_labels, longest = max(1, len(names)), int(np.diff(stacked.start).max(initial=0)) + 1
         if n_labels**2 * longest >= 2**62:
-            raise InvalidInputError(f"{n_labels:,} different labels and paths of {longest:,} nodes are too many.")
+            raise InvalidInputError(
+                f"{n_labels:,} different labels and paths of up to {longest:,} nodes are more combinations than 2^62. "
+                "Use fewer labels."
+            )
         indptr, keys, counts = path_counts(stacked.start, stacked.indptr, stacked.indices, labels, n_labels, longest)
         distinct, numbers = np.unique(keys, return_inverse=True)
         pairs, distance = np.divmod(distinct, longest)
@@ -257,7 +260,7 @@ class ShortestPath(CountKernel):
 
 
 class GraphFeatures:
-    """Labelled graphs with the weights of their edges; parts share all but which graphs they are."""
+    """Labelled graphs with edge weights. Parts share all arrays but ``which``, the numbers of their graphs."""
 
     def __init__(self, whole: Labelled, weights: Vector, which: Vector, dtype: Any) -> None:
         self.whole, self.weights, self.which = whole, weights, which
@@ -274,7 +277,7 @@ class GraphFeatures:
 
     @cached_property
     def norms(self) -> Vector:
-        """An upper bound on the norm of each graph's matrix, of all graphs prepared together."""
+        """An upper bound on the norm of the matrix of each graph, for all graphs prepared together."""
         from mercer.kernels.objects._graph_loops import norm_bounds
 
         stacked = self.whole.graphs
@@ -287,9 +290,9 @@ class GraphFeatures:
 class RandomWalk(Kernel):
     """k(G, H) = Σ_l decay^l Σ w(p) w(q), over all walks p of G and q of H of l edges with the same sequence of labels.
 
-    w is the product of the weights along the walk, 1 if edges have none. With W[(u, v), (u', v')] = A[u, u'] B[v, v']
-    for pairs of nodes and edges with equal labels, it is 1'(1 - decay W)⁻¹1: the geometric kernel of Gärtner, Flach &
-    Wrobel (2003), summed without W in O(nodes x edges) for each step.
+    w is the product of the weights along the walk, 1 for edges without weights. With W[(u, v), (u', v')] =
+    A[u, u'] B[v, v'] for pairs of nodes and edges with equal labels, it is 1'(1 - decay W)⁻¹1: the geometric kernel of
+    Gärtner, Flach & Wrobel (2003). W is not computed; each step takes O(nodes x edges).
 
     Parameters
     ----------
@@ -297,7 +300,7 @@ class RandomWalk(Kernel):
         Without ``length``, decay |A| |B| must be below 0.999 for each pair of graphs, where the norm |A| is at most the
         largest degree.
     length : int, default=None
-        The longest walks; None for all.
+        The largest number of edges of a walk; None for walks of all lengths.
 
     Examples
     --------
@@ -368,7 +371,7 @@ class RandomWalk(Kernel):
         return self.brief()
 
     def _check_series(self, left: float, right: float) -> None:
-        """Raise where the sum over all walks may not exist."""
+        """Raise if the sum over all walks may diverge."""
         if self.length is None and self.decay * left * right > LARGEST_RATIO:
             allowed = LARGEST_RATIO / max(left, right) ** 2
             raise InvalidInputError(

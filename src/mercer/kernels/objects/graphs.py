@@ -1,4 +1,4 @@
-"""Graphs as values, and what may be given instead of them: adjacency matrices, lists of edges, networkx graphs."""
+"""The class Graph, and conversion from adjacency matrices, lists of edges and networkx graphs."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ from mercer.kernels.objects.graph_input import (
 )
 from mercer.kernels.vectors import check_whole
 
-# nodes and edges up to which a graph is printed as the expression that builds it
+# number of nodes and edges up to which a graph is printed as the expression that builds it
 PRINTED = 40
 
 
 class Graph:
-    """A graph: nodes, edges between them, and labels of either.
+    """A graph: nodes, edges between them, and labels of nodes and edges.
 
-    It is a value: it cannot be changed, and equals any graph of the same nodes, edges and labels. Edges that are given
-    twice are one edge. A node may have an edge to itself.
+    It is immutable, and equal to any graph with the same nodes, edges, weights and labels. An edge that is given twice
+    counts once. A node may have an edge to itself.
 
     Parameters
     ----------
     edges : pairs of nodes, or an array of shape (m, 2)
         Nodes are numbers or any other hashable objects, such as strings.
     n_nodes : int, default=None
-        The nodes are 0, ..., n_nodes - 1, also those without edges. None: those of ``node_labels``, else those that
-        have edges.
+        The nodes are 0, ..., n_nodes - 1, including those without edges. None: the nodes of ``node_labels`` if given,
+        else those that have edges.
     node_labels : sequence or dict, default=None
-        A hashable label for each node 0, 1, ..., or ``{node: label}``. None: all nodes are alike.
+        A hashable label for each node 0, 1, ..., or ``{node: label}``. None: no labels.
     edge_labels : sequence or dict, default=None
-        A hashable label for each of the edges, in their order, or ``{(node, node): label}``. None: all edges are alike.
+        A hashable label for each edge, in their order, or ``{(node, node): label}``. None: no labels.
     weights : sequence of float, default=None
-        A number for each of the edges, in their order. None: 1.
+        A number for each edge, in their order. None: all are 1.
     directed : bool, default=False
-        Whether (u, v) leads from u to v only.
+        Whether the edge (u, v) leads only from u to v.
 
     Attributes
     ----------
     n_nodes : the number of nodes.
-    names : the nodes in their order, as they were given; None if they are 0, ..., n_nodes - 1.
-    edges : the numbers of their ends, a row for each edge; an undirected edge has one row.
+    names : the nodes as they were given, in order; None if they are 0, ..., n_nodes - 1.
+    edges : one row per edge with the numbers of its two nodes; an undirected edge has one row.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Graph:
         self._set_edges(ends, edge_labels_of(edge_labels, pairs, self.directed), weights_of(weights, len(ends)))
 
     def _set_edges(self, ends: Vector, labels: list[Hashable] | None, weights: Vector | None) -> None:
-        """Each edge once, in order; an undirected one from its smaller to its larger end."""
+        """Set the edges, sorted and without repeats; the smaller node of an undirected edge comes first."""
         if not self.directed:
             ends = np.sort(ends, axis=1)
         keys, first, inverse = np.unique(ends[:, 0] * self.n_nodes + ends[:, 1], return_index=True, return_inverse=True)
@@ -138,7 +138,7 @@ class Graph:
         )
 
     def _set(self, **values: Any) -> None:
-        """Give the attributes their values, before the graph is given away."""
+        """Set attributes during construction. Edits the arrays' flags: they become read-only."""
         for value in values.values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -151,7 +151,7 @@ class Graph:
     def from_adjacency(
         cls, matrix: Any, node_labels: Any = None, edge_labels: Any = None, directed: bool | None = None
     ) -> Graph:
-        """The graph with an edge from i to j where matrix[i, j] is not 0; that number is its weight.
+        """The graph with an edge from i to j of weight matrix[i, j] wherever that is not 0.
 
         Parameters
         ----------
@@ -159,15 +159,15 @@ class Graph:
         node_labels : sequence, default=None
             A label for each row.
         edge_labels : array of shape (n_nodes, n_nodes) or dict, default=None
-            Labels at the places of the edges, or ``{(i, j): label}``.
+            Labels at the positions of the edges, or ``{(i, j): label}``.
         directed : bool, default=None
-            None: if the matrix differs from its transpose.
+            None: directed if the matrix differs from its transpose.
         """
         A = sp.coo_array(square_of_numbers(matrix))
         A.sum_duplicates()
         A.eliminate_zeros()
         if not np.all(np.isfinite(A.data)):
-            raise InvalidInputError("An adjacency matrix has finite entries, but this one contains NaN or infinity.")
+            raise InvalidInputError("An adjacency matrix must be finite, but this one contains NaN or infinity.")
         n, (rows, columns) = A.shape[0], A.coords
         symmetric = is_symmetric(n, rows, columns, A.data)
         directed = not symmetric if directed is None else bool(directed)
@@ -198,7 +198,7 @@ class Graph:
     def from_networkx(
         cls, graph: Any, node_label: str = "label", edge_label: str = "label", weight: str = "weight"
     ) -> Graph:
-        """A networkx graph, with the attributes of these names as labels and weights, if there are any."""
+        """A networkx graph; the attributes with these names become labels and weights."""
         nodes = list(graph.nodes)
         edges = list(graph.edges(data=True))
         node_labels = attributes_of("nodes", node_label, [graph.nodes[node] for node in nodes])
@@ -211,18 +211,18 @@ class Graph:
         )
 
     def name(self, i: int) -> Hashable:
-        """The node of this number, as it was given."""
+        """The name of node i, as it was given."""
         return i if self.names is None else self.names[i]
 
     @cached_property
     def numbers(self) -> dict[Hashable, int]:
-        """The number of each node."""
+        """The number of each node by its name."""
         names: Iterable[Hashable] = range(self.n_nodes) if self.names is None else self.names
         return {name: i for i, name in enumerate(names)}
 
     @cached_property
     def adjacency(self) -> Any:
-        """The CSR matrix of the weights; symmetric unless the graph is directed."""
+        """The weights as a CSR matrix, symmetric unless the graph is directed."""
         stacked = stack([self])
         weights = np.ones(len(stacked.indices)) if self.weights is None else self.weights[stacked.edge]
         return sp.csr_array((weights, stacked.indices, stacked.indptr), shape=(self.n_nodes, self.n_nodes))
@@ -241,7 +241,7 @@ class Graph:
         return int(self.__dict__["hash"])
 
     def __getstate__(self) -> dict[str, Any]:
-        # hashes of strings differ between processes, and what was computed can be computed again
+        # without cached values: hashes of strings differ between processes
         return {name: self.__dict__[name] for name in Graph.__annotations__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -268,7 +268,7 @@ class Graph:
         return f"Graph({', '.join(parts)})"
 
 
-# ---- what users give -------------------------------------------------------------------------------------------------
+# ---- conversion ------------------------------------------------------------------------------------------------------
 
 
 def as_graph(sample: Any) -> Graph:
@@ -277,7 +277,7 @@ def as_graph(sample: Any) -> Graph:
     * a ``Graph``, or a networkx graph whose nodes and edges may have the attributes "label" and "weight";
     * a square array or sparse matrix, or nested lists of more than two rows: the adjacency matrix;
     * a list of pairs: the edges;
-    * a tuple of one of the two last, node labels, and edge labels if there are any.
+    * a tuple of an adjacency matrix or list of edges, node labels, and edge labels if there are any.
 
     >>> as_graph([("a", "b"), ("b", "c")]).n_nodes
     3
@@ -304,7 +304,7 @@ def as_graph(sample: Any) -> Graph:
 
 
 def as_graphs(samples: Sequence[Any]) -> list[Graph]:
-    """All of them, or an error that says which one is none."""
+    """Convert all samples to graphs. The error says which sample is not a graph."""
     graphs = []
     for i, sample in enumerate(samples):
         try:
@@ -315,7 +315,7 @@ def as_graphs(samples: Sequence[Any]) -> list[Graph]:
 
 
 def _is_structure(part: Any) -> bool:
-    """Whether it is a matrix or a list of edges, rather than an edge."""
+    """Whether this is a matrix or a list of edges (as opposed to an edge)."""
     return _is_matrix(part) or isinstance(part, list)
 
 
@@ -334,14 +334,14 @@ def _is_matrix(sample: Any) -> bool:
     return True
 
 
-# ---- many graphs at once ---------------------------------------------------------------------------------------------
+# ---- stacked graphs --------------------------------------------------------------------------------------------------
 
 
 class Stacked(NamedTuple):
-    """Several graphs as one: the nodes of all in one numbering, the neighbours of each as CSR.
+    """Several graphs as one: all nodes are numbered consecutively, and the neighbours of each are stored as CSR.
 
-    The nodes of graph g are start[g], ..., start[g + 1] - 1. Entry t of the CSR arrays belongs to the edge edge[t] in
-    the order of all graphs' edges; an undirected edge has two entries, unless it leads from a node to itself.
+    The nodes of graph g are start[g], ..., start[g + 1] - 1. Entry t of the CSR arrays belongs to the edge edge[t],
+    with the edges of all graphs numbered consecutively. An undirected edge has two entries, a loop has one.
     """
 
     start: Vector
@@ -351,12 +351,12 @@ class Stacked(NamedTuple):
 
     @property
     def graph(self) -> Vector:
-        """The graph of each node."""
+        """The number of the graph of each node."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
 
 def stack(graphs: Sequence[Graph]) -> Stacked:
-    """All graphs as one."""
+    """Stack the graphs."""
     start = np.concatenate([[0], np.cumsum([graph.n_nodes for graph in graphs], dtype=np.int64)]).astype(np.int64)
     counts = np.array([len(graph.edges) for graph in graphs], dtype=np.int64)
     ends = np.concatenate([graph.edges for graph in graphs]) if graphs else np.empty((0, 2), np.int64)

@@ -1,4 +1,4 @@
-"""Kernels on strings that look at gaps, at mismatches, or at places ([M5] "String kernels")."""
+"""String kernels with gaps (Subsequence), mismatches (Window) or positions (WeightedDegree); [M5] "String kernels"."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mercer.kernels.objects.string_base import Text, TextFeatures, TextKernel, c
 from mercer.kernels.objects.substrings import count_long_grams
 from mercer.kernels.vectors import check_number
 
-# a matrix of similarities of characters may have eigenvalues that rounding made negative
+# tolerance for negative eigenvalues of the similarity matrix of characters, which rounding may cause
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
 class Subsequence(TextKernel):
-    """k(x, z) = Σ λ^(l(i) + l(j)) over all pairs of places i in x, j in z at which the same k characters stand.
+    """k(x, z) = Σ λ^(l(i) + l(j)) over all index sequences i in x and j in z that select the same k characters.
 
-    The characters need not be neighbours: l(i) is the length of the stretch from the first to the last of them, so that
-    gaps cost a factor λ = ``decay`` for each character (Lodhi et al. 2002). Dynamic programming takes time k |x| |z|.
+    The characters need not be contiguous: l(i) is the distance from the first to the last of them, so that each
+    character in a gap costs a factor λ = ``decay`` (Lodhi et al. 2002). Dynamic programming takes time k |x| |z|.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Subsequence(TextKernel):
     decay : float, default=0.5
         λ, above 0 and at most 1. With 1 gaps cost nothing.
     normalize : bool, default=False
-        Divide by sqrt(k(x, x) k(z, z)), as Lodhi et al. do; where x has fewer than k characters, every value is 0.
+        Divide by sqrt(k(x, x) k(z, z)), as Lodhi et al. do; if x has fewer than k characters, all its values are 0.
 
     Examples
     --------
@@ -70,22 +70,22 @@ class Subsequence(TextKernel):
 class Window(TextKernel):
     """k(x, z) = Σ_ij Π_p S(x[i+p], z[j+p]) + Σ_m count(m in x) count(m in z): windows slide over both strings.
 
-    S compares characters: 1 if they are equal, else ``weights`` says how much of a match the two are, or ``mismatch``
-    for pairs that it does not name. Markers m are strings that matter by themselves ([M5]).
+    S is the similarity of two characters: 1 if they are equal, else their entry in ``weights``, or ``mismatch`` if they
+    have none. Markers m are strings whose occurrences are counted in addition ([M5]).
 
-    Products and sums of kernels are kernels: so is this one if the matrix S has no negative eigenvalue, which is
-    checked for the characters in ``weights``; with ``mismatch`` alone it has none. With ``mismatch=0`` and no
-    ``weights`` the sum over windows is ``Spectrum(k)``.
+    It is positive semidefinite if the matrix S is, since sums and products of kernels are kernels. This is checked for
+    the characters in ``weights``; with ``mismatch`` alone it always holds. With ``mismatch=0`` and no ``weights`` the
+    sum over windows is ``Spectrum(k)``.
 
     Parameters
     ----------
     k : int, default=3
         The length of the window.
     mismatch : float, default=0.0
-        What two different characters are worth, from 0 to 1.
+        The similarity of two different characters, from 0 to 1.
     weights : dict, default=()
-        Pairs of characters that are worth something else, such as {"AG": 0.5, "CT": 0.5}: in DNA, transitions are less
-        bad than other mismatches. Kept as a tuple of pairs.
+        Other similarities of pairs of characters, such as {"AG": 0.5, "CT": 0.5}: in DNA, transitions matter less than
+        other mismatches. Stored as a tuple of pairs.
     markers : tuple of str, default=()
         Strings to be counted, such as ("AGT",).
     normalize : bool, default=False
@@ -114,7 +114,9 @@ class Window(TextKernel):
         check_length(self, "k")
         mismatch = check_number("mismatch", self.mismatch)
         if not 0 <= mismatch <= 1:
-            raise InvalidInputError(f"mismatch={self.mismatch!r} must be from 0 to 1: equal characters are worth 1.")
+            raise InvalidInputError(
+                f"mismatch={self.mismatch!r} must be from 0 to 1: equal characters have similarity 1."
+            )
         object.__setattr__(self, "mismatch", mismatch)
         object.__setattr__(self, "weights", _check_pairs(self.weights))
         markers = (self.markers,) if isinstance(self.markers, str) else tuple(self.markers)
@@ -122,13 +124,13 @@ class Window(TextKernel):
             raise InvalidInputError(f"markers={self.markers!r} must be strings of at least one character.")
         object.__setattr__(self, "markers", tuple(sorted({str(marker) for marker in markers})))
         check_flag(self, "normalize")
-        # among all characters S = mismatch + (S - mismatch), and only characters in weights differ from the identity
-        # in the second part by more than a factor: it is enough, and needed, that it has no negative eigenvalue there
+        # S = mismatch + (S - mismatch). Outside of the characters in weights the second part is a multiple of the
+        # identity, so S is positive semidefinite if and only if S - mismatch is so on the characters in weights
         smallest = float(np.linalg.eigvalsh(self._similarities()[0] - mismatch).min(initial=0.0))
         if smallest < -ROUNDING:
             raise InvalidInputError(
-                f"{self!r} is not a kernel: the similarities of the characters {''.join(self._letters)!r}, less "
-                f"mismatch, have the eigenvalue {smallest:.3g}. Let the weights be smaller, and nearer to mismatch."
+                f"{self!r} is not a kernel: the similarity matrix of the characters {''.join(self._letters)!r}, minus "
+                f"mismatch, has the eigenvalue {smallest:.3g}. Choose smaller weights, nearer to mismatch."
             )
 
     @property
@@ -177,15 +179,15 @@ class Window(TextKernel):
 
 @dataclass(frozen=True, repr=False)
 class WeightedDegree(TextKernel):
-    """k(x, z) = Σ_l w_l (places p at which the l characters x[p:p+l] and z[p:p+l] are equal), l = 1, …, d.
+    """k(x, z) = Σ_l w_l (number of positions p at which x[p:p+l] and z[p:p+l] are equal), l = 1, …, d.
 
-    For strings that are aligned, such as DNA around a splice site, where it matters at which place something stands
-    (Rätsch & Sonnenburg 2004). A string that ends before place p + l matches nothing there.
+    For aligned strings, in which the position matters, such as DNA around a splice site (Rätsch & Sonnenburg 2004). A
+    string that ends before position p + l matches nothing there.
 
     Parameters
     ----------
     d : int, default=20
-        The longest match that counts by itself; longer ones count through their parts.
+        The length of the longest substrings that are compared; longer matches count through their parts.
     weights : tuple of float, default=None
         w_1, …, w_d ≥ 0; None for w_l = 2 (d - l + 1) / (d (d + 1)), which sum to 1.
     normalize : bool, default=False
@@ -212,7 +214,7 @@ class WeightedDegree(TextKernel):
         check_flag(self, "normalize")
 
     def count(self, samples: list[Any]) -> Counted:
-        """For the feature map: √w_l for each run of l characters and the place where it stands."""
+        """√w_l for each run of l characters and its position. Only the feature map needs it."""
         text = Text.of(samples)
         found = count_long_grams(text, 1, min(self.d, text.longest), placed=True)
         lengths = np.array([len(run) for _, run in found.names.names], dtype=np.intp)
@@ -226,7 +228,7 @@ class WeightedDegree(TextKernel):
         degrees_block(a.over(b).planes, b.planes, self._weights(longest), diagonal, out)
 
     def _weights(self, longest: int) -> Vector:
-        """w_1, w_2, … up to the longest match that there can be."""
+        """w_1, w_2, … up to the longest possible match."""
         if self.weights is not None:
             return np.array(self.weights[:longest], dtype=np.float64)
         d = float(self.d)
@@ -234,7 +236,7 @@ class WeightedDegree(TextKernel):
 
 
 def _check_pairs(weights: Any) -> tuple[tuple[str, float], ...]:
-    """Weights of pairs of characters, each pair once with its characters in order."""
+    """Return the weights of pairs of characters, each pair once and in order, or raise."""
     pairs = weights.items() if isinstance(weights, Mapping) else weights
     checked: dict[str, float] = {}
     try:
@@ -260,6 +262,6 @@ def _occurrences(marker: str, text: Text) -> Vector:
         return np.zeros(len(starts) - 1)
     found = np.all(np.lib.stride_tricks.sliding_window_view(text.digits, size) == pattern, axis=1)
     before = np.concatenate([[0], np.cumsum(found)])
-    # a marker must end where its string ends, at the latest
+    # a marker must not extend beyond the end of its string
     last = np.clip(starts[1:] - size + 1, starts[:-1], len(found))
     return (before[last] - before[np.minimum(starts[:-1], last)]).astype(np.float64)

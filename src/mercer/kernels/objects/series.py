@@ -1,4 +1,4 @@
-"""A kernel between time series of any lengths, which may run faster or slower than each other."""
+"""The global alignment kernel between time series, which may differ in length and speed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.kernels.vectors import check_whole, check_width, gamma_of
 
-# squares of larger differences leave the range of numbers
+# squares of larger differences overflow
 LARGEST = 1e150
 
 
 class SeriesFeatures:
-    """The points of all series one after the other, where each series begins, and log k(x, x)."""
+    """Concatenated series: their points, where each begins, the numbers of the series used, and log k(x, x)."""
 
     def __init__(self, points: Matrix, start: Vector, which: Vector, logs: Vector, dtype: Any) -> None:
         self.points, self.start, self.which, self.logs = points, start, which, logs
@@ -35,13 +35,12 @@ class SeriesFeatures:
 
 @dataclass(frozen=True, repr=False)
 class GlobalAlignment(Kernel):
-    """k(x, z) = Σ over alignments of x and z, Π over its pairs κ(x_i, z_j): all ways to run through both at once.
+    """k(x, z) = Σ over all alignments of x and z of Π κ(x_i, z_j) over the pairs (i, j) of the alignment.
 
-    An alignment is a list of pairs (i, j) from the first points to the last, each one step in x, in z, or in both after
-    the one before. κ = g / (2 - g) with g = exp(-γ |x_i - z_j|²) makes k positive semidefinite; dynamic time warping,
-    which takes the best alignment alone, is not. With a ``band``, g is multiplied by max(0, 1 - |i - j| / band).
-    Cuturi, Vert, Birkenes & Matsui (2007), Cuturi (2011). The time is O(|x| |z|), or
-    O(|x| band).
+    An alignment is a list of pairs (i, j) from the first points to the last, in which each step advances x, z or both
+    by one. κ = g / (2 - g) with g = exp(-γ |x_i - z_j|²) makes k positive semidefinite; dynamic time warping, which
+    uses only the best alignment, is not. With a ``band``, g is multiplied by max(0, 1 - |i - j| / band). Cuturi, Vert,
+    Birkenes & Matsui (2007), Cuturi (2011). The time is O(|x| |z|), or O(|x| band).
 
     Parameters
     ----------
@@ -49,15 +48,15 @@ class GlobalAlignment(Kernel):
         "scale" is 1 / (4 d var(X) length), with the variance of all points, their dimension d and the median length of
         the series: Cuturi's rule for the width.
     band : int, default=None
-        Only points less than so many steps apart are paired; None for all. Series whose lengths differ by as much have
+        Only points with |i - j| < band are paired; None for all. Series whose lengths differ by ``band`` or more have
         k = 0.
     normalize : bool, default=True
-        Whether to divide by sqrt(k(x, x) k(z, z)). k itself leaves the range of numbers at lengths of a few hundred.
+        Whether to divide by sqrt(k(x, x) k(z, z)). Without it, k overflows at lengths of a few hundred.
 
     Notes
     -----
-    A sample is a sequence of numbers, or of vectors of one length: an array of shape (length,) or (length, d). An empty
-    series has k = 0.
+    A sample is a sequence of numbers, or of vectors of equal length: an array of shape (length,) or (length, d). An
+    empty series has k = 0.
 
     Examples
     --------
@@ -98,32 +97,32 @@ class GlobalAlignment(Kernel):
         self._points(samples)
 
     def _points(self, samples: Any) -> tuple[Matrix, Vector]:
-        """All points one after the other, a row each, and where each series begins."""
+        """The concatenated points of all series, one per row, and where each series begins. Raises on bad samples."""
         arrays = []
         for i, sample in enumerate(as_objects(self, samples)):
             try:
                 array = np.asarray(sample, dtype=np.float64)
             except (TypeError, ValueError):
                 raise InvalidInputError(
-                    f"{self!r} compares series of numbers, or of vectors of one length, but sample {i} is not. Give "
-                    "an array of shape (length,) or (length, d) for each."
+                    f"{self!r} compares series of numbers, or of vectors of equal length, but sample {i} is not such a "
+                    "series. Give each as an array of shape (length,) or (length, d)."
                 ) from None
             if array.ndim == 1:
                 array = array[:, None]
             if array.ndim != 2:
                 raise InvalidInputError(
-                    f"A series has the shape (length,) or (length, d), but sample {i} has the shape {array.shape}."
+                    f"A series must have the shape (length,) or (length, d), but that of sample {i} is {array.shape}."
                 )
             if not np.all(np.isfinite(array)):
                 place = int(np.argmin(np.isfinite(array).all(axis=1)))
                 raise InvalidInputError(
                     f"{self!r} needs finite numbers, but sample {i} has {array[place].tolist()} at step {place}. "
-                    "Remove the points that are missing: series may differ in length."
+                    "Remove missing points: series may differ in length."
                 )
             if np.abs(array).max(initial=0.0) > LARGEST:
                 raise InvalidInputError(
-                    f"{self!r} squares differences of points, but sample {i} has the value {np.abs(array).max():.3g}: "
-                    "scale the series."
+                    f"{self!r} squares differences of points, which overflows for sample {i} with the value "
+                    f"{np.abs(array).max():.3g}. Scale the series."
                 )
             arrays.append(array)
         filled = [(i, array) for i, array in enumerate(arrays) if len(array)]
@@ -138,7 +137,7 @@ class GlobalAlignment(Kernel):
         return np.ascontiguousarray(points), start
 
     def bind(self, samples: Any) -> GlobalAlignment:
-        """gamma="scale" as a number."""
+        """The same kernel with gamma="scale" replaced by a number."""
         if self.gamma != "scale":
             return self
         points, start = self._points(samples)
@@ -153,7 +152,7 @@ class GlobalAlignment(Kernel):
         return features
 
     def _logs(self, a: SeriesFeatures, b: SeriesFeatures, paired: bool = False) -> Matrix:
-        """log k(x, z) without normalisation."""
+        """log k(x, z) without normalisation; with ``paired``, of a_i and b_i only."""
         from mercer.kernels.objects._series_loops import log_alignments
 
         self._check_bound("gamma", self.gamma)
@@ -191,7 +190,7 @@ class GlobalAlignment(Kernel):
     def _exp(self, logs: Matrix) -> Matrix:
         if logs.max(initial=-np.inf) > 709:
             raise InvalidInputError(
-                f"{self!r} is too large for floating-point numbers on these series: its logarithm is "
+                f"{self!r} exceeds the range of floating-point numbers on these series: its logarithm is "
                 f"{logs.max():.4g}. Use normalize=True."
             )
         return np.exp(logs)

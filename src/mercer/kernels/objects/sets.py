@@ -1,4 +1,4 @@
-"""Kernels between sets: of items ([SSBD] Exercise 16.5), and of whatever another kernel compares."""
+"""Kernels between sets of items ([SSBD] Exercise 16.5), and between sets of objects that another kernel compares."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import numpy as np
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.combinators import check_kernel_operand
-from mercer.kernels.domains import as_objects
+from mercer.kernels.domains import as_objects, noun_of
 from mercer.kernels.feature_sums import DOT
 from mercer.kernels.features import Features, Matrix, Vector, count_samples
 from mercer.kernels.objects.counts import Counted, CountFeatures, CountKernel, count_block, count_items
 
-# values between members of sets that are computed at a time
+# number of kernel values between members of sets that are computed at a time
 MEMBER_VALUES = 1 << 20
 
 
 def _count_sets(samples: list[Any]) -> Counted:
-    """1 for each item of a set; an item that a list has twice is one item."""
+    """Count 1 for each distinct item of a sample."""
     try:
         return count_items([dict.fromkeys(sample, 1.0) for sample in samples])
     except TypeError:
-        return count_items(samples)  # says which sample has an item that cannot be hashed
+        return count_items(samples)  # raises the error that names the sample
 
 
 @dataclass(frozen=True, repr=False)
 class Intersection(CountKernel):
     """k(A, B) = |A ∩ B|, the number of common items.
 
-    Items are anything hashable. It is the inner product of the indicator vectors: with it a machine learns a weight for
-    each item, however many there are ([SSBD] Exercise 16.5).
+    Items are hashable objects. k is the inner product of the sets' indicator vectors, so a machine learns one weight
+    per item, however many there are ([SSBD] Exercise 16.5).
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class Intersection(CountKernel):
 class Jaccard(Kernel):
     """k(A, B) = |A ∩ B| / |A ∪ B|, and 1 for two empty sets.
 
-    The share of common items, also called Tanimoto's coefficient. It is positive semidefinite: the share of the
-    permutations of all items for which the first item of A is the first one of B.
+    The share of common items, also called the Tanimoto coefficient. It is positive semidefinite: it is the share of all
+    permutations of the items in which the first item of A is also the first one of B.
 
     >>> Jaccard()([{"milk", "bread"}, {"milk", "eggs", "tea"}, set()])
     array([[1.  , 0.25, 0.  ],
@@ -94,7 +94,7 @@ class Jaccard(Kernel):
 
 
 class SetFeatures:
-    """The members of all sets, prepared together, and where each set's members begin."""
+    """The members of all sets, prepared together, and where the members of each set begin."""
 
     def __init__(self, members: Features, start: Vector) -> None:
         self.members, self.start = members, start
@@ -105,7 +105,7 @@ class SetFeatures:
 
     @property
     def parts(self) -> tuple[Features, ...]:
-        """What the kernel inside has prepared."""
+        """The members as prepared for the inner kernel."""
         return getattr(self.members, "parts", (self.members,))
 
     @property
@@ -125,13 +125,13 @@ class SetFeatures:
 class SetOf(Kernel):
     """k(A, B) = Σ_{a ∈ A} Σ_{b ∈ B} kernel(a, b), or the mean of these; 0 if one of the sets is empty.
 
-    For sets of vectors of any size, such as the points of a shape or the instances of a bag, and for sets of anything
-    else that a kernel compares. The mean is the inner product of the sets' mean embeddings.
+    For sets of vectors, such as the points of a shape or the instances of a bag, and for sets of other objects that a
+    kernel compares. The sets may differ in size. The mean is the inner product of the sets' mean embeddings.
 
     Parameters
     ----------
     kernel : Kernel
-        Between members.
+        The kernel between members.
     average : bool, default=True
         Whether to divide by the number of pairs |A| |B|.
 
@@ -150,7 +150,10 @@ class SetOf(Kernel):
     def __post_init__(self) -> None:
         check_kernel_operand(self, "kernel")
         if self.kernel.domain in ("matrix", "records"):
-            raise InvalidInputError(f"SetOf needs a kernel between single members, which {self.kernel!r} is not.")
+            raise InvalidInputError(
+                f"SetOf needs a kernel between single members, but {self.kernel!r} compares "
+                f"{noun_of(self.kernel.domain)}."
+            )
 
     @property
     def domain(self) -> str:
@@ -176,7 +179,7 @@ class SetOf(Kernel):
         return self if bound == self.kernel else replace(self, kernel=bound)
 
     def _members(self, samples: Any) -> tuple[Any, Vector]:
-        """All members one after the other, and where each set begins."""
+        """The concatenated members of all sets, and where each set begins."""
         sets = as_objects(self, samples)
         sizes = [count_samples(members) for members in sets]
         start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
@@ -189,11 +192,11 @@ class SetOf(Kernel):
         return SetFeatures(self.kernel.prepare(members, dtype), start)
 
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
-        """Some sets of a at a time, so that not all values between members exist at once."""
+        """A few sets of a at a time, so that not all values between members are in memory at once."""
         assert isinstance(a, SetFeatures) and isinstance(b, SetFeatures)
         if out is None:
             out = np.empty((len(a), len(b)), b.dtype)
-        if a.start[-1] == 0 or b.start[-1] == 0:  # empty sets have no members to tell their dimension
+        if a.start[-1] == 0 or b.start[-1] == 0:  # the dimension of empty sets is unknown
             out[...] = 0.0
             return out
         step = max(1, int(MEMBER_VALUES // int(b.start[-1])))
@@ -219,7 +222,7 @@ class SetOf(Kernel):
         return out[:, 0]
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
-        """The weight of two sets is that of each pair of their members, over their number."""
+        """Each pair of members has the weight of their sets, divided by the number of pairs if averaged."""
         assert isinstance(a, SetFeatures) and isinstance(b, SetFeatures)
         if a.start[-1] == 0 or b.start[-1] == 0:
             return np.zeros(len(self.hyperparameters()))
@@ -233,7 +236,7 @@ class SetOf(Kernel):
 
 
 def _sums(values: Matrix, start: Vector, axis: int) -> Matrix:
-    """Sums over consecutive parts, of which some may be empty."""
+    """Sums over consecutive parts of an axis; some parts may be empty."""
     filled = np.flatnonzero(np.diff(start))
     shape = (len(start) - 1, values.shape[1]) if axis == 0 else (values.shape[0], len(start) - 1)
     out = np.zeros(shape)
@@ -243,13 +246,13 @@ def _sums(values: Matrix, start: Vector, axis: int) -> Matrix:
 
 
 def _stacked_vectors(kernel: SetOf, sets: list[Any]) -> Any:
-    """The rows of all sets; an empty set has no rows, and may have no columns."""
+    """The vectors of all sets as one matrix; raises if their lengths differ."""
     rows = [np.asarray(list(members) if isinstance(members, Set) else members) for members in sets]
     filled = [(i, part) for i, part in enumerate(rows) if part.shape[0]]
     for i, part in filled:
         if part.ndim != 2 or part.shape[1] != filled[0][1].shape[1]:
             raise InvalidInputError(
-                f"{kernel!r} compares sets of vectors of one length, but sample {i} has the shape {part.shape}"
+                f"{kernel!r} compares sets of vectors of equal length, but sample {i} has the shape {part.shape}"
                 + ("." if part.ndim != 2 else f", and sample {filled[0][0]} the shape {filled[0][1].shape}.")
                 + " Give each set as a matrix with a row for each member."
             )

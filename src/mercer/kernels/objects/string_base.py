@@ -1,4 +1,4 @@
-"""Strings as arrays of characters, and the kernels that compare them pair by pair."""
+"""What string kernels share: strings as arrays of characters, and a base class for kernels computed pair by pair."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.kernels.vectors import check_number, check_whole
 
-# of a character: Unicode goes up to 0x10FFFF
+# the number of Unicode code points
 CODE_POINTS = 0x110000
 
 
 class Text(NamedTuple):
-    """Strings one after the other: each character's place in the alphabet, and where each string begins and ends."""
+    """Concatenated strings. String i has the characters digits[starts[i] : starts[i + 1]].
+
+    ``digits`` are positions in ``alphabet``, the sorted code points; -1 for a character that is not in it.
+    """
 
     digits: Vector
     starts: Vector
@@ -29,9 +32,9 @@ class Text(NamedTuple):
 
     @classmethod
     def of(cls, strings: list[str], alphabet: Vector | None = None) -> Text:
-        """The characters of some strings, in an alphabet (of code points, in order) or in that of all that occur.
+        """Encode strings in a given alphabet of sorted code points, or in that of all characters that occur.
 
-        A character that the alphabet does not have is -1. Lone surrogates are characters, too.
+        Lone surrogates count as characters.
         """
         joined = "".join(strings).encode("utf-32-le", "surrogatepass")
         characters = np.frombuffer(joined, dtype=np.int32)
@@ -54,12 +57,12 @@ class Text(NamedTuple):
         """The strings at these positions."""
         lengths = np.diff(self.starts)[index]
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        # each place of the result, moved to where its string stands here
+        # positions in the result, shifted to those of the same string here
         places = np.arange(starts[-1]) + np.repeat(self.starts[:-1][index] - starts[:-1], lengths)
         return Text(self.digits[places], starts, self.alphabet)
 
     def over(self, alphabet: Vector) -> Text:
-        """The same strings in another alphabet; -1 for a character that it has not."""
+        """The same strings in another alphabet; -1 for a character that is not in it."""
         if alphabet is self.alphabet:
             return self
         places = np.searchsorted(alphabet, self.alphabet)
@@ -71,7 +74,7 @@ class Text(NamedTuple):
 
 
 class TextFeatures:
-    """Strings made ready to be compared pair by pair, with factors that make k(x, x) = 1 if that is asked for."""
+    """Strings prepared for comparison pair by pair. ``scale`` is 1 / sqrt(k(x, x)), or None without normalisation."""
 
     def __init__(self, text: Text, dtype: Any, scale: Vector | None = None, planes: Vector | None = None) -> None:
         self.text = text
@@ -95,7 +98,7 @@ class TextFeatures:
 
     @cached_property
     def planes(self) -> Vector:
-        """Bit b of all characters' places in the alphabet, 64 characters a word; the last plane: are there any?"""
+        """planes[i, b]: bit b of the digits of string i, 64 characters a word. The last plane marks its characters."""
         from mercer.kernels.objects._string_loops import bit_planes
 
         words = -(-max(1, self.text.longest) // 64)
@@ -105,7 +108,7 @@ class TextFeatures:
         return planes
 
     def over(self, other: TextFeatures) -> TextFeatures:
-        """The same samples in the alphabet of the others."""
+        """The same samples in the alphabet of ``other``."""
         if self.text.alphabet is other.text.alphabet:
             return self
         return TextFeatures(self.text.over(other.text.alphabet), self.dtype, self.scale)
@@ -113,9 +116,9 @@ class TextFeatures:
 
 @dataclass(frozen=True, repr=False)
 class TextKernel(Kernel):
-    """A kernel of two strings that a compiled loop computes pair by pair.
+    """A kernel on strings that a compiled loop computes pair by pair.
 
-    A field ``normalize``, if it is true, divides by sqrt(k(x, x) k(z, z)); where k(x, x) is 0 the value is 0.
+    If the field ``normalize`` is true, values are divided by sqrt(k(x, x) k(z, z)); they are 0 if k(x, x) is 0.
     """
 
     @property
@@ -134,7 +137,7 @@ class TextKernel(Kernel):
         as_objects(self, samples)
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> TextFeatures:
-        """The characters, and what normalisation needs."""
+        """The encoded strings, with their scales if the kernel is normalised."""
         features = TextFeatures(Text.of(as_objects(self, samples)), dtype)
         if getattr(self, "normalize", False):
             squares = self._squares(features)
@@ -172,12 +175,12 @@ class TextKernel(Kernel):
 
 
 def check_length(kernel: Kernel, name: str, least: int = 1) -> None:
-    """Make a parameter that counts characters an int, or raise. Edits the kernel that is being built."""
+    """Convert a parameter that counts characters to int, or raise. For ``__post_init__``: edits the kernel."""
     object.__setattr__(kernel, name, check_whole(name, getattr(kernel, name), least))
 
 
 def check_flag(kernel: Kernel, name: str) -> None:
-    """Make a parameter that is true or false a bool, or raise. Edits the kernel that is being built."""
+    """Convert a parameter to bool, or raise. For ``__post_init__``: edits the kernel."""
     value = getattr(kernel, name)
     if not isinstance(value, bool | np.bool_):
         raise InvalidInputError(f"{name}={value!r} must be True or False.")
@@ -185,12 +188,12 @@ def check_flag(kernel: Kernel, name: str) -> None:
 
 
 def check_weights(name: str, weights: Any, count: int, what: str) -> tuple[float, ...]:
-    """One non-negative number for each of so many things, not all of them 0."""
+    """Return ``count`` non-negative numbers, not all of them 0, or raise. ``what`` names what each one belongs to."""
     if isinstance(weights, str) or not hasattr(weights, "__iter__"):
         raise InvalidInputError(f"{name}={weights!r} must be a sequence of {count} numbers, one for each {what}.")
     values = tuple(check_number(name, value) for value in weights)
     if len(values) != count or min(values) < 0 or max(values) == 0:
         raise InvalidInputError(
-            f"{name}={values!r} must be {count} numbers, one for each {what}, none of them negative and not all 0."
+            f"{name}={values!r} must be {count} numbers of at least 0, one for each {what}, and not all 0."
         )
     return values

@@ -17,19 +17,19 @@ from mercer.kernels.features import Csr, Matrix, Vector
 from mercer.kernels.objects.counts import Counted, CountKernel, Names
 from mercer.kernels.objects.string_base import Text, TextFeatures, TextKernel, check_flag, check_length, check_weights
 
-# codes of runs of characters are whole numbers of 64 bits
+# k-grams are encoded as 64-bit integers below this
 LARGEST_CODE = 1 << 62
-# codes up to which a table of all of them is quicker than sorting
+# up to this many possible codes, a table of all codes is faster than sorting
 TABLE = 1 << 22
-# neighbours of runs of characters that are listed at most: 24 bytes each, and as much again for a while
+# largest number of neighbouring k-grams in `Mismatch`: 24 bytes each, and as much again temporarily
 MOST_NEIGHBOURS = 1 << 25
 
 
 class Grams(Names):
-    """Runs of characters, each as the number that its characters' places in the alphabet, plus 1, write in ``base``.
+    """k-grams (runs of characters) as integers: the digits, each plus 1, of a number in base ``base``.
 
-    ``codes`` are in order. A run needs no table to be found among the runs of other samples in the same alphabet, and
-    is written anew in the alphabet of others.
+    ``codes`` are sorted, so k-grams of other samples are found by binary search. If the other samples have another
+    alphabet, the codes are converted to it first.
     """
 
     def __init__(self, codes: Vector, alphabet: Vector, longest: int) -> None:
@@ -41,18 +41,18 @@ class Grams(Names):
 
     @property
     def base(self) -> int:
-        """One more than there are characters: 0 is no character."""
+        """One more than the number of characters: the digit 0 stands for no character."""
         return len(self.alphabet) + 1
 
     @cached_property
     def lengths(self) -> Vector:
-        """The number of characters of each run."""
+        """The number of characters of each k-gram."""
         powers = [self.base**length for length in range(self.longest)]
         return np.searchsorted(np.array(powers, dtype=np.int64), self.codes, side="right")
 
     @property
     def digits(self) -> Matrix:
-        """The places of the characters in the alphabet, a row each, from the last character back; -1 for none."""
+        """The positions of the characters in the alphabet, one row per k-gram, last character first; -1 for none."""
         digits = np.empty((len(self.codes), self.longest), dtype=np.int64)
         rest = self.codes
         for place in range(self.longest):
@@ -61,8 +61,8 @@ class Grams(Names):
 
     @property
     def names(self) -> list[Any]:
-        """The runs as strings."""
-        # what stands for no character comes last, and is cut off
+        """The k-grams as strings."""
+        # the extra last entry stands for no character and is cut off
         characters = np.append(self.alphabet, 0)[self.digits[:, ::-1]].astype("<i4")
         rows = (row.tobytes().decode("utf-32-le", "surrogatepass") for row in characters)
         return [row[self.longest - length :] for row, length in zip(rows, self.lengths.tolist(), strict=True)]
@@ -99,7 +99,7 @@ def _digits_of(alphabet: Vector) -> Vector:
 def count_grams(text: Text, shortest: int, longest: int) -> Counted:
     """How often each run of ``shortest`` to ``longest`` characters occurs in each string.
 
-    All characters must be of the alphabet.
+    All characters must be in the alphabet.
     """
     # no run is longer than the longest string
     longest = max(1, min(longest, text.longest))
@@ -124,10 +124,11 @@ def count_grams(text: Text, shortest: int, longest: int) -> Counted:
 
 
 def count_long_grams(text: Text, shortest: int, longest: int, placed: bool = False) -> Counted:
-    """`count_grams` for runs that 64 bits do not hold: equal runs are numbered by doubling their length.
+    """`count_grams` for runs whose codes exceed 64 bits. Equal runs are numbered by prefix doubling.
 
-    A run of l characters is known by its first and its last h, where h is the largest power of 2 that is at most l.
-    With ``placed``, runs at different places of their strings are different: they are named (place, run).
+    A run of l characters is identified by its first h and its last h characters, where h is the largest power of 2 that
+    is at most l. With ``placed``, runs at different positions of their strings are different: they are named (position,
+    run).
     """
     n, total = len(text.starts) - 1, len(text.digits)
     strings = np.repeat(np.arange(n), np.diff(text.starts))
@@ -158,9 +159,9 @@ def count_long_grams(text: Text, shortest: int, longest: int, placed: bool = Fal
 
 
 def _pairs(left: Vector, right: Vector, shift: int, places: Vector | None = None) -> tuple[Vector, Vector]:
-    """The pairs (left[p], right[p + shift]), numbered: a place where each one occurs, and the number at each place.
+    """Number the distinct pairs (left[p], right[p + shift]): a position of each pair, and the number at each p.
 
-    Beyond the end any value will do: no run that reaches so far is asked for.
+    Beyond the end of ``right`` any value will do, since no run that long is used.
     """
     places = np.arange(len(left)) if places is None else places
     second = right[np.minimum(places + shift, len(right) - 1)]
@@ -178,7 +179,7 @@ class Spectrum(CountKernel):
     k : int, default=3
         The number of characters of u.
     shortest : int, default=None
-        Where it is given, strings u of ``shortest`` to ``k`` characters are counted.
+        If given, strings u of ``shortest`` to ``k`` characters are counted.
     weights : tuple of float, default=None
         A factor ≥ 0 for each length from ``shortest`` to ``k``; None for 1 each.
     normalize : bool, default=False
@@ -218,7 +219,7 @@ class Spectrum(CountKernel):
 
     @property
     def first(self) -> int:
-        """The shortest length that is counted."""
+        """The smallest length that is counted."""
         return self.k if self.shortest is None else self.shortest
 
     @property
@@ -241,10 +242,10 @@ class Spectrum(CountKernel):
 
 @dataclass(frozen=True, repr=False)
 class Mismatch(CountKernel):
-    """k(x, z) = Σ_u c_u(x) c_u(z), c_u(x) being the number of runs of k characters in x with at most m other than u's.
+    """k(x, z) = Σ_u c_u(x) c_u(z), where c_u(x) counts the runs of k characters in x with at most m mismatches to u.
 
-    u goes through all strings of k characters of the alphabet (Leslie, Eskin, Cohen, Weston & Noble 2004). A character
-    of x that is not in the alphabet differs from every character of u.
+    The sum is over all strings u of k characters of the alphabet (Leslie, Eskin, Cohen, Weston & Noble 2004). A
+    character of x that is not in the alphabet differs from every character of u.
 
     Parameters
     ----------
@@ -275,12 +276,10 @@ class Mismatch(CountKernel):
         check_length(self, "k")
         check_length(self, "m", 0)
         if self.m >= self.k:
-            raise InvalidInputError(f"m={self.m} must be less than k={self.k}: else every string equals every other.")
+            raise InvalidInputError(f"m={self.m} must be less than k={self.k}: otherwise all strings would match.")
         if self.alphabet is not None:
             if not isinstance(self.alphabet, str) or not self.alphabet:
-                raise InvalidInputError(
-                    f"alphabet={self.alphabet!r} must be a string of its characters, such as 'ACGT'."
-                )
+                raise InvalidInputError(f"alphabet={self.alphabet!r} must be a string of characters, such as 'ACGT'.")
             object.__setattr__(self, "alphabet", "".join(sorted(set(self.alphabet))))
         check_flag(self, "normalize")
 
@@ -302,11 +301,11 @@ class Mismatch(CountKernel):
         letters = Text.of([self.alphabet]).alphabet
         if self.k * log2(len(letters) + 2) >= log2(LARGEST_CODE):
             raise InvalidInputError(
-                f"{self!r} compares runs of {self.k} characters out of {len(letters)}, but there may be 2^62 of them "
-                "at most. Choose a smaller k, or a smaller alphabet."
+                f"{self!r} compares runs of {self.k} characters out of {len(letters)}, but at most 2^62 different runs "
+                "are supported. Choose a smaller k, or a smaller alphabet."
             )
         text = Text.of(samples, letters)
-        # one more character stands for all that the alphabet does not have
+        # one extra character stands for all characters that are not in the alphabet
         foreign = np.append(letters, np.int32(-1))
         own = text._replace(digits=np.where(text.digits < 0, len(letters), text.digits), alphabet=foreign)
         counts, runs = count_grams(own, self.k, self.k)
@@ -317,17 +316,17 @@ class Mismatch(CountKernel):
         return Counted(Csr.of(X, np.dtype(np.float64)), names)
 
     def _neighbours(self, runs: Grams, letters: Vector) -> tuple[Any, Grams]:
-        """A row for each run: 1 for every string of the alphabet that differs from it in at most m characters."""
+        """A sparse matrix with a row per run: 1 for every string of the alphabet with at most m mismatches to it."""
         expected = len(runs) * sum(comb(self.k, r) * (len(letters) - 1) ** r for r in range(self.m + 1))
         if expected > MOST_NEIGHBOURS:
             raise InvalidInputError(
-                f"{self!r} would list {expected:,} strings that are near the {len(runs):,} runs of {self.k} characters "
-                f"in these samples, but {MOST_NEIGHBOURS:,} at most fit into memory. Choose a smaller k or m, or fewer "
-                "samples."
+                f"{self!r} would list {expected:,} strings within {self.m} mismatches of the {len(runs):,} runs of "
+                f"{self.k} characters in these samples, but at most {MOST_NEIGHBOURS:,} are supported. Choose a "
+                "smaller k or m, or fewer samples."
             )
         digits = runs.digits[:, ::-1] if len(runs) else np.empty((0, self.k), dtype=np.int64)
         base, every = len(letters) + 1, np.arange(len(letters))
-        # strings that begin like a run, as (run, code, mismatches so far), grow by one letter at a time
+        # prefixes (run, code, mismatches so far) that are extended by one letter at a time
         near = np.stack(
             [np.arange(len(runs)), np.zeros(len(runs), dtype=np.int64), np.zeros(len(runs), dtype=np.int64)]
         )
@@ -350,14 +349,14 @@ class Mismatch(CountKernel):
 class CommonSubstrings(TextKernel):
     """k(x, z) = the number of different strings that are substrings of both ([SSBD] 16.2.1).
 
-    In the feature space each coordinate says whether a string occurs in x. With ``repeated``, it says how often:
-    k(x, z) is Σ_u count(u in x) count(u in z) over strings u of every length. The empty string, common to all, is not
-    counted. A suffix automaton of one string reads the other: time and memory are linear in the lengths of the two.
+    In feature space each coordinate is 1 if a string occurs in x. With ``repeated`` it is the number of occurrences:
+    k(x, z) is Σ_u count(u in x) count(u in z) over strings u of every length. The empty string is not counted. A suffix
+    automaton of one string reads the other: time and memory are linear in the lengths of the two.
 
     Parameters
     ----------
     repeated : bool, default=False
-        Count occurrences, not just whether there are any.
+        Whether to count occurrences, instead of whether there are any.
     normalize : bool, default=False
         Divide by sqrt(k(x, x) k(z, z)); an empty string has k(x, x) = 0, and then every value is 0.
 
@@ -382,7 +381,7 @@ class CommonSubstrings(TextKernel):
         check_flag(self, "normalize")
 
     def count(self, samples: list[Any]) -> Counted:
-        """For the feature map: every substring of every string, which a matrix of values does not need."""
+        """All substrings of each string. Only the feature map needs them; kernel values do not."""
         text = Text.of(samples)
         found = count_grams(text, 1, text.longest)
         if self.repeated:
