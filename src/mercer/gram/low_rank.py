@@ -1,8 +1,8 @@
-"""A kernel matrix as the product of a few columns: K ≈ LL', by pivoted Cholesky in blocks.
+"""Low-rank approximations K ≈ LL' by blocked pivoted Cholesky, and the choice of landmarks.
 
-The samples that are explained worst so far are the pivots of a block. Their columns, less what L explains of them, are
-computed for all samples; a Cholesky factorisation with pivots inside the block leaves out those that others of the
-block explain. What is left, K − LL', stays positive semidefinite, so its trace bounds its norm. Harbrecht, Peters &
+The pivots of a block are the samples with the largest diagonal entries of the residual K − LL'. Their columns of the
+residual are computed for all samples; a pivoted Cholesky factorisation inside the block drops those that depend on
+others of the block. The residual stays positive semidefinite, so its trace bounds its norm. Harbrecht, Peters &
 Schneider, *On the low-rank approximation by the pivoted Cholesky decomposition* (2012).
 """
 
@@ -20,12 +20,12 @@ from mercer.kernels.features import Matrix, Vector
 SELECTIONS = ("uniform", "kmeans++", "cholesky", "random_cholesky")
 # pivots chosen together
 BLOCK = 64
-# inside a block a pivot counts if it is at least this share of the first
+# a pivot of a block is used if it is at least this share of the first one
 SHARE = 1e-2
 
 
 class LowRank(NamedTuple):
-    """L, its pivots, and the trace of K − LL', which bounds the norm; exact: whether the trace is within tol."""
+    """L, its pivots, ``rest``: the trace of K − LL', which bounds its norm, and ``exact``: whether it is within tol."""
 
     L: Matrix
     pivots: Vector
@@ -41,17 +41,17 @@ def pivoted_cholesky(
     only_exact: bool = False,
     block: int = BLOCK,
 ) -> LowRank:
-    """K ≈ LL' in float64 with at most ``rank`` columns, or fewer if the trace of the rest is at most ``tol``.
+    """K ≈ LL' in float64 with at most ``rank`` columns, fewer if the trace of the residual is at most ``tol``.
 
-    ``scale`` s stands for the matrix s_i K[i, j] s_j. An indefinite matrix ends the search where a pivot is negative.
-    With ``only_exact`` it ends when the trace falls too slowly to reach tol. ``block`` pivots are chosen together: one
-    by one they are better, and slower.
+    With ``scale`` s, the matrix is s_i K[i, j] s_j. For an indefinite matrix the search ends when a pivot is negative.
+    With ``only_exact`` it ends when the trace falls too slowly to reach tol. ``block`` pivots are chosen together:
+    choosing them one by one gives better pivots, but is slower.
     """
     n = gram.n
     s = np.ones(n) if scale is None else scale
     left = gram.diagonal().astype(np.float64) * s**2
     total = float(np.abs(left).sum()) or 1.0
-    # what subtracting leaves of a diagonal entry that is explained in full
+    # what rounding leaves of a diagonal entry whose exact residual is 0
     rounding = 4.0 * np.finfo(np.float64).eps * float(np.abs(left).max(initial=0.0))
     L = np.empty((n, max(0, min(rank, n))), order="F")
     pivots: list[Vector] = []
@@ -80,12 +80,12 @@ def pivoted_cholesky(
         done += kept
         rest = float(left.clip(min=0.0).sum())
         if only_exact and rest > tol:
-            # it falls about geometrically: even at twice the speed there would be too many columns
+            # the trace falls about geometrically: even at twice this rate there would be too many columns
             fallen, to_fall = np.log(rest / total), np.log(max(tol, rounding) / total)
             if done * to_fall < 2.0 * L.shape[1] * fallen:
                 break
     rest = float(left.clip(min=0.0).sum())
-    # a diagonal that is only rounding is explained; one that is negative beyond it belongs to no kernel
+    # a residual diagonal within rounding counts as 0; a clearly negative one means that K is indefinite
     explained = rest <= tol or not (left > rounding).any()
     is_kernel = not (left < -max(tol, 100.0 * rounding)).any()
     taken = np.concatenate(pivots) if pivots else np.empty(0, np.intp)
@@ -95,10 +95,10 @@ def pivoted_cholesky(
 def choose_landmarks(gram: GramOperator, count: int, selection: str, random: Any) -> Vector:
     """The numbers of ``count`` samples, or of fewer if these represent all others exactly.
 
-    "uniform" draws without replacement. "kmeans++" draws each with a probability in proportion to its squared distance,
-    in feature space, from the nearest one drawn so far (Arthur & Vassilvitskii, 2007). "cholesky" takes those that are
-    represented worst so far, which is not random. "random_cholesky" draws each with a probability in proportion to what
-    those before do not represent of it (Chen, Epperly, Tropp & Webber, *Randomly pivoted Cholesky*, 2022).
+    "uniform" draws without replacement. "kmeans++" draws each with a probability proportional to its squared distance
+    in feature space from the nearest landmark so far (Arthur & Vassilvitskii, 2007). "cholesky" takes the sample with
+    the largest residual so far and is deterministic. "random_cholesky" draws each with a probability proportional to
+    its residual (Chen, Epperly, Tropp & Webber, *Randomly pivoted Cholesky*, 2022).
     """
     if selection == "uniform":
         chosen: Vector = random.permutation(gram.n)[:count]
@@ -114,7 +114,7 @@ def choose_landmarks(gram: GramOperator, count: int, selection: str, random: Any
         last = np.array(taken[-1:])
         column = gram.rows(gram.features.take(last))[0].astype(np.float64)
         distance = np.minimum(distance, diagonal + diagonal[last] - 2.0 * column)
-        # of equal samples rounding leaves a distance
+        # rounding gives equal samples a small distance
         distance[distance <= 1e-12 * np.abs(diagonal).max()] = 0.0
         distance[taken] = 0.0
         total = distance.sum()
@@ -144,8 +144,8 @@ def _random_pivots(gram: GramOperator, count: int, random: Any) -> Vector:
 
 
 def _draw(weight: Vector, random: Any) -> int:
-    """One position, with a probability in proportion to its weight."""
+    """Draw one position with a probability proportional to its weight."""
     ends = np.cumsum(weight)
     position = int(np.searchsorted(ends, random.uniform(0.0, ends[-1]), side="right"))
-    # rounding at the end of the sums must not take one of weight 0
+    # rounding at the end of the cumulative sums must not draw a position of weight 0
     return position if position < len(weight) and weight[position] > 0 else int(np.argmax(weight))

@@ -1,4 +1,4 @@
-"""What is paid: the losses, and the dual quadratic program that each of them gives."""
+"""Losses, each with the dual quadratic program (`BoxQP`) that it leads to."""
 
 from mercer.losses.base import BoxQP, Loss, Published
 from mercer.losses.classification import GivenUpHinge, HardMargin, Hinge, NuHinge, SquaredHinge, nu_scale

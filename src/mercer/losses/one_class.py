@@ -1,4 +1,4 @@
-"""The loss of novelty detection: samples should lie beyond a threshold ρ that is itself maximised.
+"""The loss of the one-class SVM (novelty detection): f should be at least ρ, a threshold that is maximised itself.
 
 Schölkopf et al., Neural Computation 13 (2001).
 """

@@ -276,7 +276,8 @@ class TestErrors:
             (lambda: Spectrum(2, shortest=3), "shortest=3 must be at most k=2."),
             (
                 lambda: Spectrum(3, shortest=2, weights=(1, 2, 3)),
-                "weights=(1.0, 2.0, 3.0) must be 2 numbers of at least 0, one for each length from 2 to 3, and not all 0.",
+                "weights=(1.0, 2.0, 3.0) must be 2 numbers of at least 0, one for each length from 2 to 3, and "
+                "not all 0.",
             ),
             (
                 lambda: Spectrum(3, weights=2.0),
