@@ -13,7 +13,7 @@ from mercer._numerics.compile import compiled
 
 
 @intrinsic
-def ones(typingctx, word):
+def popcount(typingctx, word):
     """The number of bits that are set in a 64-bit word."""
 
     def codegen(context, builder, signature, arguments):
@@ -357,7 +357,7 @@ def degrees_block(a, b, weights, diagonal, out):
             for length in range(weights.shape[0]):
                 count = 0
                 for w in range(words):
-                    count += ones(equal[w])
+                    count += popcount(equal[w])
                 if count == 0:
                     break
                 result += weights[length] * count

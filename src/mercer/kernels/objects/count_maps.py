@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels.base import Kernel
-from mercer.kernels.feature_maps import FeatureMap, Wishes, _explicit, _of_width
+from mercer.kernels.feature_maps import FeatureMap, MapOptions, _explicit, _of_width
 from mercer.kernels.objects.counts import CountFeatures, CountKernel, counted
 from mercer.kernels.objects.distributions import Hellinger
 from mercer.kernels.objects.graph_diffusion import GraphDiffusion
@@ -43,7 +43,7 @@ class CountMap(FeatureMap):
 
 
 @_explicit.register
-def _(kernel: CountKernel | WeightedDegree | CommonSubstrings, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: CountKernel | WeightedDegree | CommonSubstrings, samples: Any, options: MapOptions) -> FeatureMap:
     return CountMap(kernel, samples)
 
 
@@ -61,5 +61,5 @@ class PreparedMap(FeatureMap):
 
 
 @_explicit.register
-def _(kernel: Hellinger | GraphDiffusion, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: Hellinger | GraphDiffusion, samples: Any, options: MapOptions) -> FeatureMap:
     return PreparedMap(kernel, samples)
