@@ -47,7 +47,7 @@ def test_gives_up_soon_where_it_is_not():
 
 
 def test_tolerance():
-    """It ends when the trace of the rest is within tol."""
+    """The search ends when the trace of the residual is within tol."""
     gram, _ = operator(Gaussian(0.1), d=1)
     low = pivoted_cholesky(gram, 300, 1e-3)
     assert low.exact and low.rest <= 1e-3 and low.L.shape[1] < 70

@@ -105,7 +105,7 @@ class TestTaylor:
 
     @pytest.mark.parametrize("kernel", [Gaussian(gamma=0.2), Gaussian(gamma=(0.1, 0.3, 0.2)), Gaussian()], ids=named)
     def test_the_degree_is_found(self, kernel):
-        """The lowest degree is taken whose error is small enough."""
+        """The lowest degree with a small enough error is chosen."""
         psi = kernel.feature_map(X, error=1e-4)
         assert psi.error <= 1e-4
         np.testing.assert_allclose(psi(X) @ psi(X).T, kernel(X), atol=1e-4)
@@ -132,12 +132,12 @@ class TestTaylor:
 class TestErrors:
     @pytest.mark.parametrize("kernel", [Laplacian(gamma=1.0), Sigmoid(), Linear() + Laplacian(gamma=1.0)], ids=named)
     def test_none(self, kernel):
-        """A kernel without a known map says which kernels have one."""
+        """The error for a kernel without a known map lists the kernels that have one."""
         with pytest.raises(InvalidInputError, match="has no known feature map of finite length"):
             kernel.feature_map(X)
 
     def test_matrix(self):
-        """The rows of a kernel matrix have none either."""
+        """Precomputed has no feature map."""
         with pytest.raises(InvalidInputError, match="has no known feature map"):
             Precomputed().feature_map(np.eye(3))
 
@@ -147,7 +147,7 @@ class TestErrors:
         ids=named,
     )
     def test_indefinite(self, kernel):
-        """What is not positive semidefinite has no features."""
+        """Kernels that are not positive semidefinite have no feature map."""
         with pytest.raises(InvalidInputError, match="is not positive semidefinite, so it has no feature map"):
             kernel.feature_map(X)
 
@@ -179,6 +179,6 @@ class TestErrors:
             Min().feature_map([[3]])([[2], [7]])
 
     def test_other_width(self):
-        """Samples of another width are refused."""
+        """Samples with another number of features raise an error."""
         with pytest.raises(InvalidInputError, match="made for samples of 3 features, but these have 2"):
             Linear().feature_map(X)(X[:, :2])

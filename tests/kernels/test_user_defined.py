@@ -18,7 +18,7 @@ def common_letters(X, Z):
 
 class TestCallable:
     def test_samples_are_handed_over_as_they_came(self):
-        """Lists stay lists, arrays stay arrays, CSR stays CSR."""
+        """The function gets lists of a list, arrays of an array, CSR of CSR."""
         seen = []
 
         def function(X, Z):
@@ -40,12 +40,12 @@ class TestCallable:
             seen.clear()
 
     def test_strings_conform(self):
-        """A pure Python kernel on strings keeps the contract."""
+        """check_kernel passes for a pure Python kernel on strings."""
         check_kernel(CallableKernel(common_letters), WORDS)
         check_kernel(Normalized(CallableKernel(common_letters)) ** 2 + 1.0, WORDS)
 
     def test_the_diagonal_of_many_samples(self):
-        """More than one small block, and a rest."""
+        """The diagonal is right for several blocks and an incomplete one."""
         kernel = CallableKernel(common_letters)
         words = WORDS * 2
         np.testing.assert_array_equal(kernel.diagonal(kernel.prepare(words)), [len(word) for word in words])
@@ -58,12 +58,12 @@ class TestCallable:
         np.testing.assert_array_equal(matrix, 1.0)
 
     def test_lists_and_sparse_matrices_are_matrices(self):
-        """Anything of the right shape may be returned."""
+        """The function may return a list or a sparse matrix of the right shape."""
         for result in ([[1, 2], [3, 4]], sp.csr_array([[1, 2], [3, 4]])):
             np.testing.assert_array_equal(CallableKernel(lambda X, Z, r=result: r)("ab"), [[1.0, 2.0], [3.0, 4.0]])
 
     def test_equal_functions_are_equal_kernels(self):
-        """By identity of the function."""
+        """Kernels are equal if their functions are the same object."""
         assert CallableKernel(common_letters) == CallableKernel(common_letters)
         assert repr(CallableKernel(common_letters)) == "CallableKernel(common_letters)"
         assert CallableKernel(common_letters) != CallableKernel(np.dot)
@@ -92,14 +92,14 @@ class TestCallable:
         ],
     )
     def test_what_is_no_matrix_of_the_pairs_is_refused(self, function, message):
-        """Both shapes are named."""
+        """The error names the shape found and the shape needed."""
         function.__qualname__ = "f"
         with pytest.raises(InvalidInputError) as error:
             CallableKernel(function)(["a", "b"], ["a", "b", "c"])
         assert str(error.value) == f"CallableKernel(f) {message}"
 
     def test_what_is_no_function_is_refused(self):
-        """At once."""
+        """The constructor raises if it is not given a function."""
         with pytest.raises(InvalidInputError) as error:
             CallableKernel("rbf")
         assert str(error.value) == "CallableKernel needs a function f(X, Z) that returns a matrix, but was given 'rbf'."
@@ -140,7 +140,7 @@ class TestPrecomputed:
         np.testing.assert_array_equal(kernel.block(test, train.take(np.array([1, 4]))), square[:, [1, 4]])
 
     def test_the_matrix_is_not_copied(self):
-        """Neither by prepare nor by take; a block is always a copy."""
+        """prepare and take do not copy the matrix; block always does."""
         train = Precomputed().prepare(self.K, np.float32)
         assert train.matrix is self.K
         assert train.take(np.arange(3)).matrix is self.K

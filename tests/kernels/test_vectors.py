@@ -93,7 +93,7 @@ class TestFormula:
         close(kernel.diagonal(a), [formula(x, x) for x in X.tolist()], TOLERANCE[dtype])
 
     def test_it_conforms(self, kernel, formula):
-        """The public conformance check finds nothing."""
+        """check_kernel passes."""
         check_kernel(kernel, samples(12, 3))
 
 
@@ -177,7 +177,7 @@ class TestGammaRules:
         assert Sigmoid("scale", 0.5).bind(X) == Sigmoid(1 / (4 * X.var()), 0.5)
 
     def test_scale_of_constant_samples_is_one(self):
-        """No variance, no scale: 1, as in scikit-learn."""
+        """If the variance is 0, gamma="scale" is 1, as in scikit-learn."""
         assert gamma_of(np.ones((5, 2)), "scale") == 1.0
         assert gamma_of(sp.csr_array(np.ones((5, 2))), "scale") == 1.0
 
@@ -201,7 +201,7 @@ class TestGammaRules:
         assert kernel(X)[0, 2] == 1.0
 
     def test_an_unbound_kernel_says_so(self):
-        """gamma="scale" has no value before bind."""
+        """Using gamma="scale" before bind raises an error."""
         kernel = Gaussian()
         features = kernel.prepare(samples(5, 2))
         with pytest.raises(InvalidInputError) as error:
@@ -295,7 +295,7 @@ def test_from_sigma_is_the_notes_parameter():
 
 
 def test_which_are_positive_semidefinite():
-    """Known from the formula."""
+    """The property positive_semidefinite follows from the parameters."""
     yes = [Linear(), Polynomial(2, 1.0, 0.0), Polynomial(0, 1.0, -1.0), PowerSeries(), Cosine(), Min(), Gaussian()]
     no = [Polynomial(2, 1.0, -1.0), PowerSeries((1.0, -1.0)), Sigmoid()]
     assert all(kernel.positive_semidefinite for kernel in yes)
@@ -303,7 +303,7 @@ def test_which_are_positive_semidefinite():
 
 
 def test_frames_and_lists_are_matrices_too():
-    """Whatever numpy reads as a matrix of numbers."""
+    """Data frames and nested lists are read as matrices."""
     import pandas as pd
     import polars as pl
 
@@ -333,6 +333,6 @@ assert kernels.parse_kernel("jaccard") == kernels.Jaccard()
 
 
 def test_importing_kernels_does_not_import_numba():
-    """Naming a kernel costs no compiler."""
+    """Building a kernel does not import numba."""
     code = "import sys, mercer.kernels; sys.exit('numba' in sys.modules or 'sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -222,7 +222,7 @@ def test_messages_of_refused_arguments():
 
 
 def test_losses_are_values():
-    """Equal parameters make equal losses, which can be keys."""
+    """Losses with equal parameters are equal and can be dictionary keys."""
     assert NuHinge(0.3) == NuHinge(0.3) != NuHinge(0.4)
     assert len({Hinge(), Hinge(), EpsilonInsensitive(0.1), EpsilonInsensitive(0.1)}) == 2
     assert repr(EpsilonInsensitive(0.2)) == "EpsilonInsensitive(epsilon=0.2)"

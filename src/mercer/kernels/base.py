@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mercer.kernels.feature_maps import FeatureMap
 
 
-# scikit-learn's default bounds; beyond a value outside of them, the bound is WIDER times further out
+# scikit-learn's default bounds; for a value outside of them, the bound is WIDER times beyond the value
 LOWER, UPPER, WIDER = 1e-5, 1e5, 100.0
 
 

@@ -130,7 +130,7 @@ def as_objects(kernel: Kernel, samples: Any) -> list[Any]:
     Traceback (most recent call last):
     ...
     mercer.exceptions.InvalidInputError: Spectrum(k=3) compares strings, but sample 1 is missing (None). Remove such \
-samples, or replace what is missing, for instance by ''.
+samples, or replace missing values, for instance by ''.
     """
     domain = DOMAINS[kernel.domain]
     items = _items(kernel.__repr__, domain, samples)
@@ -249,7 +249,7 @@ def _advice(kernel: str, domain: Domain, sample: Any) -> str:
     """What to do about a sample of the wrong kind."""
     if _is_missing(sample):
         blank = ", for instance by ''" if domain.noun == "strings" else ""
-        return f"Remove such samples, or replace what is missing{blank}."
+        return f"Remove such samples, or replace missing values{blank}."
     if isinstance(sample, Mapping):
         key = next(iter(sample), "column")
         return f"Use On({key!r}, {kernel}) to compare one entry of each record."

@@ -199,7 +199,7 @@ class On(Kernel):
                 name = self.columns[j] if isinstance(self.columns, tuple) else self.columns
                 raise InvalidInputError(
                     f"{self!r} compares numbers, but {name!r} of sample {i} is {chosen[i, j]}. Remove such samples, or "
-                    "replace what is missing, for instance with SimpleImputer."
+                    "replace missing values, for instance with SimpleImputer."
                 )
         return chosen
 

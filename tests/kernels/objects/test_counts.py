@@ -26,7 +26,7 @@ def test_counting():
 
 
 def test_items_must_be_hashable():
-    """A list cannot be an item."""
+    """A list cannot be an item: the error says so."""
     with pytest.raises(InvalidInputError) as caught:
         count_items([["a"], [["b"]]])
     assert str(caught.value) == (
@@ -74,6 +74,6 @@ def test_names_that_are_unknown():
 
 
 def test_equal_numbers_are_one_name():
-    """As Python compares them: 1, 1.0 and True are the same item."""
+    """1, 1.0 and True are equal in Python, so they are the same item."""
     a, b = (CountFeatures.of(count_items(items), np.float64) for items in ([[1, "1"]], [[1.0, True]]))
     assert count_block(DOT, a, b).tolist() == [[2.0]]

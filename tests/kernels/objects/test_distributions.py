@@ -32,7 +32,7 @@ def test_the_definition(kernel, k, storage):
 
 @pytest.mark.parametrize("kernel", [Hellinger(), InformationDiffusion(0.1), InformationDiffusion(1.0)])
 def test_the_contract(kernel):
-    """check_kernel, dense and CSR, with a sample of zeros."""
+    """check_kernel passes, dense and CSR, with a sample of zeros."""
     check_kernel(kernel, X)
 
 
@@ -45,7 +45,7 @@ def test_scale_does_not_matter():
 
 
 def test_hellinger_features():
-    """√θ is the feature map."""
+    """√θ is the feature map of Hellinger."""
     psi = Hellinger().feature_map(X)
     np.testing.assert_allclose(psi(X) @ psi(Z).T, Hellinger()(X, Z), rtol=1e-14)
     assert psi.dimension == 8
@@ -78,7 +78,7 @@ def test_where_diffusion_is_positive_semidefinite():
 
 
 def test_a_fit_looks_first_where_it_is_not_certain():
-    """With a warning if eigenvalues are negative, and none if not."""
+    """A fit warns if eigenvalues are negative, and only then."""
     y = np.arange(60) % 2
     S = rng.exponential(size=(60, 3)) + y[:, None] * [2.0, 0, 0]
     with warnings.catch_warnings():
@@ -89,7 +89,7 @@ def test_a_fit_looks_first_where_it_is_not_certain():
 
 @pytest.mark.parametrize("kernel", [Hellinger(), InformationDiffusion()])
 def test_histograms_have_no_negative_entries(kernel):
-    """In the words of Min."""
+    """Negative entries raise the same error as for Min."""
     with pytest.raises(InvalidInputError, match="compares histograms: it needs non-negative features"):
         kernel([[1.0, -0.5]])
     assert Min.nonnegative and kernel.nonnegative
@@ -97,6 +97,6 @@ def test_histograms_have_no_negative_entries(kernel):
 
 @pytest.mark.parametrize("t", [0.0, -1.0, np.inf, "a"])
 def test_times(t):
-    """Are positive numbers."""
+    """t must be a positive number."""
     with pytest.raises(InvalidInputError, match="t="):
         InformationDiffusion(t)

@@ -41,7 +41,7 @@ def test_the_definition(beta, normalized, decomposed, monkeypatch):
 
 @pytest.mark.parametrize("kernel", [GraphDiffusion(Graph([(0, 1), (1, 2), (2, 0), (3, 4)]), 0.7)])
 def test_the_contract(kernel):
-    """check_kernel, on nodes of two components."""
+    """check_kernel passes on nodes of two components."""
     check_kernel(kernel, [0, 1, 2, 3, 4, 1])
 
 
@@ -75,7 +75,7 @@ def test_a_large_graph():
 
 
 def test_the_decomposition_is_kept():
-    """With the graph, for all beta; copies by pickle leave it out."""
+    """The decomposition is stored with the graph, for all beta; pickles leave it out."""
     graph = Graph.from_adjacency(some_graph())
     GraphDiffusion(graph, 1.0)([0])
     kept = graph.spectra[False]
@@ -107,7 +107,7 @@ def test_features(decomposed, monkeypatch):
 
 
 def test_names_of_nodes():
-    """Strings, in lists and arrays."""
+    """Nodes may be named by strings, in lists and arrays."""
     graph = Graph([("a", "b"), ("b", "c")])
     K = GraphDiffusion(graph)(["a", "c"])
     np.testing.assert_array_equal(GraphDiffusion(graph)(np.array(["a", "c"])), K)
@@ -129,6 +129,6 @@ def test_names_of_nodes():
     ],
 )
 def test_errors(build, message):
-    """What is wrong, and what there is."""
+    """Errors say what was found and what is allowed."""
     with pytest.raises(InvalidInputError, match=message):
         build()

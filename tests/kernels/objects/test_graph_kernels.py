@@ -15,7 +15,7 @@ from mercer.testing import check_kernel
 
 
 def random_graph(rng, n, p=0.4, n_labels=2, n_edge_labels=0, directed=False):
-    """A graph for the reference; self-loops included."""
+    """A random graph in the format of the reference, with self-loops."""
     edges = [(u, v) for u in range(n) for v in range(0 if directed else u, n) if rng.random() < p]
     labels = [int(label) for label in rng.integers(n_labels, size=n)] if n_labels else None
     edge_labels = ["-=#"[int(k)] for k in rng.integers(n_edge_labels, size=len(edges))] if n_edge_labels else None
@@ -69,7 +69,7 @@ def test_the_contract(kernel):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_order_of_the_nodes_does_not_matter(kernel, seed):
-    """Isomorphic graphs cannot be told apart."""
+    """Isomorphic graphs have equal kernel values."""
     rng = np.random.default_rng(seed)
     n, edges, labels, edge_labels, _ = graph = random_graph(rng, int(rng.integers(1, 9)), n_edge_labels=2)
     order = rng.permutation(n)
@@ -120,7 +120,7 @@ def test_feature_maps(kernel):
 
 
 def test_a_star_has_a_long_list_of_neighbours():
-    """Their labels are sorted whatever their number and order."""
+    """Long lists of neighbours are sorted correctly, in any order."""
     rng = np.random.default_rng(0)
     labels = rng.integers(50, size=3000)
     stars = [
@@ -132,7 +132,7 @@ def test_a_star_has_a_long_list_of_neighbours():
 
 class TestRandomWalk:
     def test_weights_multiply(self):
-        """Along a walk; they may be negative, and differ by direction."""
+        """Weights multiply along a walk; they may be negative, and differ by direction."""
         one, two = (3, [(0, 1), (1, 2)], None, None, False), (3, [(0, 1), (1, 0), (1, 2)], None, None, True)
         weights = {id(one): [0.5, -2.0], id(two): [1.5, 0.25, 3.0]}
         graphs = [Graph(g[1], 3, weights=weights[id(g)], directed=g[4]) for g in (one, two)]
@@ -141,7 +141,7 @@ class TestRandomWalk:
             np.testing.assert_allclose(RandomWalk(decay, length)(graphs), expected, rtol=1e-12)
 
     def test_a_slow_series_is_summed_to_the_end(self):
-        """decay |A||B| = 0.998: seven thousand terms matter."""
+        """With decay |A||B| = 0.998 the first seven thousand terms matter."""
         ring = [(i, (i + 1) % 5) for i in range(5)]
         K = RandomWalk(0.998 / 4)([Graph(ring)])
         np.testing.assert_allclose(K, 25 / (1 - 0.998), rtol=1e-10)
@@ -161,7 +161,7 @@ class TestRandomWalk:
 
     @pytest.mark.parametrize("parameters", [{"decay": 0.0}, {"decay": np.nan}, {"length": -1}, {"length": 1.5}])
     def test_bad_parameters(self, parameters):
-        """Say which."""
+        """The error names the parameter."""
         with pytest.raises(InvalidInputError, match=next(iter(parameters))):
             RandomWalk(**parameters)
 
@@ -191,7 +191,7 @@ def test_machines_learn_from_graphs():
     ],
 )
 def test_what_is_no_graph(samples, message):
-    """A sentence that says which sample."""
+    """The error says which sample is not a graph."""
     for kernel in (WeisfeilerLehman(2), ShortestPath(), RandomWalk()):
         with pytest.raises(InvalidInputError, match=message):
             kernel(samples)

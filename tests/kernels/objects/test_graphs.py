@@ -24,7 +24,7 @@ EDGES = [(0, 1), (1, 2)]
     ids=["int", "bool", "float", "lists", "csr", "coo", "csc", "graph", "labels", "networkx"],
 )  # fmt: skip
 def test_formats_of_one_graph(given):
-    """Two edges and a node without any."""
+    """A graph of two edges and an isolated node is the same value in all formats."""
     graph = as_graph(given)
     if isinstance(given, tuple):
         assert graph == Graph(EDGES, node_labels=range(4)) and graph.node_labels == (0, 1, 2, 3)
@@ -43,7 +43,7 @@ def test_formats_of_one_graph(given):
     ids=["other_way", "repeated", "set", "array", "lists", "iterator", "arrays"],
 )  # fmt: skip
 def test_edges_are_a_set_of_pairs(edges):
-    """In any order, either way, each counted once."""
+    """Edges in any order and direction, or given twice, make the same graph."""
     assert Graph(edges, 4) == Graph(EDGES, 4)
     assert hash(Graph(iter(EDGES), 4)) == hash(Graph(EDGES, 4))
 
@@ -60,7 +60,7 @@ def test_nodes_that_edges_name():
 
 
 def test_empty_graphs():
-    """No nodes, or no edges."""
+    """A graph may have no nodes, or no edges."""
     assert Graph() == as_graph([]) == as_graph(np.zeros((0, 0))) == as_graph(nx.Graph())
     assert Graph().n_nodes == 0
     assert Graph([], 3) == as_graph(np.zeros((3, 3))) == as_graph(nx.empty_graph(3))
@@ -82,7 +82,7 @@ def test_directions():
 
 
 def test_weights_and_labels_of_edges():
-    """From a matrix, a dict, a list and networkx alike."""
+    """A matrix, a dict, a list and networkx give the same weights and labels."""
     W = np.array([[0, 2.5, 0], [2.5, 0, -1], [0, -1, 0]])
     names = np.array([["", "double", ""], ["double", "", "single"], ["", "single", ""]])
     expected = Graph([(1, 2), (0, 1)], 3, edge_labels=["single", "double"], weights=[-1, 2.5])
@@ -99,7 +99,7 @@ def test_weights_and_labels_of_edges():
 
 
 def test_networkx_labels_and_multigraphs():
-    """The attribute "label" of nodes; parallel edges are one."""
+    """The attribute "label" becomes node labels; parallel edges count once."""
     graph = nx.MultiGraph([("a", "b"), ("a", "b"), ("b", "b")])
     nx.set_node_attributes(graph, {"a": "C", "b": "O"}, "label")
     assert as_graph(graph) == Graph([("a", "b"), ("b", "b")], node_labels={"a": "C", "b": "O"})
@@ -129,7 +129,7 @@ def test_a_graph_is_a_value(graph):
 
 
 def test_large_graphs_are_printed_shortly():
-    """Numbers instead of lists."""
+    """Large graphs print the numbers of nodes and edges instead of lists."""
     assert repr(Graph([(i, i + 1) for i in range(99)])) == "<Graph of 100 nodes and 99 edges>"
     assert repr(Graph([(i, i + 1) for i in range(99)], directed=True)) == "<directed Graph of 100 nodes and 99 edges>"
 
@@ -243,7 +243,7 @@ def test_stacked():
     ],
 )
 def test_errors(build, message):
-    """What is wrong, and what to do."""
+    """Errors say what is wrong and what to do."""
     with pytest.raises(InvalidInputError) as error:
         build()
     assert str(error.value) == message

@@ -45,7 +45,7 @@ def test_values_of_any_size(gamma, band):
 
 
 def test_points_that_have_nothing_in_common():
-    """exp of minus anything is 0, never NaN."""
+    """Points at very large distances give 0, never NaN."""
     x, z = np.array([1e5, 1.0, 0.0]), np.array([2.0, 1e5, -1e6])
     for gamma in (1e3, 1e20, 1e300):
         np.testing.assert_array_equal(GlobalAlignment(gamma)([x, z]), np.eye(2))
@@ -73,7 +73,7 @@ def test_the_number_of_alignments():
 
 @pytest.mark.parametrize("kernel", [GlobalAlignment(), GlobalAlignment(0.5, band=3), GlobalAlignment(0.5, None, False)])
 def test_the_contract(kernel):
-    """check_kernel, with an empty series; eigenvalues included."""
+    """check_kernel passes, with an empty series among the samples."""
     check_kernel(kernel, SHORT)
     check_kernel(kernel, PLANE)
 
@@ -88,7 +88,7 @@ def test_eigenvalues(band):
 
 
 def test_the_width():
-    """Cuturi's rule: 1 / (4 d var(X) median length)."""
+    """ "scale" is Cuturi's rule: 1 / (4 d var(X) median length)."""
     bound = GlobalAlignment().bind(PLANE)
     assert bound.gamma == pytest.approx(gamma_of(np.concatenate(PLANE), "scale") / (4 * 3.5))
     assert bound.bind(SHORT) is bound
@@ -96,7 +96,7 @@ def test_the_width():
 
 
 def test_containers():
-    """Lists, arrays, an array of series of one length."""
+    """Lists, arrays, and an array of series of equal length give the same values."""
     X = rng.normal(size=(4, 6))
     K = GlobalAlignment(0.2)(X)
     np.testing.assert_array_equal(GlobalAlignment(0.2)(X.tolist()), K)
@@ -144,20 +144,20 @@ def test_machines_learn_from_series():
     ],
 )
 def test_what_is_no_series(samples, message):
-    """A sentence that says which sample."""
+    """The error says which sample is not a series."""
     with pytest.raises(InvalidInputError, match=message):
         GlobalAlignment(1.0)(samples)
 
 
 @pytest.mark.parametrize("parameters", [{"gamma": -1.0}, {"gamma": "auto"}, {"gamma": (1.0, 2.0)}, {"band": 0}])
 def test_bad_parameters(parameters):
-    """Say which."""
+    """The error names the parameter."""
     with pytest.raises(InvalidInputError, match=next(iter(parameters))):
         GlobalAlignment(**parameters)
 
 
 def test_training_and_test_points_must_fit():
-    """One dimension for all."""
+    """Training and test series must have the same dimension."""
     kernel = GlobalAlignment(1.0)
     with pytest.raises(InvalidInputError, match="some have points of 1 numbers and others of 2"):
         kernel(SHORT, PLANE)

@@ -25,7 +25,7 @@ class TestItems:
     @settings(max_examples=50, deadline=None)
     @given(SETS, SETS)
     def test_the_definition(self, X, Z):
-        """Common items; common items over all items."""
+        """The number of common items, and its share of all items."""
         np.testing.assert_array_equal(Intersection()(X, Z), [[len(x & z) for z in Z] for x in X])
         jaccard = [[float(Fraction(len(x & z), len(x | z))) if x | z else 1.0 for z in Z] for x in X]
         np.testing.assert_allclose(Jaccard()(X, Z), jaccard, rtol=1e-15)
@@ -39,7 +39,7 @@ class TestItems:
     @settings(max_examples=50, deadline=None)
     @given(SETS)
     def test_eigenvalues(self, X):
-        """Both are positive semidefinite, whatever the sets."""
+        """Both kernels are positive semidefinite on random sets."""
         for kernel in (Intersection(), Jaccard()):
             assert np.linalg.eigvalsh(kernel(X))[0] > -1e-12 * len(X) * 10
 
@@ -61,7 +61,7 @@ class TestItems:
             np.testing.assert_array_equal(Intersection()(samples), expected)
 
     def test_single_precision(self):
-        """Shares in float32."""
+        """Values in float32 agree with those in float64."""
         features = Jaccard().prepare(BASKETS, np.float32)
         block = Jaccard().block(features, features)
         assert block.dtype == np.float32
@@ -86,7 +86,7 @@ class TestItems:
         ],
     )
     def test_what_is_no_set(self, samples, message):
-        """A sentence that says which sample."""
+        """The error says which sample is not a set."""
         for kernel in (Intersection(), Jaccard()):
             with pytest.raises(InvalidInputError, match=message):
                 kernel(samples)
@@ -125,7 +125,7 @@ class TestSetOf:
             np.testing.assert_allclose(SetOf(Gaussian(0.3))(BAGS), whole, rtol=1e-14)
 
     def test_sets_of_strings_and_of_sets(self):
-        """Whatever a kernel compares can be a member."""
+        """Members may be strings or sets, if the inner kernel compares them."""
         words = [["banana", "bandana"], ["tomato"], []]
         K = Spectrum(2)
         expected = [[sum(K([a], [b])[0, 0] for a in A for b in B) for B in words] for A in words]
@@ -135,20 +135,20 @@ class TestSetOf:
         check_kernel(SetOf(SetOf(Linear())), [[BAGS[0], BAGS[1]], [BAGS[3]]])
 
     def test_an_array_of_samples(self):
-        """Sets of equal size as one array."""
+        """Sets of equal size may be given as one array."""
         X = np.random.default_rng(0).normal(size=(5, 4, 2))
         np.testing.assert_allclose(SetOf(Linear())(X), X.mean(axis=1) @ X.mean(axis=1).T)
 
     def test_a_set_of_tuples(self):
-        """Is a set of vectors."""
+        """A set of tuples counts as a set of vectors."""
         np.testing.assert_allclose(SetOf(Linear())([{(1.0, 2.0), (3.0, 0.0)}, frozenset()]), [[5.0, 0.0], [0.0, 0.0]])
 
     def test_all_empty(self):
-        """Nothing in common with nothing."""
+        """Empty sets have k = 0."""
         np.testing.assert_array_equal(SetOf(Linear())([[], []]), 0.0)
 
     def test_parameters_of_the_kernel_inside(self):
-        """Can be searched."""
+        """A search can set parameters of the inner kernel."""
         assert SetOf(Gaussian(1.0)).set_params(kernel__gamma=2.0) == SetOf(Gaussian(2.0))
         assert repr(SetOf(Linear(), average=False)) == "SetOf(Linear(), average=False)"
 
@@ -162,12 +162,12 @@ class TestSetOf:
         ],
     )
     def test_wrong_members(self, samples, message):
-        """Shapes and numbers."""
+        """Members of the wrong shape or type raise an error."""
         with pytest.raises(InvalidInputError, match=message):
             SetOf(Linear())(samples)
 
     def test_wrong_kernels(self):
-        """A matrix has no members."""
+        """SetOf refuses kernels on rows of a matrix."""
         with pytest.raises(InvalidInputError, match="SetOf needs a kernel between single members"):
             SetOf(Precomputed())
         with pytest.raises(InvalidInputError):

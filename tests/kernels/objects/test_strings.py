@@ -111,7 +111,7 @@ def test_normalize_is_normalized(kernel):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=named)
 def test_nothing_in_common(kernel):
-    """No sample, empty strings alone, and strings of one character."""
+    """No samples, only empty strings, and strings of one character."""
     assert kernel([]).shape == (0, 0)
     assert kernel(["", ""]).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert kernel(["a"], ["b", "", "a"]).shape == (1, 3)
@@ -119,7 +119,7 @@ def test_nothing_in_common(kernel):
 
 @pytest.mark.parametrize("huge", [10**3, 10**9, 10**30], ids=["1e3", "1e9", "1e30"])
 def test_lengths_that_no_string_has(huge):
-    """Cost neither time nor memory, and match nothing that is not there."""
+    """Lengths that no string has cost neither time nor memory, and match nothing."""
     X = ["abab", "ab", ""]
     zeros = np.zeros((3, 3))
     for kernel in (Spectrum(huge), Subsequence(huge), Window(huge, 0.5), Spectrum(huge, normalize=True)):
@@ -135,7 +135,7 @@ def test_lengths_that_no_string_has(huge):
 
 
 def test_expressions():
-    """Kernels can be written as text."""
+    """String kernels can be written as text."""
     assert parse_kernel("spectrum(4)") == Spectrum(4)
     assert (
         parse_kernel("weighted_degree(d=5) + 0.5 * common_substrings") == WeightedDegree(5) + 0.5 * CommonSubstrings()
@@ -154,7 +154,7 @@ def test_windows_without_mismatches_are_spectra():
 
 
 def test_mismatches_without_mismatches_are_spectra():
-    """m = 0 counts runs of the alphabet alone."""
+    """Mismatch with m = 0 equals Spectrum on the characters of the alphabet."""
     X = random_strings(15, 20)
     np.testing.assert_array_equal(Mismatch(3, 0)(X), Spectrum(3)(X))
 
@@ -198,7 +198,7 @@ def test_feature_maps(kernel):
 
 
 def test_maps_of_sums():
-    """Maps of kernels made of kernels are put together."""
+    """Feature maps of sums are put together from those of the operands."""
     kernel = 2.0 * Spectrum(2) + Normalized(WeightedDegree(2))
     psi = kernel.feature_map(STRINGS)
     A = psi(STRINGS)
@@ -259,7 +259,7 @@ class TestNames:
             np.testing.assert_array_equal(GramOperator(kernel, features, n_threads).dense(), K)
 
     def test_pickle(self):
-        """Prepared strings survive."""
+        """Prepared strings can be pickled."""
         features = Spectrum(2).prepare(STRINGS)
         copy = pickle.loads(pickle.dumps(features))
         np.testing.assert_array_equal(Spectrum(2).block(copy, features), Spectrum(2)(STRINGS))
@@ -320,7 +320,7 @@ class TestErrors:
         ids=range(17),
     )
     def test_messages(self, build, message):
-        """What was given, and what is allowed."""
+        """Errors say what was found and what is allowed."""
         with pytest.raises(InvalidInputError) as caught:
             build()
         assert str(caught.value) == message
