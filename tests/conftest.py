@@ -23,7 +23,7 @@ FIRST = (
     "selection/test_search_contract.py",
     "solvers/test_linear_proximal.py",
     "estimators/test_sklearn_checks.py",
-    "kernels/test_strings.py",
+    "kernels/objects/test_strings.py",
 )
 
 

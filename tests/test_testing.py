@@ -27,7 +27,7 @@ class Good(Linear):
 
 
 def test_a_users_kernel_passes():
-    """Without being known to mercer's parser."""
+    """It need not be known to mercer's parser."""
     check_kernel(Good(2.0), X)
     check_kernel(Good(2.0) + Linear(), X)
 
@@ -122,7 +122,7 @@ def test_what_is_wrong_is_found(kernel, message):
 
 
 def test_one_sample_is_too_few():
-    """There is no pair."""
+    """check_kernel needs two samples."""
     with pytest.raises(AssertionError) as error:
         check_kernel(Linear(), X[:1])
     assert str(error.value) == "check_kernel needs at least two samples, but was given 1."
@@ -135,7 +135,7 @@ class TestGram:
         return cls(kernel, kernel.prepare(np.random.default_rng(1).normal(size=(n, 3))))
 
     def test_operators_pass(self):
-        """Of one sample and of several blocks."""
+        """Operators of one sample and of several blocks pass."""
         for n in (1, 2, 50, 300):
             check_gram(self.operator(n=n))
 
@@ -178,7 +178,7 @@ class TestGram:
 class TestLoss:
     @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_losses_pass(self, loss):
-        """On labels, and on numbers where those are meant."""
+        """Losses pass, on labels or on numbers."""
         check_loss(loss)
         if isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, NuInsensitive)):
             check_loss(loss, np.random.default_rng(0).normal(size=30))

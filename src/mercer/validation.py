@@ -27,8 +27,8 @@ from mercer.kernels import (
 from mercer.kernels.combinators import common_domain
 from mercer.kernels.domains import check_no_objects, check_sequence, is_objects, tags_of
 from mercer.kernels.features import Matrix, Vector, as_csr
-from mercer.kernels.probing import check_takes_sets
 from mercer.kernels.sklearn import is_sklearn_kernel
+from mercer.kernels.user_defined import check_takes_sets
 
 # entries of a kernel matrix may differ from their mirror image by this share of the largest
 ASYMMETRY = 1e-6

@@ -100,7 +100,7 @@ class TestFunctionsOfTwoSamples:
     def test_values_that_depend_on_the_other_samples(self):
         """A kernel object must have the same value of a pair in any part of the matrix."""
         centred = CallableKernel(lambda A, B: (A - B.mean(axis=0)) @ (B - B.mean(axis=0)).T)
-        with pytest.raises(InvalidInputError, match=r"whichever sets they are in, but samples 0 and 79 have the value"):
+        with pytest.raises(InvalidInputError, match=r"whichever sets they are in, but for samples 0 and 79 it"):
             SVC(kernel=centred).fit(X, y)
 
     def test_errors_of_the_function_itself_are_shown(self):

@@ -8,7 +8,7 @@ from mercer.gram.memory import AT_LEAST, budget_bytes
 
 @pytest.mark.parametrize(("asked", "expected"), [(200, 200 << 20), (0.5, 1 << 19), (1e-6, 1), ("8", 8 << 20)])
 def test_numbers_are_megabytes(asked, expected):
-    """Of 2^20 bytes, fractions included."""
+    """A number is a budget in megabytes of 2^20 bytes; fractions are allowed."""
     assert budget_bytes(asked) == expected
 
 

@@ -21,7 +21,7 @@ SHORT_RUNS = {np.float32: 1e-7, np.float64: 1e-13}
 
 
 def overlap(X, Z):
-    """Pure Python, on sets."""
+    """A kernel on sets in pure Python."""
     return [[float(len(x & z)) for z in Z] for x in X]
 
 
@@ -50,14 +50,14 @@ def test_operators_keep_the_contract(kernel, storage, dtype):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_the_contract_holds_at_the_edges_of_blocks(n):
-    """One sample, and one less or more than fills a mirrored block."""
+    """check_gram passes for one sample, and for one less or more than a mirrored block."""
     check_gram(operator(Gaussian(0.3), n))
     check_gram(operator(Gaussian(0.3), n, "csr", np.float32))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_kernels_from_outside_keep_the_contract(dtype):
-    """A Python function on sets, and a matrix."""
+    """check_gram passes for a Python function on sets and for a matrix."""
     kernel = CallableKernel(overlap)
     check_gram(GramOperator(kernel, kernel.prepare(sets(60), dtype)))
     X = samples(200, "dense")
@@ -77,12 +77,12 @@ def test_the_mirrored_matrix_is_exactly_symmetric(n, dtype):
 
 
 def test_a_block_of_no_samples_is_empty():
-    """Of shape (0, n)."""
+    """A block of no rows has the shape (0, n)."""
     assert operator(Linear(), 4).block(np.empty(0, np.intp), np.arange(4)).shape == (0, 4)
 
 
 def test_no_samples_make_empty_results():
-    """A matrix of shape (0, 0), products of zeros."""
+    """The matrix has the shape (0, 0), and products are zeros."""
     gram = operator(Linear(), 4)
     empty = np.empty(0, np.intp)
     assert gram.take(empty).dense().shape == (0, 0)

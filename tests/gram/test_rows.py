@@ -17,7 +17,7 @@ DENSE = {dtype: gram.dense() for dtype, gram in GRAMS.items()}
 
 
 def check_rows(store, samples, K):
-    """The slots hold the rows of these samples."""
+    """Assert that the slots hold the rows of these samples."""
     slots = store.ensure(samples)
     np.testing.assert_array_equal(store.values[slots], K[samples])
 

@@ -73,7 +73,7 @@ KERNELS = st.recursive(LEAVES, compound, max_leaves=6)
 
 
 def by_matrices(kernel, A, B):
-    """The same expression on whole matrices."""
+    """Evaluate the same expression on whole matrices."""
     if isinstance(kernel, Sum):
         return by_matrices(kernel.left, A, B) + by_matrices(kernel.right, A, B)
     if isinstance(kernel, Product):
@@ -129,7 +129,7 @@ def test_the_printed_expression_builds_the_kernel(kernel):
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(KERNELS)
 def test_sums_products_multiples_and_powers_stay_positive_semidefinite(kernel):
-    """The algebra says so, and the eigenvalues agree."""
+    """The property positive_semidefinite is true, and the eigenvalues agree."""
     assert kernel.positive_semidefinite
     K = kernel(X)
     eigenvalues = np.linalg.eigvalsh(K)
@@ -152,7 +152,7 @@ CONFORMING = [
 
 @pytest.mark.parametrize("kernel", CONFORMING, ids=named)
 def test_combinations_conform(kernel):
-    """The public conformance check finds nothing."""
+    """check_kernel passes for combinations."""
     check_kernel(kernel, X)
 
 
@@ -167,12 +167,12 @@ class TestOperators:
         assert k + k * k == Sum(k, Product(k, k))
 
     def test_python_can_sum_kernels(self):
-        """sum() starts from 0, which adds nothing."""
+        """sum() starts from 0, which adds nothing to the kernel."""
         assert sum([Linear(), Gaussian(), Min()]) == Linear() + Gaussian() + Min()
 
     @pytest.mark.parametrize("other", ["linear", None, np.ones(3), [Linear()]])
     def test_other_operands_are_refused(self, other):
-        """Python's own TypeError."""
+        """Other operands raise Python's TypeError."""
         for operation in (lambda: Linear() + other, lambda: other * Linear()):
             with pytest.raises(TypeError):
                 operation()
@@ -204,7 +204,7 @@ class TestOperators:
         ],
     )
     def test_expressions_are_printed_with_as_few_parentheses_as_possible(self, kernel, text):
-        """As Python reads them."""
+        """Parentheses are printed only where Python's precedence needs them."""
         assert repr(kernel) == str(kernel) == text
 
 
@@ -246,7 +246,7 @@ class TestSharing:
 
 class TestPositiveSemidefinite:
     def test_it_composes(self):
-        """Both operands, a non-negative factor, a whole power."""
+        """Sums and products need both operands to be psd, multiples a non-negative factor."""
         good, bad = Linear(), Sigmoid()
         assert (good + good).positive_semidefinite and (good * good).positive_semidefinite
         assert not (good + bad).positive_semidefinite and not (bad * good).positive_semidefinite
@@ -257,7 +257,7 @@ class TestPositiveSemidefinite:
         assert not Normalized(bad).positive_semidefinite and not On(0, bad).positive_semidefinite
 
     def test_whether_it_is_assumed_composes_too(self):
-        """A function or a matrix anywhere inside."""
+        """It is assumed if a function or a matrix is anywhere inside."""
         function = CallableKernel(product_of_rows)
         assert not (Linear() + Min() * 2).psd_is_assumed
         for kernel in (function, function + Linear(), Normalized(2 * function) ** 2, On(0, function), Precomputed()):
@@ -275,14 +275,14 @@ def test_parameters_of_nested_kernels_have_paths():
 
 
 def test_binding_reaches_every_kernel():
-    """Each sees its own columns."""
+    """bind sets gamma="scale" of each operand from the columns that it sees."""
     kernel = On(0, Gaussian()) + 2 * Normalized(Laplacian())
     bound = kernel.bind(X)
     assert bound == On(0, Gaussian(1 / X[:, 0].var())) + 2 * Normalized(Laplacian(1 / 3))
 
 
 def test_domains_combine():
-    """Together they take what the pickiest takes."""
+    """A combination has the domain of its most specific operand."""
     function = CallableKernel(product_of_rows)
     assert (Linear() + 1).domain == (function * Linear()).domain == On(0, Linear()).domain == "vectors"
     assert function.domain == Constant(1.0).domain == (function + 1).domain == "any"
@@ -342,6 +342,6 @@ def test_learned_kernel_is_the_weighted_sum():
     ids=named,
 )
 def test_learned_kernels_that_cannot_be(kernels, weights, message):
-    """Each has a sentence."""
+    """Invalid kernels and weights raise an error that says what is wrong."""
     with pytest.raises(InvalidInputError, match=message):
         LearnedKernel(kernels, weights)

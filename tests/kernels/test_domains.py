@@ -48,10 +48,10 @@ NOT_STRINGS = {
     "['abc', 'abd'].",
     None: "was given missing (None) instead of a sequence of them. Give a sequence with one element per sample, such "
     "as ['abc', 'abd'].",
-    ("a", None): "sample 1 is missing (None). Remove such samples, or replace what is missing, for instance by ''.",
-    ("a", float("nan")): "sample 1 is missing (nan). Remove such samples, or replace what is missing, for instance by "
+    ("a", None): "sample 1 is missing (None). Remove such samples, or replace missing values, for instance by ''.",
+    ("a", float("nan")): "sample 1 is missing (nan). Remove such samples, or replace missing values, for instance by "
     "''.",
-    ("a", pd.NA): "sample 1 is missing (<NA>). Remove such samples, or replace what is missing, for instance by ''.",
+    ("a", pd.NA): "sample 1 is missing (<NA>). Remove such samples, or replace missing values, for instance by ''.",
     ("a", 2.5): "sample 1 is the number 2.5. Use a kernel on vectors such as Gaussian() for numbers, or write them as "
     "text: str(sample).",
     (b"a",): "sample 0 is bytes (1 of them). Decode them first: sample.decode().",
@@ -63,7 +63,7 @@ NOT_STRINGS = {
 
 @pytest.mark.parametrize(("samples", "found"), NOT_STRINGS.items(), ids=named)
 def test_not_strings(samples, found):
-    """Both what the kernel compares and what was given are named."""
+    """The error names what the kernel compares and what was given."""
     with pytest.raises(InvalidInputError) as caught:
         Spectrum(2)(samples)
     assert str(caught.value) == f"Spectrum(k=2) compares strings, but {found}"
@@ -87,7 +87,7 @@ def test_not_strings(samples, found):
     ids=range(8),
 )
 def test_not_strings_but_tables(samples, found):
-    """Tables, records and numbers."""
+    """Tables, records and numbers raise an error that says what to do."""
     with pytest.raises(InvalidInputError) as caught:
         Spectrum(2)(samples)
     assert str(caught.value).startswith(f"Spectrum(k=2) compares strings, but {found}")
@@ -95,7 +95,7 @@ def test_not_strings_but_tables(samples, found):
 
 @pytest.mark.parametrize("kernel", [Gaussian(), On(0, Linear()), Normalized(Linear())], ids=named)
 def test_strings_are_no_vectors(kernel):
-    """A kernel on vectors says what it was given."""
+    """A kernel on vectors says that it was given strings."""
     with pytest.raises(InvalidInputError) as caught:
         kernel(TEXTS)
     assert str(caught.value) == (
@@ -140,7 +140,7 @@ def test_records():
     ("samples", "message"),
     [
         ([*RECORDS, {"title": "a"}], "needs 'price', but record 3 has only: 'title'."),
-        ([{"title": "a", "price": "x"}], "Vectors are made of real numbers, but some of these samples' values"),
+        ([{"title": "a", "price": "x"}], "Vectors must consist of real numbers, but these samples are of type"),
         ([{"title": 3, "price": 1.0}], "Spectrum(k=2) compares strings, but sample 0 is the number 3."),
         (
             [{"title": "a", "price": None}],
@@ -156,7 +156,7 @@ def test_records():
     ids=range(7),
 )
 def test_bad_records(samples, message):
-    """What a record lacks is named."""
+    """The error says what is wrong with the records."""
     with pytest.raises(InvalidInputError) as caught:
         BOTH(samples)
     assert message in str(caught.value)

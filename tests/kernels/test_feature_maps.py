@@ -105,7 +105,7 @@ class TestTaylor:
 
     @pytest.mark.parametrize("kernel", [Gaussian(gamma=0.2), Gaussian(gamma=(0.1, 0.3, 0.2)), Gaussian()], ids=named)
     def test_the_degree_is_found(self, kernel):
-        """The lowest degree is taken whose error is small enough."""
+        """The lowest degree with a small enough error is chosen."""
         psi = kernel.feature_map(X, error=1e-4)
         assert psi.error <= 1e-4
         np.testing.assert_allclose(psi(X) @ psi(X).T, kernel(X), atol=1e-4)
@@ -132,13 +132,13 @@ class TestTaylor:
 class TestErrors:
     @pytest.mark.parametrize("kernel", [Laplacian(gamma=1.0), Sigmoid(), Linear() + Laplacian(gamma=1.0)], ids=named)
     def test_none(self, kernel):
-        """A kernel without a known map says which kernels have one."""
-        with pytest.raises(InvalidInputError, match="has no feature map of finite length that is known"):
+        """The error for a kernel without a known map lists the kernels that have one."""
+        with pytest.raises(InvalidInputError, match="has no known feature map of finite length"):
             kernel.feature_map(X)
 
     def test_matrix(self):
-        """The rows of a kernel matrix have none either."""
-        with pytest.raises(InvalidInputError, match="has no feature map"):
+        """Precomputed has no feature map."""
+        with pytest.raises(InvalidInputError, match="has no known feature map"):
             Precomputed().feature_map(np.eye(3))
 
     @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ class TestErrors:
         ids=named,
     )
     def test_indefinite(self, kernel):
-        """What is not positive semidefinite has no features."""
-        with pytest.raises(InvalidInputError, match="is not positive semidefinite: no features have such products"):
+        """Kernels that are not positive semidefinite have no feature map."""
+        with pytest.raises(InvalidInputError, match="is not positive semidefinite, so it has no feature map"):
             kernel.feature_map(X)
 
     def test_too_large(self):
@@ -157,7 +157,8 @@ class TestErrors:
             Polynomial(degree=5, coef0=1.0).feature_map(np.ones((2, 50)))
         assert str(found.value) == (
             "The feature map of Polynomial(degree=5, gamma=1.0, coef0=1.0) has 3,478,761 features, 27.8 MB a sample, "
-            "but max_dimension=100,000. Use the kernel itself, fewer features or a lower degree, or allow more."
+            "but max_dimension=100,000. Use the kernel itself, fewer features or a lower degree, or a larger "
+            "max_dimension."
         )
         with pytest.raises(InvalidInputError, match="max_dimension=10"):
             (Polynomial(degree=2) * Polynomial(degree=2)).feature_map(X, max_dimension=10)
@@ -167,7 +168,7 @@ class TestErrors:
             InvalidInputError, match=r"up to degree 160, but degree=None and error=1e-06 were asked for"
         ):
             Gaussian(gamma=100.0).feature_map(X)
-        with pytest.raises(InvalidInputError, match="too large for floating-point numbers"):
+        with pytest.raises(InvalidInputError, match="exceed the range of floating-point numbers"):
             Polynomial(degree=400, gamma=1e6).feature_map(X[:, :1])
 
     def test_min_of_fractions(self):
@@ -178,6 +179,6 @@ class TestErrors:
             Min().feature_map([[3]])([[2], [7]])
 
     def test_other_width(self):
-        """Samples of another width are refused."""
+        """Samples with another number of features raise an error."""
         with pytest.raises(InvalidInputError, match="made for samples of 3 features, but these have 2"):
             Linear().feature_map(X)(X[:, :2])

@@ -72,7 +72,7 @@ def test_derivatives_equal_finite_differences(kernel, storage):
 
 @pytest.mark.parametrize("kernel", KERNELS[-14:], ids=named)
 def test_the_new_ones_conform(kernel):
-    """The public conformance check finds nothing."""
+    """check_kernel passes for kernels with hyper-parameters."""
     check_kernel(kernel, samples(12, 3))
 
 
@@ -162,7 +162,7 @@ class TestHyperparameters:
         ids=named,
     )  # fmt: skip
     def test_messages(self, build, message):
-        """What cannot be is named."""
+        """Errors say what is wrong."""
         with pytest.raises(InvalidInputError) as error:
             build()
         assert str(error.value) == message
@@ -186,7 +186,7 @@ class TestWhite:
         np.testing.assert_array_equal(White()(X, X), np.zeros((3, 3)))
 
     def test_numbers_survive_pickling(self):
-        """Samples that are pickled together are still the same."""
+        """Samples that are pickled together still count as the same observations."""
         features = White().prepare(np.zeros((3, 1)))
         a, b = pickle.loads(pickle.dumps((features, features.take(np.array([2])))))
         np.testing.assert_array_equal(White().block(a, b), [[0], [0], [1]])

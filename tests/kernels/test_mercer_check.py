@@ -21,13 +21,13 @@ class TestFindings:
         assert report.rounding == pytest.approx(40 * np.finfo(float).eps * report.largest_eigenvalue)
 
     def test_rank_deficiency_is_not_indefinite(self):
-        """Eigenvalues that are 0 but for rounding pass."""
+        """Eigenvalues that are 0 up to rounding pass."""
         report = check_mercer(Linear(), X)
         assert report.positive_semidefinite
         assert abs(report.smallest_eigenvalue) < report.rounding
 
     def test_eigenvalues_are_those_of_the_matrix(self):
-        """A matrix built from its eigenvalues."""
+        """The eigenvalues of a matrix built from known ones are reported."""
         Q = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
         K = Q @ np.diag([-0.25, 0, 1, 2, 3, 4]) @ Q.T
         report = check_mercer(K)
@@ -35,14 +35,14 @@ class TestFindings:
         assert report.largest_eigenvalue == pytest.approx(4.0)
         assert report.symmetric and not report.positive_semidefinite
         assert report.advice == (
-            "The smallest eigenvalue is -0.25: add 0.25 to the diagonal (shift), or replace negative eigenvalues by 0 "
-            "(clip), by repair_mercer. The optimum of an indefinite matrix need not be unique.",
+            "The smallest eigenvalue is -0.25: use repair_mercer, which adds 0.25 to the diagonal (shift) or replaces "
+            "negative eigenvalues by 0 (clip). The optimum of an indefinite matrix need not be unique.",
         )
         # the advice is sufficient
         assert check_mercer(K - report.smallest_eigenvalue * np.eye(6)).positive_semidefinite
 
     def test_sigmoid_is_no_kernel(self):
-        """[M5] lists it among the kernels; its eigenvalues refute that."""
+        """[M5] lists it among the kernels, but it has negative eigenvalues."""
         report = check_mercer(Sigmoid(1.0, -1.0), X)
         assert report.symmetric and not report.positive_semidefinite
         assert report.advice[0].startswith(
@@ -68,7 +68,7 @@ class TestFindings:
         assert check_mercer(K).positive_semidefinite
         report = check_mercer(K.astype(np.float64))
         assert not report.positive_semidefinite
-        assert "is what rounding in single precision leaves: compute the matrix in float64" in report.advice[0]
+        assert "is of the size of float32 rounding errors: compute the matrix in float64" in report.advice[0]
 
     def test_near_diagonal_is_a_warning_with_a_number(self):
         """A Gaussian too narrow: the gamma that is advised makes the nearest neighbours half alike."""
@@ -83,26 +83,26 @@ class TestFindings:
         assert repaired.advice == ()
 
     def test_near_diagonal_advice_follows_the_kernel(self):
-        """By the parameter that it has."""
+        """The advice names the width parameter that the kernel has."""
         assert "lower gamma, or raise length_scale" in check_mercer(Matern(1.5, 1e-3), X).advice[0]
         assert "compares less strictly, or scale the features" in check_mercer(np.eye(5)).advice[0]
 
     def test_groups_are_not_near_diagonal(self):
-        """Most pairs are unlike, but each sample has a fellow."""
+        """Most pairs are dissimilar, but each sample has a similar one."""
         K = np.kron(np.eye(20), [[1.0, 0.9], [0.9, 1.0]])
         report = check_mercer(K)
         assert not report.near_diagonal
         assert report.offdiagonal_ratio == pytest.approx(0.9)
 
     def test_where_there_is_no_pair_the_ratio_is_undefined(self):
-        """One sample, or only zeros."""
+        """With one sample, or only zeros, the ratio is inf."""
         for K in ([[2.0]], np.zeros((3, 3))):
             report = check_mercer(K)
             assert report.offdiagonal_ratio == np.inf
             assert not report.near_diagonal and report.positive_semidefinite
 
     def test_many_samples_are_examined_in_part(self, monkeypatch):
-        """A random part, the same each time; the report says so."""
+        """A random subset is examined, the same each time; the report says so."""
         monkeypatch.setattr(mercer_check, "MOST_SAMPLES", 25)
         report = check_mercer(Gaussian(), X)
         assert (report.n, report.n_given) == (25, 40)
@@ -123,14 +123,14 @@ def test_everything_that_gives_a_matrix_is_accepted():
 
 
 def test_the_report_reads_as_a_table():
-    """A line per question, then the advice."""
+    """The report has a line per question, then the advice."""
     assert str(check_mercer([[1.0, 2.0], [2.0, 1.0]])) == (
         "Mercer's condition on 2 samples: VIOLATED\n"
         "  symmetric               yes  (largest difference 0)\n"
         "  positive semidefinite   no   (eigenvalues -1 to 3, rounding 1e-15)\n"
         "  near-diagonal           no   (median similarity to the nearest other 2)\n"
-        "  → The smallest eigenvalue is -1: add 1 to the diagonal (shift), or replace negative eigenvalues by 0 "
-        "(clip), by repair_mercer. The optimum of an indefinite matrix need not be unique."
+        "  → The smallest eigenvalue is -1: use repair_mercer, which adds 1 to the diagonal (shift) or replaces "
+        "negative eigenvalues by 0 (clip). The optimum of an indefinite matrix need not be unique."
     )
 
 
@@ -139,7 +139,7 @@ def test_the_report_reads_as_a_table():
     [
         (
             (np.ones((3, 2)),),
-            "A kernel matrix is square, but this one has the shape (3, 2). Give K[i, j] = k(x_i, x_j) for all pairs of "
+            "A kernel matrix must be square, but the shape is (3, 2). Give K[i, j] = k(x_i, x_j) for all pairs of "
             "samples, or a kernel and samples.",
         ),
         (
@@ -152,7 +152,7 @@ def test_the_report_reads_as_a_table():
             "The kernel matrix must be finite, but K[0, 0] = inf. Look for missing or very large values in samples 0 "
             "and 0, or scale the samples.",
         ),
-        (([["a"]],), "A kernel matrix is made of real numbers, but this one is of type <U1."),
+        (([["a"]],), "A kernel matrix must contain real numbers, but it is of type <U1."),
         (
             (np.eye(2), X),
             "check_mercer was given a matrix and samples: give the matrix alone, or a kernel with samples.",

@@ -69,7 +69,7 @@ def test_a_machine_on_it(how):
 
 
 def test_nothing_to_repair():
-    """A kernel stays as it is."""
+    """A positive semidefinite matrix does not change."""
     X = np.random.default_rng(0).normal(size=(10, 2))
     repair = repair_mercer(Gaussian(), X)
     assert repair.n_negative == 0 and str(repair).startswith("Nothing to repair: no eigenvalue of 10 is negative")
@@ -78,7 +78,7 @@ def test_nothing_to_repair():
 
 
 def test_not_symmetric():
-    """The symmetric part is what is repaired."""
+    """A matrix that is not symmetric is replaced by its symmetric part."""
     K = np.random.default_rng(0).normal(size=(6, 6))
     np.testing.assert_array_equal(repair_mercer(K).matrix, repair_mercer((K + K.T) / 2).matrix)
 
@@ -86,24 +86,24 @@ def test_not_symmetric():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[1.0, 2.0]],), "A kernel matrix is square, but this one has the shape (1, 2)"),
+        (([[1.0, 2.0]],), "A kernel matrix must be square, but the shape is (1, 2)"),
         (([[np.nan]],), "The kernel matrix must be finite, but K[0, 0] = nan."),
         (([[1.0]], [[1.0]]), "repair_mercer was given a matrix and samples"),
         ((Gaussian(),), "repair_mercer needs samples to compute Gaussian(gamma='scale')"),
         ((np.empty((0, 0)),), "repair_mercer needs at least one sample"),
-        ((Precomputed(), [[1.0, 2.0]]), "A kernel matrix is square"),
+        ((Precomputed(), [[1.0, 2.0]]), "A kernel matrix must be square"),
         ((CallableKernel(np.dot), []), "repair_mercer needs at least one sample"),
     ],
     ids=range(7),
 )
 def test_errors(arguments, message):
-    """What cannot be repaired is named."""
+    """Errors say what cannot be repaired, and why."""
     with pytest.raises(InvalidInputError) as caught:
         repair_mercer(*arguments)
     assert str(caught.value).startswith(message)
 
 
 def test_ways():
-    """There are three."""
+    """An unknown value of how raises an error that lists the three ways."""
     with pytest.raises(InvalidInputError, match="how='cut' must be one of 'clip', 'flip', 'shift'"):
         repair_mercer([[1.0]], how="cut")

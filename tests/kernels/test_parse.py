@@ -147,10 +147,10 @@ def test_what_cannot_be_read_is_named_with_its_place(text, problem):
 
 
 def test_other_things_than_texts_are_refused():
-    """And texts without end."""
+    """Objects other than strings, and very long strings, raise an error."""
     with pytest.raises(InvalidInputError) as error:
         parse_kernel(Linear())
-    assert str(error.value) == "A kernel expression is a text, but was given Linear()."
+    assert str(error.value) == "A kernel expression must be a string, but Linear() was given."
     with pytest.raises(InvalidInputError) as error:
         parse_kernel("linear+" * 2000)
     assert str(error.value) == "A kernel expression has at most 10000 characters, but this one has 14000."
@@ -163,7 +163,7 @@ PIECES = st.one_of(WORDS, st.sampled_from(list("()[]+-*/,=.:'\"\n ")), st.intege
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_any_text_gives_a_kernel_or_one_kind_of_error(text):
-    """No other exception escapes."""
+    """Any text gives a kernel or an InvalidInputError, no other exception."""
     try:
         assert isinstance(parse_kernel(text), Kernel)
     except InvalidInputError as error:

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from tests import reference
 from tests.naming import named
 
-from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial, codes
+from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial
+from mercer.kernels.feature_sums import SQUARE
 from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION
 
 DTYPES = [np.float32, np.float64]
@@ -21,7 +22,7 @@ def block(kernel, X, Z, dtype):
 class TestLimits:
     @pytest.mark.parametrize("kernel", [Gaussian(0.0), Laplacian(0.0), Chi2(0.0), Matern(1.5, 1e300)], ids=named)
     def test_the_widest_kernel_is_one(self, kernel, dtype, storage):
-        """γ = 0: all samples are alike."""
+        """For γ = 0 all values are 1."""
         X = storage(np.random.default_rng(0).exponential(size=(20, 30)))
         np.testing.assert_array_equal(block(kernel, X, X, dtype), 1.0)
 
@@ -33,7 +34,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
     def test_matern_of_short_length_is_the_identity(self, nu, dtype, storage):
-        """length_scale → 0."""
+        """For length_scale → 0 the matrix is the identity."""
         X = storage(np.arange(1.0, 25.0).reshape(12, 2))
         np.testing.assert_array_equal(block(Matern(nu, 1e-6), X, X, dtype), np.eye(12))
 
@@ -41,7 +42,7 @@ class TestLimits:
         "kernel", [Gaussian(0.5), Laplacian(0.5), Chi2(0.5), Matern(0.5), Matern(1.5), Matern(2.5)], ids=named
     )
     def test_a_sample_is_like_itself(self, kernel, dtype, storage):
-        """k(x, x) = 1 to within rounding, whatever x."""
+        """k(x, x) = 1 up to rounding, for any x."""
         X = storage(np.random.default_rng(0).exponential(size=(30, 40)))
         of_csr = SPARSE_CANCELLATION if dtype == np.float32 else 1e-6
         of_arrays = CANCELLATION if dtype == np.float32 else 1e-13
@@ -76,7 +77,7 @@ class TestBadlyScaled:
         for gamma in (0.003, 0.02, 0.1):
             kernel = Gaussian(gamma)
             features = kernel.prepare(X, np.float32)
-            outliers = kernel.plan(features)[0] == codes.SQUARE  # by differences, if for all
+            outliers = kernel.plan(features)[0] == SQUARE  # by differences, if for all
             assert outliers and 4 * np.finfo(np.float32).eps * gamma * features.common_norm < CANCELLATION
             K = kernel.block(features, features)
             np.testing.assert_allclose(K, kernel(X.astype(np.float64)), atol=CANCELLATION)

@@ -24,7 +24,7 @@ from mercer.kernels import (
     SklearnKernel,
     Spectrum,
 )
-from mercer.kernels.learned import LearnedKernel
+from mercer.kernels.combinators import LearnedKernel
 
 ALL = [
     *KERNELS,
@@ -94,7 +94,7 @@ def test_kinks_and_zeros_are_finite():
 
 
 def test_large_shifts_lose_no_digits():
-    """Distances do not depend on the origin, nor do their slopes."""
+    """Derivatives of distances do not depend on the origin."""
     random = np.random.default_rng(0)
     X, Z, weights = random.normal(size=(4, 20)), random.normal(size=(6, 20)), random.normal(size=(4, 6))
     found = Gaussian(0.05).sample_gradients(X + 1e6, Z + 1e6, weights)
@@ -105,6 +105,6 @@ def test_large_shifts_lose_no_digits():
     "kernel", [Spectrum(2), Precomputed(), CallableKernel(np.dot), Gaussian(1.0) + CallableKernel(np.dot)], ids=named
 )
 def test_no_vectors(kernel):
-    """Kernels that are no formula of vectors say so."""
+    """Kernels that do not compare vectors raise an error."""
     with pytest.raises(InvalidInputError, match="has no derivatives with respect to samples"):
         kernel.sample_gradients(np.ones((1, 2)), np.ones((1, 2)), np.ones((1, 1)))

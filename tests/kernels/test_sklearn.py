@@ -32,7 +32,7 @@ ASKED = [
 @pytest.mark.parametrize("theirs", TRANSLATED + ASKED, ids=named)
 class TestEquality:
     def test_values(self, theirs):
-        """K, K between two sets, and the diagonal."""
+        """The matrix, the matrix between two sets, and the diagonal are scikit-learn's."""
         ours = SklearnKernel(theirs).bind(X)
         with np.errstate(invalid="ignore"):
             np.testing.assert_allclose(ours(X), theirs(X), rtol=1e-10, atol=1e-12)
@@ -67,12 +67,12 @@ class TestEquality:
 
 @pytest.mark.parametrize("theirs", TRANSLATED, ids=named)
 def test_what_has_an_equal_is_computed_by_it(theirs):
-    """These are not handed back to scikit-learn."""
+    """Kernels with an equivalent of mercer do not call scikit-learn."""
     assert SklearnKernel(theirs).bind(X).equal is not None
 
 
 def test_one_periodic_feature_has_an_equal():
-    """The sine of one distance is that of one feature."""
+    """With one feature, scikit-learn's ExpSineSquared equals Periodic."""
     kernel, x = theirs.ExpSineSquared(1.2, 0.9, periodicity_bounds=FIXED), X[:, :1]
     ours = SklearnKernel(kernel).bind(x)
     assert ours.equal is not None
@@ -81,7 +81,7 @@ def test_one_periodic_feature_has_an_equal():
 
 @pytest.mark.parametrize("theirs", ASKED, ids=named)
 def test_others_are_asked(theirs):
-    """Those without an equal are computed by the object itself."""
+    """Kernels without an equivalent compute their values themselves."""
     assert SklearnKernel(theirs).bind(X).equal is None
 
 
@@ -111,9 +111,9 @@ def test_several_kernels_are_no_covariance(compound):
         with pytest.raises(InvalidInputError) as caught:
             make(compound)
         assert str(caught.value) == (
-            "CompoundKernel is several kernels side by side, with a matrix for each: scikit-learn's "
-            "GaussianProcessClassifier makes it of the kernels of its classes. One process has one covariance: add or "
-            "multiply the kernels, or fit a process with each."
+            "CompoundKernel holds several kernels with a matrix each: scikit-learn's GaussianProcessClassifier builds "
+            "it from the kernels of its classes. One process has one covariance: add or multiply the kernels, or fit "
+            "one process per kernel."
         )
 
 
@@ -125,6 +125,6 @@ class Cube(theirs.RBF):
 
 
 def test_what_is_no_matrix():
-    """The shape that was found and the one that is needed."""
+    """The error names the shape found and the shape needed."""
     with pytest.raises(InvalidInputError, match=r"returned an array of shape \(9, 9, 2\) for 9 and 9 samples: it must"):
         SklearnKernel(Cube())(X)

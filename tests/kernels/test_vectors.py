@@ -22,7 +22,7 @@ from mercer.kernels import (
     Polynomial,
     PowerSeries,
     Sigmoid,
-    codes,
+    feature_sums,
 )
 from mercer.kernels.vectors import gamma_of
 from mercer.testing import check_kernel
@@ -93,7 +93,7 @@ class TestFormula:
         close(kernel.diagonal(a), [formula(x, x) for x in X.tolist()], TOLERANCE[dtype])
 
     def test_it_conforms(self, kernel, formula):
-        """The public conformance check finds nothing."""
+        """check_kernel passes."""
         check_kernel(kernel, samples(12, 3))
 
 
@@ -134,14 +134,15 @@ def test_a_block_of_many_tiles_equals_matrix_algebra():
 
 
 def test_the_repeated_codes_are_those_of_the_compiled_code():
-    """kernels.codes repeats the numbers of _numerics.tiles and _numerics.maps."""
+    """kernels.feature_sums repeats the numbers of _numerics.tiles and _numerics.maps."""
     from mercer._numerics import maps, tiles
 
-    names = [name for name in vars(codes) if name.isupper()]
-    assert len(names) == 14
-    for name in names:
-        module = tiles if name in ("DOT", "SQUARE", "L1", "MIN", "CHI2") else maps
-        assert getattr(codes, name) == getattr(module, name), name
+    terms = ("DOT", "SQUARE", "L1", "MIN", "CHI2")
+    functions = [name for name in vars(maps) if name in vars(feature_sums) and name.isupper()]
+    assert len(functions) == 9
+    for module, names in ((tiles, terms), (maps, functions)):
+        for name in names:
+            assert getattr(feature_sums, name) == getattr(module, name), name
 
 
 def test_duplicates_in_csr_count_as_their_sum():
@@ -176,7 +177,7 @@ class TestGammaRules:
         assert Sigmoid("scale", 0.5).bind(X) == Sigmoid(1 / (4 * X.var()), 0.5)
 
     def test_scale_of_constant_samples_is_one(self):
-        """No variance, no scale: 1, as in scikit-learn."""
+        """If the variance is 0, gamma="scale" is 1, as in scikit-learn."""
         assert gamma_of(np.ones((5, 2)), "scale") == 1.0
         assert gamma_of(sp.csr_array(np.ones((5, 2))), "scale") == 1.0
 
@@ -200,7 +201,7 @@ class TestGammaRules:
         assert kernel(X)[0, 2] == 1.0
 
     def test_an_unbound_kernel_says_so(self):
-        """gamma="scale" has no value before bind."""
+        """Using gamma="scale" before bind raises an error."""
         kernel = Gaussian()
         features = kernel.prepare(samples(5, 2))
         with pytest.raises(InvalidInputError) as error:
@@ -248,16 +249,16 @@ def _messages():
     )
     yield (
         lambda: Linear()(np.zeros((2, 3)), np.zeros((2, 4))),
-        "Linear() compares vectors of one length, but some samples have 3 features and others 4.",
+        "Linear() compares vectors of equal length, but some samples have 3 features and others 4.",
     )
     yield (
         lambda: Linear()([1.0, 2.0]),
-        "Vectors are given as a matrix with a row per sample, but these samples have the shape (2,). Use "
+        "Vectors must be given as a matrix with a row per sample, but these samples have the shape (2,). Use "
         "X.reshape(-1, 1) if each sample is one number, X.reshape(1, -1) if this is one sample.",
     )
     yield (
         lambda: Linear()([["a", "b"]]),
-        "Vectors are made of real numbers, but some of these samples' values, of type <U1, are not. Encode them as "
+        "Vectors must consist of real numbers, but these samples are of type <U1. Encode them as "
         "numbers, choose columns with On(columns, kernel), or use a kernel on such objects.",
     )
     yield (
@@ -294,7 +295,7 @@ def test_from_sigma_is_the_notes_parameter():
 
 
 def test_which_are_positive_semidefinite():
-    """Known from the formula."""
+    """The property positive_semidefinite follows from the parameters."""
     yes = [Linear(), Polynomial(2, 1.0, 0.0), Polynomial(0, 1.0, -1.0), PowerSeries(), Cosine(), Min(), Gaussian()]
     no = [Polynomial(2, 1.0, -1.0), PowerSeries((1.0, -1.0)), Sigmoid()]
     assert all(kernel.positive_semidefinite for kernel in yes)
@@ -302,7 +303,7 @@ def test_which_are_positive_semidefinite():
 
 
 def test_frames_and_lists_are_matrices_too():
-    """Whatever numpy reads as a matrix of numbers."""
+    """Data frames and nested lists are read as matrices."""
     import pandas as pd
     import polars as pl
 
@@ -332,6 +333,6 @@ assert kernels.parse_kernel("jaccard") == kernels.Jaccard()
 
 
 def test_importing_kernels_does_not_import_numba():
-    """Naming a kernel costs no compiler."""
+    """Building a kernel does not import numba."""
     code = "import sys, mercer.kernels; sys.exit('numba' in sys.modules or 'sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -25,7 +25,7 @@ class TestNormalized:
         np.testing.assert_array_equal(kernel.diagonal(features), 1.0)
 
     def test_normalised_linear_is_cosine(self):
-        """Rows of zeros have no direction: 0."""
+        """Normalized(Linear()) equals Cosine(); rows of zeros give 0."""
         S = X.copy()
         S[2] = 0
         np.testing.assert_allclose(Normalized(Linear())(S), Cosine()(S), atol=1e-14)
@@ -41,7 +41,7 @@ class TestNormalized:
         np.testing.assert_allclose(kernel.block(part, features), kernel(X)[[5, 1]])
 
     def test_a_negative_length_is_refused(self):
-        """k(x, x) < 0 has no root."""
+        """k(x, x) < 0 raises an error."""
         with pytest.raises(InvalidInputError) as error:
             Normalized(Sigmoid(1.0, -10.0))(np.array([[3.0], [1.0]]))
         assert str(error.value) == (
@@ -73,12 +73,12 @@ class TestOn:
         "storage", [np.asarray, sp.csr_array, sp.coo_array, pd.DataFrame, pl.DataFrame, np.ndarray.tolist]
     )
     def test_columns_of_every_storage(self, columns, expected, storage):
-        """The kernel of the columns alone."""
+        """On gives the values of the inner kernel on the chosen columns."""
         np.testing.assert_allclose(On(columns, Linear())(storage(X)), X[:, expected] @ X[:, expected].T, rtol=1e-12)
 
     @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
     def test_columns_by_name(self, frame):
-        """Numbers and texts of one data frame, each with its kernel."""
+        """Numbers and texts of one data frame have a kernel each."""
         samples = frame({"title": ["abc", "bcd", "xyz"], "price": [1.0, 2.0, 4.0], "size": [0.5, 0.25, 0.0]})
         kernel = On("title", CallableKernel(same_letters)) + 2.0 * On(["price", "size"], Linear())
         numbers = np.array([[1.0, 0.5], [2.0, 0.25], [4.0, 0.0]])
@@ -87,7 +87,7 @@ class TestOn:
         check_kernel(kernel, samples)
 
     def test_records_are_samples_too(self):
-        """A list of tuples has columns by number."""
+        """Columns of a list of tuples are chosen by number."""
         records = [("abc", 1.0), ("bcd", 2.0), ("xyz", 4.0)]
         kernel = On(0, CallableKernel(same_letters)) + On(1, CallableKernel(lambda X, Z: np.outer(X, Z)))
         expected = np.array([[3, 2, 0], [2, 3, 0], [0, 0, 3]]) + np.outer([1, 2, 4], [1, 2, 4])
@@ -101,7 +101,7 @@ class TestOn:
         np.testing.assert_allclose(several(texts), 2.0)
 
     def test_negative_numbers_are_refused_only_where_they_are_seen(self):
-        """Min on the other columns."""
+        """Min allows negative numbers in columns that it does not see."""
         S = X.copy()
         S[:, 0] *= -1
         On((1, 2), Min())(S)
@@ -133,7 +133,7 @@ class TestOn:
         ],
     )
     def test_missing_columns_are_named(self, columns, samples, message):
-        """What was asked for, and what there is."""
+        """The error names the missing column and the existing ones."""
         with pytest.raises(InvalidInputError) as error:
             On(columns, Linear())(samples)
         assert str(error.value) == message
@@ -146,21 +146,30 @@ class TestOn:
                 "columns=slice(2, None, None) depends on the number of columns. Give a start and an end from 0 on, "
                 "such as slice(2, 10).",
             ),
-            ((), "columns=() chooses no columns: give a number or a name, several of one kind, or a slice."),
+            (
+                (),
+                "columns=() is not a valid choice: give a column number or name, a list of "
+                "numbers or of names, or a slice.",
+            ),
             (
                 (0, "a"),
-                "columns=(0, 'a') chooses no columns: give a number or a name, several of one kind, or a slice.",
+                "columns=(0, 'a') is not a valid choice: give a column number or name, a list of "
+                "numbers or of names, or a slice.",
             ),
-            (1.5, "columns=1.5 chooses no columns: give a number or a name, several of one kind, or a slice."),
+            (
+                1.5,
+                "columns=1.5 is not a valid choice: give a column number or name, a list of "
+                "numbers or of names, or a slice.",
+            ),
         ],
     )
     def test_what_chooses_no_columns_is_refused(self, columns, message):
-        """At once, before any samples are seen."""
+        """The constructor raises an error, before any samples are given."""
         with pytest.raises(InvalidInputError) as error:
             On(columns, Gaussian())
         assert str(error.value) == message
 
     def test_every_choice_of_columns_can_be_hashed(self):
-        """Slices, lists and arrays become tuples: kernels are values."""
+        """Slices, lists and arrays become tuples, so that kernels can be hashed."""
         assert On(slice(0, 2), Linear()) == On([0, 1], Linear()) == On(np.array([0, 1]), Linear())
         assert hash(On(slice(0, 2), Linear())) == hash(On((0, 1), Linear()))

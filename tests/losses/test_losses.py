@@ -213,18 +213,16 @@ def test_messages_of_refused_arguments():
         InvalidInputError, match=r"^epsilon=-1 was given: epsilon must be a finite number of at least 0\.$"
     ):
         EpsilonInsensitive(-1)
-    with pytest.raises(InvalidInputError, match=r"^quantile=1 was given: quantile must be between 0 and 1\.$"):
+    with pytest.raises(InvalidInputError, match=r"^quantile=1 was given, but quantile must be between 0 and 1\.$"):
         Pinball(1.0)
     for loss in (OneClass(), NuHinge(), NuInsensitive()):
         with pytest.raises(InvalidInputError) as error:
             loss.box_qp(y, np.ones(2), False)
-        assert (
-            str(error.value) == f"The {loss.name} has no form without an intercept: its threshold is what nu controls."
-        )
+        assert str(error.value) == f"The {loss.name} needs an intercept, since nu controls its threshold."
 
 
 def test_losses_are_values():
-    """Equal parameters make equal losses, which can be keys."""
+    """Losses with equal parameters are equal and can be dictionary keys."""
     assert NuHinge(0.3) == NuHinge(0.3) != NuHinge(0.4)
     assert len({Hinge(), Hinge(), EpsilonInsensitive(0.1), EpsilonInsensitive(0.1)}) == 2
     assert repr(EpsilonInsensitive(0.2)) == "EpsilonInsensitive(epsilon=0.2)"

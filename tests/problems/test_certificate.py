@@ -74,7 +74,7 @@ def test_order_of_rows_does_not_matter(loss, intercept):
 
 @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
 def test_doubled_weight_is_a_repeated_row(loss, intercept):
-    """Every sample twice has the optimum of every weight doubled."""
+    """Repeating every sample gives the same optimum as doubling every weight."""
     once = instance(loss, intercept, n=20)
     y, weight = np.tile(once.y, 2), np.tile(once.weight, 2)
     twice = replace(once, K=np.tile(once.K, (2, 2)), y=y, weight=weight, qp=loss.box_qp(y, weight, intercept))

@@ -10,7 +10,7 @@ from tests.naming import named
 from mercer import SVC
 from mercer.gram.operator import Evaluations
 from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial
-from mercer.kernels.distributions import InformationDiffusion
+from mercer.kernels.objects.distributions import InformationDiffusion
 from mercer.losses import Hinge, SquaredHinge
 from mercer.problems.dual import DualProblem, survey_of, violation
 from mercer.solvers.base import Clock, Options

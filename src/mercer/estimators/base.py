@@ -17,7 +17,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, take_samples
-from mercer.kernels.probing import depends_on_sets
+from mercer.kernels.user_defined import depends_on_sets
 from mercer.losses import Loss
 from mercer.solvers.base import Clock, Options, Solution, Status
 from mercer.solvers.data import Data

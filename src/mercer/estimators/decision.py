@@ -11,8 +11,8 @@ from mercer.estimators.pairs import class_pairs
 from mercer.gram.operator import product
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, count_samples, take_samples
-from mercer.kernels.functions import PrecomputedFeatures
 from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION, rounding_of_distances
+from mercer.kernels.user_defined import PrecomputedFeatures
 
 # samples prepared at a time
 BATCH = 8192

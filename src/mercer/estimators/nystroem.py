@@ -17,7 +17,7 @@ from mercer.estimators.nested import KernelParameters
 from mercer.estimators.progress import warn_user
 from mercer.estimators.ridge import domain_of_ridge, resolve_pairwise
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
-from mercer.gram.landmarks import SELECTIONS, choose_landmarks
+from mercer.gram.low_rank import SELECTIONS, choose_landmarks
 from mercer.gram.operator import GramOperator, product
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, take_samples

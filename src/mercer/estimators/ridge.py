@@ -31,7 +31,7 @@ from mercer.kernels import (
     Sigmoid,
 )
 from mercer.kernels.features import Features, Matrix, Vector, count_samples, take_samples
-from mercer.kernels.functions import PrecomputedFeatures
+from mercer.kernels.user_defined import PrecomputedFeatures
 from mercer.problems.certificate import combine
 from mercer.ridge.solver import solve
 from mercer.solvers.base import Clock, Options, Solution, Status

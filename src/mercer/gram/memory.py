@@ -10,17 +10,18 @@ from pathlib import Path
 
 MEGABYTE = 1 << 20
 FALLBACK = 256 * MEGABYTE
-# rows seldom come back once they have left the working set: more memory saves few evaluations, and touching new
-# memory costs more than computing a row again
+# share of the available memory for kernel rows. Rows are seldom needed again after they have left the working set, so
+# more memory would save few evaluations, and touching new memory costs more than computing a row again
 SHARE = 1 / 64
-# but for values that take long to compute
+# the same for values that take long to compute
 COSTLY_SHARE = 1 / 8
 AT_LEAST = 64 * MEGABYTE
+# seconds after which the available memory is read again
 REMEMBERED = 10.0
 
 
 def _limits() -> list[int]:
-    """Bytes available to this process by every account that can be read."""
+    """The bytes available to this process, from every source that can be read: the system, and its cgroups."""
     found: list[int] = []
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text().splitlines():
@@ -39,9 +40,9 @@ def _limits() -> list[int]:
 
 
 def budget_bytes(cache_size: float | str, costly: bool = False) -> int:
-    """``cache_size`` in megabytes, or "auto": a 64th of the memory that is available now, at least 64 MB.
+    """``cache_size`` (megabytes) in bytes. "auto" is a 64th of the available memory, at least 64 MB.
 
-    An eighth where values are costly.
+    If kernel values are costly, "auto" is an eighth.
     """
     if cache_size == "auto":
         share = COSTLY_SHARE if costly else SHARE
@@ -50,11 +51,11 @@ def budget_bytes(cache_size: float | str, costly: bool = False) -> int:
 
 
 def available_bytes() -> int:
-    """The memory that this process may still take."""
+    """The memory that this process can still allocate."""
     return max(0, min(_limits(), default=int(FALLBACK / SHARE)))
 
 
 @lru_cache(maxsize=1)
 def _available(period: int) -> int:
-    """The memory, looked up once in a while: reading the accounts takes longer than a small fit."""
+    """`available_bytes`, read once per period: reading it takes longer than a small fit."""
     return available_bytes()

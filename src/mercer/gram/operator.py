@@ -1,4 +1,4 @@
-"""The Gram matrix of one set of samples, which need not exist: blocks, products and diagonals on demand."""
+"""The Gram matrix of a set of samples as an operator: blocks, products and the diagonal are computed on demand."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, sp
 from mercer.kernels.vectors import Linear
 
 TILE_BYTES = 1 << 20
-# terms of the sum behind a kernel value from which it is costly
+# number of terms from which a kernel value is costly
 COSTLY_TERMS = 128
-# kernel values from which a second thread is worth waking
+# number of kernel values from which several threads are used
 THREADS_FROM = 300_000
-# rows of a symmetric product computed together; of costly values
+# rows of a symmetric product that are computed together, and the same for costly values
 MIRROR, COSTLY_MIRROR = 192, 48
-# partial sums of a symmetric product, at most: each is a vector over all samples
+# most partial sums of a symmetric product: each is a vector over all samples
 PARTIAL_SUMS = 64
 
 
 class Evaluations:
-    """Counts kernel values computed, shared by all operators and threads of one fit."""
+    """A counter of computed kernel values, shared by all operators and threads of one fit."""
 
     def __init__(self) -> None:
         self.count = 0
         self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
-        """So many more."""
+        """Add to the count."""
         with self._lock:
             self.count += count
 
 
 class GramOperator:
-    """K[i, j] = k(x_i, x_j) for prepared samples, with threads over rows.
+    """K[i, j] = k(x_i, x_j) for prepared samples, computed by several threads over rows.
 
-    Values do not depend on the number of threads nor on which block they were computed in.
+    Values do not depend on the number of threads or on the block in which they are computed.
     """
 
     def __init__(
@@ -64,19 +64,19 @@ class GramOperator:
 
     @property
     def terms(self) -> float:
-        """About how many terms stand behind a value: none in a kernel matrix, no end of them in a kernel on objects."""
+        """About how many terms a kernel value is the sum of: 0 for a kernel matrix, inf for kernels on objects."""
         return terms_of(self.kernel, self.features)
 
     @property
     def costly(self) -> bool:
-        """Whether to compute a value again takes much longer than to keep it."""
+        """Whether computing a value again takes much longer than storing it."""
         return self.terms >= COSTLY_TERMS
 
     def diagonal(self) -> Vector:
         return self.kernel.diagonal(self.features)
 
     def rows(self, features: Features, columns: Features | None = None, out: Matrix | None = None) -> Matrix:
-        """k of other prepared samples against these (or against given columns), a row each."""
+        """Kernel values between prepared samples (rows) and the samples of the operator, or given columns."""
         b = self.features if columns is None else columns
         if out is None:
             out = np.empty((len(features), len(b)), b.dtype)
@@ -100,13 +100,13 @@ class GramOperator:
         return self.rows(self.features.take(rows), self.features.take(columns))
 
     def take(self, index: Vector) -> GramOperator:
-        """The operator of a subset of the samples."""
+        """The operator of some of the samples."""
         return GramOperator(self.kernel, self.features.take(index), self.n_threads, self.evaluations)
 
     def dense(self, out: Matrix | None = None, mirrored: bool = True) -> Matrix:
-        """The whole matrix, written to out if given. Where it pays, the lower triangle is copied from the upper one.
+        """The whole matrix, written to ``out`` if given. If it is faster, the lower triangle is copied from the upper.
 
-        Unless ``mirrored``, the lower triangle may be left as it was.
+        Unless ``mirrored``, the lower triangle need not be written.
         """
         from mercer._numerics.storage import place_rows
 
@@ -134,7 +134,7 @@ class GramOperator:
 
 
 def terms_of(kernel: Kernel, features: Features) -> float:
-    """About how many terms stand behind a value between these samples."""
+    """About how many terms a kernel value between these samples is the sum of."""
     if kernel.domain == "matrix":
         return 0.0
     parts = getattr(features, "parts", (features,))
@@ -142,7 +142,7 @@ def terms_of(kernel: Kernel, features: Features) -> float:
 
 
 def prepare_columns(b: Features) -> int:
-    """Build what the tiles need of the columns once, before threads ask for it; how many rows a tile takes at once."""
+    """Build the cached arrays of the columns before threads use them. Returns how many rows a tile takes at once."""
     together = 1
     for part in getattr(b, "parts", (b,)):
         if isinstance(part, VectorFeatures):
@@ -154,7 +154,7 @@ def prepare_columns(b: Features) -> int:
 
 
 def _rows_of(size: int, b: Features, together: int) -> int:
-    """Rows of about so many bytes with the columns b, a multiple of those that a tile takes at once."""
+    """How many rows of a block with columns b fill about ``size`` bytes: a multiple of the rows of a tile."""
     return max(1, size // max(1, len(b) * b.dtype.itemsize) // together) * together
 
 
@@ -166,10 +166,10 @@ def product(
     n_threads: int = 1,
     evaluations: Evaluations | None = None,
 ) -> Matrix:
-    """K(a, b) @ weights, tile by tile, never stored; weights has shape (len(b),) or (len(b), m).
+    """K(a, b) @ weights, tile by tile, without storing K; weights has the shape (len(b),) or (len(b), m).
 
-    One column is summed in float64 but for short runs, several in the dtype of b. Each row of the result depends on
-    its own sample alone, not on the batch it came in.
+    A single column is summed in float64 except for short runs, several columns in the dtype of b. Each row of the
+    result depends only on its own sample, not on the batch.
     """
     out = np.zeros((len(a), *weights.shape[1:]))
     if len(b) == 0 or len(a) == 0:
@@ -201,21 +201,21 @@ def product(
 def symmetric_product(
     kernel: Kernel, a: Features, weights: Vector, n_threads: int = 1, evaluations: Evaluations | None = None
 ) -> Vector:
-    """K(a, a) @ weights in float64: each value of one triangle serves both of its places.
+    """K(a, a) @ weights in float64. Only one triangle is computed; each value is used twice.
 
     Partial sums are added in a fixed order, so that the result does not depend on the number of threads.
     """
     from mercer._numerics.tiles import add_block_product, add_rows_product
 
     n = len(a)
-    # low steps of the triangle compute few values twice, high ones need few calls
+    # blocks of few rows compute few values twice, blocks of many rows need few calls
     height = COSTLY_MIRROR if terms_of(kernel, a) >= COSTLY_TERMS else MIRROR
     starts, all_rows = range(0, n, height), np.arange(height)
     parts = np.zeros((min(PARTIAL_SUMS, len(starts)), n))
     prepare_columns(a)
 
     def one(task: int) -> None:
-        # every so-manyth of the rows, so that all tasks have as much to do
+        # blocks are dealt out in turn, so that all tasks take about as long
         for start in starts[task :: len(parts)]:
             stop = min(start + height, n)
             block = kernel.block(span(a, start, stop), a if start == 0 else span(a, start, n))

@@ -1,4 +1,4 @@
-"""Rows of the Gram matrix kept within a byte budget, the oldest given up first."""
+"""A cache of rows of the Gram matrix within a byte budget; the oldest rows are replaced first."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mercer.gram.operator import GramOperator
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 
-# entries of stored rows from which a second thread is worth waking
+# number of matrix entries from which several threads are used
 THREADS_FROM = 1_000_000
 
 
 def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_threads: int) -> None:
-    """out += sum_t weights[t] rows[slots[t]], in float64, threads over columns."""
+    """out += sum_t weights[t] rows[slots[t]], in float64, with threads over columns."""
     from mercer._numerics import shared
     from mercer._numerics.tiles import add_rows_product
 
@@ -30,7 +30,7 @@ def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_thr
 
 
 class WholeRows:
-    """Rows of a Gram matrix that exists: nothing to compute, nothing to give up."""
+    """The interface of `RowStore` for a Gram matrix that is stored in full."""
 
     def __init__(self, K: Matrix, n_threads: int) -> None:
         self.values = K
@@ -39,7 +39,7 @@ class WholeRows:
         self.n_threads = n_threads
 
     def find(self, samples: Vector) -> Vector:
-        """The slots of these samples' rows: their own numbers."""
+        """The slots of the rows of these samples: the numbers of the samples."""
         return samples
 
     ensure = find
@@ -50,10 +50,10 @@ class WholeRows:
 
 
 class RowStore:
-    """K[i, :] for samples i that recur, over the columns of one operator.
+    """Stored rows K[i, :] of samples i that are used repeatedly, over the columns of one operator.
 
-    The budget is a hard limit on the bytes of stored rows. Memory is reserved at once but touched only as rows
-    come in. When the columns change the rows move within the same memory.
+    The budget is a hard limit on the bytes of stored rows. Memory is reserved at once, but touched only when rows are
+    stored. When the columns change, rows are moved within the same memory.
     """
 
     def __init__(self, gram: GramOperator, budget: int, at_least: int = 2) -> None:
@@ -66,7 +66,7 @@ class RowStore:
         self._lay_out(gram)
 
     def _lay_out(self, gram: GramOperator) -> None:
-        """Start empty with the columns of this operator."""
+        """Start without rows, with the columns of this operator."""
         self.gram = gram
         self.capacity = min(gram.n, len(self.buffer) // max(1, gram.n))
         self.values = self.buffer[: self.capacity * gram.n].reshape(self.capacity, gram.n)
@@ -78,11 +78,11 @@ class RowStore:
 
     @property
     def has_room(self) -> bool:
-        """Whether no row has been given up for another."""
+        """Whether there are unused slots, so that no row has been replaced yet."""
         return self.used < self.capacity
 
     def _adopt(self, samples: Vector, last_used: Vector) -> None:
-        """The first rows belong to these samples."""
+        """Assign the first slots to these samples, whose rows are in place."""
         count = len(samples)
         self.slot_of[samples] = np.arange(count)
         self.sample_of[:count] = samples
@@ -90,11 +90,11 @@ class RowStore:
         self.used = count
 
     def find(self, samples: Vector) -> Vector:
-        """The slots of these samples' rows, -1 for those that are not there."""
+        """The slots of the rows of these samples; -1 for rows that are not stored."""
         return self._look_up(samples)[0]
 
     def _look_up(self, samples: Vector) -> tuple[Vector, Vector]:
-        """The slots of these samples' rows and the samples that have none, each once."""
+        """The slots of the rows of these samples, and the samples whose rows are missing, without repeats."""
         from mercer._numerics.storage import find_rows
 
         self.clock += 1
@@ -103,7 +103,7 @@ class RowStore:
         return slots, missing[:count]
 
     def ensure(self, samples: Vector) -> Vector:
-        """The slots of these samples' rows, computing the missing ones."""
+        """The slots of the rows of these samples. Missing rows are computed."""
         slots, missing = self._look_up(samples)
         if len(missing):
             missing.sort()
@@ -112,9 +112,9 @@ class RowStore:
         return slots
 
     def _free_slots(self, count: int) -> Vector:
-        """Unused slots, then those whose rows were computed longest ago and are not asked for now.
+        """Unused slots, then those of the oldest rows that are not in use now.
 
-        In the order of the memory, so that new rows can be written where they belong without a copy.
+        They are in memory order, so that consecutive new rows are written without a copy.
         """
         fresh = min(count, self.capacity - self.used)
         slots = np.arange(self.used, self.used + fresh)
@@ -129,7 +129,7 @@ class RowStore:
         return slots
 
     def _compute(self, samples: Vector) -> None:
-        """The rows of these samples, which have none, in pieces of adjacent slots."""
+        """Compute the missing rows of these samples, in groups of adjacent slots."""
         slots = self._free_slots(len(samples))
         ends = [len(slots)]
         if slots[-1] - slots[0] != len(slots) - 1:
@@ -148,7 +148,7 @@ class RowStore:
         add_product(self.values, slots, weights, out, self.gram.n_threads)
 
     def restrict(self, index: Vector, gram: GramOperator) -> None:
-        """Keep the columns ``index`` only, and the rows of these samples; gram is their operator."""
+        """Keep only the columns ``index`` and the rows of the same samples; ``gram`` is their operator."""
         from mercer._numerics.storage import compact
 
         n_old = self.gram.n
@@ -161,9 +161,9 @@ class RowStore:
         self._adopt(kept, last_used)
 
     def extend(self, columns: Vector, gram: GramOperator, keep: Vector) -> None:
-        """Columns join: the old ones stand at positions ``columns`` of gram's. Rows of samples in ``keep`` stay.
+        """Add columns: the old columns have the positions ``columns`` among those of ``gram``.
 
-        ``keep`` marks old columns. The new entries of the rows that stay are computed.
+        Rows of samples marked in ``keep``, a mask over the old columns, stay, and their new entries are computed.
         """
         from mercer._numerics.storage import compact, fill, spread
 

@@ -1,8 +1,8 @@
-"""Memory for kernel rows that the next fit uses again, and that the system may have in between.
+"""Large buffers that consecutive fits reuse, while the system may reclaim them in between.
 
-Touching new memory costs more than the arithmetic that fills it: a page must be found, zeroed and mapped, on a virtual
-machine first be got from the host. So a buffer that is given back is kept mapped and marked free (MADV_FREE): the
-system takes its pages when it needs them, else they are ready for the next fit.
+Touching new memory costs more than the arithmetic that fills it: a page must be found, zeroed and mapped, and on a
+virtual machine first be requested from the host. So a buffer that is returned stays mapped and is marked as free
+(MADV_FREE): the system takes its pages if it needs them; else the next fit uses them again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from mercer.kernels.features import Vector
 
 HUGE_PAGE = 1 << 21
-# bytes of a buffer up to which huge pages are asked for: they are read faster, but a virtual machine may be left with
-# large pieces that it has given back to the host, which take up to ten times as long to touch as scattered small pages
+# buffers up to this size request huge pages. These are read faster, but on a virtual machine that has returned large
+# pieces of memory to the host, touching them may take up to ten times as long as scattered small pages
 HUGE_UP_TO = 1 << 28
-# buffers kept for later, and their bytes in all
+# the largest number of buffers kept for reuse, and their total bytes
 MOST_KEPT, MOST_BYTES = 8, 1 << 32
 
 _CAN_LEND = all(hasattr(mmap, name) for name in ("MAP_PRIVATE", "MAP_ANONYMOUS", "MADV_FREE", "MADV_HUGEPAGE"))
@@ -29,9 +29,9 @@ _kept: list[mmap.mmap] = []
 
 
 class Loan:
-    """A one-dimensional array on borrowed memory, which goes back when the loan is forgotten.
+    """A one-dimensional array in a reused buffer, which is returned when the Loan is garbage collected.
 
-    No view of the array may outlive the loan: the next borrower would overwrite it.
+    No view of the array may outlive the Loan: the next borrower would overwrite it.
     """
 
     def __init__(self, entries: int, dtype: np.dtype[Any]) -> None:
@@ -50,7 +50,7 @@ class Loan:
 
 
 def _borrow(size: int) -> mmap.mmap:
-    """The smallest kept buffer that is large enough, or a new one."""
+    """The smallest kept buffer that is large enough; a new one if there is none."""
     with _lock:
         fitting = [memory for memory in _kept if len(memory) >= size]
         if fitting:
@@ -64,7 +64,7 @@ def _borrow(size: int) -> mmap.mmap:
 
 
 def _give_back(memory: mmap.mmap) -> None:
-    """Keep a buffer for later; the smallest go if there are too many."""
+    """Keep a buffer for reuse. The smallest ones are freed if there are too many."""
     _advise(memory, mmap.MADV_FREE)
     with _lock:
         _kept.append(memory)
@@ -74,5 +74,5 @@ def _give_back(memory: mmap.mmap) -> None:
 
 
 def _advise(memory: mmap.mmap, advice: int) -> None:
-    with suppress(OSError):  # a kernel that does not know the advice changes nothing but the speed
+    with suppress(OSError):  # an operating system without this advice is only slower
         memory.madvise(advice)

@@ -33,7 +33,7 @@ from mercer.gram.operator import product
 from mercer.io.assemble import leave_unknown
 from mercer.kernels import Constant, Cosine, Kernel, Normalized, On, Power, Product, Scaled, Sum, White
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
-from mercer.kernels.learning import Transparent
+from mercer.kernels.learnable import Transparent
 from mercer.kernels.radial import RadialKernel
 from mercer.validation import thread_count
 

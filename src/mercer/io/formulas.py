@@ -39,7 +39,7 @@ from mercer.kernels import (
     White,
 )
 from mercer.kernels.features import Matrix, Vector
-from mercer.kernels.learning import Transparent
+from mercer.kernels.learnable import Transparent
 
 
 class Formula:

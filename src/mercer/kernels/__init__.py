@@ -1,36 +1,33 @@
-"""What similarity is: kernels as values, and their algebra.
+"""Kernels, as values that can be compared and printed, and their algebra: sums, products, powers.
 
-Kernels on objects and those of special use are imported when they are first asked for.
+Kernels on objects (strings, sets, graphs, ...) and rarely used kernels are imported on first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mercer.kernels.base import Kernel
-from mercer.kernels.combinators import Constant, Power, Product, Scaled, Sum
-from mercer.kernels.functions import CallableKernel, Precomputed, PrecomputedLayer
-from mercer.kernels.hyperparameters import Hyperparameter
+from mercer.kernels.base import Hyperparameter, Kernel
+from mercer.kernels.combinators import Constant, LearnedKernel, Power, Product, Scaled, Sum
 from mercer.kernels.mercer_check import MercerReport, check_mercer
 from mercer.kernels.parse import parse_kernel
-from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
+from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
+from mercer.kernels.user_defined import CallableKernel, Precomputed, PrecomputedLayer
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, Sigmoid
 from mercer.kernels.wrappers import Normalized, On
 
 if TYPE_CHECKING:
-    from mercer.kernels.diffusion import GraphDiffusion
-    from mercer.kernels.distributions import Hellinger, InformationDiffusion
-    from mercer.kernels.graph_kernels import RandomWalk, ShortestPath, WeisfeilerLehman
-    from mercer.kernels.graphs import Graph
-    from mercer.kernels.learned import LearnedKernel
-    from mercer.kernels.learning import Bounded, Fixed
+    from mercer.kernels.learnable import Bounded, Fixed
     from mercer.kernels.mercer_repair import MercerRepair, repair_mercer
     from mercer.kernels.noise import White
-    from mercer.kernels.periodic import Periodic
-    from mercer.kernels.sequences import Subsequence, WeightedDegree, Window
-    from mercer.kernels.series import GlobalAlignment
-    from mercer.kernels.sets import Intersection, Jaccard, SetOf
+    from mercer.kernels.objects.distributions import Hellinger, InformationDiffusion
+    from mercer.kernels.objects.graph_diffusion import GraphDiffusion
+    from mercer.kernels.objects.graph_kernels import RandomWalk, ShortestPath, WeisfeilerLehman
+    from mercer.kernels.objects.graphs import Graph
+    from mercer.kernels.objects.sequences import Subsequence, WeightedDegree, Window
+    from mercer.kernels.objects.series import GlobalAlignment
+    from mercer.kernels.objects.sets import Intersection, Jaccard, SetOf
+    from mercer.kernels.objects.substrings import CommonSubstrings, Mismatch, Spectrum
     from mercer.kernels.sklearn import SklearnKernel
-    from mercer.kernels.strings import CommonSubstrings, Mismatch, Spectrum
 
 __all__ = [
     "AdditiveChi2",
@@ -88,20 +85,18 @@ __all__ = [
 ]
 
 _MODULES = {
-    "diffusion": ("GraphDiffusion",),
-    "distributions": ("Hellinger", "InformationDiffusion"),
-    "graph_kernels": ("RandomWalk", "ShortestPath", "WeisfeilerLehman"),
-    "graphs": ("Graph",),
-    "learned": ("LearnedKernel",),
-    "learning": ("Bounded", "Fixed"),
+    "learnable": ("Bounded", "Fixed"),
     "mercer_repair": ("MercerRepair", "repair_mercer"),
     "noise": ("White",),
-    "periodic": ("Periodic",),
-    "sequences": ("Subsequence", "WeightedDegree", "Window"),
-    "series": ("GlobalAlignment",),
-    "sets": ("Intersection", "Jaccard", "SetOf"),
+    "objects.distributions": ("Hellinger", "InformationDiffusion"),
+    "objects.graph_diffusion": ("GraphDiffusion",),
+    "objects.graph_kernels": ("RandomWalk", "ShortestPath", "WeisfeilerLehman"),
+    "objects.graphs": ("Graph",),
+    "objects.sequences": ("Subsequence", "WeightedDegree", "Window"),
+    "objects.series": ("GlobalAlignment",),
+    "objects.sets": ("Intersection", "Jaccard", "SetOf"),
+    "objects.substrings": ("CommonSubstrings", "Mismatch", "Spectrum"),
     "sklearn": ("SklearnKernel",),
-    "strings": ("CommonSubstrings", "Mismatch", "Spectrum"),
 }
 _HOME = {name: f"mercer.kernels.{module}" for module, names in _MODULES.items() for name in names}
 

@@ -1,7 +1,6 @@
 """Kernels as values: frozen, compared by their parameters, printed as the expression that builds them.
 
-A kernel holds no data. Training and test samples are prepared each by themselves; ``block`` is the only door to
-kernel values.
+A kernel holds no data. Training and test samples are prepared separately, and all kernel values come from ``block``.
 """
 
 from __future__ import annotations
@@ -15,11 +14,47 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Features, Matrix, Vector
-from mercer.kernels.hyperparameters import Hyperparameter, numbers_of, replace_numbers
-from mercer.kernels.sample_gradients import no_gradients
 
 if TYPE_CHECKING:
     from mercer.kernels.feature_maps import FeatureMap
+
+
+# scikit-learn's default bounds; for a value outside of them, the bound is WIDER times beyond the value
+LOWER, UPPER, WIDER = 1e-5, 1e5, 100.0
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """One positive number of a kernel that can be learnt, and the bounds of the search for it.
+
+    ``name`` is that of ``get_params``, with a position such as [0] if the parameter has several numbers.
+    """
+
+    name: str
+    value: float
+    lower: float
+    upper: float
+
+
+def numbers_of(name: str, value: Any) -> list[Hyperparameter]:
+    """The positive numbers of one parameter, which is a number or a tuple of numbers."""
+    if isinstance(value, tuple):
+        return [_hyperparameter(f"{name}[{k}]", v) for k, v in enumerate(value) if v > 0]
+    return [_hyperparameter(name, value)] if value > 0 else []
+
+
+def replace_numbers(value: Any, numbers: Sequence[float]) -> Any:
+    """The parameter with its positive numbers replaced by the given ones."""
+    if isinstance(value, tuple):
+        rest = iter(numbers)
+        return tuple(next(rest) if v > 0 else v for v in value)
+    return numbers[0] if value > 0 else value
+
+
+def _hyperparameter(name: str, value: float) -> Hyperparameter:
+    lower = LOWER if value >= LOWER else value / WIDER
+    upper = UPPER if value <= UPPER else value * WIDER
+    return Hyperparameter(name, value, lower, upper)
 
 
 @dataclass(frozen=True)
@@ -27,23 +62,23 @@ class Kernel(ABC):
     """A similarity k(x, z) = <φ(x), φ(z)>."""
 
     psd: ClassVar[bool] = True
-    # parameters, in their order, whose positive values can be learnt
+    # names of the parameters that can be learnt (their positive numbers), in the order of the fields
     learnable: ClassVar[tuple[str, ...]] = ()
-    # whether K of all samples at once costs less than in parts
+    # whether computing K in one call is cheaper than in blocks
     whole: ClassVar[bool] = False
-    # numpy's scalars leave ``np.float64(2) * kernel`` to the kernel
+    # makes numpy leave ``np.float64(2) * kernel`` to the kernel's own operators
     __array_ufunc__: ClassVar[None] = None
 
     @abstractmethod
     def prepare(self, samples: Any, dtype: Any = np.float64) -> Features:
-        """Everything needed once per sample, for values of this dtype."""
+        """Compute what is needed once per sample; ``dtype`` is that of the kernel values."""
 
     @abstractmethod
     def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
-        """K[i, j] = k(a_i, b_j), written to out if given (any strides between rows, contiguous rows)."""
+        """K[i, j] = k(a_i, b_j), written to ``out`` if given, whose rows must be contiguous (with any row stride)."""
 
     def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
-        """out[i] += Σ_j k(a_i, b_j) weights[j], the weights in the dtype of b; scratch has room for the block."""
+        """out[i] += Σ_j k(a_i, b_j) weights[j]. Weights have the dtype of b; ``scratch`` has room for the block."""
         from mercer._numerics.tiles import add_block_product
 
         add_block_product(self.block(a, b, scratch), weights, out)
@@ -53,23 +88,23 @@ class Kernel(ABC):
         """k(a_i, a_i) in float64."""
 
     def bind(self, samples: Any) -> Kernel:
-        """The same kernel with parameters such as gamma="scale" made numbers."""
+        """The same kernel with parameters that depend on the data, such as gamma="scale", replaced by numbers."""
         return self
 
     def check_samples(self, samples: Any) -> None:  # noqa: B027 (most kernels are defined everywhere)
-        """Raise InvalidInputError where the kernel is not defined for these samples."""
+        """Raise InvalidInputError if the kernel is not defined for these samples."""
 
     def formula(self, b: Features) -> tuple[int, int, Vector] | None:
-        """(term, map, parameters) by which compiled loops compute values with columns like b; None if they do not."""
+        """(term, map, parameters) with which compiled loops compute values with columns b; None if they cannot."""
         return None
 
     @property
     def domain(self) -> str:
-        """What a set of samples is, by its name in ``mercer.kernels.domains``.
+        """The kind of samples that this kernel compares, by its name in ``mercer.kernels.domains``.
 
         "vectors": a matrix of numbers, dense or CSR; "matrix": rows of a kernel matrix; "strings", "sets", "graphs",
-        "nodes", "series": a sequence of such objects; "records": a data frame or a sequence of mappings; "any":
-        whatever the kernel understands, or does not look at.
+        "nodes", "series": a sequence of such objects; "records": a data frame or a sequence of mappings; "any": objects
+        of any kind.
         """
         return "vectors"
 
@@ -80,32 +115,32 @@ class Kernel(ABC):
 
     @property
     def psd_is_assumed(self) -> bool:
-        """Whether ``positive_semidefinite`` is the user's promise: a function or a matrix that was not examined."""
+        """Whether ``positive_semidefinite`` is an assumption: the user's function or matrix was not checked."""
         return False
 
     def triangle_rows(self, a: Features) -> int:
-        """How many rows of K(a, a) to compute at a time where the lower triangle is copied from the upper one.
+        """How many rows of K(a, a) to compute per call when the lower triangle is copied from the upper one.
 
-        Values next to the diagonal are computed twice, more of them the more rows there are; calls cost time, too.
-        0 if all of K costs less than a triangle.
+        Values next to the diagonal are computed twice. More rows per call means more such values, but fewer calls.
+        0 if computing all of K is cheaper than one triangle and a copy.
         """
         return 192
 
     @property
     def preparation(self) -> Hashable:
-        """All that ``prepare`` depends on: kernels for which this is equal share their prepared samples."""
+        """A key for ``prepare``: kernels with equal keys prepare samples in the same way and share the result."""
         return self
 
     def leaves(self) -> tuple[Kernel, ...]:
         """The kernels in this one that prepare samples, from left to right."""
         return (self,)
 
-    # ---- what can be learnt ----------------------------------------------------------------------------------
+    # ---- hyper-parameters ------------------------------------------------------------------------------------
 
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
         """The positive numbers of this kernel that can be learnt, in the order of its parameters, from left to right.
 
-        A parameter that is 0 has no logarithm: it stays as it is. So do those inside of ``Fixed``.
+        A parameter of value 0 is left out, since it has no logarithm. So are those inside of ``Fixed``.
 
         >>> from mercer.kernels import Gaussian, White
         >>> for parameter in (2.0 * Gaussian((0.5, 0.0, 3.0)) + White(0.1)).hyperparameters():
@@ -164,7 +199,7 @@ class Kernel(ABC):
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         """Σ weights[i, j] ∂k(a_i, b_j) / ∂theta, one number for each of the ``hyperparameters()``.
 
-        The derivatives with respect to logarithms are summed as they are computed: no array holds them all.
+        theta are their logarithms. The derivatives are summed as they are computed: no array holds all of them.
         """
         if self.hyperparameters():
             raise NotImplementedError(f"{type(self).__name__} has hyper-parameters, but no gradient_products.")
@@ -181,7 +216,8 @@ class Kernel(ABC):
     def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
         """Σ_j weights[i, j] ∂k(x_i, z_j) / ∂x_i, a row of d numbers for each sample x_i.
 
-        Of a bound kernel on vectors. Where it has a kink, as |x_k - z_k| has at 0, a slope between those of both sides.
+        The kernel must be bound and must compare vectors. At a kink, such as that of |x_k - z_k| at 0, the result is a
+        slope between those of the two sides.
 
         >>> from mercer.kernels import Gaussian
         >>> import numpy as np
@@ -207,25 +243,24 @@ class Kernel(ABC):
     def feature_map(
         self, samples: Any, *, degree: int | None = None, error: float = 1e-6, max_dimension: int = 100_000
     ) -> FeatureMap:
-        """ψ with <ψ(x), ψ(z)> = k(x, z), where it can be written down ([SSBD] 16.1, 16.2, [CS229] 5.4).
+        """An explicit feature map ψ with <ψ(x), ψ(z)> = k(x, z), if one is known ([SSBD] 16.1, 16.2, [CS229] 5.4).
 
         Parameters
         ----------
         samples : samples like those that it will be applied to
-            They give the number of features, what ``bind`` needs, the largest number for ``Min``, and the radius for
-            ``Gaussian``.
+            They determine the number of features, the parameters that ``bind`` sets, the largest value for ``Min``,
+            and the radius for ``Gaussian``.
         degree : int, default=None
-            For ``Gaussian``, the degree up to which Taylor's series is taken; None for the lowest whose ``error`` is
-            small enough.
+            For ``Gaussian``, the degree of the Taylor polynomial; None for the lowest degree that keeps to ``error``.
         error : float, default=1e-6
-            What <ψ(x), ψ(z)> may differ from k(x, z) by, for ``Gaussian`` and samples that are no longer than these.
+            For ``Gaussian``, the largest |<ψ(x), ψ(z)> - k(x, z)| for samples that are no longer than the given ones.
         max_dimension : int, default=100_000
-            Features at most; more raise an error that says how many there would be.
+            The largest number of features. A larger map raises an error that says how many it would have.
 
         Returns
         -------
         psi : FeatureMap
-            A function of samples, with ``dimension`` and a bound ``error``, which is 0 where ψ is exact.
+            A function of samples with the attributes ``dimension`` and ``error``, a bound that is 0 if ψ is exact.
 
         Examples
         --------
@@ -234,7 +269,7 @@ class Kernel(ABC):
         >>> psi([[1.0, 2.0]]).round(3)
         array([[1.   , 1.414, 2.828, 1.   , 2.828, 4.   ]])
         """
-        import mercer.kernels.count_maps  # noqa: F401 (registers the maps of kernels that count)
+        import mercer.kernels.objects.count_maps  # noqa: F401 (registers the maps of kernels that count)
         from mercer.kernels.feature_maps import feature_map
 
         return feature_map(self, samples, degree, error, max_dimension)
@@ -249,7 +284,7 @@ class Kernel(ABC):
         return params
 
     def set_params(self, **params: Any) -> Kernel:
-        """A new kernel with these parameters changed; this one stays as it is."""
+        """A new kernel with these parameters changed. This kernel does not change."""
         own: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
         valid = self.get_params(deep=False)
@@ -270,7 +305,7 @@ class Kernel(ABC):
     def brief(self) -> str:
         """The expression that builds this kernel, without options that have their default value."""
         values = [(getattr(self, field.name), field) for field in fields(self)]
-        # what comes first says most, if it is more than yes or no
+        # the first parameter is always printed, unless it is a flag at its default
         said = [
             f"{field.name}={value!r}"
             for place, (value, field) in enumerate(values)
@@ -279,7 +314,7 @@ class Kernel(ABC):
         return f"{type(self).__name__}({', '.join(said)})"
 
     def __sklearn_clone__(self) -> Kernel:
-        return self  # a value: nothing in it can change
+        return self  # kernels are immutable
 
     def __add__(self, other: Any) -> Kernel:
         from mercer.kernels.combinators import add
@@ -305,3 +340,10 @@ class Kernel(ABC):
         from mercer.kernels.combinators import Power
 
         return Power(self, exponent)
+
+
+def no_gradients(kernel: Kernel) -> InvalidInputError:
+    """The error for a kernel without derivatives with respect to samples."""
+    return InvalidInputError(
+        f"{kernel!r} has no derivatives with respect to samples: only kernels on vectors and combinations of them do."
+    )

@@ -1,13 +1,13 @@
-"""Kernels made of kernels: sums, products, multiples, powers, and what they need.
+"""Kernels made of kernels: sums, products, multiples, powers, and the constant kernel.
 
-Sums and products of positive semidefinite kernels are positive semidefinite, so are non-negative multiples and whole
-powers ([SSBD] 16.2, [M5] "Building kernels"). Each level computes its first operand where the result goes and at most
-one more block beside it. Operands that prepare their samples alike share them.
+Sums and products of positive semidefinite kernels are positive semidefinite, and so are non-negative multiples and
+whole powers ([SSBD] 16.2, [M5] "Building kernels"). Each level writes its first operand to the result and holds at most
+one more block. Operands that prepare samples in the same way share the prepared samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -20,14 +20,14 @@ from mercer.kernels.domains import noun_of
 from mercer.kernels.features import Features, JointFeatures, Matrix, ObjectFeatures, Vector, as_matrix
 from mercer.kernels.vectors import check_number, check_whole
 
-# how tightly Python's operators bind, for parentheses in the printed expression
+# precedence of Python's operators, for parentheses in the printed expression
 _ADD, _MULTIPLY, _POWER, _CALL = range(4)
 
 
 def add(left: Any, right: Any) -> Kernel:
     """left + right; a number is a constant kernel."""
     if type(left) is int and left == 0:
-        return right  # what Python's sum() starts with
+        return right  # Python's sum() starts with 0
     left, right = _as_kernel(left), _as_kernel(right)
     if left is NotImplemented or right is NotImplemented:
         return NotImplemented
@@ -53,7 +53,7 @@ def _as_kernel(operand: Any) -> Any:
 
 @dataclass(frozen=True)
 class Combination(Kernel):
-    """A kernel computed from the blocks of others, on samples prepared for those."""
+    """A kernel computed from the blocks of other kernels."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -95,7 +95,7 @@ class Combination(Kernel):
         return replace(self, **{name: getattr(self, name).bind(samples) for name in names})
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> Features:
-        """Each way of preparation once; just that where there is one way only."""
+        """Prepare the samples once in each way that an operand needs; JointFeatures if there are several ways."""
         prepared: dict[Hashable, Features] = {}
         for leaf in self.leaves():
             if leaf.preparation in prepared:
@@ -118,7 +118,7 @@ def check_kernel_operand(kernel: Kernel, name: str) -> None:
 
 
 def common_domain(kernels: tuple[Kernel, ...]) -> str:
-    """What the samples of several kernels are together."""
+    """The domain of a combination of kernels; raises if no sample belongs to the domains of all of them."""
     domains = {kernel.domain for kernel in kernels} - {"any"}
     if "matrix" in domains and len(domains) > 1:
         matrix = next(kernel for kernel in kernels if kernel.domain == "matrix")
@@ -141,7 +141,7 @@ def common_domain(kernels: tuple[Kernel, ...]) -> str:
 
 
 def prepared_for(kernel: Kernel, features: Features) -> Features:
-    """The part of prepared samples that is this kernel's."""
+    """The samples as prepared for this kernel."""
     return features.prepared(kernel.preparation) if isinstance(features, JointFeatures) else features
 
 
@@ -180,7 +180,7 @@ class Sum(Combination):
 
     def __repr__(self) -> str:
         constants = isinstance(self.left, Constant), isinstance(self.right, Constant)
-        # one bare number at most: the other operand must be a kernel for Python to add them
+        # at most one operand is printed as a bare number: Python needs a kernel to add them
         left = repr(self.left.value) if constants == (True, False) else _operand(self.left, _ADD)  # type: ignore[attr-defined]
         right = repr(self.right.value) if constants[1] else _operand(self.right, _MULTIPLY)  # type: ignore[attr-defined]
         return f"{left} + {right}"
@@ -298,7 +298,7 @@ class Power(Combination):
 
 @dataclass(frozen=True)
 class Constant(Kernel):
-    """k(x, z) = value, for samples of any kind; added to a kernel it acts as a regularised intercept."""
+    """k(x, z) = value, for samples of any kind. Added to another kernel it acts as a regularised intercept."""
 
     learnable: ClassVar[tuple[str, ...]] = ("value",)
     value: float = 1.0
@@ -319,7 +319,7 @@ class Constant(Kernel):
         return None
 
     def leaves(self) -> tuple[Kernel, ...]:
-        """None: it looks at no sample."""
+        """None, since it does not depend on the samples."""
         return ()
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> Features:
@@ -341,7 +341,91 @@ class Constant(Kernel):
         return np.zeros(as_matrix(X).shape)
 
 
+@dataclass(frozen=True)
+class LearnedKernel(Combination):
+    """k(x, z) = Σ weights[m] kernels[m](x, z), with weights of at least 0.
+
+    ``MKLClassifier`` and ``MKLRegressor`` publish it as ``kernel_``. Like any other kernel it can be given to every
+    estimator, combined, printed and parsed. Kernels of weight 0 are not computed. Its parameters cannot be learnt; use
+    ``expression()`` to learn them in a Gaussian process.
+
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> kernel = LearnedKernel((Gaussian(gamma=0.5), Linear()), (0.25, 0.75))
+    >>> kernel.expression()
+    0.25 * Gaussian(gamma=0.5) + 0.75 * Linear()
+    >>> kernel([[1.0], [2.0]])
+    array([[1.        , 1.65163266],
+           [1.65163266, 3.25      ]])
+    """
+
+    kernels: tuple[Kernel, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("kernels", "weights"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+                raise InvalidInputError(f"{name}={value!r} was given: LearnedKernel needs a tuple of {name}.")
+        object.__setattr__(self, "kernels", tuple(self.kernels))
+        object.__setattr__(self, "weights", tuple(check_number("weights", weight) for weight in self.weights))
+        if len(self.kernels) != len(self.weights) or len(self.kernels) == 0:
+            raise InvalidInputError(
+                f"LearnedKernel was given {len(self.kernels)} kernels and {len(self.weights)} weights: give one weight "
+                "for each kernel, and at least one of them."
+            )
+        wrong = next((kernel for kernel in self.kernels if not isinstance(kernel, Kernel)), None)
+        if wrong is not None:
+            raise InvalidInputError(
+                f"LearnedKernel is made of kernels, but was given {wrong!r}. Write a text as parse_kernel(text), a "
+                "function as CallableKernel(function)."
+            )
+        if min(self.weights) < 0:
+            raise InvalidInputError(
+                f"The weight {min(self.weights):g} was given, but the weights of a sum of kernels must be at least 0."
+            )
+        common_domain(self.operands())
+
+    def operands(self) -> tuple[Kernel, ...]:
+        """The kernels of positive weight; the first kernel if all weights are 0."""
+        return tuple(kernel for kernel, _ in self.terms())
+
+    def terms(self) -> tuple[tuple[Kernel, float], ...]:
+        """(kernel, weight) for each kernel of positive weight; the first pair if all weights are 0."""
+        pairs = tuple(zip(self.kernels, self.weights, strict=True))
+        return tuple(pair for pair in pairs if pair[1] > 0) or pairs[:1]
+
+    def bind(self, samples: Any) -> Kernel:
+        return replace(self, kernels=tuple(kernel.bind(samples) for kernel in self.kernels))
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        (first, weight), *others = self.terms()
+        out = first.block(prepared_for(first, a), prepared_for(first, b), out)
+        out *= weight
+        for kernel, weight in others:
+            part = kernel.block(prepared_for(kernel, a), prepared_for(kernel, b))
+            part *= weight
+            out += part
+        return out
+
+    def diagonal(self, a: Features) -> Vector:
+        total = np.zeros(len(a))
+        for kernel, weight in self.terms():
+            total += weight * kernel.diagonal(prepared_for(kernel, a))
+        return total
+
+    def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
+        return self.expression().sample_gradients(X, Z, weights)
+
+    def expression(self) -> Kernel:
+        """The same kernel as a plain sum of multiples."""
+        first, *others = (Scaled(weight, kernel) for kernel, weight in self.terms())
+        total: Kernel = first
+        for other in others:
+            total = total + other
+        return total
+
+
 def _operand(kernel: Kernel, weakest: int) -> str:
-    """A kernel as part of an expression, in parentheses if it binds less tightly than this."""
+    """A kernel as part of an expression, in parentheses if its operator has a lower precedence than ``weakest``."""
     binding = {Sum: _ADD, Product: _MULTIPLY, Scaled: _MULTIPLY, Power: _POWER}.get(type(kernel), _CALL)
     return repr(kernel) if binding >= weakest else f"({kernel!r})"

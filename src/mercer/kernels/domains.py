@@ -1,7 +1,8 @@
-"""What samples can be: strings, sets, graphs, ... A kernel names its domain, and the shared checks are made here.
+"""The kinds of samples (domains): vectors, strings, sets, graphs, ..., and the checks that kernels on them share.
 
-Vectors and rows of kernel matrices are arrays and are checked as such elsewhere. All other domains are sequences of
-objects: lists, tuples, one-dimensional arrays, columns of data frames, and arrays or frames of a single column.
+A kernel names its domain. Vectors and rows of kernel matrices are arrays and are checked in ``validation``. Samples of
+all other domains are sequences of objects: lists, tuples, one-dimensional arrays, columns of data frames, and arrays or
+frames of a single column.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ class Domain:
 
     Attributes
     ----------
-    noun : what several samples are called in messages.
-    accepts : whether one object may be a sample; cheap, and never wrong about other domains' typical samples.
-    example : what a user may write as samples.
+    noun : the plural used in messages.
+    accepts : a cheap test whether an object may be a sample. It rejects the typical samples of other domains.
+    example : samples as a user may write them.
     tags : the fields of scikit-learn's ``input_tags`` that differ from those of vectors.
-    objects : whether samples are a sequence of objects, which no array operation may touch.
-    arrays : whether one sample may itself be a row, or a matrix, of an array of samples.
+    objects : whether samples are a sequence of objects, which must not be converted to a numeric array.
+    arrays : whether the rows (or matrices) of an array of two (or three) dimensions may be the samples.
     """
 
     noun: str
@@ -43,7 +44,7 @@ class Domain:
 
 
 def _is_missing(sample: Any) -> bool:
-    """None, NaN, and what data frames put where nothing is known."""
+    """Whether a sample is None, NaN, or a missing value of a data frame."""
     return sample is None or type(sample).__name__ in ("NAType", "NaTType") or (_is_number(sample) and sample != sample)
 
 
@@ -97,29 +98,30 @@ DOMAINS: dict[str, Domain] = {
 
 
 def noun_of(domain: str) -> str:
-    """What samples of a domain are called; a domain that is not in the table is called by its name."""
+    """The plural for samples of a domain; the domain's own name if it is not in the table."""
     return DOMAINS[domain].noun if domain in DOMAINS else domain
 
 
 def tags_of(domain: str) -> tuple[tuple[str, bool], ...]:
-    """The fields of scikit-learn's ``input_tags`` that are special to a domain; of objects, if the table has it not."""
+    """The fields of scikit-learn's ``input_tags`` that a domain changes. An unknown domain has those of objects."""
     return DOMAINS[domain].tags if domain in DOMAINS else _OBJECTS
 
 
 def is_objects(domain: str) -> bool:
-    """Whether samples of this domain are a sequence of objects, which pass through validation as they are."""
+    """Whether samples of this domain are a sequence of objects, which validation leaves as they are."""
     return domain not in DOMAINS or DOMAINS[domain].objects
 
 
 def is_sequence(domain: str) -> bool:
-    """Whether samples of this domain are a sequence of objects of one known kind."""
+    """Whether samples of this domain are a sequence of objects of one known type: not records, not "any"."""
     return domain in DOMAINS and DOMAINS[domain].objects and domain not in ("records", "any")
 
 
 def as_objects(kernel: Kernel, samples: Any) -> list[Any]:
-    """The samples as a list of objects of the kernel's domain, or an error that names what was found instead.
+    """The samples as a list of objects of the kernel's domain. Raises an error that names what was found instead.
 
-    Every structured kernel's ``prepare`` begins with it. An array or a data frame of one column is that column.
+    The ``prepare`` of every kernel on objects calls it first. An array or data frame of one column counts as that
+    column.
 
     >>> from mercer.kernels import Spectrum
     >>> as_objects(Spectrum(3), np.array([["abc"], ["abd"]], dtype=object))
@@ -128,12 +130,12 @@ def as_objects(kernel: Kernel, samples: Any) -> list[Any]:
     Traceback (most recent call last):
     ...
     mercer.exceptions.InvalidInputError: Spectrum(k=3) compares strings, but sample 1 is missing (None). Remove such \
-samples, or replace what is missing, for instance by ''.
+samples, or replace missing values, for instance by ''.
     """
     domain = DOMAINS[kernel.domain]
     items = _items(kernel.__repr__, domain, samples)
     if kernel.domain == "strings" and set(map(type, items)) <= {str}:
-        return items  # a look at each takes longer than to count its letters
+        return items  # checking each string would take longer than counting its characters
     for i, item in enumerate(items):
         if not domain.accepts(item) or _is_missing(item):
             raise _wrong_sample(repr(kernel), domain, i, item)
@@ -141,9 +143,9 @@ samples, or replace what is missing, for instance by ''.
 
 
 def check_sequence(kernel: Callable[[], str], name: str, samples: Any) -> None:
-    """Raise unless samples are several objects of a domain, as far as can be seen without looking at each.
+    """Raise unless the samples are a sequence of objects of a domain. Single objects are not checked.
 
-    ``kernel()`` is what compares them, as messages call it.
+    ``kernel()`` is the kernel's name in messages.
     """
     if name == "any" or name not in DOMAINS:
         return
@@ -155,7 +157,7 @@ def check_sequence(kernel: Callable[[], str], name: str, samples: Any) -> None:
 
 
 def check_no_objects(kernel: Callable[[], str], samples: Any) -> None:
-    """Raise where a kernel on vectors is given strings, sets or records; ``kernel()`` is what messages call it.
+    """Raise if a kernel on vectors is given strings, sets or records. ``kernel()`` is its name in messages.
 
     >>> check_no_objects(lambda: "Gaussian()", ["abc", "abd"])
     Traceback (most recent call last):
@@ -175,7 +177,7 @@ on strings such as Spectrum(3), or turn them into numbers first.
 
 
 def _is_one(samples: Any) -> bool:
-    """Whether this is one sample rather than several."""
+    """Whether this is a single sample instead of a sequence of samples."""
     return isinstance(samples, str | bytes | Mapping | Set) or _is_missing(samples) or _is_number(samples)
 
 
@@ -193,7 +195,7 @@ def _wrong_container(kernel: str, domain: Domain, found: str) -> InvalidInputErr
 
 
 def _items(kernel: Callable[[], str], domain: Domain, samples: Any) -> list[Any]:
-    """The elements of a sequence, or of the only column of a table."""
+    """The elements of a sequence, or of a table with one column."""
     if _is_one(samples):
         raise _wrong_container(kernel(), domain, f"was given {describe(samples)} instead of a sequence of them")
     if sp.issparse(samples):
@@ -219,7 +221,7 @@ def _items(kernel: Callable[[], str], domain: Domain, samples: Any) -> list[Any]
 
 
 def describe(sample: Any) -> str:
-    """What one sample is, with the domain that it would belong to.
+    """A phrase for one sample in messages; for dicts and sets it names the domain to which they would belong.
 
     >>> describe({"title": "abc"}), describe(3.5), describe("abc")
     ('a dict (records)', 'the number 3.5', "the string 'abc'")
@@ -244,10 +246,10 @@ def describe(sample: Any) -> str:
 
 
 def _advice(kernel: str, domain: Domain, sample: Any) -> str:
-    """The next step after a sample of the wrong kind."""
+    """What to do about a sample of the wrong kind."""
     if _is_missing(sample):
         blank = ", for instance by ''" if domain.noun == "strings" else ""
-        return f"Remove such samples, or replace what is missing{blank}."
+        return f"Remove such samples, or replace missing values{blank}."
     if isinstance(sample, Mapping):
         key = next(iter(sample), "column")
         return f"Use On({key!r}, {kernel}) to compare one entry of each record."

@@ -1,4 +1,4 @@
-"""Feature maps ψ that can be written down: <ψ(x), ψ(z)> = k(x, z).
+"""Explicit feature maps ψ with <ψ(x), ψ(z)> = k(x, z).
 
     <x, z>                ψ(x) = x
     Σ_k a_k <x, z>^k      ψ(x)_α = √(a_k k!/α!) x^α  for all monomials x^α of degree k           [SSBD] 16.1, 16.2
@@ -11,11 +11,12 @@
 
 There are binom(d+k-1, k) monomials of degree k, not d^k: each is counted once.
 
-The Taylor features of the Gaussian kernel leave out the terms of degree above r. For |x|, |z| ≤ R what is missing is
+The Taylor features of the Gaussian kernel omit the terms of degree above r. For |x|, |z| ≤ R the omitted part is
 
     e^{-γ(|x|²+|z|²)} Σ_{k>r} (2γ|x||z|)^k/k!  ≤  P(N > r)   for a Poisson variable N with mean 2γR²
 
-since γ(|x|²+|z|²) ≥ 2γ|x||z| and the tail of a Poisson variable grows with its mean. For x = z, |x| = R it is equal.
+since γ(|x|²+|z|²) ≥ 2γ|x||z| and the tail of a Poisson variable grows with its mean. For x = z, |x| = R, equality
+holds.
 """
 
 from __future__ import annotations
@@ -39,22 +40,22 @@ from mercer.kernels.radial import Gaussian
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, gamma_number, unit_rows
 from mercer.kernels.wrappers import Normalized, On
 
-# of Taylor features: beyond, 1/k! leaves the range of floating-point numbers
+# of Taylor features: 1/k! underflows beyond it
 LARGEST_DEGREE = 160
 
 
 class FeatureMap(ABC):
     """ψ: a function of samples that returns a row of ``dimension`` features for each.
 
-    ``error`` bounds |<ψ(x), ψ(z)> - k(x, z)| for the samples that it was made for and all that are no larger; it is 0
-    where ψ is exact.
+    ``error`` bounds |<ψ(x), ψ(z)> - k(x, z)| for samples no longer than those that the map was made for. It is 0 if ψ
+    is exact.
     """
 
     dimension: int
     error: float = 0.0
 
     def __call__(self, samples: Any) -> Any:
-        """The features, one row for each sample; CSR where ψ is a part of CSR samples, else an array in float64."""
+        """The features, one row per sample: CSR where a map keeps sparse samples sparse, else a float64 array."""
         features = self._features(samples)
         return features if sp.issparse(features) else np.ascontiguousarray(features, dtype=np.float64)
 
@@ -66,8 +67,8 @@ class FeatureMap(ABC):
         return f"<{type(self).__name__} to {self.dimension} features{about}>"
 
 
-class Wishes(NamedTuple):
-    """What was asked for: the degree of Taylor features, or the error they may have; features at most."""
+class MapOptions(NamedTuple):
+    """The options of `Kernel.feature_map`."""
 
     degree: int | None
     error: float
@@ -75,17 +76,17 @@ class Wishes(NamedTuple):
 
 
 def feature_map(kernel: Kernel, samples: Any, degree: int | None, error: float, max_dimension: int) -> FeatureMap:
-    """The map of a kernel for samples like these: see `Kernel.feature_map`."""
-    return _explicit(kernel.bind(samples), samples, Wishes(degree, error, max_dimension))
+    """The feature map of a kernel: see `Kernel.feature_map`."""
+    return _explicit(kernel.bind(samples), samples, MapOptions(degree, error, max_dimension))
 
 
-def _allowed(kernel: Kernel, dimension: int, wishes: Wishes) -> int:
-    """The dimension, if it is not too large."""
-    if dimension > wishes.max_dimension:
+def _allowed(kernel: Kernel, dimension: int, options: MapOptions) -> int:
+    """Return the dimension, or raise if it exceeds ``max_dimension``."""
+    if dimension > options.max_dimension:
         raise InvalidInputError(
             f"The feature map of {kernel!r} has {dimension:,} features, {dimension * 8 / 1e6:,.3g} MB a sample, but "
-            f"max_dimension={wishes.max_dimension:,}. Use the kernel itself, fewer features or a lower degree, or "
-            "allow more."
+            f"max_dimension={options.max_dimension:,}. Use the kernel itself, fewer features or a lower degree, or a "
+            "larger max_dimension."
         )
     return dimension
 
@@ -233,103 +234,103 @@ class Selected(FeatureMap):
         return self.inner(self.kernel.select(samples))
 
 
-# ---- which map a kernel has ------------------------------------------------------------------------------------------
+# ---- the map of each kernel ------------------------------------------------------------------------------------------
 
 
 @singledispatch
-def _explicit(kernel: Kernel, samples: Any, wishes: Wishes) -> FeatureMap:
+def _explicit(kernel: Kernel, samples: Any, options: MapOptions) -> FeatureMap:
     """The map of a kernel that is bound to the samples."""
     raise InvalidInputError(
-        f"{kernel!r} has no feature map of finite length that is known: those that have one are Linear, Polynomial, "
-        "PowerSeries, Cosine, Min of whole numbers, Constant, sums, products, multiples and powers of them, Normalized "
-        "and On of them; Gaussian has one that is truncated."
+        f"{kernel!r} has no known feature map of finite length. Kernels that have one are Linear, Polynomial, "
+        "PowerSeries, Cosine, Min of whole numbers, Constant, their sums, products, multiples and powers, and "
+        "Normalized and On of them; Gaussian has a truncated one."
     )
 
 
 @_explicit.register
-def _(kernel: Linear | Cosine, samples: Any, wishes: Wishes) -> FeatureMap:
-    return IdentityMap(_allowed(kernel, as_matrix(samples).shape[1], wishes), unit=isinstance(kernel, Cosine))
+def _(kernel: Linear | Cosine, samples: Any, options: MapOptions) -> FeatureMap:
+    return IdentityMap(_allowed(kernel, as_matrix(samples).shape[1], options), unit=isinstance(kernel, Cosine))
 
 
 @_explicit.register
-def _(kernel: Constant, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: Constant, samples: Any, options: MapOptions) -> FeatureMap:
     _check_psd(kernel)
     return ConstantMap(kernel.value)
 
 
 @_explicit.register
-def _(kernel: Polynomial, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: Polynomial, samples: Any, options: MapOptions) -> FeatureMap:
     _check_psd(kernel)
     p, gamma = kernel.degree, gamma_number(kernel, kernel.gamma)
     with np.errstate(over="ignore", invalid="ignore"):
         powers = np.float64(gamma) ** np.arange(p + 1) * np.float64(kernel.coef0) ** np.arange(p, -1, -1)
         coefficients = [float(comb(p, k)) * float(powers[k]) for k in range(p + 1)] if p < 1000 else [np.inf]
-    return _monomials(kernel, coefficients, samples, wishes)
+    return _monomials(kernel, coefficients, samples, options)
 
 
 @_explicit.register
-def _(kernel: PowerSeries, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: PowerSeries, samples: Any, options: MapOptions) -> FeatureMap:
     _check_psd(kernel)
-    return _monomials(kernel, kernel.coefficients, samples, wishes)
+    return _monomials(kernel, kernel.coefficients, samples, options)
 
 
 @_explicit.register
-def _(kernel: Gaussian, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: Gaussian, samples: Any, options: MapOptions) -> FeatureMap:
     gamma = gamma_number(kernel, kernel.gamma)
     mean = 2.0 * gamma * float(kernel.prepare(samples).norms.max(initial=0.0))
-    degree = wishes.degree
+    degree = options.degree
     if degree is None:
-        degree = next((r for r in range(LARGEST_DEGREE + 1) if taylor_error(mean, r) <= wishes.error), None)
+        degree = next((r for r in range(LARGEST_DEGREE + 1) if taylor_error(mean, r) <= options.error), None)
     if degree is None or not 0 <= degree <= LARGEST_DEGREE:
         raise InvalidInputError(
-            f"Taylor features of {kernel!r} can be used up to degree {LARGEST_DEGREE}, but degree={wishes.degree} and "
-            f"error={wishes.error:g} were asked for, with 2 gamma R^2 = {mean:.4g} for samples of length R: about "
+            f"Taylor features of {kernel!r} can be used up to degree {LARGEST_DEGREE}, but degree={options.degree} and "
+            f"error={options.error:g} were asked for, with 2 gamma R^2 = {mean:.4g} for samples of length R: about "
             f"{mean + 5 * np.sqrt(mean):.0f} are needed. Scale the samples, or use a smaller gamma."
         )
     # of u = √(2γ) x, with exp(-½|u|²)
-    found = _monomials(kernel, [1.0 / factorial(k) for k in range(degree + 1)], samples, wishes, np.sqrt(2.0 * gamma))
+    found = _monomials(kernel, [1.0 / factorial(k) for k in range(degree + 1)], samples, options, np.sqrt(2.0 * gamma))
     found.damping, found.error = 0.5, taylor_error(mean, degree)
     return found
 
 
 @_explicit.register
-def _(kernel: Min, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: Min, samples: Any, options: MapOptions) -> FeatureMap:
     X = as_matrix(samples)
     kernel.check_samples(X)
     _check_whole(X.data if sp.issparse(X) else X)
     largest = np.asarray(X.max(axis=0).toarray() if sp.issparse(X) else X.max(axis=0), dtype=np.float64).ravel()
-    _allowed(kernel, int(largest.sum()), wishes)
+    _allowed(kernel, int(largest.sum()), options)
     return ThresholdMap(largest)
 
 
 @_explicit.register
-def _(kernel: Sum, samples: Any, wishes: Wishes) -> FeatureMap:
-    found = SideBySide(_explicit(kernel.left, samples, wishes), _explicit(kernel.right, samples, wishes))
-    _allowed(kernel, found.dimension, wishes)
+def _(kernel: Sum, samples: Any, options: MapOptions) -> FeatureMap:
+    found = SideBySide(_explicit(kernel.left, samples, options), _explicit(kernel.right, samples, options))
+    _allowed(kernel, found.dimension, options)
     return found
 
 
 @_explicit.register
-def _(kernel: Product, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: Product, samples: Any, options: MapOptions) -> FeatureMap:
     parts = (kernel.left, kernel.right)
-    left, right = (_explicit(part, samples, wishes) for part in parts)
-    _allowed(kernel, left.dimension * right.dimension, wishes)
+    left, right = (_explicit(part, samples, options) for part in parts)
+    _allowed(kernel, left.dimension * right.dimension, options)
     first, second = (float(part.diagonal(part.prepare(samples)).max(initial=0.0)) for part in parts)
     return AllProducts(left, right, (first, second))
 
 
 @_explicit.register
-def _(kernel: Scaled, samples: Any, wishes: Wishes) -> FeatureMap:
+def _(kernel: Scaled, samples: Any, options: MapOptions) -> FeatureMap:
     if kernel.factor < 0:
         _check_psd(kernel)
-    return Multiple(kernel.factor, _explicit(kernel.kernel, samples, wishes))
+    return Multiple(kernel.factor, _explicit(kernel.kernel, samples, options))
 
 
 @_explicit.register
-def _(kernel: Power, samples: Any, wishes: Wishes) -> FeatureMap:
-    inner = _explicit(kernel.kernel, samples, wishes)
+def _(kernel: Power, samples: Any, options: MapOptions) -> FeatureMap:
+    inner = _explicit(kernel.kernel, samples, options)
     coefficients = [0.0] * kernel.exponent + [1.0]
-    _allowed(kernel, _n_monomials(inner.dimension, coefficients), wishes)
+    _allowed(kernel, _n_monomials(inner.dimension, coefficients), options)
     found = MonomialMap(inner, coefficients)
     largest = float(kernel.kernel.diagonal(kernel.kernel.prepare(samples)).max(initial=0.0))
     found.error = (largest + inner.error) ** kernel.exponent - largest**kernel.exponent
@@ -337,32 +338,35 @@ def _(kernel: Power, samples: Any, wishes: Wishes) -> FeatureMap:
 
 
 @_explicit.register
-def _(kernel: Normalized, samples: Any, wishes: Wishes) -> FeatureMap:
-    inner = _explicit(kernel.kernel, samples, wishes)
+def _(kernel: Normalized, samples: Any, options: MapOptions) -> FeatureMap:
+    inner = _explicit(kernel.kernel, samples, options)
     if inner.error:
-        raise InvalidInputError(f"{kernel!r} divides by lengths that truncated features miss: it has no bound.")
+        raise InvalidInputError(
+            f"{kernel!r} divides by the lengths of features, but those of the inner kernel are truncated: the error "
+            "has no bound. Use the inner kernel without Normalized."
+        )
     return UnitLength(kernel.kernel, inner)
 
 
 @_explicit.register
-def _(kernel: On, samples: Any, wishes: Wishes) -> FeatureMap:
-    return Selected(kernel, _explicit(kernel.kernel, kernel.select(samples), wishes))
+def _(kernel: On, samples: Any, options: MapOptions) -> FeatureMap:
+    return Selected(kernel, _explicit(kernel.kernel, kernel.select(samples), options))
 
 
 def _monomials(
-    kernel: Any, coefficients: Sequence[float], samples: Any, wishes: Wishes, scale: float = 1.0
+    kernel: Any, coefficients: Sequence[float], samples: Any, options: MapOptions, scale: float = 1.0
 ) -> MonomialMap:
     if not np.isfinite(coefficients).all():
         raise InvalidInputError(
-            f"The features of {kernel!r} are too large for floating-point numbers: lower the degree."
+            f"The features of {kernel!r} exceed the range of floating-point numbers: lower the degree."
         )
     d, weights = as_matrix(samples).shape[1], kernel.weights()
-    _allowed(kernel, _n_monomials(d, coefficients), wishes)
+    _allowed(kernel, _n_monomials(d, coefficients), options)
     return MonomialMap(IdentityMap(d), coefficients, scale if weights is None else scale * weights)
 
 
 def taylor_error(mean: float, degree: int) -> float:
-    """P(N > degree) for a Poisson variable N: what Taylor features up to a degree may miss, for mean = 2γR²."""
+    """P(N > degree) for a Poisson variable N: the error bound of Taylor features of a degree, with mean = 2γR²."""
     return float(gammainc(degree + 1, mean)) if mean > 0 else 0.0
 
 
@@ -371,7 +375,7 @@ def _n_monomials(d: int, coefficients: Sequence[float]) -> int:
 
 
 def _multinomials(chosen: Matrix) -> Vector:
-    """k!/α! of monomials that are given by their features in ascending order."""
+    """k!/α! of monomials, each given by its features in ascending order."""
     n, k = chosen.shape
     value, run = np.ones(n), np.ones(n)
     for place in range(1, k):
@@ -382,7 +386,7 @@ def _multinomials(chosen: Matrix) -> Vector:
 
 def _check_psd(kernel: Kernel) -> None:
     if not kernel.positive_semidefinite:
-        raise InvalidInputError(f"{kernel!r} is not positive semidefinite: no features have such products.")
+        raise InvalidInputError(f"{kernel!r} is not positive semidefinite, so it has no feature map.")
 
 
 def _check_whole(values: Any) -> None:

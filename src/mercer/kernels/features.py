@@ -1,4 +1,4 @@
-"""Samples made ready for a kernel: prepared once, then compared in blocks."""
+"""Prepared samples: what a kernel computes once per sample, so that blocks of values are quick."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Matrix = NDArray[Any]
 
 
 class Features(Protocol):
-    """What a kernel's ``prepare`` returns: a sequence of samples that can be cut."""
+    """What a kernel's ``prepare`` returns: a sequence of samples, of which a part can be taken."""
 
     dtype: np.dtype[Any]
 
@@ -30,7 +30,7 @@ class Features(Protocol):
 
 
 class Csr(NamedTuple):
-    """The arrays of a CSR matrix without duplicates: taking rows of it costs a copy, not scipy's checks."""
+    """The arrays of a CSR matrix without duplicates. Unlike scipy's, taking rows runs no checks."""
 
     indptr: Vector
     indices: Vector
@@ -39,10 +39,10 @@ class Csr(NamedTuple):
 
     @classmethod
     def of(cls, X: Any, dtype: np.dtype[Any]) -> Csr:
-        """A scipy matrix's arrays, its duplicates summed."""
+        """The arrays of a scipy matrix, with duplicate entries summed."""
         X = as_csr(X)
         if not X.has_canonical_format:
-            # the same position stored twice means the sum, which only inner products would respect
+            # a position stored twice stands for the sum of both values; only inner products would treat it so
             X = X.copy()
             X.sum_duplicates()
         return cls(X.indptr, X.indices, X.data.astype(dtype, copy=False), X.shape)
@@ -59,7 +59,7 @@ class Csr(NamedTuple):
         return Csr(indptr, indices, data, (len(index), self.shape[1]))
 
     def span(self, start: int, stop: int) -> Csr:
-        """The rows from start to stop, whose indices and data are not copied."""
+        """The rows from start to stop, without a copy of indices and data."""
         first, last = self.indptr[start], self.indptr[stop]
         indptr = self.indptr[start : stop + 1] - first
         return Csr(indptr, self.indices[first:last], self.data[first:last], (stop - start, self.shape[1]))
@@ -70,9 +70,9 @@ class Csr(NamedTuple):
 
 
 class VectorFeatures:
-    """Real vectors, dense (C order) or CSR without duplicates, in one dtype, with what all tiles need of them."""
+    """Real vectors in one dtype, dense (C order) or CSR without duplicates, with their norms and packed copies."""
 
-    # the last kernel that these were the columns of, and how it compares them: see SumKernel
+    # (kernel, plan) of the last kernel for which these were the columns: see SumKernel._plan
     planned: tuple[Any, Any] = None, None
 
     def __init__(
@@ -91,7 +91,7 @@ class VectorFeatures:
         elif sp.issparse(X):
             self.X = Csr.of(X, self.dtype)
         else:
-            # numbers beyond the dtype become infinite, and whoever needs them says so
+            # numbers beyond the range of the dtype become infinite; a later check reports them
             with np.errstate(over="ignore"):
                 self.X = np.ascontiguousarray(X, dtype=self.dtype)
         self.sparse = isinstance(self.X, Csr)
@@ -110,7 +110,7 @@ class VectorFeatures:
 
     @property
     def terms(self) -> float:
-        """Features that count in a comparison: those that are not zero, if the samples are sparse."""
+        """The number of terms of a kernel value: the features, or the mean number of non-zeros of sparse samples."""
         return float(self.X.indptr[-1] / max(1, len(self)) if self.sparse else self.d)
 
     @cached_property
@@ -128,15 +128,15 @@ class VectorFeatures:
 
     @property
     def some_norms(self) -> Vector:
-        """As many numbers of the same kind, whatever they are, for who asks for norms but does not read them."""
+        """A placeholder with the right shape and dtype: compiled blocks take norms even if the kernel ignores them."""
         known: Vector | None = self.__dict__.get("norms")
         return np.zeros(len(self), self.dtype) if known is None else known
 
     @cached_property
     def norm_range(self) -> tuple[float, float]:
-        """The squared norm that nine of ten samples do not exceed, and the largest.
+        """The 90 % quantile of the squared norms, and the largest one.
 
-        Of these samples, or of those that they were taken from: it chooses the formula, the same for every part.
+        Parts of these samples inherit it, since it decides which formula is used: the same for every part.
         """
         if len(self) == 0:
             return 0.0, 0.0
@@ -150,12 +150,12 @@ class VectorFeatures:
 
     @property
     def common_norm(self) -> float:
-        """The squared norm that nine of ten samples do not exceed."""
+        """The 90 % quantile of the squared norms."""
         return self.norm_range[0]
 
     @cached_property
     def totals(self) -> Vector:
-        """Sums of absolute values: the terms of features in which the other sample is zero."""
+        """Sums of absolute values: for CSR samples, the terms of features in which the other sample is zero."""
         if self.sparse:
             from mercer._numerics.tiles import absolute_sums
 
@@ -172,14 +172,14 @@ class VectorFeatures:
 
     @cached_property
     def rows_of_tile(self) -> int:
-        """How many rows a tile compares with these columns at once: fewer take as long."""
+        """How many rows a tile compares with these columns at once. Fewer rows would take as long."""
         from mercer._numerics.micro import ROWS, SPARSE_ROWS_BYTES
 
         return SPARSE_ROWS_BYTES // self.dtype.itemsize if self.sparse else ROWS
 
     @cached_property
     def panels(self) -> Matrix:
-        """The dense samples transposed in groups, as the register tiles read them."""
+        """The dense samples, transposed in groups of one SIMD vector: the layout that the compiled tiles read."""
         from mercer._numerics.micro import lanes
         from mercer._numerics.tiles import pack
 
@@ -195,7 +195,7 @@ class VectorFeatures:
 
     def take(self, index: Vector) -> VectorFeatures:
         """The samples at these positions."""
-        # of a matrix, ``take`` is several times as quick as an index
+        # ``take`` is several times as fast as indexing a matrix
         rows = self.X.take(index) if self.sparse else self.X.take(index, axis=0)
         return VectorFeatures(rows, self.dtype, self.norms.take(index), self.norm_range)
 
@@ -203,10 +203,10 @@ class VectorFeatures:
         """The samples from start to stop, without a copy."""
         X = self.X.span(start, stop) if self.sparse else self.X[start:stop]
         part = VectorFeatures(X, self.dtype, self.norms[start:stop], self.norm_range)
-        part.planned = self.planned  # of the dtype, the number of features and the range of norms alone
+        part.planned = self.planned  # it depends on the dtype, the number of features and the range of norms only
         panels = self.__dict__.get("panels")
         if panels is not None and start % panels.shape[2] == 0:
-            # the last panel may have more samples: none of them is read
+            # the last panel may hold samples beyond ``stop``, which are not read
             part.__dict__["panels"] = panels[start // panels.shape[2] : -(-stop // panels.shape[2])]
         return part
 
@@ -220,7 +220,7 @@ class VectorFeatures:
 
 
 class ObjectFeatures:
-    """Any samples, kept as they came: for kernels that are Python functions."""
+    """Samples of any kind, unchanged: for kernels that are Python functions."""
 
     def __init__(self, samples: Any, dtype: np.dtype[Any] | type = np.float64) -> None:
         self.samples = samples
@@ -235,7 +235,7 @@ class ObjectFeatures:
 
 
 class JointFeatures:
-    """The same samples prepared in several ways, each once, for kernels made of kernels."""
+    """The same samples prepared in several ways, for kernels made of kernels. The key is ``Kernel.preparation``."""
 
     def __init__(self, prepared: dict[Hashable, Features]) -> None:
         self._prepared = prepared
@@ -246,11 +246,11 @@ class JointFeatures:
 
     @property
     def parts(self) -> tuple[Features, ...]:
-        """What was prepared, without the ways."""
+        """All prepared samples, without their keys."""
         return tuple(leaf for part in self._prepared.values() for leaf in getattr(part, "parts", (part,)))
 
     def prepared(self, way: Hashable) -> Features:
-        """The samples prepared in this way; all of it for a kernel that needs several ways."""
+        """The samples prepared in this way; all ways, for a kernel that needs several."""
         return self._prepared.get(way, self)
 
     def take(self, index: Vector) -> JointFeatures:
@@ -275,7 +275,7 @@ def take_samples(samples: Any, index: Vector) -> Any:
     if hasattr(samples, "iloc"):
         return samples.iloc[index]
     if isinstance(samples, np.ndarray):
-        # several times as quick as an index, but for masks, and for other orders of memory, of which it copies all
+        # ``take`` is several times as fast as indexing, but it knows no masks and copies arrays in other memory orders
         takes = samples.flags.c_contiguous and isinstance(index, np.ndarray) and index.dtype.kind == "i"
         return samples.take(index, axis=0) if takes else samples[index]
     if sp.issparse(samples):
@@ -286,7 +286,7 @@ def take_samples(samples: Any, index: Vector) -> Any:
 
 
 def stack_samples(first: Any, second: Any) -> Any:
-    """The samples of both, one after the other, for arrays, sparse matrices, data frames and sequences."""
+    """The samples of both, in order: arrays, sparse matrices, data frames or sequences."""
     if sp.issparse(first):
         return sp.vstack([first, second], format="csr")
     if isinstance(first, np.ndarray):
@@ -301,30 +301,30 @@ def stack_samples(first: Any, second: Any) -> Any:
 
 
 def as_csr(X: Any) -> Any:
-    """A scipy matrix in CSR format with 32-bit indices, which compiled loops read; X itself if it is one."""
+    """A scipy matrix in CSR format with the 32-bit indices that compiled loops read; X itself if it has them."""
     X = X if X.format == "csr" else X.tocsr()
     if X.indices.dtype == X.indptr.dtype == np.int32:
         return X
     most = np.iinfo(np.int32).max
     if X.nnz > most or X.shape[1] > most:
         raise InvalidInputError(
-            f"The sparse matrix has {X.nnz:,} stored values and {X.shape[1]:,} features: at most {most:,} of each are "
-            "supported, which 32-bit indices can count. Use fewer samples, or fewer features, for instance with "
-            "FeatureHasher or SelectKBest."
+            f"The sparse matrix has {X.nnz:,} stored values and {X.shape[1]:,} features, but 32-bit indices allow at "
+            f"most {most:,} of each. Use fewer samples, or fewer features, for instance with FeatureHasher or "
+            "SelectKBest."
         )
     narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
     return type(X)(narrow, shape=X.shape)
 
 
 def as_matrix(samples: Any) -> Any:
-    """Samples as a dense array or CSR matrix of numbers, a row each; data frames and nested lists included."""
+    """Samples as a dense array or CSR matrix of numbers, one row per sample. Takes data frames and nested lists."""
     if sp.issparse(samples):
         return as_csr(samples)
     check_no_objects(lambda: "This kernel", samples)
     array = np.asarray(samples)
     if array.ndim != 2:
         raise InvalidInputError(
-            f"Vectors are given as a matrix with a row per sample, but these samples have the shape {array.shape}. "
+            f"Vectors must be given as a matrix with a row per sample, but these samples have the shape {array.shape}. "
             "Use X.reshape(-1, 1) if each sample is one number, X.reshape(1, -1) if this is one sample."
         )
     if array.dtype.kind not in "fiub":
@@ -332,7 +332,7 @@ def as_matrix(samples: Any) -> Any:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise InvalidInputError(
-                f"Vectors are made of real numbers, but some of these samples' values, of type {array.dtype}, are not. "
+                f"Vectors must consist of real numbers, but these samples are of type {array.dtype}. "
                 "Encode them as numbers, choose columns with On(columns, kernel), or use a kernel on such objects."
             ) from None
     return array

@@ -1,8 +1,8 @@
-"""Is this a kernel? Symmetry and eigenvalues of a Gram matrix; [CS229] Mercer's theorem, [SSBD] Lemma 16.2, [M5].
+"""Check Mercer's condition: symmetry and eigenvalues of a Gram matrix; [CS229], [SSBD] Lemma 16.2, [M5].
 
-A function is a kernel if and only if every one of its Gram matrices is symmetric and positive semidefinite. A sample
-can refute that, and cannot prove it. A matrix that passes may still be useless: if it is almost diagonal, each sample
-resembles itself alone, and nothing can be learnt from one about another.
+A function is a kernel if and only if all of its Gram matrices are symmetric and positive semidefinite. One matrix can
+refute that, but not prove it. A matrix that passes may still be useless: if it is almost diagonal, each sample
+resembles only itself, and nothing can be learnt from one sample about another.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Matrix, count_samples, take_samples
-from mercer.kernels.functions import CallableKernel, Precomputed
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.radial import Chi2, Gaussian, Laplacian
+from mercer.kernels.user_defined import CallableKernel, Precomputed
 
-# eigenvalues cost n³: a second or two for this many
+# eigenvalues take time n³: a second or two for this many samples
 MOST_SAMPLES = 2000
-# below this similarity to its most similar fellow, the typical sample counts as alone
+# a matrix is near-diagonal if the median similarity to the most similar other sample is below this
 NEAR_DIAGONAL = 0.1
 
 
 @dataclass(frozen=True)
 class MercerReport:
-    """What ``check_mercer`` found.
+    """The result of ``check_mercer``.
 
     Attributes
     ----------
-    n, n_given : the samples examined, and those given: of more than 2000 a random part is examined.
+    n, n_given : the number of samples examined, and of samples given; of more than 2000, a random subset is examined.
     symmetric : whether K equals its transpose to within rounding.
     asymmetry : the largest |K[i, j] - K[j, i]|.
     positive_semidefinite : whether no eigenvalue is below -rounding, and K is symmetric.
     smallest_eigenvalue, largest_eigenvalue : of the symmetric part (K + K') / 2.
-    rounding : n eps times the largest eigenvalue in size: what arithmetic alone can make of an eigenvalue 0.
+    rounding : n eps times the largest |eigenvalue|: how far rounding can move an eigenvalue 0.
     near_diagonal : whether offdiagonal_ratio is below 0.1.
-    offdiagonal_ratio : how similar the typical sample is to its most similar fellow: the median over i of the largest
-        |K[i, j]| / sqrt(K[i, i] K[j, j]), j ≠ i. inf where there is no such pair.
-    advice : what to do, a sentence each; empty if there is nothing.
+    offdiagonal_ratio : the similarity of the typical sample to the most similar other one: the median over i of the
+        largest |K[i, j]| / sqrt(K[i, i] K[j, j]), j ≠ i. inf if there is no such pair.
+    advice : sentences that say what to do; empty if all is well.
     """
 
     n: int
@@ -113,7 +113,7 @@ def check_mercer(kernel_or_matrix: Any, samples: Any = None, *, random_state: in
 
 
 def as_kernel(given: Any) -> Kernel | None:
-    """The kernel that is meant; None for a matrix."""
+    """The kernel that an object, a function or a text stands for; None for a matrix."""
     if isinstance(given, Kernel):
         return given
     if isinstance(given, str):
@@ -122,20 +122,20 @@ def as_kernel(given: Any) -> Kernel | None:
 
 
 def as_square(matrix: Any) -> Matrix:
-    """A dense square matrix of real numbers, or an error."""
+    """Return a dense square matrix of real numbers, or raise."""
     matrix = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidInputError(
-            f"A kernel matrix is square, but this one has the shape {matrix.shape}. Give K[i, j] = k(x_i, x_j) for all "
+            f"A kernel matrix must be square, but the shape is {matrix.shape}. Give K[i, j] = k(x_i, x_j) for all "
             "pairs of samples, or a kernel and samples."
         )
     if matrix.dtype.kind not in "fiub":
-        raise InvalidInputError(f"A kernel matrix is made of real numbers, but this one is of type {matrix.dtype}.")
+        raise InvalidInputError(f"A kernel matrix must contain real numbers, but it is of type {matrix.dtype}.")
     return matrix
 
 
 def _report(kernel: Kernel, K: Matrix, n_given: int, eps: float) -> MercerReport:
-    """Edits K: it becomes its symmetric part."""
+    """The report on a computed matrix."""
     n = len(K)
     if not np.all(np.isfinite(K)):
         i, j = (int(index) for index in np.argwhere(~np.isfinite(K))[0])
@@ -183,13 +183,14 @@ def _eigenvalue_advice(kernel: Kernel, n: int, smallest: float, largest: float) 
     shortfall = f"{-smallest:.3g}"
     if -smallest <= n * float(np.finfo(np.float32).eps) * max(abs(smallest), abs(largest)):
         return (
-            f"The smallest eigenvalue, {smallest:.3g}, is what rounding in single precision leaves: compute the matrix "
+            f"The smallest eigenvalue, {smallest:.3g}, is of the size of float32 rounding errors: compute the matrix "
             f"in float64, or add {shortfall} to its diagonal."
         )
     if kernel.domain == "matrix":
         return (
-            f"The smallest eigenvalue is {smallest:.3g}: add {shortfall} to the diagonal (shift), or replace negative "
-            "eigenvalues by 0 (clip), by repair_mercer. The optimum of an indefinite matrix need not be unique."
+            f"The smallest eigenvalue is {smallest:.3g}: use repair_mercer, which adds {shortfall} to the diagonal "
+            "(shift) or replaces negative eigenvalues by 0 (clip). The optimum of an indefinite matrix need not be "
+            "unique."
         )
     return (
         f"The smallest eigenvalue is {smallest:.3g}: this is not a kernel. Choose other parameters or another kernel, "
@@ -199,7 +200,7 @@ def _eigenvalue_advice(kernel: Kernel, n: int, smallest: float, largest: float) 
 
 def _diagonal_advice(kernel: Kernel, ratio: float) -> str:
     alone = (
-        f"The typical sample has a similarity of {ratio:.2g} to its most similar other one: the matrix is "
+        f"The typical sample has a similarity of {ratio:.2g} to the most similar other sample: the matrix is "
         "near-diagonal, and a model would memorise instead of learn."
     )
     gamma = getattr(kernel, "gamma", None)

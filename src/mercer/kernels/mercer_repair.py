@@ -1,9 +1,11 @@
-"""A matrix that is no kernel matrix made into one, by its eigenvalues; Chen, Garcia, Gupta, Rahimi & Cazzanti (2009).
+"""Make an indefinite matrix positive semidefinite by changing its eigenvalues.
+
+Chen, Garcia, Gupta, Rahimi & Cazzanti, *Similarity-based classification*, JMLR 10 (2009).
 
     K = U diag(λ) U'        clip: max(λ, 0)        flip: |λ|        shift: λ - min λ
 
-Similarities that people or alignment programs give are often indefinite. ``clip`` gives the nearest positive
-semidefinite matrix, ``flip`` keeps what negative eigenvalues tell apart, ``shift`` changes the diagonal alone.
+Similarities given by people or by alignment programs are often indefinite. ``clip`` gives the nearest positive
+semidefinite matrix, ``flip`` keeps the information in negative eigenvalues, ``shift`` changes only the diagonal.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ WAYS = ("clip", "flip", "shift")
 
 @dataclass(frozen=True, eq=False)
 class MercerRepair:
-    """What ``repair_mercer`` made of a matrix, and what it changed.
+    """The result of ``repair_mercer``: the repaired matrix, and how much was changed.
 
     Attributes
     ----------
     matrix : the positive semidefinite matrix.
     how : "clip", "flip" or "shift".
-    n_negative : the number of eigenvalues that were negative, beyond rounding.
-    smallest_eigenvalue, largest_eigenvalue : of the matrix that was given.
+    n_negative : the number of eigenvalues that were negative by more than rounding.
+    smallest_eigenvalue, largest_eigenvalue : of the given matrix.
     largest_change : the largest |change| of an entry.
     relative_change : |change| / |matrix given|, both Frobenius norms.
     """
@@ -44,9 +46,9 @@ class MercerRepair:
     _factor: Matrix | None = field(repr=False, default=None)
 
     def rows(self, values: Any) -> Matrix:
-        """Similarities of new samples (rows) to those of the matrix (columns), changed as the matrix was.
+        """Apply the same change to similarities of new samples (rows) to the samples of the matrix (columns).
 
-        Rows of the matrix that was given become rows of ``matrix``, but for the diagonal that "shift" changes.
+        Rows of the given matrix become rows of ``matrix``; with "shift", except for the diagonal.
         """
         values = np.asarray(values, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != len(self.matrix):
@@ -75,14 +77,14 @@ class MercerRepair:
 def repair_mercer(
     kernel_or_matrix: Any, samples: Any = None, *, how: Literal["clip", "flip", "shift"] = "clip"
 ) -> MercerRepair:
-    """Make a kernel matrix positive semidefinite, and say what that changed.
+    """Make a kernel matrix positive semidefinite, and report the change.
 
     Parameters
     ----------
     kernel_or_matrix : square matrix, Kernel, function f(X, Z) or text
-        A kernel is computed on ``samples`` first. Of a matrix that is not symmetric the symmetric part is taken.
+        A kernel is computed on ``samples`` first. A matrix that is not symmetric is replaced by its symmetric part.
     samples : samples, default=None
-        For a kernel.
+        The samples of a kernel; None for a matrix.
     how : {"clip", "flip", "shift"}, default="clip"
         Negative eigenvalues become 0, or change their sign, or all eigenvalues are raised until none is negative.
 
@@ -124,7 +126,7 @@ up to 0.5, the matrix by 32 % of its norm.
 
 
 def _matrix(kernel_or_matrix: Any, samples: Any) -> Matrix:
-    """The finite square matrix in float64 that is given, or that a kernel has on samples."""
+    """The given matrix, or that of a kernel on the samples, in float64; raises unless it is finite and square."""
     kernel = as_kernel(kernel_or_matrix)
     if kernel is None and samples is not None:
         raise InvalidInputError(

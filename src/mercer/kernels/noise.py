@@ -1,4 +1,4 @@
-"""Noise: what each sample has by itself, and shares with no other."""
+"""White noise, which is independent for each observation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.kernels.vectors import check_number
 
 
 class SampleNumbers:
-    """Which samples these are, of those that were prepared together: an equal sample prepared later is another one."""
+    """The numbers of samples among those prepared together. Samples prepared separately are never the same."""
 
     def __init__(self, numbers: Vector, origin: object, dtype: Any) -> None:
         self.numbers = numbers
@@ -30,7 +30,7 @@ class SampleNumbers:
         return SampleNumbers(self.numbers[index], self.origin, self.dtype)
 
     def pairs(self, other: SampleNumbers) -> tuple[Vector, Vector]:
-        """The positions of equal samples, here and there."""
+        """The positions, here and in ``other``, of all pairs that are the same observation."""
         if self.origin is not other.origin:
             return np.empty(0, np.intp), np.empty(0, np.intp)
         order = np.argsort(other.numbers, kind="stable")
@@ -46,8 +46,8 @@ class SampleNumbers:
 class White(Kernel):
     """k(x, z) = noise if x and z are the same observation, else 0: independent noise of variance ``noise``.
 
-    Added to another kernel it says how far observations scatter about a smooth function. Two equal samples are two
-    observations, and a new sample is never one of the training samples.
+    Added to another kernel it models the scatter of observations about a smooth function. Two equal samples are two
+    observations, and a new sample is never the same observation as a training sample.
 
     >>> from mercer.kernels import Linear
     >>> (Linear() + White(0.5))([[1.0], [1.0], [2.0]])

@@ -1,8 +1,8 @@
-"""Kernels from text: the language in which kernels print themselves, and short names.
+"""Kernels from text: the expressions that kernels print, and short names.
 
     0.5 * gaussian(gamma=0.1) + linear()          rbf          poly(degree=2) ** 2          on((0, 3), min)
 
-Python's own parser reads the text; only the forms listed here are then allowed, and nothing is ever evaluated.
+The text is parsed by Python's ``ast`` and then built from a list of allowed forms; nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ from typing import Any, NoReturn
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 
-# longer texts are no kernels, and could exhaust the parser's stack
+# longer texts could exhaust the parser's stack
 LONGEST = 10_000
 
-# the kernels that texts may name, in the modules where they are defined
+# the kernels that a text may name, by the module that defines them
 _MODULES = {
-    "combinators": ("Constant", "Power", "Product", "Scaled", "Sum"),
-    "distributions": ("Hellinger", "InformationDiffusion"),
-    "functions": ("Precomputed", "PrecomputedLayer"),
-    "graph_kernels": ("RandomWalk", "ShortestPath", "WeisfeilerLehman"),
-    "learned": ("LearnedKernel",),
-    "learning": ("Bounded", "Fixed"),
+    "combinators": ("Constant", "LearnedKernel", "Power", "Product", "Scaled", "Sum"),
+    "learnable": ("Bounded", "Fixed"),
     "noise": ("White",),
-    "periodic": ("Periodic",),
-    "radial": ("AdditiveChi2", "Chi2", "Gaussian", "Laplacian", "Matern", "RationalQuadratic"),
-    "sequences": ("Subsequence", "WeightedDegree", "Window"),
-    "series": ("GlobalAlignment",),
-    "sets": ("Intersection", "Jaccard", "SetOf"),
-    "strings": ("CommonSubstrings", "Mismatch", "Spectrum"),
+    "objects.distributions": ("Hellinger", "InformationDiffusion"),
+    "objects.graph_kernels": ("RandomWalk", "ShortestPath", "WeisfeilerLehman"),
+    "objects.sequences": ("Subsequence", "WeightedDegree", "Window"),
+    "objects.series": ("GlobalAlignment",),
+    "objects.sets": ("Intersection", "Jaccard", "SetOf"),
+    "objects.substrings": ("CommonSubstrings", "Mismatch", "Spectrum"),
+    "radial": ("AdditiveChi2", "Chi2", "Gaussian", "Laplacian", "Matern", "Periodic", "RationalQuadratic"),
+    "user_defined": ("Precomputed", "PrecomputedLayer"),
     "vectors": ("Cosine", "Linear", "Min", "Polynomial", "PowerSeries", "Sigmoid"),
     "wrappers": ("Normalized", "On"),
 }
@@ -60,7 +58,7 @@ ALIASES = {
 
 
 def kernel_class(name: str) -> type[Kernel]:
-    """The class of this name in small letters, imported when it is first asked for."""
+    """The class of a kernel by its name in lower case, imported on first use."""
     module, title = KERNELS[name]
     found: type[Kernel] = getattr(import_module(f"mercer.kernels.{module}"), title)
     return found
@@ -72,12 +70,11 @@ def parse_kernel(text: str) -> Kernel:
     >>> parse_kernel("0.5*rbf(gamma=0.1) + linear")
     0.5 * Gaussian(gamma=0.1) + Linear()
 
-    Names are not case-sensitive, and a kernel with default parameters needs no parentheses. Allowed besides are
-    numbers, strings, tuples, slice(start, stop), and the operators + and * (between numbers also - and /) and ** with a
-    whole exponent.
+    Names are not case-sensitive, and a kernel with default parameters needs no parentheses. Numbers, strings, tuples,
+    slice(start, stop), the operators + and * (between numbers also - and /), and ** with a whole exponent are allowed.
     """
     if not isinstance(text, str):
-        raise InvalidInputError(f"A kernel expression is a text, but was given {text!r}.")
+        raise InvalidInputError(f"A kernel expression must be a string, but {text!r} was given.")
     if len(text) > LONGEST:
         raise InvalidInputError(f"A kernel expression has at most {LONGEST} characters, but this one has {len(text)}.")
     return _Reader(text).kernel()
@@ -88,13 +85,13 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        # an expression may be written over several lines; characters that no text has end it
+        # line breaks become spaces; control characters become "?", which Python's parser rejects
         self.line = "".join(" " if c.isspace() else c if c.isprintable() else "?" for c in text).strip()
         self.indent = len(text) - len(text.lstrip())
 
     def fail(self, node: ast.AST | None, problem: str) -> NoReturn:
         """Raise, naming the position of the node in the text, counted from 1."""
-        # the parser counts the bytes of the one line that the text is
+        # the parser counts bytes
         start = 1 + self.indent
         before = "" if node is None else self.line.encode()[: node.col_offset].decode()  # type: ignore[attr-defined]
         place = "" if node is None else f" at position {start + len(before)}"
@@ -199,6 +196,6 @@ class _Reader:
 
 
 def _known() -> str:
-    """The sentence that lists every name; of two that differ by underscores alone, the one that has them."""
+    """The sentence that lists all names; of two names that differ by underscores only, the one with underscores."""
     joined = {alias.replace("_", "") for alias in ALIASES if "_" in alias}
     return f"Known kernels: {', '.join(sorted([*(KERNELS.keys() - joined), *ALIASES]))}."

@@ -1,31 +1,45 @@
-"""Kernels that are functions of a distance: k(x, x) = 1."""
+"""Kernels that are functions of a distance."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import codes
-from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
-from mercer.kernels.sums import Plan, SumKernel
+from mercer.kernels.feature_sums import (
+    CHI2,
+    DOT,
+    EXPONENTIAL,
+    L1,
+    MATERN12,
+    MATERN32,
+    MATERN52,
+    RATIONAL,
+    SERIES,
+    SQUARE,
+    Plan,
+    SumKernel,
+)
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positive, check_width, gamma_number
 
-# up to this many features differences cost no more than inner products, and lose no digits
+# up to this many features, distances from differences cost no more than from inner products, and lose no digits
 FEW_FEATURES = 16
-# an inner product may lose this much of the exponent to cancellation before differences are used instead
+# largest rounding error of the exponent by cancellation at which inner products are used instead of differences
 CANCELLATION = 2e-5
-# with outliers among the columns, differences are for rows beyond this share of the norm at which products lose so much
+# with outliers among the columns, rows are compared by inner products if their rounding is below this share of it
 NEAR = 0.9
-# CSR samples have no differences to turn to; float64 costs twice the time, so it is used later
+# the same for CSR samples, for which float64 is used instead of differences: it takes twice as long
 SPARSE_CANCELLATION = 1e-4
 
 
 def rounding_of_distances(b: VectorFeatures, gamma: float) -> float:
-    """How much of γ |x - z|² is rounding if it is computed from inner products and norms."""
+    """The rounding error of γ |x - z|² if it is computed from inner products and norms."""
     return _rounding(b, gamma * b.largest_norm)
 
 
@@ -34,15 +48,15 @@ def _rounding(b: VectorFeatures, squared_length: Any) -> Any:
 
 
 def rounding_of_sums(b: VectorFeatures, gamma: float) -> float:
-    """How much of γ Σ term(x, z) is rounding if it is computed from γ Σ |x| and what the non-zeros of z change."""
+    """The rounding error of γ Σ term(x, z) if it is computed as γ Σ |x| plus corrections for the non-zeros of z."""
     return float(np.finfo(b.dtype).eps) * gamma * b.largest_total
 
 
 def squared_distance_term(b: VectorFeatures, gamma: float) -> tuple[int, float]:
-    """The sum, and whether it must be made a distance: by differences where they are as quick, or lose fewer digits."""
+    """(term, 1.0 if the sum must be turned into a distance): differences if as fast, or if products lose digits."""
     cancels = rounding_of_distances(b, gamma) > CANCELLATION
     differences = not b.sparse and (b.d <= FEW_FEATURES or cancels)
-    return (codes.SQUARE, 0.0) if differences else (codes.DOT, 1.0)
+    return (SQUARE, 0.0) if differences else (DOT, 1.0)
 
 
 @dataclass(frozen=True)
@@ -80,23 +94,23 @@ class Gaussian(RadialKernel):
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         gamma = gamma_number(self, self.gamma)
         term, distances = squared_distance_term(b, gamma)
-        return term, codes.EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
+        return term, EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
 
     def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
-        """The kernel values of a plan.
+        """The kernel values by a plan.
 
-        If few of the columns are outliers, rows near the origin are compared by inner products all the same: where
-        these lose digits, with columns far out, k is as good as zero, since |x - z| ≥ |z| - |x|.
+        If only few columns are outliers, rows near the origin are compared by inner products even so. These lose digits
+        for columns far away only, where k is almost zero, since |x - z| ≥ |z| - |x|.
         """
         term, code, params = plan
-        if term != codes.SQUARE or b.d <= FEW_FEATURES or not np.isfinite(b.largest_norm):
+        if term != SQUARE or b.d <= FEW_FEATURES or not np.isfinite(b.largest_norm):
             return self._tiles(a, b, plan, out)
         gamma = gamma_number(self, self.gamma)
         if not _rounding(b, gamma * b.common_norm) <= NEAR * CANCELLATION:
             return self._tiles(a, b, plan, out)
         a = a.stored_like(b)
         far = np.flatnonzero(~(_rounding(b, gamma * a.norms) <= NEAR * CANCELLATION))
-        out = self._tiles(a, b, (codes.DOT, code, [1.0, *params[1:]]), out)
+        out = self._tiles(a, b, (DOT, code, [1.0, *params[1:]]), out)
         if len(far):
             out[far] = self._tiles(a.take(far), b, plan)
         return out
@@ -122,7 +136,7 @@ class Laplacian(RadialKernel):
         return rounding_of_sums(b, gamma_number(self, self.gamma)) > SPARSE_CANCELLATION
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.L1, codes.EXPONENTIAL, [0.0, _finite(gamma_number(self, self.gamma), b), 0.0, 0.0]
+        return L1, EXPONENTIAL, [0.0, _finite(gamma_number(self, self.gamma), b), 0.0, 0.0]
 
 
 @dataclass(frozen=True)
@@ -137,7 +151,7 @@ class Matern(RadialKernel):
     nu: float = 1.5
     length_scale: float | tuple[float, ...] = 1.0
 
-    _CODES: ClassVar[dict[float, int]] = {0.5: codes.MATERN12, 1.5: codes.MATERN32, 2.5: codes.MATERN52}
+    _CODES: ClassVar[dict[float, int]] = {0.5: MATERN12, 1.5: MATERN32, 2.5: MATERN52}
 
     def __post_init__(self) -> None:
         if self.nu not in self._CODES:
@@ -150,12 +164,12 @@ class Matern(RadialKernel):
         return 1.0 / np.asarray(self.length_scale) if isinstance(self.length_scale, tuple) else None
 
     def needs_double(self, b: VectorFeatures) -> bool:
-        return True  # the square root turns a rounding of 1e-7 into 3e-4
+        return True  # the square root turns a rounding error of 1e-7 into 3e-4
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         scale = 1.0 if isinstance(self.length_scale, tuple) else self.length_scale
-        # by differences wherever there are any: the square root magnifies the rounding of small distances
-        term, distances = (codes.DOT, 1.0) if b.sparse else (codes.SQUARE, 0.0)
+        # dense samples by differences: the square root magnifies the rounding error of small distances
+        term, distances = (DOT, 1.0) if b.sparse else (SQUARE, 0.0)
         return term, self._CODES[self.nu], [distances, _finite(sqrt(2.0 * self.nu) / scale, b), 0.0, 0.0]
 
     def width_factor(self, b: VectorFeatures) -> float:
@@ -164,7 +178,7 @@ class Matern(RadialKernel):
 
 @dataclass(frozen=True)
 class RationalQuadratic(RadialKernel):
-    """k(x, z) = (1 + |x - z|² / (2 α length_scale²))^-α: Gaussian kernels of all widths, weighted by a gamma law.
+    """k(x, z) = (1 + |x - z|² / (2 α length_scale²))^-α: a mixture of Gaussian kernels of all widths.
 
     α → ∞ is the Gaussian kernel with that length scale; Rasmussen & Williams (4.19).
     """
@@ -187,7 +201,7 @@ class RationalQuadratic(RadialKernel):
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         term, distances = squared_distance_term(b, self._gamma)
-        return term, codes.RATIONAL, [distances, _finite(self._gamma, b), self.alpha, 0.0]
+        return term, RATIONAL, [distances, _finite(self._gamma, b), self.alpha, 0.0]
 
     @property
     def _gamma(self) -> float:
@@ -218,26 +232,95 @@ class Chi2(RadialKernel):
         return rounding_of_sums(b, self.gamma) > SPARSE_CANCELLATION
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.CHI2, codes.EXPONENTIAL, [0.0, _finite(self.gamma, b), 0.0, 0.0]
+        return CHI2, EXPONENTIAL, [0.0, _finite(self.gamma, b), 0.0, 0.0]
 
 
 @dataclass(frozen=True)
 class AdditiveChi2(SumKernel):
     """k(x, z) = -Σ (x_k - z_k)² / (x_k + z_k), for non-negative features.
 
-    Positive semidefinite only on differences of samples, so that a machine needs an intercept.
+    It is only conditionally positive semidefinite (for coefficients that sum to 0), so a machine needs an intercept.
     """
 
     nonnegative: ClassVar[bool] = True
     psd: ClassVar[bool] = False
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.CHI2, codes.SERIES, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0]
+        return CHI2, SERIES, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0]
 
     def diagonal(self, a: Features) -> Vector:
         return np.zeros(len(a))
 
 
+class CircleFeatures(VectorFeatures):
+    """Each feature as a point on the unit circle (all cosines, then all sines), and the features over the period."""
+
+    def __init__(self, turns: Matrix, dtype: Any) -> None:
+        angles = 2.0 * np.pi * (turns - np.round(turns))
+        super().__init__(np.hstack([np.cos(angles), np.sin(angles)]), dtype)
+        self.turns = turns
+
+    def take(self, index: Vector) -> CircleFeatures:
+        """The samples at these positions."""
+        return CircleFeatures(self.turns[index], self.dtype)
+
+    @property
+    def in_double(self) -> CircleFeatures:  # type: ignore[override]
+        """The same samples in float64."""
+        return self if self.dtype == np.float64 else CircleFeatures(self.turns, np.float64)
+
+
+@dataclass(frozen=True)
+class Periodic(RadialKernel):
+    """k(x, z) = exp(-2 Σ sin²(π (x_k - z_k) / period) / length_scale²).
+
+    It is the Gaussian kernel between points on circles, whose squared distance is 4 sin²(π (x - z) / period). So it is
+    positive semidefinite for any number of features; MacKay (1998), Rasmussen & Williams (4.31).
+    """
+
+    learnable: ClassVar[tuple[str, ...]] = ("length_scale", "period")
+    width_power: ClassVar[float] = -2.0
+    length_scale: float = 1.0
+    period: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scale", check_positive("length_scale", self.length_scale))
+        object.__setattr__(self, "period", check_positive("period", self.period))
+
+    @property
+    def preparation(self) -> Hashable:
+        return "circles", self.period
+
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> CircleFeatures:
+        """The features as points on circles of radius 1. A zero that CSR does not store is such a point, too."""
+        samples = as_matrix(samples)
+        dense = samples.toarray() if sp.issparse(samples) else samples
+        return CircleFeatures(np.divide(dense, self.period, dtype=np.float64), dtype)
+
+    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        gamma = min(0.5 / self.length_scale / self.length_scale, float(np.finfo(b.dtype).max))
+        return SQUARE, EXPONENTIAL, [0.0, gamma, 0.0, 0.0]
+
+    def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
+        """The chain rule: the derivative of a point on the circle with respect to the feature."""
+        d = gradients.shape[1] // 2
+        cos, sin = a.X[:, :d], a.X[:, d:]
+        return np.asarray(2.0 * np.pi / self.period * (gradients[:, d:] * cos - gradients[:, :d] * sin))
+
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+        if name != "period":
+            return super()._derivative(name, a, b, u, change)
+        assert isinstance(a, CircleFeatures) and isinstance(b, CircleFeatures)
+        # with t = (x - z) / period, 4 sin²(π t) changes by -4π t sin(2π t), and sin(2π t) = sin x cos z - cos x sin z
+        middle = b.turns.mean(axis=0)
+        near, far = a.turns - middle, b.turns - middle
+        d = near.shape[1]
+        (cos_a, sin_a), (cos_b, sin_b) = ((f.X[:, :d], f.X[:, d:]) for f in (a, b))
+        total = near * sin_a * (change @ cos_b) - near * cos_a * (change @ sin_b)
+        total += cos_a * (change @ (far * sin_b)) - sin_a * (change @ (far * cos_b))
+        return np.array([-4.0 * np.pi * self.width_factor(b) * total.sum()])
+
+
 def _finite(factor: float, b: VectorFeatures) -> float:
-    """The factor as far as the dtype reaches: infinity times a distance of 0 would be NaN."""
+    """The factor, at most the largest number of the dtype: infinity times a distance of 0 would be NaN."""
     return min(factor, float(np.finfo(b.dtype).max))

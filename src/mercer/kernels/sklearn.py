@@ -1,8 +1,8 @@
 """scikit-learn's kernels for Gaussian processes as kernels of mercer.
 
-Those that have an equal here are computed by it; derivatives follow by the chain rule, since each of our
-hyper-parameters is a multiple of a power of theirs. Any other, a class of the user's included, is asked for its values
-and derivatives.
+If mercer has an equivalent kernel, that one computes the values. Derivatives follow by the chain rule, since each of
+our hyper-parameters is a multiple of a power of theirs. Any other kernel, including the user's own classes, computes
+its values and derivatives itself.
 """
 
 from __future__ import annotations
@@ -16,27 +16,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Hyperparameter, Kernel, no_gradients
 from mercer.kernels.combinators import Constant
 from mercer.kernels.features import Features, Matrix, Vector, as_matrix, count_samples, take_samples
-from mercer.kernels.hyperparameters import Hyperparameter
-from mercer.kernels.learning import Fixed
+from mercer.kernels.learnable import Fixed
 from mercer.kernels.noise import White
-from mercer.kernels.periodic import Periodic
-from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
-from mercer.kernels.sample_gradients import no_gradients
+from mercer.kernels.radial import Gaussian, Matern, Periodic, RationalQuadratic
 from mercer.kernels.vectors import Linear
 
 
 def is_sklearn_kernel(kernel: Any) -> bool:
-    """Whether this is one of scikit-learn's kernel objects (which need not be imported to find out)."""
+    """Whether this is a kernel object of scikit-learn, decided by its attributes, without an import."""
     return not isinstance(kernel, type) and all(
         hasattr(kernel, name) for name in ("clone_with_theta", "requires_vector_input", "diag")
     )
 
 
 def _has_compound(kernel: Any) -> bool:
-    """Whether some part of scikit-learn's kernel is several kernels at once."""
+    """Whether some part of a scikit-learn kernel is a CompoundKernel."""
     from sklearn.gaussian_process.kernels import CompoundKernel
 
     parts = [getattr(kernel, name) for name in ("k1", "k2", "kernel") if hasattr(kernel, name)]
@@ -44,7 +41,7 @@ def _has_compound(kernel: Any) -> bool:
 
 
 class Observations:
-    """Samples as they came, and which of those that were prepared together they are."""
+    """Samples unchanged, with their numbers among the samples prepared together."""
 
     def __init__(self, samples: Any, numbers: Vector, origin: object, dtype: Any) -> None:
         self.samples = samples
@@ -60,7 +57,7 @@ class Observations:
         return Observations(take_samples(self.samples, index), self.numbers[index], self.origin, self.dtype)
 
     def union(self, other: Observations) -> tuple[Any, Vector, Vector]:
-        """The samples of both, each once, and where those of each are among them."""
+        """(samples, rows, columns): the samples of both without repeats, and the positions of each side in them."""
         numbers, first, place = np.unique(
             np.concatenate([self.numbers, other.numbers]), return_index=True, return_inverse=True
         )
@@ -76,7 +73,7 @@ class Observations:
 
 @dataclass(frozen=True, repr=False)
 class SklearnKernel(Kernel):
-    """A kernel of ``sklearn.gaussian_process.kernels``, or of a class derived from its.
+    """A kernel of ``sklearn.gaussian_process.kernels``, or of a subclass of its ``Kernel``.
 
     >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
     >>> SklearnKernel(RBF(2.0) + WhiteKernel(0.1))([[0.0], [2.0]]).round(3)
@@ -94,13 +91,13 @@ class SklearnKernel(Kernel):
             )
         if _has_compound(self.kernel):
             raise InvalidInputError(
-                "CompoundKernel is several kernels side by side, with a matrix for each: scikit-learn's "
-                "GaussianProcessClassifier makes it of the kernels of its classes. One process has one covariance: add "
-                "or multiply the kernels, or fit a process with each."
+                "CompoundKernel holds several kernels with a matrix each: scikit-learn's GaussianProcessClassifier "
+                "builds it from the kernels of its classes. One process has one covariance: add or multiply the "
+                "kernels, or fit one process per kernel."
             )
         from sklearn.base import clone
 
-        object.__setattr__(self, "kernel", clone(self.kernel))  # a value of our own, which nobody changes
+        object.__setattr__(self, "kernel", clone(self.kernel))  # a copy that the caller cannot change
 
     def __hash__(self) -> int:
         return hash(repr(self))
@@ -110,7 +107,7 @@ class SklearnKernel(Kernel):
 
     @cached_property
     def equal(self) -> Translation | None:
-        """The kernel of mercer with the same values, if there is one."""
+        """The equivalent kernel of mercer; None if there is none."""
         found = translate(self.kernel, self.n_features)
         return found if found is not None and len(found.kernel.hyperparameters()) == len(self.theta) else None
 
@@ -161,7 +158,7 @@ class SklearnKernel(Kernel):
         return out
 
     def _matrix(self, X: Any, Z: Any = None) -> Matrix:
-        """What the kernel says of all of X against all of Z, or against X itself."""
+        """The kernel matrix between X and Z, or of X alone."""
         K = np.asarray(self.kernel(X) if Z is None else self.kernel(X, Z))
         expected = (count_samples(X), count_samples(X if Z is None else Z))
         if K.shape != expected:
@@ -177,7 +174,7 @@ class SklearnKernel(Kernel):
         assert isinstance(a, Observations)
         return np.array(self.kernel.diag(a.samples), dtype=np.float64)
 
-    # ---- what can be learnt ----------------------------------------------------------------------------------
+    # ---- hyper-parameters ------------------------------------------------------------------------------------
 
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
         found: list[Hyperparameter] = []
@@ -221,21 +218,21 @@ class SklearnKernel(Kernel):
 
 
 class Translation(NamedTuple):
-    """A kernel of mercer, and the powers of scikit-learn's free hyper-parameters that its own are multiples of."""
+    """A kernel of mercer, and for each free hyper-parameter the power of scikit-learn's that it is proportional to."""
 
     kernel: Kernel
     powers: Vector
 
 
 class _Leaf(NamedTuple):
-    """A kernel of ours with, for each parameter of scikit-learn's, its name there, its name here, and the power."""
+    """A kernel of mercer, and for each parameter of scikit-learn's: its name there, its name here, and the power."""
 
     kernel: Kernel
     parameters: tuple[tuple[str, str, float], ...]
 
 
 def translate(kernel: Any, n_features: int | None = None) -> Translation | None:
-    """The kernel of mercer that has the same values as scikit-learn's, or None if there is none."""
+    """The kernel of mercer with the same values as one of scikit-learn; None if there is none."""
     from sklearn.gaussian_process import kernels as theirs
 
     if type(kernel) in (theirs.Sum, theirs.Product):
@@ -280,14 +277,14 @@ def _leaf(kernel: Any, n_features: int | None) -> _Leaf | None:
     if kind is theirs.RationalQuadratic:
         ours: Kernel = RationalQuadratic(kernel.alpha, kernel.length_scale)
         return _Leaf(ours, (("alpha", "alpha", 1.0), ("length_scale", "length_scale", 1.0)))
-    if kind is theirs.ExpSineSquared and n_features == 1:  # theirs takes the sine of one distance for all features
+    if kind is theirs.ExpSineSquared and n_features == 1:  # theirs takes the sine of the distance, ours of each feature
         ours = Periodic(kernel.length_scale, kernel.periodicity)
         return _Leaf(ours, (("length_scale", "length_scale", 1.0), ("periodicity", "period", 1.0)))
     if kind not in (theirs.RBF, theirs.Matern):
         return None
     scale: Any = np.asarray(kernel.length_scale, dtype=np.float64)
     if scale.size != 1 and n_features is not None and scale.size != n_features:
-        return None  # scikit-learn says so
+        return None  # scikit-learn raises the error
     scale = float(scale.item()) if scale.size == 1 else tuple(scale.tolist())
     if kind is theirs.RBF or kernel.nu == np.inf:
         return _Leaf(Gaussian.from_sigma(scale), (("length_scale", "gamma", -2.0),))

@@ -10,11 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels import codes
 from mercer.kernels.base import Kernel
+from mercer.kernels.feature_sums import DOT, IDENTITY, MIN, POLYNOMIAL, SERIES, TANH, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
-from mercer.kernels.sample_gradients import lengths
-from mercer.kernels.sums import SumKernel
 
 Width = float | Literal["scale", "auto"] | tuple[float, ...]
 K = TypeVar("K", bound=Kernel)
@@ -36,7 +34,7 @@ def gamma_of(samples: Any, rule: str) -> float:
             squares = float(np.square(values - mean).sum()) + float((n * d - len(values)) * np.square(mean))
         variance = squares / (n * d)
     else:
-        # in parts, so that float32 samples are not copied to float64 as a whole
+        # in parts, so that float32 samples are not all copied to float64 at once
         step = max(1, ENTRIES_AT_A_TIME // d)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(samples.mean(dtype=np.float64))
@@ -48,12 +46,12 @@ def gamma_of(samples: Any, rule: str) -> float:
             "be preprocessed: gamma='scale' is 1 / (d var(X)), and the variance of values up to "
             f"{abs(samples).max():.1e} is beyond float64. Scale the features, for example with StandardScaler."
         )
-    # almost equal samples: the largest number instead of infinity, for which a distance of 0 would give NaN
+    # for almost equal samples the largest finite number: infinity times a distance of 0 would be NaN
     return min(1.0 / (d * variance), LARGEST_GAMMA) if variance > 0 else 1.0
 
 
 def bind_gamma(kernel: K, samples: Any) -> K:
-    """The kernel with gamma="scale" or "auto" made a number."""
+    """The kernel with gamma="scale" or "auto" replaced by a number."""
     gamma = kernel.gamma  # type: ignore[attr-defined]
     if not isinstance(gamma, str):
         return kernel
@@ -61,7 +59,7 @@ def bind_gamma(kernel: K, samples: Any) -> K:
 
 
 def gamma_number(kernel: Kernel, gamma: Width) -> float:
-    """One gamma for all features; 1 where the features have been multiplied by their own."""
+    """The single gamma of all features; 1 if there is one per feature, since ``prepare`` has applied them."""
     if isinstance(gamma, str):
         raise InvalidInputError(
             f"{kernel!r} is not bound to samples: gamma={gamma!r} depends on them. Use kernel.bind(samples) first."
@@ -70,7 +68,7 @@ def gamma_number(kernel: Kernel, gamma: Width) -> float:
 
 
 def check_width(name: str, value: Any, smallest: float = 0.0) -> Any:
-    """A number or one number per feature, as a plain float or tuple."""
+    """Return a width as a float, or as a tuple with one number per feature; raise if it is neither."""
     if type(value) is float and smallest <= value < np.inf:
         return value
     try:
@@ -85,7 +83,7 @@ def check_width(name: str, value: Any, smallest: float = 0.0) -> Any:
 
 
 def check_gamma(value: Any) -> Any:
-    """A width, or the name of a rule for it."""
+    """Return a width, or the name of a rule for it; raise if it is neither."""
     if not isinstance(value, str):
         return check_width("gamma", value)
     if value not in ("scale", "auto"):
@@ -96,7 +94,7 @@ def check_gamma(value: Any) -> Any:
 
 
 def check_number(name: str, value: Any) -> float:
-    """A plain finite float."""
+    """Return a finite float, or raise."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -107,7 +105,7 @@ def check_number(name: str, value: Any) -> float:
 
 
 def check_positive(name: str, value: Any) -> float:
-    """A plain finite float above 0."""
+    """Return a finite float above 0, or raise."""
     number = check_number(name, value)
     if number <= 0:
         raise InvalidInputError(f"{name}={value!r} must be positive.")
@@ -115,7 +113,7 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_whole(name: str, value: Any, smallest: int) -> int:
-    """A plain int."""
+    """Return an int of at least ``smallest``, or raise."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -126,7 +124,7 @@ def check_whole(name: str, value: Any, smallest: int) -> int:
 
 
 def shift_derivative(shift: float, change: Matrix) -> Vector:
-    """Σ change ∂(u + shift) / ∂log(shift), if the shift is positive."""
+    """Σ change ∂(u + shift) / ∂log(shift); empty unless the shift is positive."""
     return np.array([shift * change.sum()] if shift > 0 else [])
 
 
@@ -135,7 +133,7 @@ class Linear(SumKernel):
     """k(x, z) = <x, z>."""
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+        return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -167,7 +165,7 @@ class Polynomial(SumKernel):
         return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.POLYNOMIAL, [0.0, gamma_number(self, self.gamma), self.coef0, float(self.degree)]
+        return DOT, POLYNOMIAL, [0.0, gamma_number(self, self.gamma), self.coef0, float(self.degree)]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -197,7 +195,7 @@ class PowerSeries(SumKernel):
         return min(self.coefficients) >= 0
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.SERIES, [0.0, 0.0, 0.0, 0.0, *self.coefficients]
+        return DOT, SERIES, [0.0, 0.0, 0.0, 0.0, *self.coefficients]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -235,7 +233,7 @@ class Sigmoid(SumKernel):
         return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.TANH, [0.0, gamma_number(self, self.gamma), self.coef0, 0.0]
+        return DOT, TANH, [0.0, gamma_number(self, self.gamma), self.coef0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
@@ -260,27 +258,34 @@ class Cosine(SumKernel):
         return VectorFeatures(unit_rows(as_matrix(samples)), dtype)
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.DOT, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+        return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)
         return (a.norms > 0).astype(np.float64)
 
     def _before_preparation(self, X: Any, a: VectorFeatures, gradients: Matrix) -> Matrix:
-        """What lies along x changes nothing; 0 for x = 0, where the kernel jumps."""
+        """The component along x is 0, since only the direction of x matters. 0 for x = 0, where k is discontinuous."""
         unit = a.X.toarray() if a.sparse else a.X
         across = gradients - np.einsum("ik,ik->i", gradients, unit)[:, None] * unit
         length = lengths(as_matrix(X))
         return np.divide(across, length[:, None], out=np.zeros_like(across), where=length[:, None] > 0)
 
 
+def lengths(X: Any) -> Vector:
+    """|x| of each row."""
+    if sp.issparse(X):
+        return np.asarray(sp.linalg.norm(X.astype(np.float64), axis=1))
+    return np.asarray(np.linalg.norm(np.asarray(X, dtype=np.float64), axis=1))
+
+
 def unit_rows(X: Any) -> Any:
-    """Each row divided by its length, in float64; rows of zeros stay."""
+    """Each row divided by its length, in float64. Rows of zeros do not change."""
     sparse = sp.issparse(X)
     unit: Any = sp.csr_array(X, dtype=np.float64, copy=True) if sparse else np.array(X, dtype=np.float64)
     if sparse:
         unit.sum_duplicates()
-    # first by the largest entry, whose square might overflow or vanish
+    # divide by the largest entry first: its square might overflow or underflow
     for squares in (False, True):
         if squares:
             length = np.sqrt(unit.multiply(unit).sum(axis=1) if sparse else np.einsum("ij,ij->i", unit, unit))
@@ -302,7 +307,7 @@ class Min(SumKernel):
     nonnegative: ClassVar[bool] = True
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        return codes.MIN, codes.IDENTITY, [0.0, 0.0, 0.0, 0.0]
+        return MIN, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         assert isinstance(a, VectorFeatures)

@@ -1,4 +1,4 @@
-"""Kernels that change what another kernel sees (On) or how long its features are (Normalized)."""
+"""Kernels around another kernel: ``Normalized`` gives every sample length 1, ``On`` selects columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, no_gradients
 from mercer.kernels.combinators import check_kernel_operand
-from mercer.kernels.features import Features, Matrix, Vector, as_matrix
-from mercer.kernels.sample_gradients import DIAGONAL_BLOCK, diagonal_gradients, no_gradients
+from mercer.kernels.features import Features, Matrix, Vector, as_matrix, take_samples
+
+# derivatives of k(x, x) are read off blocks of this size
+DIAGONAL_BLOCK = 64
 
 Columns = int | str | tuple[int, ...] | tuple[str, ...]
 
@@ -32,7 +34,7 @@ class NormalizedFeatures:
 
     @property
     def parts(self) -> tuple[Features, ...]:
-        """What the kernel inside has prepared."""
+        """The samples as prepared for the inner kernel."""
         return getattr(self.inner, "parts", (self.inner,))
 
     def take(self, index: Vector) -> NormalizedFeatures:
@@ -44,7 +46,7 @@ class NormalizedFeatures:
 class Normalized(Kernel):
     """k(x, z) = kernel(x, z) / sqrt(kernel(x, x) kernel(z, z)), and 0 where kernel(x, x) is 0.
 
-    It looks at angles alone: in feature space every sample has length 1.
+    In feature space every sample has length 1, so that k is the cosine of the angle between two samples.
     """
 
     kernel: Kernel
@@ -107,7 +109,7 @@ class Normalized(Kernel):
         return total
 
     def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
-        """As for parameters, but that only s(x) changes."""
+        """As in ``gradient_products``, but only s(x) depends on x."""
         a, b = self.prepare(X), self.prepare(Z)
         values = self.block(a, b)
         values *= weights
@@ -121,11 +123,11 @@ class Normalized(Kernel):
 
 @dataclass(frozen=True, repr=False)
 class On(Kernel):
-    """k(x, z) = kernel(x[columns], z[columns]): a kernel that sees some columns only.
+    """k(x, z) = kernel(x[columns], z[columns]): a kernel on some of the columns.
 
     ``columns`` is one column or several: numbers (negative ones count from the end), a slice with an end, or names of a
-    data frame's columns. A kernel on vectors is given a matrix in either case; any other kernel is given the plain
-    sequence of values if ``columns`` is a single one, such as the strings of a column of texts.
+    data frame's columns. A kernel on vectors always gets a matrix. Any other kernel gets the sequence of values if
+    ``columns`` is a single column, such as the strings of a column of texts.
     """
 
     columns: Columns
@@ -142,7 +144,7 @@ class On(Kernel):
 
     @property
     def domain(self) -> str:
-        # by number, columns of vectors are vectors
+        # columns of vectors chosen by number are vectors again
         return "records" if self.names or self.kernel.domain not in ("vectors", "any") else self.kernel.domain
 
     @property
@@ -177,7 +179,7 @@ class On(Kernel):
         return self.kernel.gradient_products(a, b, weights)
 
     def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
-        """0 but for the chosen columns; a column that was chosen twice moves both."""
+        """Non-zero only in the chosen columns; a column chosen twice gets the sum of both derivatives."""
         if self.kernel.domain not in ("vectors", "any") or not (hasattr(X, "columns") or not self.names):
             raise no_gradients(self)
         X = X if hasattr(X, "shape") else as_matrix(X)
@@ -197,7 +199,7 @@ class On(Kernel):
                 name = self.columns[j] if isinstance(self.columns, tuple) else self.columns
                 raise InvalidInputError(
                     f"{self!r} compares numbers, but {name!r} of sample {i} is {chosen[i, j]}. Remove such samples, or "
-                    "replace what is missing, for instance with SimpleImputer."
+                    "replace missing values, for instance with SimpleImputer."
                 )
         return chosen
 
@@ -224,7 +226,7 @@ class On(Kernel):
         return [[record[c] for c in columns] for record in samples]
 
     def _known(self, columns: list[Any], samples: Any) -> list[Any]:
-        """The columns as the samples know them: names for data frames, numbers from 0 otherwise; errors for others."""
+        """Column names for data frames, else column numbers from 0 on. Raises if the samples do not have a column."""
         frame = hasattr(samples, "columns")
         if self.names:
             if not frame:
@@ -252,7 +254,7 @@ class On(Kernel):
         return [samples.columns[c] for c in columns] if frame else columns
 
     def _check_mappings(self, names: list[str], samples: Any) -> None:
-        """Raise unless the samples are a sequence of mappings that have these names."""
+        """Raise unless the samples are a sequence of mappings with these keys."""
         one = isinstance(samples, str | Mapping) or not hasattr(samples, "__iter__") or sp.issparse(samples)
         for i, record in enumerate([] if one else samples):
             if not isinstance(record, Mapping):
@@ -280,12 +282,12 @@ class On(Kernel):
 
 
 def _are_rows(samples: Any) -> bool:
-    """Whether samples are sequences, whose entries need not all be of one kind."""
+    """Whether all samples are sequences (other than strings), whose entries may be of different types."""
     return all(isinstance(sample, Sequence | np.ndarray) and not isinstance(sample, str) for sample in samples)
 
 
 def _diagonal_gradient(kernel: Kernel, a: Features, weights: Vector) -> Vector:
-    """Σ weights[i] ∂k(a_i, a_i), from small blocks along the diagonal."""
+    """Σ weights[i] ∂k(a_i, a_i) / ∂theta, from small blocks along the diagonal."""
     parts = [np.arange(start, min(start + DIAGONAL_BLOCK, len(a))) for start in range(0, len(a), DIAGONAL_BLOCK)]
     total = np.zeros(len(kernel.hyperparameters()))
     for part in parts:
@@ -294,8 +296,17 @@ def _diagonal_gradient(kernel: Kernel, a: Features, weights: Vector) -> Vector:
     return total
 
 
+def diagonal_gradients(kernel: Kernel, samples: Any, n: int) -> Matrix:
+    """The derivative of k(x_i, x_i) with respect to x_i, in both arguments, from small blocks along the diagonal."""
+    parts = []
+    for start in range(0, n, DIAGONAL_BLOCK):
+        some = take_samples(samples, np.arange(start, min(start + DIAGONAL_BLOCK, n)))
+        parts.append(2.0 * kernel.sample_gradients(some, some, np.eye(min(DIAGONAL_BLOCK, n - start))))
+    return np.concatenate(parts) if parts else np.empty((0, as_matrix(samples).shape[1]))
+
+
 def _check_columns(columns: Any) -> Columns:
-    """Columns as a number, a name, or a tuple of either."""
+    """The columns as a number, a name, or a tuple of numbers or names."""
     if isinstance(columns, str):
         return str(columns)
     if isinstance(columns, Integral):
@@ -316,5 +327,6 @@ def _check_columns(columns: Any) -> Columns:
         if all(isinstance(c, Integral) and not isinstance(c, bool) for c in columns):
             return tuple(int(c) for c in columns)
     raise InvalidInputError(
-        f"columns={columns!r} chooses no columns: give a number or a name, several of one kind, or a slice."
+        f"columns={columns!r} is not a valid choice: give a column number or name, a list of numbers or of names, or a "
+        "slice."
     )

@@ -1,4 +1,4 @@
-"""What is paid: the losses, and the dual quadratic program that each of them gives."""
+"""Losses, each with the dual quadratic program (`BoxQP`) that it leads to."""
 
 from mercer.losses.base import BoxQP, Loss, Published
 from mercer.losses.classification import GivenUpHinge, HardMargin, Hinge, NuHinge, SquaredHinge, nu_scale
@@ -12,7 +12,7 @@ from mercer.losses.functions import (
     squared_hinge,
     zero_one,
 )
-from mercer.losses.novelty import OneClass
+from mercer.losses.one_class import OneClass
 from mercer.losses.regression import (
     EpsilonInsensitive,
     NuInsensitive,

@@ -1,19 +1,19 @@
-"""What every loss provides, and the one quadratic program that all of them become.
+"""The base class of losses, and the quadratic program (`BoxQP`) that is the dual of each.
 
 With the primal  ½|w|² + Σ Cᵢ ℓ(yᵢ, f(xᵢ) + b)  the dual in signed coordinates β (w = Σ βᵢ φ(xᵢ)) is
 
     min  ½β'Kβ − linear'β + Σ l1ᵢ|βᵢ| + ½Σ ridgeᵢ βᵢ²
     s.t. lower ≤ β ≤ upper,   Σ_{i∈g} βᵢ = sums[g]  for each group g
 
-The multiplier of a group's sum is its *threshold*: what is added to f, so that f + threshold is the decision. There is
-one threshold, the intercept b, for most losses, none without an intercept, and two for the ν-formulations, whose mean
-is the intercept and whose half difference is the margin (ν-SVC) or the tube's half width (ν-SVR).
+The multiplier of a group's sum is its *threshold*, which is added to f: f + threshold is the decision. Most losses have
+one threshold, the intercept b; without an intercept there is none. The ν-formulations have two, whose mean is the
+intercept and whose half difference is the margin (ν-SVC) or the half width of the tube (ν-SVR).
 
 Let K = Φ'Φ and let conj_v(t) = max of  tβ − l1_v|β| − ½ridge_v β²  over the box of variable v. Then weak duality reads
 
     ½|w|² + Σ_g threshold_g sums_g + Σ_v conj_v(linear_v − f_v − threshold_g(v))  ≥  −(the quadratic program's value)
 
-and the left side is the primal. `Loss.primal` evaluates it from the loss itself, not from the program.
+where the left side is the primal. `Loss.primal` computes it from the loss itself, not from the program.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class BoxQP:
     ----------
     linear, l1, ridge, lower, upper : one number per variable; the bounds may be infinite.
     group : the group of each variable.
-    sums : the sum of each group; empty where nothing fixes a sum, that is, without an intercept.
-    sample : the sample of each variable, None for the identity. K is indexed by samples: where two variables share a
-        sample (ν-SVR) the matrix of the program is ``K[sample][:, sample]``.
+    sums : the required sum of each group; empty without an intercept.
+    sample : the sample of each variable; None if variable i belongs to sample i. K is indexed by samples: if two
+        variables share a sample (ν-SVR), the matrix of the program is ``K[sample][:, sample]``.
     """
 
     linear: Vector
@@ -66,27 +66,27 @@ class BoxQP:
 
     @cached_property
     def is_bounded(self) -> bool:
-        """Whether all variables have two bounds."""
+        """Whether all variables have two finite bounds."""
         return bool(np.isfinite(self.upper.sum() - self.lower.sum()))
 
     @cached_property
     def has_open_box(self) -> bool:
-        """Whether some variable may grow without paying for it: hard margins and hard tubes."""
+        """Whether some variable has an infinite bound and no ridge term: hard margins and hard tubes."""
         if self.is_bounded:
             return False
         return bool(np.any((np.isinf(self.lower) | np.isinf(self.upper)) & (self.ridge == 0)))
 
     @cached_property
     def is_smooth(self) -> bool:
-        """Whether the loss of each sample has a continuous derivative, as squared losses have; β = 0 alone has one."""
+        """Whether the loss of each sample has a continuous derivative, as squared losses do (or its β is fixed)."""
         return bool(np.all((self.ridge > 0) | (self.lower == self.upper)))
 
     def at_variables(self, F: Vector) -> Vector:
-        """A vector over samples, such as F = Kβ, read at the sample of each variable."""
+        """Expand a vector over samples, such as F = Kβ, to the variables."""
         return F if self.sample is None else F[self.sample]
 
     def at_samples(self, beta: Vector, n: int) -> Vector:
-        """The coefficient of each of the n samples: the sum of its variables. Returns beta itself for the identity."""
+        """The coefficient of each of n samples: the sum of its variables. Returns beta itself if ``sample`` is None."""
         if self.sample is None:
             return beta
         return np.bincount(self.sample, weights=beta, minlength=n).astype(np.float64)
@@ -96,12 +96,12 @@ class BoxQP:
         return np.bincount(self.group, weights=beta, minlength=self.n_groups)[: self.n_groups].astype(np.float64)
 
     def incidence(self) -> NDArray[np.float64]:
-        """A, with one row per group: Aβ are the sums."""
+        """The matrix A with one row per group, so that Aβ are the sums."""
         A: NDArray[np.float64] = (self.group == np.arange(self.n_groups)[:, None]).astype(np.float64)
         return A
 
     def at_rows(self, rows: Index, n: int) -> tuple[BoxQP, Index]:
-        """The program's data at some of n samples, which are renumbered 0, 1, …, and the variables that they have."""
+        """The program restricted to some of n samples, renumbered 0, 1, …, and the numbers of its variables."""
         if self.sample is None:
             variables = np.asarray(rows)
             return self.take(variables, None), variables
@@ -112,7 +112,7 @@ class BoxQP:
         return self.take(variables, at[variables]), variables
 
     def take(self, variables: Index | slice, sample: Index | None) -> BoxQP:
-        """The program's data of some variables, with new sample numbers. The sums stay those of the whole."""
+        """The program restricted to some variables, with new sample numbers. The sums do not change."""
         return replace(
             self,
             linear=self.linear[variables],
@@ -126,9 +126,9 @@ class BoxQP:
 
 
 class Published(NamedTuple):
-    """What a model shows of a solved program: the decision is Σ beta_i k(x_i, ·) + intercept.
+    """The published model of a solved program: the decision is Σ beta_i k(x_i, ·) + intercept.
 
-    ``scale`` is what the solved β and the thresholds were divided by: 1 but for ν-SVC.
+    ``scale`` is the number by which the solved β and thresholds were divided: 1, except for ν-SVC.
     """
 
     beta: Vector
@@ -137,12 +137,12 @@ class Published(NamedTuple):
 
 
 class Loss(ABC):
-    """ℓ(y, f): a frozen value. y is ±1 for classification, a number for regression, 1 for novelty detection."""
+    """A loss ℓ(y, f). y is ±1 for classification, a number for regression, 1 for novelty detection. Immutable."""
 
     name: ClassVar[str]
-    # whether the program's data of a sample, with an intercept, depend on that sample alone, and its sum is 0
+    # whether, with an intercept, the program's data of a sample depend only on that sample, and the required sum is 0
     one_by_one: ClassVar[bool] = False
-    # whether equal samples with equal targets may be replaced by one of their total weight
+    # whether equal samples with equal targets can be merged into one with their total weight
     additive: ClassVar[bool] = False
 
     @abstractmethod
@@ -155,15 +155,15 @@ class Loss(ABC):
 
     @abstractmethod
     def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
-        """The thresholds that minimise the primal for a given f (without intercept): one per group of `box_qp`.
+        """The thresholds that minimise the primal for a given f (without intercept), one per group of `box_qp`.
 
-        Where an interval of them does, its midpoint; where the interval is unbounded, its finite end.
+        If a whole interval is optimal, its midpoint; if the interval is unbounded, its finite end.
         """
 
     def best_intercept(self, y: Vector, f: Vector, weight: Vector) -> float:
         """The intercept for a given f: the exact minimiser over b of Σ weight · value(y, f + b).
 
-        For the ν-losses it minimises jointly with the margin or the tube's width.
+        For the ν-losses it is minimised jointly with the margin or the width of the tube.
         """
         return float(self.best_thresholds(y, f, weight).mean())
 
@@ -172,40 +172,40 @@ class Loss(ABC):
     ) -> float:
         """½|w|² + Σ weight · value(y, f + threshold) + threshold · sum, for f without the intercept.
 
-        thresholds and sums have one entry per group, none without an intercept. Samples that are known to have no loss
-        may be left out of y, f and weight.
+        ``thresholds`` and ``sums`` have one entry per group, none without an intercept. Samples that are known to have
+        no loss may be left out of y, f and weight.
         """
         b = thresholds[0] if len(thresholds) else 0.0
         value = self.value(y, f + b)
         with np.errstate(invalid="ignore"):
             loss = weight @ value
         if np.isnan(loss):
-            paid = value > 0  # an infinite weight asks nothing of a sample without loss
+            paid = value > 0  # a sample of infinite weight without loss pays 0
             loss = weight[paid] @ value[paid]
         return float(0.5 * squared_norm + loss + thresholds @ sums)
 
     def feasible_scale(self, y: Vector, f: Vector, weight: Vector) -> float:
-        """What to divide a model by so that its loss is finite, f including the intercept: 1 but for hard margins.
+        """The number by which to divide a model so that its loss is finite: 1, except for hard margins.
 
-        Not greater than 0 where no positive multiple of f has a finite loss.
+        f includes the intercept. The result is not positive if no positive multiple of f has a finite loss.
         """
         return 1.0
 
     def excess(self, y: Vector, f: Vector, weight: Vector) -> float:
-        """By how much a hard tube would have to be wider for f, which includes the intercept; 0 for other losses."""
+        """By how much a hard tube must be widened to contain f (with the intercept); 0 for other losses."""
         return 0.0
 
     def restored(self, beta: Vector, y: Vector, f: Vector, weight: Vector) -> Vector:
-        """The variables that a model's coefficients stand for: β itself, but for losses with two variables per sample.
+        """The variables of the program from the coefficients of a model: β, unless samples have two variables each.
 
-        f is without the intercept. A certificate is that of these variables, at the end of a fit as in ``certify``.
+        f does not include the intercept. Certificates, of a fit and of ``certify``, are those of these variables.
         """
         return beta
 
     def publish(self, beta: Vector, thresholds: Vector) -> Published:
         """The coefficients and the intercept of the model that β and the thresholds describe.
 
-        beta has one number per sample: ``qp.at_samples`` of the solved β.
+        ``beta`` has one number per sample: ``qp.at_samples`` of the solved β.
         """
         return Published(beta, float(thresholds.mean()) if len(thresholds) else 0.0, 1.0)
 
@@ -226,7 +226,7 @@ def program(
     ridge: Vector | None = None,
     total: float = 0.0,
 ) -> BoxQP:
-    """A program of one variable per sample whose sum is ``total`` with an intercept and free without."""
+    """A program with one variable per sample; with an intercept, their sum is ``total``."""
     n = len(linear)
     return BoxQP(
         linear=np.asarray(linear, dtype=np.float64),
@@ -240,7 +240,7 @@ def program(
 
 
 def finite_weight(weight: Vector, loss: Loss, infinite: bool = False) -> Vector:
-    """The weights, if they are finite (or infinite where that has a meaning) and not negative."""
+    """Return the weights; raise if one is negative, NaN, or (unless ``infinite``) infinite."""
     weight = np.asarray(weight, dtype=np.float64)
     allowed = (np.isfinite(weight) | infinite) & (weight >= 0)
     if not allowed.all():
@@ -253,7 +253,7 @@ def finite_weight(weight: Vector, loss: Loss, infinite: bool = False) -> Vector:
 
 
 def half_inverse(weight: Vector) -> Vector:
-    """The ridge 1/(2C) that a squared loss gives, 0 where the weight is 0 (the box is {0} there)."""
+    """The ridge 1/(2C) of a squared loss; 0 where the weight is 0 (there the box is {0})."""
     return np.divide(0.5, weight, out=np.zeros_like(weight), where=weight > 0)
 
 
@@ -270,6 +270,6 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def needs_intercept(intercept: bool, loss: Loss) -> None:
-    """Raise if a loss whose thresholds are variables of its primal is asked to go without."""
+    """Raise if there is no intercept. For losses whose threshold is a variable of the primal."""
     if not intercept:
-        raise InvalidInputError(f"The {loss.name} has no form without an intercept: its threshold is what nu controls.")
+        raise InvalidInputError(f"The {loss.name} needs an intercept, since nu controls its threshold.")

@@ -1,4 +1,4 @@
-"""Losses of two-class classification; y is ±1.
+"""Losses for two-class classification; y is ±1.
 
     Hinge          max(0, 1 − yf)                       C-SVC            [SSBD] (15.5), [M5] "soft margin"
     SquaredHinge   max(0, 1 − yf)²                      L2-SVM
@@ -80,12 +80,12 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class GivenUpHinge(Loss):
-    """The hinge loss, but for samples that are given up: these pay for yf > 1. Their label is ±2 instead of ±1.
+    """The hinge loss with some samples given up: these pay for yf > 1. Their label is ±2 instead of ±1.
 
         ℓ(y, f) = max(0, 1 − yf) if |y| = 1,     max(0, sign(y) f − 1) if |y| = 2
 
-    Dual: linear sign(y), box [0, C]·y, or [−C, 0]·sign(y) for a sample that is given up. But for a constant, this is
-    what bounds the ramp loss min(c, max(0, 1 − yf)) if a tangent replaces its concave part: see `RampSVC`.
+    Dual: linear sign(y), box [0, C]·y, or [−C, 0]·sign(y) for a sample that is given up. Up to a constant, it is the
+    upper bound on the ramp loss min(c, max(0, 1 − yf)) in which a tangent replaces the concave part: see `RampSVC`.
     """
 
     name: ClassVar[str] = "hinge loss with samples given up"
@@ -112,9 +112,9 @@ class GivenUpHinge(Loss):
 class HardMargin(Loss):
     """ℓ(y, f) = 0 if yf ≥ 1, else ∞.   Dual: linear y, box [0, ∞)·y.
 
-    Every weight that is not 0 means the same. The primal is infinite for a model that misses yf ≥ 1 by the least bit,
-    as each approximate solution does; `primal` therefore evaluates the model scaled up until it is feasible, which
-    describes the same hyperplane.
+    All weights other than 0 are equivalent. The primal is infinite for a model that misses yf ≥ 1 by rounding, as every
+    approximate solution does. Therefore `primal` evaluates the model scaled up until it is feasible, which describes
+    the same hyperplane.
     """
 
     name: ClassVar[str] = "hard margin"
@@ -129,7 +129,7 @@ class HardMargin(Loss):
         return program(y, lower, upper, intercept)
 
     def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
-        """The largest smallest margin: halfway between the two classes."""
+        """The threshold that maximises the smallest margin: halfway between the two classes."""
         positive, negative = f[(y > 0) & (weight > 0)], f[(y < 0) & (weight > 0)]
         if len(positive) and len(negative):
             return np.array([-0.5 * (positive.min() + negative.max())])
@@ -140,7 +140,7 @@ class HardMargin(Loss):
     def primal(
         self, squared_norm: float, y: Vector, f: Vector, weight: Vector, thresholds: Vector, sums: Vector
     ) -> float:
-        """½|w|²/μ² where μ = min(1, smallest yf): the value of the model scaled to be feasible; ∞ where μ ≤ 0."""
+        """½|w|²/μ² with μ = min(1, smallest yf): the value of the model scaled to be feasible; ∞ if μ ≤ 0."""
         b = thresholds[0] if len(thresholds) else 0.0
         smallest = self.feasible_scale(y, f + b, weight)
         return 0.5 * squared_norm / smallest**2 if smallest > 0 else np.inf
@@ -152,7 +152,7 @@ class HardMargin(Loss):
 
 @dataclass(frozen=True)
 class NuHinge(Loss):
-    """ν-SVC: the margin is a variable, and ν bounds the fraction of samples inside it.
+    """ν-SVC: the margin is a variable, and ν bounds the fraction of samples inside of it.
 
         min over w, b, margin   ½|w|² − ν·W·margin + Σ weight max(0, margin − y(f + b)),     W = Σ weight
 
@@ -163,9 +163,9 @@ class NuHinge(Loss):
 
         margin = (b₋ − b₊)/2,     b = (b₊ + b₋)/2
 
-    Dividing w, b and the margin by the margin gives the model whose margin is 1, and the C-SVC solution for
-    C = weight / margin: LIBSVM and scikit-learn publish that one, and so does `publish`. The certificate is that of the
-    problem above, before the division.
+    Dividing w, b and the margin by the margin gives a model of margin 1, which is the C-SVC solution for
+    C = weight / margin. LIBSVM, scikit-learn and `publish` return that model. The certificate is that of the problem
+    above, before the division.
     """
 
     nu: float = 0.5
@@ -175,14 +175,14 @@ class NuHinge(Loss):
         check_nu(self.nu)
 
     def value(self, y: Vector, f: Vector, margin: float = 1.0) -> Vector:
-        """max(0, margin − yf). In the published scale the margin is 1."""
+        """max(0, margin − yf). The published model has margin 1."""
         return np.maximum(0.0, margin - y * f)
 
     def class_total(self, y: Vector, weight: Vector) -> float:
-        """Σα over either class, νW/2. Raises `InfeasibleNuError` if a class does not have that much weight."""
+        """Σα over each class: νW/2. Raises `InfeasibleNuError` if the weight of a class is smaller."""
         positive, negative = float(weight[y > 0].sum()), float(weight[y < 0].sum())
         half, most = 0.5 * self.nu * (positive + negative), min(positive, negative)
-        # 2·most/W as nu is feasible, whichever way it was rounded
+        # nu = 2·most/W is feasible, however it is rounded
         if half > most * (1 + 1e-12):
             raise InfeasibleNuError(self.nu, 2 * most / (positive + negative), positive, negative)
         return min(half, most)
@@ -205,7 +205,7 @@ class NuHinge(Loss):
         )
 
     def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
-        """(b₊, b₋): the ν-quantiles of −f of each class; both the best b for a margin of 0 where they cross."""
+        """(b₊, b₋): the ν-quantiles of −f of each class. If they cross, both are the best b for margin 0."""
         total, positive = self.class_total(y, weight), y > 0
         w_pos, w_neg = weight[positive], weight[~positive]
         b_pos = lowest_linear(-f[positive], w_pos, total - float(w_pos.sum()))
@@ -223,7 +223,7 @@ class NuHinge(Loss):
         return float(0.5 * squared_norm - (sums[0] - sums[1]) * margin + paid)
 
     def publish(self, beta: Vector, thresholds: Vector) -> Published:
-        """β and b divided by the margin, or as they are where the margin is 0 (w = 0: the classes' means coincide)."""
+        """β and b divided by the margin; unchanged if the margin is 0 (then w = 0: the class means coincide)."""
         margin, b = nu_scale(thresholds)
         scale = margin if margin > 0 else 1.0
         return Published(beta / scale, b / scale, scale)
@@ -232,7 +232,7 @@ class NuHinge(Loss):
 def nu_scale(thresholds: Vector) -> tuple[float, float]:
     """(margin, b) of ν-SVC from the thresholds (b₊, b₋) of its two classes.
 
-    LIBSVM's r and rho are the margin and −b; the published model is β/margin and b/margin. The margin is 0 where the
+    LIBSVM's r and rho are the margin and −b; the published model is β/margin and b/margin. The margin is 0 if the
     thresholds have crossed.
     """
     b_pos, b_neg = thresholds

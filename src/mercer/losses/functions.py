@@ -38,13 +38,13 @@ from mercer.losses.regression import EpsilonInsensitive, SquaredEpsilonInsensiti
 class LossFunction:
     """ℓ(y, f), elementwise, and a derivative with respect to f.
 
-    Where a convex loss has a kink the derivative is one of its subgradients: the one that is 0, if 0 is one. A loss
-    that is not convex has the derivative on one side there, and 0 where it jumps.
+    At a kink of a convex loss the derivative is a subgradient: 0 if that is one. At a kink of a loss that is not convex
+    it is the derivative of one side, and 0 at a jump.
 
     Attributes
     ----------
-    name : what it is called.
-    convex : whether ``subgradient`` is one: ℓ(y, g) ≥ ℓ(y, f) + subgradient(y, f)(g − f) for all g.
+    name : the name of the function in ``mercer.losses``.
+    convex : whether the loss is convex, so that ℓ(y, g) ≥ ℓ(y, f) + subgradient(y, f)(g − f) for all g.
     labels : whether y must be 1 or -1.
     """
 
@@ -67,7 +67,7 @@ class LossFunction:
         if self.labels and not np.all(np.abs(target) == 1.0):
             found = target[np.abs(target) != 1.0].flat[0]
             raise InvalidInputError(
-                f"{self.name} needs labels 1 and -1, but y contains {found:g}. Map the classes to them."
+                f"{self.name} needs labels 1 and -1, but y contains {found:g}. Encode the classes as 1 and -1."
             )
         try:
             np.broadcast_shapes(target.shape, value.shape)
@@ -91,7 +91,7 @@ def _squared_hinge_slope(y: Vector, f: Vector) -> Vector:
 
 def _clip(clip: float) -> float:
     if not clip > 0:
-        raise InvalidInputError(f"clip={clip!r} was given: the largest loss must be greater than 0.")
+        raise InvalidInputError(f"clip={clip!r} was given, but clip, the largest loss, must be greater than 0.")
     return float(clip)
 
 
@@ -129,7 +129,7 @@ def _squared_insensitive_slope(y: Vector, f: Vector, epsilon: float = 0.1) -> Ve
 
 def _quantile(quantile: float) -> float:
     if not 0.0 <= quantile <= 1.0:
-        raise InvalidInputError(f"quantile={quantile!r} was given: it must be at least 0 and at most 1.")
+        raise InvalidInputError(f"quantile={quantile!r} was given, but quantile must be at least 0 and at most 1.")
     return float(quantile)
 
 

@@ -1,4 +1,4 @@
-"""Losses of regression; y is a number.
+"""Losses for regression; y is a number.
 
     EpsilonInsensitive          max(0, |y − f| − ε)             ε-SVR    [M5] "support vector regression"
     SquaredEpsilonInsensitive   max(0, |y − f| − ε)²
@@ -59,7 +59,7 @@ class EpsilonInsensitive(Loss):
         return np.array([lowest_linear(edges, np.tile(weight, 2), -float(weight.sum()))])
 
     def excess(self, y: Vector, f: Vector, weight: Vector) -> float:
-        """The largest |y − f| − ε of a sample that must not leave the tube."""
+        """The largest |y − f| − ε over samples of infinite weight, which must lie inside the tube."""
         return float(np.max((np.abs(y - f) - self.epsilon)[np.isinf(weight)], initial=0.0))
 
 
@@ -85,7 +85,7 @@ class SquaredEpsilonInsensitive(Loss):
         return program(y, 0.0 - bound, bound, intercept, l1=self.epsilon, ridge=half_inverse(weight))
 
     def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
-        """The mean of the violated edges of the tube that it implies."""
+        """The b that is the weighted mean of the edges that it violates."""
         residual = y - f
         return np.array([lowest_quadratic(residual - self.epsilon, weight, residual + self.epsilon, weight)])
 
@@ -116,8 +116,8 @@ class Squared(Loss):
 class Pinball(Loss):
     """ℓ(y, f) = τ(y − f) where y ≥ f, (1 − τ)(f − y) elsewhere.   Dual: linear y, box [(τ − 1)C, τC].
 
-    A constant f of least loss is the τ-quantile of y; an f with an intercept has a share τ of the samples below it, up
-    to those that it meets.
+    The constant f of least loss is the τ-quantile of y. An optimal f with an intercept has a share τ of the samples
+    below it, not counting those on it.
     """
 
     quantile: float = 0.5
@@ -125,7 +125,7 @@ class Pinball(Loss):
 
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:
-            raise InvalidInputError(f"quantile={self.quantile:g} was given: quantile must be between 0 and 1.")
+            raise InvalidInputError(f"quantile={self.quantile:g} was given, but quantile must be between 0 and 1.")
 
     def value(self, y: Vector, f: Vector) -> Vector:
         """max(τ(y − f), (τ − 1)(y − f))."""
@@ -142,20 +142,20 @@ class Pinball(Loss):
         return np.array([lowest_linear(y - f, weight, -self.quantile * float(weight.sum()))])
 
     def excess(self, y: Vector, f: Vector, weight: Vector) -> float:
-        """The largest |y − f| of a sample that f must meet."""
+        """The largest |y − f| over samples of infinite weight, which f must meet exactly."""
         return float(np.max(np.abs(y - f)[np.isinf(weight)], initial=0.0))
 
 
-# what is missing of ν-SVR's sums up to this share is rounding, or the tolerance of another solver
+# a deficit of ν-SVR's sums up to this share is rounding, or the tolerance of another solver
 SUM_ROUNDING = 1e-6
-# distances that agree to so many digits, relative to the largest, are equal
+# distances that agree to this many digits, relative to the largest one, count as equal
 TIE_DIGITS = 9
 TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
 class NuInsensitive(Loss):
-    """ν-SVR: the tube's half width ε is a variable, and ν bounds the fraction of samples outside it.
+    """ν-SVR: the half width ε of the tube is a variable, and ν bounds the fraction of samples outside of it.
 
         min over w, b, ε   ½|w|² + ν·W·ε + Σ C max(0, |y − f − b| − ε),     W = Σ C
 
@@ -204,18 +204,18 @@ class NuInsensitive(Loss):
     def primal(
         self, squared_norm: float, y: Vector, f: Vector, weight: Vector, thresholds: Vector, sums: Vector
     ) -> float:
-        """½|w|² + νW·ε + Σ C max(0, |y − f − b| − ε), with ε = 0 where the two edges have crossed."""
+        """½|w|² + νW·ε + Σ C max(0, |y − f − b| − ε), with ε = 0 if the two edges have crossed."""
         epsilon, b = tube(thresholds)
         paid = weight @ self.value(y, f + b, epsilon)
         return float(0.5 * squared_norm + (sums[0] - sums[1]) * epsilon + paid)
 
     def restored(self, beta: Vector, y: Vector, f: Vector, weight: Vector) -> Vector:
-        """a ≥ 0 and c ≤ 0 with the same a + c and, if possible, the sums that ν fixes; at most one of them per sample.
+        """(a, c) with a ≥ 0, c ≤ 0, the same a + c and, if possible, the sums that ν requires.
 
-        The model has a + c alone. What a sample has on both sides of a tube that is hardly open is lost in it, and the
-        dual value does not depend on it. It is given to the samples where it violates the optimality conditions least:
-        by the larger of m − s and s − M, where s = y − f, m is the largest s of the a that may grow, and M the smallest
-        of the c that may shrink.
+        A model stores only a + c. If a sample has both a > 0 and c < 0 (in a very narrow tube), the common part is not
+        stored, and the dual value does not depend on it. To reach the required sums, it is added to the samples where
+        it violates the optimality conditions least: where the larger of m − s and s − M is smallest. Here s = y − f, m
+        is the largest s of the a that may grow, and M is the smallest s of the c that may shrink.
         """
         n = len(y)
         net = beta if len(beta) == n else beta[:n] + beta[n:]
@@ -226,7 +226,7 @@ class NuInsensitive(Loss):
             s = y - f
             middle = 0.5 * (s[a < weight].max(initial=-np.inf) + s[c > -weight].min(initial=np.inf))
             away = np.abs(s - middle)
-            # the two samples that the middle is between are equally far: rounding must not choose between them
+            # the two samples around the middle are equally far from it: rounding must not decide between them
             order = np.argsort(np.round(away / max(float(away.max()), TINY), TIE_DIGITS), kind="stable")
             room = np.maximum(weight - np.abs(net), 0.0)[order]
             extra = np.clip(missing - np.append(0.0, np.cumsum(room)[:-1]), 0.0, room)

@@ -1,4 +1,4 @@
-"""Exact minimisers over b of sums of one-sided losses: a sort and cumulative sums, no iteration."""
+"""Exact minimisers over b of sums of one-sided losses, by a sort and cumulative sums."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mercer.losses.base import Vector
 def lowest_linear(breakpoints: Vector, weight: Vector, slope: float) -> float:
     """The minimiser over b of  slope · b + Σ weight_k max(0, b − breakpoint_k).
 
-    A falling hinge is written by  max(0, z − b) = z − b + max(0, b − z),  which adds −weight to the slope.
-    The derivative climbs from ``slope`` by weight_k at each breakpoint: b is where it crosses zero.
+    A falling hinge is written as  max(0, z − b) = z − b + max(0, b − z),  which adds −weight to the slope.
+    The derivative starts at ``slope`` and rises by weight_k at each breakpoint; b is where it crosses zero.
     """
     used = weight > 0
     z, w = breakpoints[used], weight[used]
@@ -34,8 +34,8 @@ def lowest_linear(breakpoints: Vector, weight: Vector, slope: float) -> float:
 def lowest_quadratic(falling: Vector, falling_weight: Vector, rising: Vector, rising_weight: Vector) -> float:
     """The minimiser over b of  Σ weight max(0, falling − b)² + Σ weight max(0, b − rising)².
 
-    Half the derivative, Σ weight (b − z) over the active terms, is continuous and piecewise linear. Where it is zero on
-    an interval (nothing is active there) the minimiser is the midpoint.
+    Half the derivative, Σ weight (b − z) over the active terms, is continuous and piecewise linear. If it is zero on an
+    interval (no term is active there), the minimiser is the midpoint.
     """
     z = np.concatenate([falling, rising])
     w_fall = np.concatenate([falling_weight, np.zeros(len(rising))])
@@ -46,11 +46,11 @@ def lowest_quadratic(falling: Vector, falling_weight: Vector, rising: Vector, ri
         return 0.0
     order = np.argsort(z, kind="stable")
     z, w_fall, w_rise = z[order], w_fall[order], w_rise[order]
-    # distances from the middle keep the differences of cumulative sums exact
+    # centring keeps the differences of cumulative sums accurate
     centre = float(z[len(z) // 2])
     d = z - centre
 
-    # active at breakpoint k: the falling terms after it and the rising terms before it. Sums over nothing are exactly 0
+    # active at breakpoint k: the falling terms after it and the rising terms before it. Empty sums are exactly 0
     def active(values_fall: Vector, values_rise: Vector) -> Vector:
         after: Vector = np.append(np.cumsum(values_fall[::-1])[::-1][1:], 0.0)
         before: Vector = np.append(0.0, np.cumsum(values_rise)[:-1])
@@ -61,8 +61,8 @@ def lowest_quadratic(falling: Vector, falling_weight: Vector, rising: Vector, ri
     flat = np.flatnonzero(slope == 0)
     if len(flat):
         return centre + float(0.5 * (d[flat[0]] + d[flat[-1]]))
-    # rounding may leave no positive slope: then the crossing is at the end
+    # if rounding leaves no positive slope, the crossing is at the end
     k = int(np.argmax(slope > 0)) or len(z) - 1
-    # on the interval that ends at k: what is active at k, with k itself if it is a falling term
+    # active on the interval that ends at k: the terms active at k, and k itself if it is a falling term
     root = (moment[k] + w_fall[k] * d[k]) / (weight[k] + w_fall[k])
     return centre + float(np.clip(root, d[k - 1], d[k]))

@@ -1,4 +1,4 @@
-"""The optimisation problem, complete: its dual, its optimality conditions and its certificate."""
+"""The optimisation problem: its dual, its optimality conditions and the certificate of a solution."""
 
 from mercer.problems.certificate import Certificate, certificate, combine
 from mercer.problems.dual import (

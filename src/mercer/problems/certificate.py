@@ -1,13 +1,13 @@
-"""How far a model is from the optimum, recomputed from the data, β and F = Kβ alone.
+"""Certificates: how far a model is from the optimum, computed from the data, β and F = Kβ alone.
 
 For every feasible β and every threshold, weak duality ([D6] §5, [M5] "duality") gives
 
     dual(β) ≤ optimum ≤ primal(w, b),     so     primal − optimum ≤ gap = primal − dual
 
-as long as K is positive semidefinite. No statement of the solver is used.
+as long as K is positive semidefinite. Nothing that the solver reports is used.
 
-A model of a hard tube (C = ∞) misses it by rounding, or by tol, and its primal is ∞. It is exact for a tube that is
-wider by what it misses, and so is the dual value, less by |β|₁ times as much: the certificate is that of this tube.
+A model with a hard tube (C = ∞) misses the tube by rounding or by tol, so its primal is ∞. It is feasible for a tube
+that is wider by the excess, whose dual value is lower by |β|₁ times the excess. The certificate is that of this tube.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from numpy.typing import ArrayLike
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.problems.dual import Survey, survey
 
-# a negative gap of this size, relative to the terms that it is the difference of, is rounding
+# a negative gap of at most this size, relative to the terms of which it is the difference, is rounding
 ROUNDING = 1e-12
-# the same where the two values are those of different β, whose kernel values were computed in another order
+# the same if primal and dual belong to different β, whose kernel values were summed in a different order
 NEGATIVE = 1e-9
-# sums and bounds that fail by more than this, relative to the largest |β|, leave no bound
+# if a sum or bound is violated by more than this, relative to the largest |β|, the gap is not a bound
 FEASIBILITY = 1e-6
-# a hard tube may be missed by this share of its own width or of the range of the targets, and still be meant
+# a hard tube may be widened by at most this share of its own width or of half the range of the targets
 WIDENED = 1e-2
 
-# a relative gap from which on a model is said to be not solved rather than near the optimum
+# from this relative gap on, a model is reported as "not solved"
 FAR = 0.5
 
 NOT_PSD = "the kernel is not positive semidefinite"
@@ -39,19 +39,19 @@ NOT_FEASIBLE = "beta is not feasible"
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known of the distance to the optimum. Undefined numbers are inf.
+    """Bounds on the distance to the optimum. Undefined numbers are inf.
 
     Attributes
     ----------
-    primal, dual : the two values; the optimum lies between them.
+    primal, dual : the two objective values; the optimum lies between them.
     gap : primal − dual.
     relative_gap : the gap divided by the larger of |primal| and |dual|.
     kkt_violation : the largest violation of the optimality conditions, in units of the decision function.
     infeasibility : the largest violation of a bound or a sum by β.
-    valid : whether the gap is a bound.
-    of : what is certified.
-    reason : why the gap is no bound; empty if it is.
-    note : in what the problem that is certified differs from the one that was posed; empty if it does not.
+    valid : whether the gap bounds the distance to the optimum.
+    of : the problem that is certified.
+    reason : why the gap is not a bound; empty if it is one.
+    note : how the certified problem differs from the given one; empty if it does not.
     """
 
     primal: float
@@ -96,13 +96,13 @@ def certificate(
     ``beta`` has one number per variable of qp. ``F`` is Kβ in float64, one number per sample, without the intercept.
 
     ``intercept`` is the threshold of each group in the scale of β: a number for one group, (b₊, b₋) for ν-SVC and
-    (b₀, b₁) for ν-SVR. None stands for what `thresholds` gives.
+    (b₀, b₁) for ν-SVR. None: the thresholds are computed by `thresholds`.
 
-    ``psd`` says whether the kernel is known to be positive semidefinite; ``of`` what is certified, by default the
-    loss's name.
+    ``psd`` says whether the kernel is known to be positive semidefinite. ``of`` names the problem, by default by its
+    loss.
 
-    ``rows`` are the samples at which F is exact, all those with β ≠ 0 among them, where the others are known to have
-    neither a loss nor a KKT violation: F is not read there. None stands for all samples.
+    ``rows`` are the samples at which F is exact. They must include all samples with β ≠ 0, and all others must be known
+    to have neither a loss nor a KKT violation: F is not read there. None: all samples.
     """
     beta = np.asarray(beta, dtype=np.float64)
     if rows is not None:
@@ -131,17 +131,17 @@ def certificate(
 def conclude(
     found: Survey, primal: float, thresholds: Vector, sums: Vector, largest: float, psd: bool, of: str
 ) -> Certificate:
-    """What follows from a survey and the primal value at these thresholds; ``largest`` is the largest |β|."""
+    """The certificate from a survey and the primal value at these thresholds; ``largest`` is the largest |β|."""
     infeasible = found.infeasibility
     feasible = infeasible <= FEASIBILITY * max(largest, *np.abs(sums), 0.0)
     dual, primal = _defined(found.dual, -np.inf), _defined(primal, np.inf)
     gap = _defined(primal - dual, np.inf)
-    # both values are sums of terms of this size, which may cancel
+    # the size of the terms of both values, which may cancel
     terms = found.terms + float(np.abs(thresholds * sums).sum()) + abs(primal)
     if -ROUNDING * terms <= gap < 0:
         gap = 0.0
-    # by the Fenchel-Young inequality each sample's part of the gap is nonnegative in the box, whatever K is: a gap
-    # below 0 comes from the sums
+    # for β in the box each sample's part of the gap is nonnegative by the Fenchel-Young inequality, for any K: a
+    # negative gap means that the sums are violated
     reason = NOT_PSD if not psd else ("" if feasible and gap >= 0 else NOT_FEASIBLE)
     return finished(primal, dual, gap, found.violation, infeasible, of, reason)
 
@@ -156,13 +156,13 @@ def finished(
     reason: str,
     note: str = "",
 ) -> Certificate:
-    """The certificate of these numbers, which is valid if there is no reason against it."""
+    """The certificate with these numbers. It is valid if ``reason`` is empty."""
     relative = _relative(gap, primal, dual)
     return Certificate(primal, dual, gap, relative, kkt_violation, infeasibility, not reason, of, reason, note)
 
 
 def combine(certificates: Sequence[Certificate], of: str | None = None) -> Certificate:
-    """The certificate of separable problems taken as one: values add up, violations do not."""
+    """The certificate of several independent problems: values are added, violations are the largest ones."""
     if len(certificates) == 1 and of is None:
         return certificates[0]
     return finished(
@@ -178,19 +178,19 @@ def combine(certificates: Sequence[Certificate], of: str | None = None) -> Certi
 
 
 def with_dual(shown: Certificate, dual: float, reason: str) -> Certificate:
-    """What is shown, with the dual value of another β, which is a bound unless there is a reason against it."""
+    """A certificate with the dual value of another β; valid if ``reason`` is empty and the gap is not negative."""
     gap = shown.primal - dual
     if not np.isfinite(gap):
         gap = np.inf
     elif gap < 0 and not reason:
-        # values on the wrong sides of the optimum: rounding, or no kernel
+        # a dual above the primal is rounding, or the kernel is indefinite
         reason = "" if gap >= -NEGATIVE * max(abs(shown.primal), abs(dual)) else NOT_PSD
         gap = gap if reason else 0.0
     return combine([replace(shown, dual=dual, gap=gap, valid=not reason, reason=reason)], of=shown.of)
 
 
 def _per_group(qp: BoxQP, intercept: ArrayLike) -> Vector:
-    """The thresholds as a vector. Without sums only an intercept of 0 is meant."""
+    """The thresholds as a vector with one entry per group. Without groups, an intercept of 0 is allowed."""
     b = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
     if qp.n_groups == 0 and not b.any():
         return np.empty(0)
@@ -200,7 +200,7 @@ def _per_group(qp: BoxQP, intercept: ArrayLike) -> Vector:
 
 
 def _defined(value: float, otherwise: float) -> float:
-    """The value, if it is a finite number."""
+    """The value if it is finite, else ``otherwise``."""
     return value if np.isfinite(value) else otherwise
 
 

@@ -1,15 +1,15 @@
-"""The dual problem, and what can be said of a candidate β from F = Kβ alone.
+"""The dual problem, and its optimality conditions for a candidate β, computed from F = Kβ.
 
     min  ½β'Kβ − linear'β + Σ l1|β| + ½Σ ridge β²    s.t.  lower ≤ β ≤ upper,  Σ_g β = sums[g]
 
-With s_v = linear_v − F_v − ridge_v β_v, the objective falls at the rate u_v when β_v grows, and at the rate −l_v when
-it shrinks:
+With s_v = linear_v − F_v − ridge_v β_v, the objective decreases at the rate u_v when β_v increases, and at the rate
+−l_v when it decreases:
 
     u_v = s_v − l1_v if β_v ≥ 0 else s_v + l1_v,     −∞ at the upper bound
     l_v = s_v + l1_v if β_v ≤ 0 else s_v − l1_v,     +∞ at the lower bound
 
-β is optimal if and only if each group has a threshold b with  m = max u ≤ b ≤ min l = M; without sums b = 0 must do.
-The KKT violation is how far that fails, in units of the decision function: LIBSVM's stopping rule.
+β is optimal if and only if each group has a threshold b with  m = max u ≤ b ≤ min l = M; without sums, b = 0. The KKT
+violation is the amount by which that fails, in units of the decision function: LIBSVM's stopping rule.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 
-# β'Kβ / |β|², relative to the largest kernel value, at which a combination is taken for zero
+# β'Kβ / |β|₁², relative to the largest kernel value, counts as 0 up to this value
 DIVERGED = 1e-14
-# of the same: more than rounding of a float32 matrix may make of zero
+# the same ratio, below the negative of which K is indefinite by more than the rounding of a float32 matrix
 INDEFINITE = 1e-5
-# a β this near to its bound, relative, is there
+# relative distance at which a β counts as being at its bound
 BOUND_ROUNDING = 1e-12
 
 
@@ -37,9 +37,9 @@ class DualProblem:
 
     Attributes
     ----------
-    gram : the operator K, or whatever the solver at hand understands; None for the mathematics alone.
+    gram : the operator K, or what the solver uses instead; None if only the quadratic program is needed.
     loss, y, weight : the primal is ½|w|² + Σ weight · loss(y, f + b).
-    intercept : whether there is a b.
+    intercept : whether there is an intercept b.
     """
 
     gram: Any
@@ -63,7 +63,7 @@ class DualProblem:
         return feasible_start(self.qp)
 
     def restrict(self, index: Index, y: Vector | None = None) -> DualProblem:
-        """The problem of some samples, with new labels if y is given: one pair of classes, or one fold."""
+        """The problem of some samples, such as a pair of classes or a fold; with new labels if y is given."""
         return DualProblem(
             None if self.gram is None else self.gram.take(index),
             self.loss,
@@ -74,9 +74,9 @@ class DualProblem:
 
 
 def feasible_start(qp: BoxQP, near: Vector | None = None) -> Vector:
-    """A β in the box with the right sums: ``near`` or 0, clipped, then filled up from the first variable as in LIBSVM.
+    """A feasible β: ``near`` or 0, clipped to the box; its sums are then corrected from the first variable on.
 
-    Sums that the box does not allow are approached as far as it does.
+    LIBSVM starts in the same way. If the box does not allow the sums, they are approached as closely as possible.
     """
     # np.clip and np.append would take several times as long for few variables
     beta: Vector = np.minimum(np.maximum(0.0 if near is None else near, qp.lower), qp.upper)
@@ -92,24 +92,26 @@ def feasible_start(qp: BoxQP, near: Vector | None = None) -> Vector:
 
 
 def at_bounds(qp: BoxQP, beta: Vector) -> Vector:
-    """β, exactly at a bound where rounding alone keeps it from there."""
+    """β with entries that are within rounding of a bound set to the bound."""
     for bound in (qp.lower, qp.upper):
         beta = np.where(np.abs(beta - bound) <= BOUND_ROUNDING * np.abs(beta), bound, beta)
     return beta
 
 
 class Survey(NamedTuple):
-    """All that F = Kβ says of a β, found in one pass. One entry per group, one for all variables without sums.
+    """Optimality, feasibility and dual value of a β, computed in one pass.
+
+    Vectors have one entry per group; without sums, one entry for all variables.
 
     Attributes
     ----------
-    m, M : the largest rate of those that may grow, the smallest of those that may shrink.
+    m, M : the largest u of variables that may increase, the smallest l of variables that may decrease.
     levels, n_free : the sum of s − l1 sign(β) over the free variables, and their number.
-    missing : what each group lacks of its sum.
+    missing : the required sum of each group minus its sum.
     outside : the largest distance of β from its box.
     squared_norm : β'F.
     dual : linear'β − Σ l1|β| − ½β'F − ½Σ ridge β².
-    terms : the size of the terms that the dual is a sum of.
+    terms : the sum of the absolute values of the terms of the dual.
     """
 
     m: Vector
@@ -129,15 +131,16 @@ class Survey(NamedTuple):
 
     @property
     def infeasibility(self) -> float:
-        """The largest distance of β from its box, or of a group from its sum; inf where β is no number."""
+        """The largest distance of β from its box, or of a group from its sum; inf if β contains NaN."""
         return _largest(self.outside, *np.abs(self.missing))
 
     @property
     def thresholds(self) -> Vector:
-        """The threshold b of each group; empty where there are no sums.
+        """The threshold b of each group; empty without sums.
 
-        The mean of s − l1 sign(β) over the free variables (inside the box and off the kink), where it equals b at
-        the optimum ([D6] Note 35, corrected). Without free variables the middle of [m, M], or its finite end, or 0.
+        It is the mean of s − l1 sign(β) over the free variables (inside the box and off the kink), each of which equals
+        b at the optimum ([D6] Note 35, corrected). Without free variables it is the middle of [m, M], or its finite
+        end, or 0.
         """
         b = np.zeros(len(self.missing))
         for g in range(len(b)):
@@ -150,14 +153,14 @@ class Survey(NamedTuple):
 
 
 def survey(qp: BoxQP, beta: Vector, F: Vector) -> Survey:
-    """Look at all variables once."""
+    """The survey of β in one compiled pass over the variables."""
     groups, totals = np.empty((max(1, qp.n_groups), 5)), np.empty(7)
     look(qp, beta, F, groups, totals)
     return survey_of(groups, totals, qp.sums)
 
 
 def look(qp: BoxQP, beta: Vector, F: Vector, groups: NDArray[np.float64], totals: Vector) -> None:
-    """Fill what `survey_of` makes a survey of."""
+    """Compute per-group and total sums in one compiled pass; `survey_of` turns them into a `Survey`."""
     from mercer._numerics import optimality as at
 
     F = np.ascontiguousarray(qp.at_variables(F), dtype=np.float64)
@@ -166,7 +169,7 @@ def look(qp: BoxQP, beta: Vector, F: Vector, groups: NDArray[np.float64], totals
 
 
 def survey_of(groups: NDArray[np.float64], totals: Vector, sums: Vector) -> Survey:
-    """The survey from what a compiled pass has found for a program with these sums."""
+    """The `Survey` from the results of `look`; ``sums`` are those that the program requires."""
     from mercer._numerics import optimality as at
 
     outside, norm, abs_norm, linear, abs_linear, paid, ridge = totals.tolist()
@@ -184,7 +187,7 @@ def survey_of(groups: NDArray[np.float64], totals: Vector, sums: Vector) -> Surv
 
 
 def dual_objective(qp: BoxQP, beta: Vector, F: Vector) -> float:
-    """linear'β − Σ l1|β| − ½β'Kβ − ½Σ ridge β²: to be maximised, at most the primal for every feasible β."""
+    """linear'β − Σ l1|β| − ½β'Kβ − ½Σ ridge β², which is maximised; for feasible β it is at most the primal."""
     return survey(qp, beta, F).dual
 
 
@@ -194,7 +197,7 @@ def slopes(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
 
 
 def rates(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
-    """(u, l) of each variable: the rates of descent when it grows, and, with the opposite sign, when it shrinks."""
+    """(u, l) of each variable: the objective decreases at rate u when it increases, at rate −l when it decreases."""
     s = slopes(qp, beta, F)
     growing = np.where(beta >= qp.upper, -np.inf, s - np.where(beta >= 0, qp.l1, -qp.l1))
     shrinking = np.where(beta <= qp.lower, np.inf, s + np.where(beta <= 0, qp.l1, -qp.l1))
@@ -202,7 +205,7 @@ def rates(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
 
 
 def brackets(qp: BoxQP, beta: Vector, F: Vector) -> tuple[Vector, Vector]:
-    """(m, M) of each group; of all variables together where there are no sums."""
+    """(m, M) of each group; without sums, of all variables together."""
     found = survey(qp, beta, F)
     return found.m, found.M
 
@@ -218,13 +221,13 @@ def thresholds(qp: BoxQP, beta: Vector, F: Vector) -> Vector:
 
 
 def infeasibility(qp: BoxQP, beta: Vector) -> float:
-    """The largest distance of β from its box, or of a group from its sum; inf where β is no number."""
+    """The largest distance of β from its box, or of a group from its sum; inf if β contains NaN."""
     n = qp.n_vars if qp.sample is None else int(qp.sample.max(initial=-1)) + 1
     return survey(qp, beta, np.zeros(n)).infeasibility
 
 
 def _largest(*violations: float) -> float:
-    """The largest of them and 0; inf where one is undefined."""
+    """The largest of them and 0; inf if one is NaN."""
     largest = 0.0
     for value in violations:
         if not value <= largest:
@@ -233,17 +236,18 @@ def _largest(*violations: float) -> float:
 
 
 def diverges(qp: BoxQP, beta: Vector, F: Vector, largest: float) -> bool:
-    """Whether β runs away without bound.
+    """Whether β diverges.
 
-    In an open box because b'Kb is nothing against |b|^2: hulls meet, or no tube fits. Where a ridge prevents that, only
-    because K is indefinite: all multiples of β are feasible, and the objective grows with the square of the factor.
+    In an open box it does if β'Kβ is negligible against |β|₁²: the convex hulls intersect, or no tube fits. A ridge
+    prevents that; then β diverges only if K is indefinite: all multiples of β are feasible, and the objective improves
+    with the square of the factor.
     """
     if qp.is_bounded:
         return False
     size = float(np.abs(beta).max(initial=0.0))
     if size == 0.0 or not np.isfinite(size):
         return size != 0.0
-    # of β divided by its largest entry, whose square may be beyond all numbers
+    # β is divided by its largest entry, whose square might overflow
     direction = beta / size
     total, square = float(np.abs(direction).sum()), float(qp.at_variables(F) / size @ direction)
     if qp.has_open_box:

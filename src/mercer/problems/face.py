@@ -1,10 +1,10 @@
-"""The optimum on a face of the box, and a few steps of an active-set method from there.
+"""The optimum on a face of the box, followed by steps of an active-set method.
 
     min  ½β'Qβ − linear'β + Σ l1|β| + ½Σ ridge β²    s.t.  lower ≤ β ≤ upper,  Aβ = sums
 
-Once it is known which variables are free, the rest is linear algebra: with the others at their bounds and all signs
-fixed, the free ones solve  (Q + ridge) Δβ + A'b = slope,  AΔβ = sums − Aβ.  Algorithm 16.3 of Nocedal & Wright,
-*Numerical Optimization*, corrects a guess that is nearly right.
+If the free variables are known, the optimum follows by linear algebra: with the others at their bounds and all signs
+fixed, the free ones solve  (Q + ridge) Δβ + A'b = slope,  AΔβ = sums − Aβ.  If the guess of the free variables is
+nearly right, Algorithm 16.3 of Nocedal & Wright, *Numerical Optimization*, corrects it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mercer.problems.dual import rates
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# added to the diagonal, relative to its largest entry: what is left of a singular matrix must be refined away
+# added to the diagonal, relative to its largest entry, for singular matrices; iterative refinement corrects for it
 REGULARISATION = 1e-11
 
 
@@ -41,10 +41,10 @@ class Saddle:
 
     @classmethod
     def build(cls, Q: Matrix, diagonal: Vector, A: Matrix, regularisation: float) -> Saddle | None:
-        """Factor the system, adding as little as possible to the diagonal; None if it is far from positive definite."""
+        """Factor the system, adding as little as possible to the diagonal; None if it is clearly indefinite."""
         if not np.isfinite(diagonal).all():
             return None
-        # relative to Q, not to the diagonal: a variable of small diagonal must not drown in the others'
+        # relative to Q, not to the diagonal, so that variables with a small diagonal entry are not swamped
         scale = float(np.abs(np.diag(Q)).max(initial=0.0)) or float(np.abs(diagonal).max(initial=0.0)) or 1.0
         for power in range(6):
             regularised = Q.copy()
@@ -54,7 +54,7 @@ class Saddle:
             except linalg.LinAlgError:
                 continue
             responses = linalg.cho_solve(factor, A.T, check_finite=False) if len(A) else A.T
-            # a group without variables constrains nothing
+            # a group without variables has no constraint
             schur = A @ responses + np.diag((A.sum(axis=1) == 0).astype(np.float64))
             return cls(Q, diagonal, A, factor, responses, schur)
         return None
@@ -76,10 +76,10 @@ class Saddle:
 
 
 def polish(Q: Matrix, qp: BoxQP, beta: Vector, is_free: Mask, max_changes: int = 50) -> None:
-    """Move to the optimum on the face of the free variables, and on to a better face. Edits beta and is_free in place.
+    """Move to the optimum on the face of the free variables, and on to better faces. Edits beta and is_free in place.
 
-    Q is K over variables. The first variable that meets a bound on the way stays there; where none does, the pair of
-    each group that violates optimality most is set free. β must be in the box; its sums are corrected.
+    Q is K over variables. The first variable that meets a bound on the way is fixed there. If none does, the pair of
+    each group that violates optimality most is freed. β must be in the box; its sums are corrected.
     """
     # a variable with an l1 term stays on one side of its kink; at the kink it is not free
     sign = np.where(qp.l1 > 0, np.sign(beta), 0.0)
@@ -97,7 +97,7 @@ def polish(Q: Matrix, qp: BoxQP, beta: Vector, is_free: Mask, max_changes: int =
                 is_free[met_bound] = False
                 continue
         rounding = 8 * np.finfo(np.float64).eps * (norm.max() * float(norm @ np.abs(beta)) + np.abs(qp.linear).max())
-        # a sum that no free variable can correct
+        # deficits of sums that no free variable can correct
         stuck = np.where(qp.group_sums(is_free.astype(np.float64)) == 0, missing, 0.0)
         released = [(v, d) for v, d in _violators(qp, beta, Q @ beta, float(rounding), stuck) if not is_free[v]]
         if not released:
@@ -109,7 +109,7 @@ def polish(Q: Matrix, qp: BoxQP, beta: Vector, is_free: Mask, max_changes: int =
 
 
 def _face_step(Q: Matrix, qp: BoxQP, beta: Vector, sign: Vector, free: Index, missing: Vector) -> Vector | None:
-    """From β to the optimum over the free variables, their bounds ignored."""
+    """The step from β to the optimum over the free variables, ignoring their bounds; None if there is none."""
     slope = (qp.linear - Q @ beta - qp.ridge * beta - qp.l1 * sign)[free]
     saddle = Saddle.build(Q[np.ix_(free, free)], qp.ridge[free], qp.incidence()[:, free], REGULARISATION)
     if saddle is None:
@@ -133,7 +133,7 @@ def _move(qp: BoxQP, beta: Vector, sign: Vector, free: Index, step: Vector) -> i
 
 
 def _violators(qp: BoxQP, beta: Vector, F: Vector, rounding: float, stuck: Vector) -> list[tuple[int, float]]:
-    """The variables that should move, each with its direction: of each group the pair that violates optimality most."""
+    """(variable, direction) of the pair of each group that violates optimality most."""
     u, l = rates(qp, beta, F)  # noqa: E741
     if qp.n_groups == 0:
         i, j = int(np.argmax(u)), int(np.argmin(l))

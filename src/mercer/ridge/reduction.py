@@ -38,7 +38,7 @@ from scipy import linalg
 from mercer._numerics.blas import one_blas_thread
 from mercer._numerics.pool import run_shares, run_tasks
 from mercer.exceptions import InvalidInputError
-from mercer.gram.lowrank import pivoted_cholesky
+from mercer.gram.low_rank import pivoted_cholesky
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
 from mercer.solvers.base import Options

@@ -24,7 +24,7 @@ from scipy import linalg
 
 from mercer._numerics.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
-from mercer.gram.lowrank import LowRank, pivoted_cholesky
+from mercer.gram.low_rank import LowRank, pivoted_cholesky
 from mercer.gram.operator import GramOperator, product, symmetric_product
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector

@@ -13,9 +13,9 @@ import numpy as np
 from mercer._numerics.pool import run_shares
 from mercer.gram.operator import Evaluations, GramOperator
 from mercer.gram.workspace import Loan
-from mercer.kernels import Kernel, codes
+from mercer.kernels import Kernel
+from mercer.kernels.feature_sums import IDENTITY, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
-from mercer.kernels.sums import SumKernel
 from mercer.solvers.data import check_finite
 
 
@@ -33,7 +33,7 @@ class Sums(SumKernel):
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         term, _, params = self.of.plan(b)
-        return term, codes.IDENTITY, [params[0], 0.0, 0.0, 0.0]
+        return term, IDENTITY, [params[0], 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
         one_by_one = (a.take(np.array([i])) for i in range(len(a)))

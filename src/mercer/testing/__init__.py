@@ -1,6 +1,6 @@
-"""Conformance checks for kernels, Gram operators, losses and solvers, of mercer and of your own.
+"""Conformance checks for kernels, Gram operators, losses and solvers: those of mercer and your own.
 
-Each ``check_...`` returns nothing if all is well and raises an AssertionError with a sentence otherwise. They need no
+Each ``check_...`` returns None if all is well, else it raises an AssertionError that says what is wrong. They need no
 test framework.
 """
 

@@ -1,4 +1,4 @@
-"""What all checks share: comparisons that end in a sentence."""
+"""Comparisons that all checks share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# relative to the largest kernel value: half of the digits, which any sound formula keeps
+# allowed differences, relative to the largest kernel value: about half of the digits of each dtype
 DOUBLE, SINGLE = 1e-7, 2e-4
 
 Matrix = NDArray[Any]
@@ -19,7 +19,7 @@ def precision(dtype: Any) -> float:
 
 
 def compare(found: Matrix, expected: Matrix, K: Matrix, tolerance: float, problem: str) -> None:
-    """Raise if two arrays differ by more than tolerance times the size of K; say where."""
+    """Raise if two arrays differ by more than ``tolerance`` times the largest |K|. The error says where."""
     claim(found.shape == expected.shape, f"{problem}: the shape is {found.shape} instead of {expected.shape}.")
     allowed = tolerance * float(np.abs(K).max(initial=0.0))
     difference = np.abs(np.asarray(found, np.float64) - expected)
@@ -31,6 +31,6 @@ def compare(found: Matrix, expected: Matrix, K: Matrix, tolerance: float, proble
 
 
 def claim(truth: bool, problem: str) -> None:
-    """Raise with this sentence unless it is so."""
+    """Raise an AssertionError with the message ``problem`` unless ``truth``."""
     if not truth:
         raise AssertionError(problem)

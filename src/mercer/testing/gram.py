@@ -1,4 +1,4 @@
-"""A Gram operator gives the kernel's values, however it is asked for them."""
+"""The conformance check for Gram operators: all methods give the values of the kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from mercer.gram.operator import Evaluations, GramOperator
 from mercer.testing.comparison import Matrix, claim, compare, precision
 
-# pairs of so many samples, spread over all, are compared one by one
+# number of samples, spread evenly, of which all pairs are compared one by one
 MOST_SAMPLES = 40
 THREADS = 3
 
@@ -17,9 +17,9 @@ THREADS = 3
 def check_gram(gram: GramOperator) -> None:
     """Check that an operator keeps the contract of ``mercer.gram.operator.GramOperator``.
 
-    Values of rows, blocks, parts, the whole matrix and the diagonal are compared with single pairs; the matrix with its
-    transpose; results of one thread with those of three, which have the same bits; the counter with the number of
-    values that were asked for. The whole matrix is computed: give it a few thousand samples at most.
+    Values of rows, blocks, parts, the whole matrix and the diagonal are compared with those of single pairs, and the
+    matrix with its transpose. Results of one thread and of three must have the same bits, and the counter must agree
+    with the number of values computed. The whole matrix is computed: give a few thousand samples at most.
 
     >>> import mercer.kernels
     >>> kernel = mercer.kernels.Gaussian(0.5)
@@ -35,7 +35,7 @@ def check_gram(gram: GramOperator) -> None:
 
 
 def _check_values(gram: GramOperator, few: Matrix, K: Matrix) -> None:
-    """Every door to the values leads to the same ones."""
+    """All methods give the same values."""
     name, tolerance = f"The operator of {gram.kernel!r}", precision(gram.dtype)
     order = np.random.default_rng(0).permutation(len(few))
     shuffled = K[np.ix_(order, order)]
@@ -77,7 +77,7 @@ def _check_threads(gram: GramOperator) -> None:
 
 
 def _check_count(gram: GramOperator, few: Matrix) -> None:
-    """The counter grows by the values computed: all of a block, at least one triangle of the matrix."""
+    """The counter increases by the number of values computed: all of a block, at least a triangle of the matrix."""
     counted = copy.copy(gram)
     counted.evaluations = Evaluations()
     counted.block(few, few[:1])

@@ -1,4 +1,4 @@
-"""A kernel keeps its contract: blocks, symmetry, precision, storage, and that it is a value."""
+"""The conformance check for kernels: blocks, symmetry, precision, derivatives, storage, equality and printing."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from mercer.kernels.features import as_matrix, count_samples, take_samples
 from mercer.kernels.parse import KERNELS, kernel_class
 from mercer.testing.comparison import DOUBLE, SINGLE, Matrix, claim, compare
 
-# a double loop over so many samples is quick
+# number of samples: a double loop over them is quick
 MOST_SAMPLES = 12
-# distances of CSR vectors come from inner products: their square root keeps half of those digits
+# distances of CSR vectors come from inner products, and their square roots keep only half of the digits
 STORAGE = 1e-6
-# of finite differences, whose error is STEP² and the rounding of values over STEP
+# finite differences: their step, and the allowed error, which comes from STEP² and from rounding / STEP
 STEP, DIFFERENCES = 1e-4, 1e-6
 
 
 def check_kernel(kernel: Kernel, samples: Any) -> None:
     """Check that a kernel keeps the contract of ``mercer.kernels.Kernel`` on the first twelve of these samples.
 
-    ``samples`` is whatever the kernel takes: a matrix, a list of strings, a data frame. Values are compared with single
-    pairs, each sample prepared by itself; then symmetry, the diagonal, order, parts, eigenvalues, precision,
-    derivatives, storage, what is done about missing samples, and that the kernel is a value: equal, hashable,
+    ``samples`` are samples that the kernel takes: a matrix, a list of strings, a data frame. Values are compared with
+    those of single pairs, for which each sample is prepared separately. Further checks: symmetry, the diagonal, order,
+    parts, eigenvalues, precision, derivatives, storage, missing samples, and that the kernel is comparable, hashable,
     picklable and printed as the expression that builds it.
 
     >>> check_kernel(mercer.kernels.Gaussian(), [[0.0, 1.0], [2.0, 3.0], [4.0, 6.0]])
@@ -52,7 +52,7 @@ def check_kernel(kernel: Kernel, samples: Any) -> None:
 
 
 def check_kernel_is_a_value(kernel: Kernel) -> None:
-    """A kernel equals its copies: by pickle, by its parameters, by its printed expression."""
+    """A kernel equals its copies made by pickle, from its parameters and from its printed expression."""
     name = repr(kernel)
     if "<lambda>" not in name and "<locals>" not in name:
         copy = pickle.loads(pickle.dumps(kernel))
@@ -63,7 +63,7 @@ def check_kernel_is_a_value(kernel: Kernel) -> None:
     claim(kernel.set_params(**kernel.get_params()) == kernel, f"{name}.set_params(**get_params()) is another kernel.")
     parts = [kernel, *(value for value in kernel.get_params().values() if isinstance(value, Kernel))]
     if any(isinstance(part, mercer.kernels.CallableKernel) for part in parts):
-        return  # a function has a name, but no expression
+        return  # a function cannot be printed as an expression
     names = {name: getattr(mercer.kernels, name) for name in mercer.kernels.__all__}
     rebuilt = eval(
         name, {"__builtins__": {"slice": slice}, **names, **{type(part).__name__: type(part) for part in parts}}
@@ -75,7 +75,7 @@ def check_kernel_is_a_value(kernel: Kernel) -> None:
 
 
 def check_kernel_blocks(kernel: Kernel, samples: Any, K: Matrix) -> None:
-    """Blocks, parts of blocks, given results and the diagonal agree with single pairs."""
+    """Blocks, parts of blocks, blocks written to ``out`` and the diagonal agree with single pairs."""
     n = len(K)
     features = kernel.prepare(samples)
     claim(len(features) == n, f"{kernel!r} prepared {len(features)} samples of {n}.")
@@ -108,14 +108,14 @@ def check_kernel_blocks(kernel: Kernel, samples: Any, K: Matrix) -> None:
 
 
 def check_kernel_symmetry(kernel: Kernel, K: Matrix) -> None:
-    """K equals its transpose, and has no negative eigenvalue if the kernel says so."""
+    """K equals its transpose, and has no negative eigenvalue if the kernel claims to be positive semidefinite."""
     compare(K, K.T, K, DOUBLE, f"{kernel!r} is not symmetric: k(x, z) differs from k(z, x)")
     if kernel.positive_semidefinite:
         eigenvalues = np.linalg.eigvalsh((K + K.T) / 2)
         claim(
             eigenvalues[0] >= -STORAGE * max(abs(eigenvalues[-1]), np.finfo(float).tiny),
             f"{kernel!r} says it is positive semidefinite, but has the eigenvalue {eigenvalues[0]:.3g} on these "
-            "samples. Correct it, or let positive_semidefinite be False.",
+            "samples. Correct it, or make positive_semidefinite False.",
         )
 
 
@@ -131,7 +131,7 @@ def check_kernel_precision(kernel: Kernel, samples: Any) -> None:
 
 
 def check_kernel_gradients(kernel: Kernel, samples: Any) -> None:
-    """Hyper-parameters can be set, and the derivatives of blocks are those that finite differences give."""
+    """Hyper-parameters can be set, and the derivatives of blocks agree with finite differences."""
     hyperparameters = kernel.hyperparameters()
     theta = kernel.theta
     claim(
@@ -169,7 +169,7 @@ def check_kernel_storage(kernel: Kernel, samples: Any) -> None:
     """Dense and CSR vectors, and one against the other, give the same values."""
     matrix = as_matrix(samples)
     dense, csr = matrix.toarray() if sp.issparse(matrix) else matrix, sp.csr_array(matrix)
-    # samples that were prepared twice are other observations, which matters to White
+    # samples prepared twice are different observations for White
     same, other = kernel(dense), kernel(dense, dense)
     a, b = kernel.prepare(dense), kernel.prepare(csr)
     for left, right, K, what in (
@@ -182,7 +182,7 @@ def check_kernel_storage(kernel: Kernel, samples: Any) -> None:
 
 
 def check_kernel_containers(kernel: Kernel, samples: list[Any], K: Matrix) -> None:
-    """Objects in a list, a tuple or an array give the same values; none of them, no values; a missing one, an error."""
+    """Lists, tuples and arrays give the same values, no samples an empty matrix, and a missing sample an error."""
     array = np.empty(len(samples), dtype=object)
     array[:] = samples
     for given in (tuple(samples), array):
@@ -199,7 +199,7 @@ def check_kernel_containers(kernel: Kernel, samples: list[Any], K: Matrix) -> No
 
 
 def _few(kernel: Kernel, samples: Any) -> Any:
-    """The first few samples; of a kernel matrix, rows and columns."""
+    """The first few samples; for a kernel matrix, the first few rows and columns."""
     n = count_samples(samples)
     claim(n >= 2, f"check_kernel needs at least two samples, but was given {n}.")
     if kernel.domain == "vectors":
@@ -209,7 +209,7 @@ def _few(kernel: Kernel, samples: Any) -> Any:
 
 
 def _pairs(kernel: Kernel, samples: Any) -> Matrix:
-    """K by a double loop over pairs, each sample prepared by itself where that is possible."""
+    """K by a double loop over pairs, each sample prepared separately (except for rows of a kernel matrix)."""
     n = count_samples(samples)
     if kernel.domain == "matrix":
         together = kernel.prepare(samples)

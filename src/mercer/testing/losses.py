@@ -13,9 +13,9 @@ from mercer.solvers.interior import interior_point
 from mercer.testing.comparison import Matrix, claim
 
 N_SAMPLES = 24
-# relative to the terms that a value is the sum of
+# relative to the terms of which a value is the sum
 ROUNDING = 1e-9
-# what the interior-point method leaves of the gap
+# relative gap that the interior-point method may leave
 STRONG = 1e-6
 TRIALS = 20
 
@@ -23,8 +23,9 @@ TRIALS = 20
 def check_loss(loss: Loss, y: ArrayLike | None = None) -> None:
     """Check that a loss keeps the contract of ``mercer.losses.Loss`` on targets y, by default labels 1 and -1.
 
-    The value is not negative; the program has the right shape; for random feasible beta and random thresholds the dual
-    is at most the primal; where the program is solved both are equal; no thresholds give less than the best ones.
+    Values are not negative, and the arrays of the program have the right shapes. For random feasible beta and random
+    thresholds the dual is at most the primal, and both are equal at the optimum. No thresholds give a lower primal than
+    `best_thresholds`.
 
     >>> from mercer.losses import Hinge
     >>> check_loss(Hinge())
@@ -51,7 +52,7 @@ def _check_forms(loss: Loss, y: Vector, weight: Vector, K: Matrix) -> None:
         try:
             qp = loss.box_qp(y, weight, intercept)
         except InvalidInputError:
-            # what has a threshold of its own has no form without it
+            # losses with a threshold of their own need an intercept
             if intercept:
                 raise
             continue
@@ -61,30 +62,33 @@ def _check_forms(loss: Loss, y: Vector, weight: Vector, K: Matrix) -> None:
 
 
 def check_program(loss: Loss, qp: BoxQP, weight: Vector, intercept: bool) -> None:
-    """Every variable has its data and a sample, every group a sum, and a sample without weight no choice."""
+    """Every variable has its data and a sample, every group has a sum, and samples of weight 0 are fixed at 0."""
     n, n_vars, name = len(weight), len(qp.linear), f"{loss!r}.box_qp"
     for field in ("linear", "l1", "ridge", "lower", "upper", "group"):
         shape = getattr(qp, field).shape
         claim(shape == (n_vars,), f"{name}: {field} has the shape {shape}, but there are {n_vars} variables.")
     sample = np.arange(n) if qp.sample is None else qp.sample
     claim(sample.shape == (n_vars,), f"{name}: {n_vars} variables need as many samples, but there are {sample.shape}.")
-    claim(bool(np.all((sample >= 0) & (sample < n))), f"{name}: sample goes beyond the {n} samples.")
+    claim(bool(np.all((sample >= 0) & (sample < n))), f"{name}: sample must contain numbers from 0 to {n - 1}.")
     claim(bool(np.all(qp.lower <= qp.upper)), f"{name}: a lower bound is above its upper bound.")
     claim(bool(np.all((qp.l1 >= 0) & (qp.ridge >= 0))), f"{name}: l1 and ridge must not be negative.")
     claim((qp.n_groups > 0) == intercept, f"{name}: {qp.n_groups} sums, but intercept is {intercept}.")
     claim(
         bool(np.all((qp.group >= 0) & (qp.group < max(1, qp.n_groups)))),
-        f"{name}: group names others than the {qp.n_groups} groups.",
+        f"{name}: group contains numbers beyond the {qp.n_groups} groups.",
     )
     fixed = weight[sample] == 0
     claim(not np.any(qp.lower[fixed]) and not np.any(qp.upper[fixed]), f"{name}: a sample of weight 0 may move.")
     start = feasible_start(qp)
     missed = infeasibility(qp, start)
-    claim(missed <= ROUNDING * max(1.0, np.abs(start).max()), f"{name}: the box allows no sums but by {missed:.3g}.")
+    claim(
+        missed <= ROUNDING * max(1.0, np.abs(start).max()),
+        f"{name}: no beta in the box has the required sums (off by {missed:.3g}).",
+    )
 
 
 def check_thresholds(loss: Loss, qp: BoxQP, y: Vector, weight: Vector) -> None:
-    """No thresholds nearby, or far away, give less than the best ones."""
+    """No random thresholds, near or far, give a lower primal than `best_thresholds`."""
     if qp.n_groups == 0:
         return
     rng = np.random.default_rng(1)
@@ -105,7 +109,7 @@ def check_thresholds(loss: Loss, qp: BoxQP, y: Vector, weight: Vector) -> None:
 
 
 def check_duality(loss: Loss, qp: BoxQP, y: Vector, weight: Vector, K: Matrix) -> None:
-    """Each dual value is at most each primal value, and where the program is solved they are equal."""
+    """Every dual value is at most every primal value, and at the optimum they are equal."""
     rng = np.random.default_rng(2)
     n = len(y)
     primals, duals = [], []

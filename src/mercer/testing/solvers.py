@@ -1,4 +1,4 @@
-"""A solver reaches what it is asked for, and says the truth about it."""
+"""The conformance check for solvers: they reach tol, and their certificates are true."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LOSSES: tuple[Loss, ...] = (
     NuInsensitive(0.4),
 )
 N_SAMPLES = 40
-# sums and bounds, relative to the largest |beta|; values, relative to the terms that they are the sum of
+# of sums and bounds, relative to the largest |beta|; of values, relative to the terms of which they are the sum
 ROUNDING = 1e-10
 
 
@@ -58,7 +58,7 @@ class Task(NamedTuple):
 
     @property
     def data(self) -> Data:
-        """The samples, nothing prepared."""
+        """The samples, not yet prepared."""
         return Data(self.kernel, self.X, len(self.X))
 
     def F(self, beta: Vector) -> Vector:
@@ -67,7 +67,7 @@ class Task(NamedTuple):
         return F
 
     def objective(self, beta: Vector) -> float:
-        """What is minimised, from its definition."""
+        """The objective that is minimised, by its definition."""
         qp = self.problem.qp
         whole = qp.at_samples(beta, len(self.X))
         return float(0.5 * whole @ self.K @ whole - qp.linear @ beta + qp.l1 @ np.abs(beta) + 0.5 * qp.ridge @ beta**2)
@@ -99,9 +99,10 @@ def tasks(losses: tuple[Loss, ...] = LOSSES, n: int = N_SAMPLES, seed: int = 0) 
 def check_solver(solve: Solve, losses: tuple[Loss, ...] = LOSSES) -> None:
     """Check that ``solve(data, problem, options, clock, start)`` keeps the contract of ``mercer.solvers``.
 
-    On small problems of every loss it reaches tol; its beta is feasible and within what tol allows of the optimum of
-    another method; its certificate is the one computed anew from K beta; neither the order of the samples nor the start
-    matters; and an early end leaves a feasible beta. ``losses`` are those that the solver is for.
+    On small problems with every loss it reaches tol. Its beta is feasible, and its objective agrees with that of an
+    interior-point method as far as tol requires. Its certificate equals one computed anew from K beta. Neither the
+    order of the samples nor the start matters, and a run that is stopped early returns a feasible beta. ``losses`` are
+    the losses that the solver supports.
 
     >>> from mercer.solvers.exact import solve
     >>> from mercer.losses import Hinge
@@ -124,7 +125,7 @@ def check_solver(solve: Solve, losses: tuple[Loss, ...] = LOSSES) -> None:
 
 
 def check_solution(task: Task, solution: Solution, tol: float) -> None:
-    """A solution is feasible, within tol, and certified by what it really is."""
+    """A solution is feasible and within tol, and its certificate is true."""
     qp, problem = task.problem.qp, task.problem
     claim(
         solution.beta.shape == (qp.n_vars,),
@@ -134,7 +135,7 @@ def check_solution(task: Task, solution: Solution, tol: float) -> None:
     claim(missed <= ROUNDING * max(largest, 1e-300), f"{task.name}: beta is infeasible by {missed:.3g}.")
     F = task.F(solution.beta)
     proof = certificate(qp, problem.loss, problem.y, problem.weight, solution.beta, F, solution.thresholds)
-    # sums of products, each at most sqrt(K_ii K_jj) |beta_j|, may cancel
+    # the sizes of sums whose terms, each at most sqrt(K_ii K_jj) |beta_j|, may cancel
     lengths = np.sqrt(np.abs(np.diagonal(task.K)))
     reach = float(lengths @ np.abs(qp.at_samples(solution.beta, len(lengths))))
     slopes = float(lengths.max()) * reach + float(np.abs(qp.linear).max())
@@ -152,7 +153,7 @@ def check_solution(task: Task, solution: Solution, tol: float) -> None:
 
 
 def _solve(solve: Solve, task: Task, options: Options, start: Vector | None = None) -> Solution:
-    """A run on samples of which nothing is prepared; the start must be left as it is."""
+    """Run the solver on samples that are not prepared, and check that it does not edit the start."""
     before = None if start is None else start.copy()
     solution = solve(task.data, task.problem, options, Clock(), start)
     if start is not None and before is not None:
@@ -161,16 +162,16 @@ def _solve(solve: Solve, task: Task, options: Options, start: Vector | None = No
 
 
 def _check_value(task: Task, beta: Vector, best: Vector, tol: float, what: str) -> None:
-    """A convex function is above its optimum by at most violation times distance."""
+    """Check the objective: a convex function exceeds its optimum by at most the violation times the distance."""
     value, optimum = task.objective(beta), task.objective(best)
     allowed = tol * float(np.abs(beta - best).sum()) + ROUNDING * (abs(value) + abs(optimum))
-    # the other method's own violation
+    # the violation of the reference solution
     allowed += violation(task.problem.qp, best, task.F(best)) * float(np.abs(beta - best).sum())
     claim(abs(value - optimum) <= allowed, f"{task.name}: the objective is {value:.9g}, but {what} is {optimum:.9g}.")
 
 
 def _restored(task: Task, beta: Vector, order: Index) -> Vector:
-    """beta of reordered samples in the order of the task's."""
+    """beta of the reordered samples, in the original order."""
     n, qp = len(order), task.problem.qp
     restored = np.empty_like(beta)
     for first in range(0, qp.n_vars, n):
