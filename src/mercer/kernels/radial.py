@@ -265,7 +265,7 @@ class CircleFeatures(VectorFeatures):
         return CircleFeatures(self.turns[index], self.dtype)
 
     @property
-    def in_double(self) -> CircleFeatures:  # type: ignore[override]
+    def in_double(self) -> CircleFeatures:
         """The same samples in float64."""
         return self if self.dtype == np.float64 else CircleFeatures(self.turns, np.float64)
 
