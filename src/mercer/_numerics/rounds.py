@@ -15,7 +15,7 @@ TILE_LINES, TILE_COLUMNS = 16, 64
 MEMBERS, POSITIONS, ORDER, COLUMN, WANTED, ASKED = range(6)
 
 
-@compiled(inline=True)
+@compiled()
 def seat(chosen, place, members, m, block, fresh):
     """Give the chosen variables places in the block, which keeps what it has of them: (members, newcomers).
 
@@ -65,7 +65,7 @@ def seat(chosen, place, members, m, block, fresh):
     return m, newcomers
 
 
-@compiled(inline=True)
+@compiled()
 def line_up(place, positions, order, column):
     """Those who have places, in the order of the variables, which is that of memory: their places and columns.
 
@@ -91,7 +91,7 @@ def read_rows(values, rows, order, column, fresh, start, stop, block):
             here[np.uint64(order[t])] = row[np.uint64(column[t])]
 
 
-@compiled(inline=True)
+@compiled()
 def reflect(rows, fresh, block):
     """Write the columns of newcomers, whose rows are there, and zeros for the null sample."""
     m = rows.shape[0]
@@ -111,7 +111,7 @@ def reflect(rows, fresh, block):
                     here[np.uint64(columns[k])] = block[np.uint64(columns[k]), np.uint64(u)]
 
 
-@compiled(inline=True)
+@compiled()
 def by_group(chosen, group):
     """The variables of the first group, then the others, each in their order."""
     ordered = np.empty(chosen.shape[0], chosen.dtype)

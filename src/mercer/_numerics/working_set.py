@@ -124,7 +124,7 @@ def _pick(place, count, chosen, n_chosen, histogram):
     return n_chosen
 
 
-@compiled(inline=True)
+@compiled()
 def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first):
     """The next working set: the worst violators of each group, then the newest of the previous set.
 
