@@ -149,8 +149,8 @@ def test_certificate_grows_when_disturbed():
 
 
 def test_time_is_left_for_the_certificate(monkeypatch):
-    """No pass is begun after which the last look and the certificate would end too late."""
-    from mercer._numerics import crammer_singer as loops
+    """No pass is begun after which the last check and the certificate would end too late."""
+    from mercer.linear import _crammer_singer_loops as loops
 
     problem, clock = make(10.0, n=60), SteppedClock(7.5)
     monkeypatch.setattr(loops, "descend_samples", clock.advance(1.0, loops.descend_samples))

@@ -52,7 +52,7 @@ FACTOR, PASS = 0.03, 4.0
 FIRST_DELTA, LESS, SMALLEST = 5.0, 0.2, 1e-5
 # damping, relative to the curvature if all samples had D > 0
 DAMPING = 1e-4
-# rows of dense samples that are copied at a time, so that they stay in cache
+# dense rows copied at a time, so that they stay in the cache
 ROWS_AT_A_TIME = 512
 HALVINGS, FACE_SHARES = 30, (1.0, 0.5, 0.25)
 ARMIJO = 0.01
