@@ -24,7 +24,7 @@ from sklearn.svm import SVC as SklearnSVC
 from table import machine, table
 
 import mercer
-from mercer.selection.grids import gamma_range
+from mercer.selection.search.grids import gamma_range
 
 # name: rows at most
 SETS = {"german_numer": 1000, "spam": 4601, "satimage": 4435, "svmguide1": 3089, "usps": 7291}

@@ -14,15 +14,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # the files that take longest, which are begun first: two workers then end together, and begin with different compiled
 # loops instead of compiling the same ones side by side
 FIRST = (
-    "selection/test_search.py",
+    "selection/search/test_search.py",
     "solvers/test_linear_interior.py",
     "solvers/test_lazy_pairs.py",
     "solvers/test_linear_coordinate.py",
     "cli/test_commands.py",
-    "estimators/test_linear.py",
-    "selection/test_search_contract.py",
+    "estimators/linear/test_linear.py",
+    "selection/search/test_search_contract.py",
     "solvers/test_linear_proximal.py",
-    "estimators/test_sklearn_checks.py",
+    "estimators/same_as_sklearn/test_sklearn_checks.py",
     "kernels/objects/test_strings.py",
 )
 
@@ -30,7 +30,7 @@ FIRST = (
 def pytest_collection_modifyitems(items):
     """Begin with the files that take longest."""
     places = {name: place for place, name in enumerate(FIRST)}
-    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(FIRST)))
+    items.sort(key=lambda item: places.get(item.path.as_posix().rpartition("/tests/")[2], len(FIRST)))
 
 
 @pytest.fixture(autouse=True)

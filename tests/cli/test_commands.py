@@ -95,7 +95,7 @@ def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsy
 
 def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch, capsys):
     """A search whose time is over after the first machines says how many it has compared."""
-    from mercer.selection.search import Table
+    from mercer.selection.search.candidates import Table
     from mercer.solvers.base import Clock, Status
 
     over, consider, seen = Clock.over, Table.consider, []

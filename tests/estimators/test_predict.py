@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from mercer.estimators import decision
+from mercer.estimators import prediction
 from mercer.estimators.pairs import class_pairs, votes
 from mercer.kernels import Chi2, Laplacian, Matern
 
@@ -68,8 +68,8 @@ def test_many_rows():
     """More rows than are prepared at a time."""
     X, y = sample()
     model = SVC().fit(X, y)
-    many = np.tile(X, (decision.BATCH // len(X) + 2, 1))
-    assert len(many) > decision.BATCH
+    many = np.tile(X, (prediction.BATCH // len(X) + 2, 1))
+    assert len(many) > prediction.BATCH
     np.testing.assert_array_equal(
         model.decision_function(many).reshape(-1, len(X)), np.tile(model.decision_function(X), (len(many) // len(X), 1))
     )

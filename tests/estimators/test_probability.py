@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from sklearn.datasets import make_classification
 
 from mercer import SVC, NuSVC
-from mercer.estimators.probability import pairwise_probabilities, sigmoid
+from mercer.estimators.prediction import pairwise_probabilities, sigmoid
 
 FOREWARNED = pytest.mark.filterwarnings("ignore:The `probability` parameter was deprecated:FutureWarning")
 ESTIMATORS = {"SVC": {"C": 1.0}, "NuSVC": {"nu": 0.3}}

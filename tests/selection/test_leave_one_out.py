@@ -7,8 +7,8 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, InvalidInputError, KernelRidge, NuSVC, RampSVC
+from mercer.selection.calibration.mixins import problem_values
 from mercer.selection.leave_one_out import leave_one_out
-from mercer.selection.mixins import problem_values
 
 TOL = 1e-6
 

@@ -98,7 +98,7 @@ class JobDisplay:
 
 def progress_text(progress: Progress) -> str:
     """The progress of a job on one line."""
-    from mercer.selection.search import bar
+    from mercer.selection.search.candidates import bar
 
     words = [progress.stage, progress.detail]
     if progress.share is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.estimators.kinds import unwrap
+from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import MissingExtraError
 
 # Okabe & Ito's palette, as far as it is seen well on white

@@ -12,11 +12,11 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.display.canvas import CHOSEN, GREY, axes, colour, machine_of, pyplot
-from mercer.estimators.kinds import unwrap
+from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
-from mercer.theory.machines import has_margin, kernel_of
+from mercer.theory.model_geometry import has_margin, kernel_of
 
 # values below this share of the tolerance, or below this value, are drawn there: what is left is rounding
 FLOOR_SHARE, SMALLEST = 1e-3, 1e-12

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.display.canvas import axes, colour
-from mercer.estimators.kinds import unwrap
+from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.selection.solution_path import SolutionPath, solution_path
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.display.canvas import CHOSEN, GREY, axes, colour, machine_of, marker
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
-from mercer.theory.machines import has_margin
+from mercer.theory.model_geometry import has_margin
 
 # around the samples, as a share of their range
 BORDER = 0.08

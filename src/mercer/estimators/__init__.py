@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.estimators.certification import certify
-    from mercer.estimators.linear_svc import LinearSVC
-    from mercer.estimators.linear_svr import LinearSVR
-    from mercer.estimators.novelty import OneClassSVM
-    from mercer.estimators.process import GaussianProcessRegressor
-    from mercer.estimators.ridge import KernelRidge
-    from mercer.estimators.ridge_cv import KernelRidgeCV
+    from mercer.estimators.certification.certify import certify
+    from mercer.estimators.gaussian_process import GaussianProcessRegressor
+    from mercer.estimators.kernel_ridge import KernelRidge
+    from mercer.estimators.kernel_ridge_cv import KernelRidgeCV
+    from mercer.estimators.linear.linear_svc import LinearSVC
+    from mercer.estimators.linear.linear_svr import LinearSVR
+    from mercer.estimators.one_class import OneClassSVM
     from mercer.estimators.svc import SVC, NuSVC
     from mercer.estimators.svr import SVR, NuSVR
 
@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "certification": ("certify",),
-    "linear_svc": ("LinearSVC",),
-    "linear_svr": ("LinearSVR",),
-    "novelty": ("OneClassSVM",),
-    "process": ("GaussianProcessRegressor",),
-    "ridge": ("KernelRidge",),
-    "ridge_cv": ("KernelRidgeCV",),
+    "certification.certify": ("certify",),
+    "gaussian_process": ("GaussianProcessRegressor",),
+    "kernel_ridge": ("KernelRidge",),
+    "kernel_ridge_cv": ("KernelRidgeCV",),
+    "linear.linear_svc": ("LinearSVC",),
+    "linear.linear_svr": ("LinearSVR",),
+    "one_class": ("OneClassSVM",),
     "svc": ("SVC", "NuSVC"),
     "svr": ("SVR", "NuSVR"),
 }

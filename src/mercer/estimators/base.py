@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import StrOptions, in_configured_interface, num_samples
-from mercer.estimators.decision import SupportVectors
 from mercer.estimators.kernel_estimator import KernelEstimator
+from mercer.estimators.prediction import SupportVectors
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Kernel

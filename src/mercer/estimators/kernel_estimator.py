@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.machine import Machine
-from mercer.estimators.nested import KernelParameters
+from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.progress import warn_user
-from mercer.estimators.psd import find_indefinite
+from mercer.estimators.psd_check import find_indefinite
 from mercer.exceptions import NotPositiveSemidefiniteWarning
 from mercer.kernels import Kernel, Linear
 from mercer.solvers.data import Data

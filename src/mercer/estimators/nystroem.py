@@ -12,10 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
-from mercer.estimators.decision import Expansion
-from mercer.estimators.nested import KernelParameters
+from mercer.estimators.kernel_ridge import domain_of_ridge, resolve_pairwise
+from mercer.estimators.parameters import KernelParameters
+from mercer.estimators.prediction import Expansion
 from mercer.estimators.progress import warn_user
-from mercer.estimators.ridge import domain_of_ridge, resolve_pairwise
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.low_rank import SELECTIONS, choose_landmarks
 from mercer.gram.operator import GramOperator, product

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._sklearn_compat import Hidden, StrOptions, available_if, deprecated, ovr_decision_function
 from mercer.estimators.base import KernelMachine, norm
 from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, votes
-from mercer.estimators.probability import FOLDS, fit_sigmoids, pairwise_probabilities
+from mercer.estimators.prediction import FOLDS, fit_sigmoids, pairwise_probabilities
 from mercer.estimators.progress import warn_user
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Loss

@@ -6,8 +6,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.kinds import classification_loss
 from mercer.estimators.one_vs_one import BaseSVC
+from mercer.estimators.parameters import classification_loss
 from mercer.losses import Loss, NuHinge
 
 

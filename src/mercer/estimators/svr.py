@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
-from mercer.estimators.kinds import regression_loss
+from mercer.estimators.parameters import regression_loss
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
 from mercer.solvers.base import Clock

@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from mercer.estimators.decision import Expansion, SupportVectors
-from mercer.estimators.linear import LinearMachine
+from mercer.estimators.gaussian_process import GaussianProcessRegressor
+from mercer.estimators.kernel_ridge import BaseRidge, TrainingSamples
+from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.one_vs_one import BaseSVC
-from mercer.estimators.online import OnlineClassifier
-from mercer.estimators.process import GaussianProcessRegressor
-from mercer.estimators.ridge import BaseRidge, TrainingSamples
+from mercer.estimators.online.online_classifier import OnlineClassifier
+from mercer.estimators.prediction import Expansion, SupportVectors
 from mercer.exceptions import ModelFileError
 from mercer.io.columns import Column
 from mercer.io.table_reader import TableReader

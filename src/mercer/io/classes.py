@@ -22,9 +22,9 @@ from mercer.kernels import Kernel
 
 # what estimators keep that is not public
 INSIDE = {
-    "mercer.estimators.decision": ("Expansion", "SupportVectors"),
-    "mercer.estimators.ridge": ("TrainingSamples",),
-    "mercer.estimators.linear": ("Warm",),
+    "mercer.estimators.prediction": ("Expansion", "SupportVectors"),
+    "mercer.estimators.kernel_ridge": ("TrainingSamples",),
+    "mercer.estimators.linear.linear_machine": ("Warm",),
     "mercer.io.columns": ("Column",),
     "mercer.io.compression": ("Compression",),
     "mercer.io.number_formats": ("NumberFormat",),
@@ -58,6 +58,12 @@ QUALIFIED = {
         "OrdinalEncoder", "RobustScaler", "StandardScaler",
     ),
 }  # fmt: skip
+# modules that have moved since files first named them: files keep the old name
+MOVED = {
+    "mercer.selection.calibration": "mercer.selection.calibration.class_probabilities",
+    "mercer.selection.conformal": "mercer.selection.calibration.conformal",
+    "mercer.selection.venn_abers": "mercer.selection.calibration.venn_abers",
+}
 
 _registered: dict[str, type] = {}
 
@@ -89,7 +95,7 @@ def _table() -> dict[str, str]:
     """The module of each class by its name in files."""
     own = {name: module for name, module in mercer._HOME.items() if name[:1].isupper()}
     inside = {name: module for module, names in INSIDE.items() for name in names}
-    foreign = {f"{module}.{name}": module for module, names in QUALIFIED.items() for name in names}
+    foreign = {f"{module}.{name}": MOVED.get(module, module) for module, names in QUALIFIED.items() for name in names}
     return {**own, **inside, **foreign}
 
 
@@ -112,7 +118,9 @@ def name_of(cls: type) -> str | None:
             return name
     candidates = [cls.__name__]
     # scikit-learn's classes are known by their package, not by the file they happen to be in
-    candidates += [f"{module}.{cls.__name__}" for module in QUALIFIED if cls.__module__.startswith(module)]
+    candidates += [
+        f"{module}.{cls.__name__}" for module in QUALIFIED if cls.__module__.startswith(MOVED.get(module, module))
+    ]
     for name in candidates:
         if name in _table() and getattr(import_module(_table()[name]), cls.__name__, None) is cls:
             return name

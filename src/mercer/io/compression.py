@@ -24,10 +24,10 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import KernelMachine
-from mercer.estimators.decision import Expansion, SupportVectors
+from mercer.estimators.kernel_ridge import BaseRidge, TrainingSamples
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.pairs import class_layout, pair_coefficients
-from mercer.estimators.ridge import BaseRidge, TrainingSamples
+from mercer.estimators.prediction import Expansion, SupportVectors
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
 from mercer.io.assemble import leave_unknown

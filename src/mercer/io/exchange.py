@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
 from mercer._sklearn_compat import in_configured_interface
-from mercer.estimators.kinds import KINDS
-from mercer.estimators.linear import LinearMachine
-from mercer.estimators.ridge import SKLEARN_KERNELS, TrainingSamples
+from mercer.estimators.fitted_models import KINDS
+from mercer.estimators.kernel_ridge import SKLEARN_KERNELS, TrainingSamples
+from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.exceptions import InvalidInputError
 from mercer.io.assemble import assemble, leave_unknown
 from mercer.kernels import (

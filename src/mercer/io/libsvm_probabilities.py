@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict
 
-from mercer.estimators.probability import FOLDS, couple
+from mercer.estimators.prediction import FOLDS, couple
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 

@@ -13,14 +13,14 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators import OneClassSVM
-from mercer.estimators.centroid import KernelCentroid
-from mercer.estimators.linear import LinearMachine
-from mercer.estimators.lms import KernelLMS
+from mercer.estimators.gaussian_process import GaussianProcessRegressor
+from mercer.estimators.kernel_centroid import KernelCentroid
+from mercer.estimators.kernel_lms import KernelLMS
+from mercer.estimators.kernel_ridge import BaseRidge
+from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.one_vs_one import BaseSVC
-from mercer.estimators.online import OnlineClassifier
+from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.pairs import pair_coefficients
-from mercer.estimators.process import GaussianProcessRegressor
-from mercer.estimators.ridge import BaseRidge
 from mercer.estimators.svr import BaseSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formulas import Formula, formula_of

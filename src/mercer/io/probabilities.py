@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import expit
 
 from mercer.estimators.one_vs_one import BaseSVC
-from mercer.estimators.probability import SMALLEST
+from mercer.estimators.prediction import SMALLEST
 from mercer.kernels.features import Matrix, Vector
-from mercer.selection.calibration import ADVANTAGE, Beta, Calibration, Isotonic, Scheme, Sigmoid
-from mercer.selection.calibration import SMALLEST as SMALLEST_POWER
-from mercer.selection.venn_abers import VennAbers
+from mercer.selection.calibration.class_probabilities import ADVANTAGE, Beta, Calibration, Isotonic, Scheme, Sigmoid
+from mercer.selection.calibration.class_probabilities import SMALLEST as SMALLEST_POWER
+from mercer.selection.calibration.venn_abers import VennAbers
 
 __all__ = ["ADVANTAGE", "SMALLEST", "SMALLEST_POWER", "Logistic", "Pieces", "PlainProbabilities", "plain_probabilities"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
-from mercer.estimators.kinds import codes_of
+from mercer.estimators.fitted_models import codes_of
 from mercer.exceptions import InvalidInputError
 from mercer.io.assemble import assemble
 from mercer.kernels.features import Matrix, Vector, as_matrix

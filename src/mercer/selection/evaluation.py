@@ -2,7 +2,7 @@
 
 A score that was maximised over parameters is too good: the best of many is partly luck. Here an outer cross-validation
 repeats all that a fit does, the search included, without the samples that are then scored (nested cross-validation;
-Cawley & Talbot, JMLR 11, 2010). Its interval comes from the held-out samples; see ``mercer.selection.intervals``.
+Cawley & Talbot, JMLR 11, 2010). Its interval comes from the held-out samples; see ``mercer.selection.score_intervals``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, indexable
 
 from mercer._sklearn_compat import num_samples, safe_indexing, safe_split
-from mercer.estimators.kinds import kind_of, unwrap
+from mercer.estimators.fitted_models import kind_of, unwrap
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
-from mercer.selection.intervals import (
+from mercer.selection.score_intervals import (
     CONFIDENCE,
     Interval,
     percentiles,

@@ -30,7 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer._numerics.blas import one_blas_thread
 from mercer._numerics.pool import run_tasks
-from mercer.estimators.certification import Posed, posed_problems
+from mercer.estimators.certification.kernel_machines import Posed, posed_problems
 from mercer.estimators.pairs import class_pairs, votes
 from mercer.estimators.progress import announce_compilation, warn_user
 from mercer.estimators.svc import SVC
@@ -40,7 +40,7 @@ from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Hinge
 from mercer.problems.dual import DualProblem, survey
-from mercer.selection.mixins import problem_values
+from mercer.selection.calibration.mixins import problem_values
 from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.exact import near, solve
 from mercer.solvers.whole import WholeMatrix

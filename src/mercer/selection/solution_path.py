@@ -1,6 +1,6 @@
 """All solutions of a two-class SVC at once: β as a function of C, for plots, for models, and for any C between.
 
-How they are found is the matter of `mercer.selection.walk`.
+How they are found is the matter of `mercer.selection.path_steps`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer._numerics.blas import one_blas_thread
 from mercer._sklearn_compat import num_samples
-from mercer.estimators.certification import posed_problems
+from mercer.estimators.certification.kernel_machines import posed_problems
 from mercer.estimators.progress import warn_user
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError
@@ -26,7 +26,7 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Hinge
 from mercer.problems.certificate import Certificate, certificate
 from mercer.problems.dual import survey
-from mercer.selection.walk import Walk
+from mercer.selection.path_steps import Walk
 from mercer.solvers.base import Clock, Options, Status
 from mercer.validation import thread_count
 

@@ -10,20 +10,20 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.kinds import classification_loss
 from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, class_pairs
+from mercer.estimators.parameters import classification_loss
 from mercer.estimators.svc import SVC, NuSVC
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import NuHinge
-from mercer.selection.base import DecisionMixin
-from mercer.selection.calibration import METHODS
+from mercer.selection.calibration.class_probabilities import METHODS
+from mercer.selection.calibration.mixins import ProbabilityMixin
 from mercer.selection.chains import Setting
 from mercer.selection.folds import ClassifierFolds, Folds
-from mercer.selection.grids import NU_RANGE, C_range, largest_nu, values_of
-from mercer.selection.kernel_search import KernelSearchCV, Score
-from mercer.selection.mixins import ProbabilityMixin
-from mercer.selection.scoring import ClassifierWitness, accuracy, predicted_codes, scorer_of
-from mercer.selection.search import KernelChoice, SettingChoice
+from mercer.selection.search.candidates import KernelChoice, SettingChoice
+from mercer.selection.search.grids import NU_RANGE, C_range, largest_nu, values_of
+from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
+from mercer.selection.search.scoring import ClassifierWitness, accuracy, predicted_codes, scorer_of
+from mercer.selection.search.search_cv import DecisionMixin
 from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 

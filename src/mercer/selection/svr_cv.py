@@ -10,17 +10,17 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.kinds import regression_loss
+from mercer.estimators.parameters import regression_loss
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.selection.calibration.mixins import IntervalMixin
 from mercer.selection.chains import Setting
 from mercer.selection.folds import Folds, SingleFolds
-from mercer.selection.grids import EPSILON_RANGE, C_range, spread_of, values_of
-from mercer.selection.kernel_search import KernelSearchCV, Score
-from mercer.selection.mixins import IntervalMixin
-from mercer.selection.scoring import RegressorWitness, determination, scorer_of
-from mercer.selection.search import KernelChoice, SettingChoice
+from mercer.selection.search.candidates import KernelChoice, SettingChoice
+from mercer.selection.search.grids import EPSILON_RANGE, C_range, spread_of, values_of
+from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
+from mercer.selection.search.scoring import RegressorWitness, determination, scorer_of
 from mercer.validation import real_targets
 
 

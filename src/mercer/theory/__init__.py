@@ -9,8 +9,8 @@ from mercer.theory.bounds import BoundReport, BoundReports, error_bounds
 from mercer.theory.conversions import C_to_lambda, lambda_to_C
 from mercer.theory.diagnosis import diagnose
 from mercer.theory.findings import Diagnosis, Finding, HeldOutScores
+from mercer.theory.kkt import KKTReport, Optimality, kkt_report
 from mercer.theory.margins import MarginReport, Margins, margins
-from mercer.theory.optimality import KKTReport, Optimality, kkt_report
 from mercer.theory.separability import PairSeparability, SeparabilityReport, separability
 
 __all__ = [

@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.estimators.kinds import unwrap
+from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear, Polynomial
 from mercer.theory.conversions import lambda_to_C, sample_count
-from mercer.theory.machines import kernel_of
 from mercer.theory.margins import Margins, margins
+from mercer.theory.model_geometry import kernel_of
 
 __all__ = [
     "Bound",

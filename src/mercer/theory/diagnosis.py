@@ -23,15 +23,15 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.estimators import certify
-from mercer.estimators.kinds import KERNEL, kind_of, unwrap
+from mercer.estimators.fitted_models import KERNEL, kind_of, unwrap
 from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector, as_matrix, count_samples, take_samples
 from mercer.kernels.mercer_check import MercerReport
 from mercer.problems.certificate import Certificate, combine
 from mercer.theory.findings import Diagnosis, Finding, HeldOutScores, optimism
-from mercer.theory.machines import kernel_of, own_matrix
+from mercer.theory.kkt import KKTReport, kkt_report
 from mercer.theory.margins import MarginReport, margins
-from mercer.theory.optimality import KKTReport, kkt_report
+from mercer.theory.model_geometry import kernel_of, own_matrix
 
 __all__ = ["Diagnosis", "Finding", "HeldOutScores", "diagnose", "optimism"]
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.estimators.kinds import unwrap
+from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
-from mercer.theory.machines import (
+from mercer.theory.model_geometry import (
     Hyperplane,
     check_classifier,
     has_margin,

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support, roc_auc_score
 
 from mercer.kernels.features import Matrix, Vector
-from mercer.selection.calibration import calibrate, held_out
+from mercer.selection.calibration.class_probabilities import calibrate, held_out
 from mercer.workflow.training import Outcome
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 
-from mercer.selection.search import Table
+from mercer.selection.search.candidates import Table
 from mercer.solvers.base import Clock
 
 READING, SEARCH, FIT, JUDGING, REPORT = "reading", "search", "final fit", "judging", "report"

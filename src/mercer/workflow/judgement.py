@@ -10,8 +10,8 @@ from sklearn.metrics import check_scoring
 
 from mercer.kernels.features import Vector, take_samples
 from mercer.selection.evaluation import Evaluation, chance_score, findings_of, score_on
-from mercer.selection.held_out import SearchRecord, scoring_name
-from mercer.selection.intervals import Interval
+from mercer.selection.score_intervals import Interval
+from mercer.selection.search.search_record import SearchRecord, scoring_name
 from mercer.theory.findings import Finding, HeldOutScores
 
 

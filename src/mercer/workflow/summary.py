@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer.problems.certificate import FAR
-from mercer.selection.held_out import scoring_name
-from mercer.selection.search import short_params
+from mercer.selection.search.candidates import short_params
+from mercer.selection.search.search_record import scoring_name
 from mercer.workflow.training import Outcome
 
 WIDTH = 100

@@ -1,0 +1,234 @@
+"""Kernel machines: the problems that a fitted one has solved, and the certificate of each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.estimators.fitted_models import (
+    KERNEL,
+    RIDGE,
+    Kind,
+    codes_of,
+    loss_of,
+    other_classes,
+    ready,
+)
+from mercer.estimators.psd_check import seems_psd
+from mercer.exceptions import InvalidInputError
+from mercer.gram.operator import product
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector, count_samples
+from mercer.losses import BoxQP, NuHinge, NuInsensitive, tube
+from mercer.problems.certificate import FEASIBILITY, ROUNDING, Certificate, certificate, with_dual
+from mercer.problems.dual import DualProblem, at_bounds, thresholds
+from mercer.solvers.data import Data
+from mercer.validation import (
+    call_kernel,
+    real_targets,
+    resolve_kernel,
+    square_matrix,
+    thread_count,
+    validate_samples,
+    validate_weights,
+)
+
+
+class _Machine(NamedTuple):
+    """What all problems of one kernel machine share."""
+
+    kind: Kind
+    estimator: Any
+    data: Data
+    n_threads: int
+
+    def problem(self, y: Vector, weight: Vector) -> DualProblem:
+        """The problem of some samples."""
+        loss = loss_of(self.kind, self.estimator)
+        return DualProblem(None, loss, y, weight, bool(getattr(self.estimator, "fit_intercept", True)))
+
+    def product(self, rows: Vector, beta: Vector) -> Vector:
+        """K[rows, rows] @ beta in float64."""
+        carries = np.flatnonzero(beta)
+        a, b = self.data.exact(rows), self.data.exact(rows[carries])
+        return product(self.data.kernel, a, b, beta[carries], self.n_threads)
+
+
+class Posed(NamedTuple):
+    """One problem of a kernel machine, as it was posed to the solver, and what the machine has published of it.
+
+    Attributes
+    ----------
+    machine : what all its problems share.
+    labels : the class on the positive side and the one on the negative; empty where there are no classes.
+    rows : its samples, by their numbers in X.
+    problem : its loss, targets and weights.
+    beta : the coefficient of each variable; a little off its bounds and sums where the machine is not exact.
+    F : Kβ at the rows, without the thresholds.
+    thresholds : of each group.
+    """
+
+    machine: _Machine
+    labels: tuple[Any, ...]
+    rows: Vector
+    problem: DualProblem
+    beta: Vector
+    F: Vector
+    thresholds: Vector
+
+
+def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> list[Posed]:
+    """The problems of a kernel machine that was fitted to these samples: one, or one for each pair of classes."""
+    kind = ready(estimator, X, y)
+    if kind.name not in KERNEL:
+        what = "has no bounds for its coefficients" if kind.name in RIDGE else "publishes no dual coefficients"
+        raise InvalidInputError(
+            f"{type(estimator).__name__} {what}, which the conditions of samples are about: use certify for its "
+            "distance from the optimum."
+        )
+    data = _data(estimator, X)
+    machine = _Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
+    weight = validate_weights(sample_weight, data.n, X)
+    coef = _coefficients(machine, weight)
+    if kind.name in ("SVC", "NuSVC"):
+        return _pairs(machine, codes_of(estimator, y), weight, coef)
+    rows = np.flatnonzero(weight > 0)
+    is_novelty = kind.name == "OneClassSVM"
+    target, C = (np.ones(data.n), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
+    problem = machine.problem(target[rows], C * weight[rows])
+    return [_posed(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
+
+
+def _data(estimator: Any, X: Any) -> Data:
+    """The samples, with the kernel as it was bound to them in fit."""
+    X, _ = validate_samples(estimator, X, None, reset=False)
+    n, n_fitted = count_samples(X), estimator.shape_fit_[0]
+    if n != n_fitted:
+        raise InvalidInputError(
+            f"X has {n} samples, but the estimator was fitted to {n_fitted}: pass the training data, in the same order."
+        )
+    kernel = getattr(estimator, "_kernel", None)
+    if kernel is None:
+        kernel = resolve_kernel(estimator.kernel, estimator.degree, estimator._gamma, estimator.coef0)
+    if callable(estimator.kernel) and not isinstance(estimator.kernel, Kernel):
+        X = call_kernel(estimator.kernel, X, X)
+    if kernel.domain == "matrix":
+        square_matrix(X)
+    data = Data(kernel.bind(X), X, n)
+    data.features(np.float64)  # once, for all products
+    data.psd = data.psd and seems_psd(data)
+    return data
+
+
+def _coefficients(machine: _Machine, weight: Vector) -> Matrix:
+    """LIBSVM's coefficients, a column for each sample."""
+    support = np.asarray(machine.estimator.support_, dtype=np.intp)
+    if machine.kind.package == "sklearn":
+        # LIBSVM numbers the samples that are left when those without weight are gone
+        used = np.flatnonzero(weight > 0)
+        if support.max(initial=-1) >= len(used):
+            raise InvalidInputError(
+                f"sample_weight leaves {len(used)} samples, but the estimator was fitted to at least "
+                f"{support.max() + 1} with a positive weight: pass the weights that it was fitted with."
+            )
+        support = used[support]
+    coef = _dense(machine.estimator._dual_coef_)
+    full = np.zeros((len(coef), machine.data.n))
+    full[:, support] = coef
+    return full
+
+
+def _dense(coef: Any) -> Matrix:
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
+
+
+def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> list[Posed]:
+    """Class i against class j > i, i being positive: row j − 1 for the samples of i, row i for those of j."""
+    kind, estimator, used = machine.kind, machine.estimator, weight > 0
+    # scikit-learn does not pass class_weight on to LIBSVM's ν-SVC
+    factor = weight if kind == ("NuSVC", "sklearn") else weight * estimator.class_weight_[codes]
+    if kind.name == "SVC":
+        factor = np.where(used, np.inf, 0.0) if np.isinf(estimator.C) else estimator.C * factor
+    # LIBSVM forgets classes without weight, mercer keeps their place
+    present = np.unique(codes[used])
+    labels = present if kind.package == "sklearn" else np.arange(len(estimator.classes_))
+    if len(labels) != len(coef) + 1 or len(present) < 2:
+        raise other_classes(len(coef) + 1, len(present))
+    pairs = [(i, j) for i in range(len(labels)) for j in range(i + 1, len(labels))]
+    found = []
+    for (i, j), b in zip(pairs, estimator._intercept_, strict=True):
+        rows = np.flatnonzero(used & ((codes == labels[i]) | (codes == labels[j])))
+        target = np.where(codes[rows] == labels[i], 1.0, -1.0)
+        if abs(target.sum()) < len(rows):
+            beta = np.where(target > 0, coef[j - 1, rows], coef[i, rows])
+            names = tuple(estimator.classes_[labels[[i, j]]].tolist())
+            found.append(_posed(machine, names, rows, machine.problem(target, factor[rows]), beta, float(b)))
+    return found
+
+
+def _posed(
+    machine: _Machine, labels: tuple[Any, ...], rows: Vector, problem: DualProblem, beta: Vector, b: float
+) -> Posed:
+    program = _in_the_program(problem, beta, machine.product(rows, beta), b)
+    return Posed(machine, labels, rows, problem, *program)
+
+
+def judge(posed: Posed) -> Certificate:
+    """The primal of the published model, the dual of the feasible β next to it."""
+    machine, _, rows, problem, beta, F, b_groups = posed
+    qp = problem.qp
+    known = (qp, problem.loss, problem.y, problem.weight)
+    of, psd = machine.kind.name, machine.data.psd
+    shown = certificate(*known, beta, F, b_groups, psd, of=of)
+    size = max(np.abs(beta).max(initial=0.0), np.abs(qp.sums).max(initial=0.0))
+    if shown.infeasibility <= ROUNDING * size:
+        return shown
+    feasible = _feasible(qp, beta)
+    F = F + machine.product(rows, qp.at_samples(feasible - beta, len(rows)))
+    bound = certificate(*known, feasible, F, b_groups, psd, of=of)
+    if shown.infeasibility > FEASIBILITY * size:
+        # beyond its bounds a variable shows no violation
+        shown = replace(shown, kkt_violation=max(shown.kkt_violation, bound.kkt_violation))
+    return with_dual(shown, bound.dual, bound.reason)
+
+
+def _in_the_program(problem: DualProblem, beta: Vector, F: Vector, b: float) -> tuple[Vector, Vector, Vector]:
+    """What `Loss.publish` was given: β over variables, F = Kβ, and the threshold of each group."""
+    qp, loss, b_groups = problem.qp, problem.loss, np.array([b])
+    if isinstance(loss, NuHinge):
+        # both were divided by the margin: before that, Σα of a class was νW/2
+        total = abs(float(beta[problem.y > 0].sum()))
+        margin = float(qp.sums[0]) / total if total > 0 else 1.0
+        beta, F, b = margin * beta, margin * F, margin * b
+        # where nothing was divided, the margin may also have been 0: the better one of the two
+        margins = [margin, 0.0] if abs(margin - 1.0) <= ROUNDING else [margin]
+        norm, data = float(beta @ F), (problem.y, F, problem.weight)
+        b_groups = min((np.array([b - m, b + m]) for m in margins), key=lambda c: loss.primal(norm, *data, c, qp.sums))
+    if not isinstance(loss, NuInsensitive):
+        return at_bounds(qp, beta), F, b_groups
+    beta = at_bounds(qp, loss.restored(beta, problem.y, F, problem.weight))
+    # the tube's width is not published: that of the free variables, as in LIBSVM
+    width, _ = tube(thresholds(qp, beta, F))
+    return beta, F, np.array([b + width, b - width])
+
+
+def _feasible(qp: BoxQP, beta: Vector) -> Vector:
+    """β in its box, then moved to the sums: its free variables first, all of them where that is not enough.
+
+    Those with room for it share what is missing equally: the nearest point on their face of the box.
+    """
+    beta = np.clip(beta, qp.lower, qp.upper)
+    free = (beta > qp.lower) & (beta < qp.upper)
+    for g, total in enumerate(qp.sums):
+        member = qp.group == g
+        for moving in (member & free, member):
+            missing = total - beta[member].sum()
+            end = (qp.upper if missing > 0 else qp.lower)[moving]
+            step = np.clip(end - beta[moving], -abs(missing), abs(missing))
+            # what rounding leaves is not worth a new support vector
+            if abs(missing) > ROUNDING * np.abs(beta).max() and step.any():
+                beta[moving] += step * min(1.0, missing / step.sum())
+    return np.clip(beta, qp.lower, qp.upper)

@@ -1,0 +1,129 @@
+"""Which machine a fitted estimator is or holds, and what its parameters mean."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from mercer.estimators.parameters import classification_loss, regression_loss
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Vector
+from mercer.losses import (
+    Loss,
+    NuHinge,
+    NuInsensitive,
+    OneClass,
+)
+
+KERNEL = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+LINEAR = ("LinearSVC", "LinearSVR")
+RIDGE = ("KernelRidge", "KernelRidgeCV")
+ONLINE = ("PegasosClassifier", "SGDClassifier")
+KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE)
+# machines without an optimum that could be known, and what there is instead
+WITHOUT = {
+    "Perceptron": "It minimises nothing: any w without mistakes ends it. Count them with score; mercer's has "
+    "separated_, mistakes_ and update_bound.",
+    "KernelLMS": "Its steps go towards the least-squares solution, but it is meant to stop before: its distance from "
+    "there says nothing of the model. loss_curve_ has the objective after each step; for an optimum use KernelRidge.",
+    "KernelCentroid": "Its means are a formula: nothing is minimised, and nothing is left to gain.",
+    "RampSVC": "The ramp loss is not convex, so that no dual bounds its optimum. certificate_ is that of the last "
+    "convex problem, objective_ the value that was reached.",
+    "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so that no dual bounds its optimum. For "
+    "a given kernel its mean is that of KernelRidge, which certify knows.",
+}
+
+
+class Kind(NamedTuple):
+    """Which machine an estimator is, and which package made it: "mercer" or "sklearn"."""
+
+    name: str
+    package: str
+
+
+class Unwrapped(NamedTuple):
+    """The machine within pipelines and searches, the samples as it sees them, and the parameters that were searched."""
+
+    machine: Any
+    X: Any
+    searched: frozenset[str]
+
+
+def unwrap(model: Any, X: Any = None) -> Unwrapped:
+    """Apply the steps of fitted pipelines to X (unless it is None), and take the best estimator of fitted searches."""
+    searched: frozenset[str] = frozenset()
+    while True:
+        if isinstance(model, Pipeline):
+            if X is not None and len(model) > 1:
+                X = model[:-1].transform(X)
+            model = model[-1]
+        elif hasattr(model, "best_estimator_"):
+            searched |= {name.rpartition("__")[2] for name in getattr(model, "best_params_", {})}
+            model = model.best_estimator_
+        else:
+            return Unwrapped(model, X, searched)
+
+
+def kind_of(estimator: Any) -> Kind:
+    """The first base class that is known."""
+    for base in type(estimator).__mro__:
+        package = base.__module__.partition(".")[0]
+        if package not in ("mercer", "sklearn"):
+            continue
+        if base.__name__ in KINDS:
+            return Kind(base.__name__, package)
+        if base.__name__ in WITHOUT:
+            raise InvalidInputError(f"A {base.__name__} has no certificate. {WITHOUT[base.__name__]}")
+    raise InvalidInputError(
+        f"certify knows {', '.join(KINDS)}, of mercer or of scikit-learn, but was given {type(estimator).__name__}. "
+        "Pass one of these, or a pipeline or search that ends in one."
+    )
+
+
+def ready(estimator: Any, X: Any, y: Any) -> Kind:
+    """Which machine it is, if it is fitted and there are targets where it needs them."""
+    kind = kind_of(estimator)
+    check_is_fitted(estimator)
+    if kind.name != "OneClassSVM":
+        if y is None:
+            raise InvalidInputError(
+                f"certify needs the targets of a {kind.name}, but y is None: pass the y that it was fitted to."
+            )
+        check_consistent_length(X, y)
+    return kind
+
+
+def loss_of(kind: Kind, estimator: Any) -> Loss:
+    """The loss of an estimator of either package."""
+    if kind.name == "NuSVC":
+        return NuHinge(float(estimator.nu))
+    if kind.name == "NuSVR":
+        return NuInsensitive(float(estimator.nu))
+    if kind.name == "OneClassSVM":
+        return OneClass(float(estimator.nu))
+    return (regression_loss if kind.name in ("SVR", "LinearSVR") else classification_loss)(estimator)
+
+
+def codes_of(estimator: Any, y: Any) -> Vector:
+    """The number of each label in classes_."""
+    labels, classes = column_or_1d(y, warn=True), estimator.classes_
+    unknown = np.setdiff1d(labels, classes).tolist()
+    if unknown:
+        raise InvalidInputError(
+            f"y contains the label {unknown[0]!r}, but the estimator was fitted to the classes {classes.tolist()}: "
+            "pass the y that it was fitted to."
+        )
+    order = np.argsort(classes)  # models of LIBSVM keep theirs
+    codes: Vector = order[np.searchsorted(classes, labels, sorter=order)]
+    return codes
+
+
+def other_classes(n_fitted: int, n_found: int) -> InvalidInputError:
+    """The error for labels and weights that are not those of fit."""
+    return InvalidInputError(
+        f"The estimator was fitted to {n_fitted} classes, but y and sample_weight leave {n_found}: pass those that it "
+        "was fitted to."
+    )

@@ -1,0 +1,575 @@
+"""Gaussian process regression: a Gaussian prior on the function, its posterior, and the kernel learnt from the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import lapack
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array
+
+from mercer._numerics.blas import blas_threads
+from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
+from mercer.estimators.machine import KnownParameters
+from mercer.estimators.parameters import KernelParameters
+from mercer.estimators.progress import announce_compilation, warn_user
+from mercer.exceptions import InvalidInputError
+from mercer.gram.memory import MEGABYTE, available_bytes
+from mercer.gram.operator import GramOperator, product
+from mercer.kernels import CallableKernel, Kernel, SklearnKernel, parse_kernel
+from mercer.kernels.features import Features, Matrix, Vector
+from mercer.kernels.sklearn import is_sklearn_kernel
+from mercer.process.ascent import Ascent, Objective, maximise
+from mercer.process.evidence import Evidence, Factor
+from mercer.solvers.base import Clock, Status
+from mercer.solvers.interior import factor_seconds
+from mercer.validation import (
+    check_pairwise_kernel,
+    domain_of,
+    is_pairwise,
+    set_input_tags,
+    square_matrix,
+    thread_count,
+    validate_samples,
+)
+
+# the threads of BLAS take longer to meet than to compute for fewer samples
+BLAS_THREADS_FROM = 2000
+# the equations (K + Λ) α = y may be missed by this share of the largest target
+RESIDUAL = 1e-2
+# the likelihood and its derivatives take as long as so many factorisations
+EVALUATION = 4.0
+# bytes that are there: to ask takes a tenth of a small fit
+NO_QUESTION = 8 * MEGABYTE
+# bytes of kernel values between new and training samples held at a time
+ROWS_BYTES = 64 * MEGABYTE
+
+
+class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
+    """Gaussian process regression, the Bayesian reading of kernel ridge regression ([M5]).
+
+    The prior says that the values h(x) are jointly Gaussian with mean 0 and covariance k(x, z). Targets are
+    y = h(x) + noise, with variance ``alpha`` and that of ``White`` in the kernel, together Λ. The posterior at x* is
+    Gaussian, with mean and covariance
+
+        k*' (K + Λ)⁻¹ y        and        k(x*, x*) - k*' (K + Λ)⁻¹ k*,        k* = (k(x*, xᵢ))ᵢ
+
+    so the mean is kernel ridge regression with λ = Λ. The positive parameters of the kernel are chosen to maximise the
+    marginal likelihood of the targets, by L-BFGS-B on their logarithms with exact derivatives; ``Fixed`` and
+    ``Bounded`` say which, and within which bounds.
+
+    Parameters
+    ----------
+    kernel : kernel, str or callable, default=None
+        A kernel of mercer, such as ``2.0 * Gaussian() + White(0.1)``, or the same as text; a kernel of
+        ``sklearn.gaussian_process.kernels``; a function of two sets of samples. None is scikit-learn's default,
+        ``ConstantKernel() * RBF()``.
+    alpha : float or ndarray of shape (n_samples,), default=1e-10
+        Variance of the noise, added to the diagonal of K; not learnt. To learn it, add ``White()`` to the kernel.
+    optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
+        None keeps the kernel as it is. A function ``optimizer(obj_func, initial_theta, bounds)`` returns the best theta
+        and the value of ``obj_func(theta, eval_gradient)`` there, which is to be minimised.
+    n_restarts_optimizer : int, default=0
+        Further runs from random points within the bounds; the best of all runs counts.
+    normalize_y : bool, default=False
+        Whether to shift and scale the targets to mean 0 and variance 1 first.
+    copy_X_train : bool, default=True
+        Whether to keep a copy of the training samples instead of a reference.
+    n_targets : int, default=None
+        Number of outputs of the prior, before ``fit``.
+    random_state : int, RandomState instance or None, default=None
+        For the restarts.
+    n_jobs : int, default=None
+        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job.
+    max_iter : int, default=-1
+        Iterations of each run of the optimizer at most; -1 for no limit.
+    time_limit : float, default=None
+        Seconds after which the best kernel found so far is taken.
+
+    Attributes
+    ----------
+    kernel_ : the kernel with its learnt parameters, mercer's or scikit-learn's as it was given.
+    X_train_, y_train_ : the training samples and the targets, normalised if ``normalize_y``.
+    L_ : ndarray of shape (n_samples, n_samples), the lower Cholesky factor of K + Λ.
+    alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets), (K + Λ)⁻¹ y.
+    log_marginal_likelihood_value_ : float, log p(y) of ``kernel_``.
+    residual_ : float
+        max |y - (K + Λ) α|, recomputed with other kernel values than those that were factored.
+    gradient_ : ndarray of shape (n_parameters,)
+        Derivatives of log p(y) by ``kernel_.theta``, zero at an optimum inside the bounds; NaN where they are unknown.
+    n_iter_ : int, iterations of all runs of the optimizer, at least 1.
+    n_evaluations_ : int, how often log p(y) was computed.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Gaussian, GaussianProcessRegressor, White
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+    >>> model = GaussianProcessRegressor(1.0 * Gaussian() + White()).fit(X, y)
+    >>> mean, deviation = model.predict([[1.5], [20.0]], return_std=True)
+    >>> mean.round(1), deviation.round(1)
+    (array([0.9, 0. ]), array([0.1, 0.8]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [None, str, callable, Kernel],
+        "alpha": [Interval(Real, 0, None, closed="left"), np.ndarray],
+        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
+        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
+        "normalize_y": ["boolean"],
+        "copy_X_train": ["boolean"],
+        "n_targets": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "time_limit": [Interval(Real, 0, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: Any = 1e-10,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        normalize_y: bool = False,
+        copy_X_train: bool = True,
+        n_targets: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.normalize_y = normalize_y
+        self.copy_X_train = copy_X_train
+        self.n_targets = n_targets
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        set_input_tags(tags.input_tags, domain_of(self.kernel))
+        return tags
+
+    # ---- fit -------------------------------------------------------------------------------------------------
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> GaussianProcessRegressor:
+        """Learn the kernel's parameters and condition the process on the targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or list of object
+            Training samples, of whatever kind the kernel understands.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Target values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        announce_compilation("mercer.process._evidence_loops", "weigh_pairs")
+        kernel = resolve_covariance(self.kernel)
+        X, y = validate_samples(self, X, y, reset=True, multi_output=True, y_numeric=True)
+        n = num_samples(X)
+        check_memory(n)
+        if is_pairwise(kernel):
+            square_matrix(X)
+            check_pairwise_kernel(kernel)
+        y = self._normalised(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
+        variances = self._variances(n)
+        self.X_train_ = X.copy() if self.copy_X_train and hasattr(X, "copy") else X
+        self.y_train_ = y
+        evidence = Evidence(self.X_train_, y.reshape(n, -1), variances, thread_count(self.n_jobs))
+        with Clock(self.time_limit) as clock, self._blas_threads(n):
+            self._learn(kernel.bind(self.X_train_), evidence, clock)
+        return self
+
+    def _normalised(self, y: Vector) -> Vector:
+        """The targets as the process sees them; sets what undoes it."""
+        n_targets = y.shape[1] if y.ndim > 1 else 1
+        if self.n_targets is not None and n_targets != self.n_targets:
+            raise ValueError(
+                "The number of targets seen in `y` is different from the parameter "
+                f"`n_targets`. Got {n_targets} != {self.n_targets}."
+            )
+        shape = (n_targets,) if y.ndim > 1 else (1,)
+        self._y_train_mean, self._y_train_std = np.zeros(shape), np.ones(shape)
+        if not self.normalize_y:
+            return y.copy() if self.copy_X_train else y
+        self._y_train_mean = y.mean(axis=0)
+        spread = y.std(axis=0)
+        # a constant target has no scale
+        self._y_train_std = np.where(spread < 10 * np.finfo(np.float64).eps, 1.0, spread)
+        return (y - self._y_train_mean) / self._y_train_std
+
+    def _variances(self, n: int) -> Any:
+        """alpha as one number or one per sample."""
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        if alpha.size == 1:
+            alpha = alpha.reshape(())
+        elif alpha.shape != (n,):
+            raise ValueError(
+                f"alpha must be a scalar or an array with same number of entries as y. "
+                f"({alpha.shape[0] if alpha.ndim == 1 else alpha.shape} != {n})"
+            )
+        if not np.all(np.isfinite(alpha)) or np.any(alpha < 0):
+            raise InvalidInputError(
+                "alpha is the variance of the noise: its entries must be finite and at least 0, but they lie between "
+                f"{alpha.min():g} and {alpha.max():g}."
+            )
+        return alpha
+
+    def _learn(self, kernel: Kernel, evidence: Evidence, clock: Clock) -> None:
+        found: Ascent | None = None
+        if self.optimizer is not None and len(kernel.theta) > 0:
+            own = None if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
+            starts, bounds = self._starts(kernel), kernel.bounds
+            seconds = EVALUATION * factor_seconds(evidence.n)
+            found = maximise(likelihood(kernel, evidence), starts, bounds, clock, int(self.max_iter), own, seconds)
+            if found.evaluations:
+                kernel = kernel.with_theta(found.theta)
+                warn_at_bounds(kernel)
+        factor = evidence.factor(kernel)
+        if isinstance(factor, int):
+            raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, factor))
+        largest, residual = float(np.abs(self.y_train_).max()), evidence.residual(kernel, factor.alpha)
+        if residual > largest:  # zeros would be nearer: it is rounding that the smallest pivot is positive
+            order = 1 + int(np.argmin(np.diagonal(factor.L)))
+            raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, order))
+        self._kernel, self.kernel_ = kernel, public(kernel, self.kernel)
+        self.L_ = factor.L
+        self.alpha_ = factor.alpha.reshape(self.y_train_.shape)
+        seen = found if found is not None and found.evaluations > 0 else None
+        self.log_marginal_likelihood_value_ = factor.value if seen is None else seen.value
+        self.n_evaluations_ = 1 if seen is None else seen.evaluations
+        self.n_iter_ = 1 if found is None else max(1, found.iterations)
+        self.gradient_ = np.full(len(kernel.theta), np.nan) if seen is None else seen.gradient
+        self.residual_ = residual
+        if found is not None and found.status is not Status.CONVERGED:
+            self._warn_unfinished(found, kernel.bounds)
+        if not self.residual_ <= RESIDUAL * largest:
+            warn_user(
+                "K is singular to working precision: the equations (K + alpha) a = y are missed by "
+                f"{self.residual_:.2g}, where the largest |y| is {largest:.2g}. Increase alpha, or add White(noise) to "
+                "the kernel.",
+                ConvergenceWarning,
+            )
+
+    def _starts(self, kernel: Kernel) -> list[Vector]:
+        """The kernel's own parameters, then random ones between the bounds."""
+        bounds = kernel.bounds
+        if self.n_restarts_optimizer > 0 and not np.isfinite(bounds).all():
+            raise ValueError(
+                "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite."
+            )
+        random = check_random_state(self.random_state)
+        more = [random.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
+        return [kernel.theta, *more]
+
+    def _warn_unfinished(self, found: Ascent, bounds: Matrix) -> None:
+        """Say in numbers how far from an optimum a search is that ended early."""
+        reason = {
+            Status.MAX_ITER: f"after max_iter={self.max_iter} iterations",
+            Status.TIME_LIMIT: f"after time_limit={self.time_limit} s",
+            Status.INTERRUPTED: "because it was interrupted",
+        }.get(found.status, "where rounding allows no further progress")
+        if found.evaluations == 0:
+            warn_user(
+                f"The search for the kernel's parameters ended {reason}, before its first step: they are those that "
+                f"were given. The log marginal likelihood is {self.log_marginal_likelihood_value_:.6g}.",
+                ConvergenceWarning,
+            )
+            return
+        warn_user(
+            f"The search for the kernel's parameters ended {reason}. The log marginal likelihood is {found.value:.6g}; "
+            f"its largest derivative by the logarithm of a parameter is {found.slope(bounds):.2g}, and would be 0 at "
+            "an optimum.",
+            ConvergenceWarning,
+        )
+
+    def _blas_threads(self, n: int) -> Any:
+        threads = thread_count(self.n_jobs) if n >= BLAS_THREADS_FROM else 1
+        return blas_threads(threads)
+
+    # ---- prediction ------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Mean of the posterior, or of the prior before ``fit``, with its deviations or covariances.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or list of object
+            Samples.
+        return_std : bool, default=False
+            Whether to return the standard deviations too.
+        return_cov : bool, default=False
+            Whether to return the covariances of all pairs of samples too.
+
+        Returns
+        -------
+        y_mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Means.
+        y_std : ndarray of shape (n_samples,) or (n_samples, n_targets), optional
+            Standard deviations. The noise of ``White`` is part of them, ``alpha`` is not.
+        y_cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets), optional
+            Covariances.
+        """
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        X, _ = validate_samples(self, X, None, reset=False)
+        if (return_std or return_cov) and is_pairwise(self.kernel):
+            raise InvalidInputError(
+                "Deviations need k(x, z) between the new samples, which a precomputed matrix does not hold. Ask for "
+                "the mean alone, or give the kernel itself."
+            )
+        with self._blas_threads(num_samples(X)):
+            if not hasattr(self, "X_train_"):
+                return prior(resolve_covariance(self.kernel).bind(X), X, self.n_targets or 1, return_std, return_cov)
+            known = (self.X_train_, self.L_, self.alpha_, self._y_train_mean, self._y_train_std)
+            return Posterior(self._kernel, *known, thread_count(self.n_jobs)).at(X, return_std, return_cov)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Matrix:
+        """Draw functions from the process, posterior or prior, and evaluate them at samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples_X, n_features) or list of object
+            Samples.
+        n_samples : int, default=1
+            Number of functions.
+        random_state : int, RandomState instance or None, default=0
+            For the draws.
+
+        Returns
+        -------
+        y_samples : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
+            The functions' values.
+        """
+        random = check_random_state(random_state)
+        mean, covariance = self.predict(X, return_cov=True)
+        if mean.ndim == 1:
+            return random.multivariate_normal(mean, covariance, n_samples).T
+        drawn = [
+            random.multivariate_normal(mean[:, t], covariance[..., t], n_samples).T[:, None]
+            for t in range(mean.shape[1])
+        ]
+        return np.hstack(drawn)
+
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:
+        """log p(y) of the training targets.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_parameters,), default=None
+            Logarithms of the kernel's parameters, as in ``kernel_.theta``; None for those that were learnt.
+        eval_gradient : bool, default=False
+            Whether to return the derivatives too; theta must be given.
+        clone_kernel : bool, default=True
+            Whether to leave ``kernel_`` as it is; else it gets these parameters.
+
+        Returns
+        -------
+        log_likelihood : float
+            log p(y); -inf where K + alpha is singular.
+        log_likelihood_gradient : ndarray of shape (n_parameters,), optional
+            Its derivatives with respect to theta.
+        """
+        if not hasattr(self, "X_train_"):
+            raise NotFittedError(
+                "log_marginal_likelihood needs the training targets: call fit first, with optimizer=None to keep the "
+                "kernel as it is."
+            )
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
+            return self.log_marginal_likelihood_value_
+        kernel = self._kernel.with_theta(theta)
+        if not clone_kernel:
+            self.kernel_ = public(kernel, self.kernel)
+        n = len(self.y_train_)
+        evidence = Evidence(self.X_train_, self.y_train_.reshape(n, -1), self._variances(n), thread_count(self.n_jobs))
+        with self._blas_threads(n):
+            if eval_gradient:
+                return evidence.value_and_gradient(kernel)
+            found = evidence.factor(kernel)
+        return found.value if isinstance(found, Factor) else -np.inf
+
+
+# ---- the process at new samples -----------------------------------------------------------------------------------
+
+
+def prior(kernel: Kernel, X: Any, n_targets: int, return_std: bool, return_cov: bool) -> Any:
+    """Mean 0 and covariance k, for each target; in the forms that `Posterior.at` returns."""
+    features = kernel.prepare(X)
+    mean = np.zeros((len(features), n_targets) if n_targets > 1 else len(features))
+    if not (return_std or return_cov):
+        return mean
+    spread = kernel.block(features, features) if return_cov else np.sqrt(kernel.diagonal(features))
+    return mean, np.repeat(spread[..., None], n_targets, axis=-1) if n_targets > 1 else spread
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The process given targets: K + Λ = LL' of the training samples and α = (K + Λ)⁻¹ y.
+
+    Targets were shifted by ``shift`` and divided by ``scale``, numbers or one for each.
+    """
+
+    kernel: Kernel
+    samples: Any
+    L: Matrix
+    alpha: Matrix
+    shift: Vector
+    scale: Vector
+    n_threads: int
+
+    def at(self, X: Any, return_std: bool, return_cov: bool) -> Any:
+        """Means at X, and standard deviations or covariances if they are asked for."""
+        a, b = self.kernel.prepare(X), self.kernel.prepare(self.samples)
+        # one target is a vector, however it was given: the sums are the same to the last digit
+        alpha = self.alpha[:, 0] if self.alpha.ndim > 1 and self.alpha.shape[1] == 1 else self.alpha
+        mean = product(self.kernel, a, b, alpha, self.n_threads) * self.scale + self.shift
+        if return_cov:
+            return mean, self._covariance(a, b)
+        return (mean, self._deviation(a, b)) if return_std else mean
+
+    def _covariance(self, a: Features, b: Features) -> Matrix:
+        """k(x*, z*) - k*' (K + Λ)⁻¹ k*."""
+        V = self._solved(GramOperator(self.kernel, b, self.n_threads), a)
+        return self._scaled(GramOperator(self.kernel, a, self.n_threads).dense() - V.T @ V)
+
+    def _deviation(self, a: Features, b: Features) -> Matrix:
+        """The square root of the diagonal of the covariance, of some samples at a time."""
+        gram, variance = GramOperator(self.kernel, b, self.n_threads), self.kernel.diagonal(a)
+        step = max(1, ROWS_BYTES // (8 * len(b)))
+        for start in range(0, len(a), step):
+            part = np.arange(start, min(start + step, len(a)))
+            V = self._solved(gram, a if len(part) == len(a) else a.take(part))
+            variance[part] -= np.einsum("ij,ij->j", V, V)
+        if np.any(variance < 0):
+            warn_user("Predicted variances smaller than 0. Setting those variances to 0.", UserWarning)
+            variance[variance < 0] = 0.0
+        return np.sqrt(self._scaled(variance))
+
+    def _solved(self, gram: GramOperator, a: Features) -> Matrix:
+        """L⁻¹ k* for each new sample, a column each."""
+        V, _ = lapack.dtrtrs(self.L, gram.rows(a).T, lower=1, overwrite_b=1)
+        return V
+
+    def _scaled(self, spread: Matrix) -> Matrix:
+        """Variances or covariances of the targets as they were given, for each target if there are several."""
+        squares = np.square(self.scale)
+        return spread * float(squares.item()) if np.size(squares) == 1 else np.multiply.outer(spread, squares)
+
+
+# ---- the covariance: its parameters, its likelihood, its faults -----------------------------------------------------
+
+
+def resolve_covariance(kernel: Any) -> Kernel:
+    """The kernel that the parameter describes."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type):
+        raise InvalidInputError(f"kernel={kernel.__name__} is a class, not a kernel: write {kernel.__name__}().")
+    if kernel is None:
+        from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+        return SklearnKernel(ConstantKernel() * RBF())
+    if is_sklearn_kernel(kernel):
+        return SklearnKernel(kernel)
+    return parse_kernel(kernel) if isinstance(kernel, str) else CallableKernel(kernel)
+
+
+def likelihood(kernel: Kernel, evidence: Evidence) -> Objective:
+    """log p(y) and its derivatives as a function of the kernel's theta."""
+    equal = kernel.equal if isinstance(kernel, SklearnKernel) else None
+    if equal is None:
+        return lambda theta: evidence.value_and_gradient(kernel.with_theta(theta))
+    # scikit-learn's objects take longer to build than a small matrix to factor: their equal here goes the same way
+    own, start, powers = equal.kernel, kernel.theta, equal.powers
+    origin = own.theta
+
+    def of_equal(theta: Vector) -> tuple[float, Vector]:
+        value, gradient = evidence.value_and_gradient(own.with_theta(origin + powers * (theta - start)))
+        return value, powers * gradient
+
+    return of_equal
+
+
+def public(kernel: Kernel, given: Any) -> Any:
+    """The kernel as the user knows it: scikit-learn's if that is what was given."""
+    return kernel.kernel if isinstance(kernel, SklearnKernel) and not isinstance(given, Kernel) else kernel
+
+
+def check_memory(n: int) -> None:
+    """Raise if the kernel matrix of so many samples does not fit in the memory that is left."""
+    needed = 8 * n * n
+    if needed <= NO_QUESTION:
+        return
+    available = available_bytes()
+    if needed > available:
+        most = int(np.sqrt(available / 8))
+        raise InvalidInputError(
+            f"A Gaussian process needs the whole kernel matrix: {n:,} samples take {needed / 1e9:,.1f} GB, but "
+            f"{available / 1e9:,.1f} GB are available, enough for {most:,} samples. Fit it on a random part of the "
+            "samples, or use SVR, which does not hold the matrix."
+        )
+
+
+def warn_at_bounds(kernel: Kernel) -> None:
+    """Tell which parameters would go on if their bounds allowed it; scikit-learn's words."""
+    close = np.isclose(kernel.bounds, kernel.theta[:, None])
+    for parameter, (low, high) in zip(kernel.hyperparameters(), close.tolist(), strict=True):
+        if not (low or high) or parameter.lower == parameter.upper:
+            continue
+        name, _, position = parameter.name.partition("[")
+        side, bound, change = (
+            ("lower", parameter.lower, "Decreasing") if low else ("upper", parameter.upper, "Increasing")
+        )
+        warn_user(
+            f"The optimal value found for dimension {position.rstrip(']') or 0} of parameter {name} is close to the "
+            f"specified {side} bound {bound}. {change} the bound and calling fit again may find a better value.",
+            ConvergenceWarning,
+        )
+
+
+def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> str:
+    """Why K + alpha has no Cholesky factor: scikit-learn's words, then what was found and what to do."""
+    features = kernel.prepare(evidence.samples)
+    last = features.take(np.array([order - 1]))
+    row = kernel.block(last, features.take(np.arange(order)))[0].astype(np.float64)
+    diagonal = kernel.diagonal(features)
+    message = (
+        f"The kernel, {name}, is not returning a positive definite matrix. Try gradually increasing the 'alpha' "
+        "parameter of your GaussianProcessRegressor estimator."
+    )
+    if not (np.all(np.isfinite(row)) and np.all(np.isfinite(diagonal))):
+        return f"{message} It has values that are NaN or infinite: scale the samples, or bound the kernel's parameters."
+    if row[-1] <= 0:
+        return f"{message} Here k(x, x) is {row[-1]:g} for sample {order - 1}: a covariance has k(x, x) > 0."
+    least = len(diagonal) * np.finfo(np.float64).eps * float(np.abs(diagonal).max())
+    twin = int(np.argmin(np.abs(row[:-1] - row[-1]) + np.abs(diagonal[: order - 1] - row[-1]))) if order > 1 else 0
+    if order > 1 and abs(row[twin] - row[-1]) + abs(diagonal[twin] - row[-1]) <= 1e-12 * abs(row[-1]):
+        what = f"samples {twin} and {order - 1} are equal to the kernel"
+    else:
+        what = f"sample {order - 1} is a combination of those before it, to within rounding"
+    return (
+        f"{message} Here {what}, and alpha is {float(np.max(evidence.variances)):g}: make it at least {least:.1g}, or "
+        "add White(noise) to the kernel, whose noise is learnt."
+    )

@@ -1,0 +1,1 @@
+"""Linear machines, whose model is a weight for each feature."""

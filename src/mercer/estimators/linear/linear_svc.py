@@ -1,0 +1,305 @@
+"""Linear support vector classification: one class against the rest, or all classes at once (Crammer and Singer)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._sklearn_compat import StrOptions
+from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, prices
+from mercer.estimators.parameters import classification_loss
+from mercer.exceptions import InvalidInputError, NotSeparableError
+from mercer.kernels.features import Matrix, Vector
+from mercer.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
+from mercer.linear.solution import LinearSolution
+from mercer.losses import Loss
+from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
+from mercer.solvers.batch import not_separable
+from mercer.validation import check_weighted_classes, class_weights, find_classes
+
+
+class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
+    """Linear support vector classification: P(w) + Σ Cᵢ ℓ(yᵢ (xᵢ·w + b)).
+
+    scikit-learn's parameters and attributes keep their meaning; the others are described below. Every combination of
+    loss, penalty and intercept is solved, so that ``dual`` is never needed, and ``tol`` bounds the relative duality
+    gap: the value of the model is within that of the optimum. ``C=inf`` asks for the hard margin: the model is the
+    certified separator of largest margin, or ``NotSeparableError`` is raised with a proof.
+
+    Parameters
+    ----------
+    penalty : {"l1", "l2", "elasticnet"}, default="l2"
+        P(w) is |w|₁, ½|w|² or l1_ratio · |w|₁ + ½(1 - l1_ratio) |w|². With an l1 part weights are exactly 0 where the
+        optimality conditions say so, whatever ``tol`` is: a run goes on beyond it until they are settled ("zeros" in
+        ``plan_``). ``l1_min_c`` is the largest C without any weight.
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+        What a violated margin costs.
+    dual : "auto" or bool, default="auto"
+        Accepted and not used: the solver is chosen by the data.
+    tol : float, default=1e-4
+        The relative duality gap at which the solver stops.
+    C : float, default=1.0
+        Weight of the loss. May be inf.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        Several classes: each against the rest, or in one problem, whose loss is the hinge loss and whose penalty ½|w|².
+        Its hard margin, with C=inf, needs an intercept that is penalised, or none.
+    fit_intercept : bool, default=True
+        Whether there is a b; without it the separator passes through the origin ([SSBD] 15.6).
+    intercept_scaling : float, default=1.0
+        b is intercept_scaling times the weight of a feature of this constant value, which P counts.
+    class_weight : dict or "balanced", default=None
+        Factors of C for each class. Where a class stands against the rest, the factor holds for the class.
+    verbose : int, default=0
+        Log every round, and at the end the solvers that have run, through Python's logging, under the name "mercer".
+    random_state : int, RandomState instance or None, default=None
+        The order in which coordinates are drawn. None is as good as any: the same data give the same model.
+    max_iter : int, default=1000
+        Iterations at most: passes of n_samples coordinate steps for solver="coordinate", Newton or interior-point steps
+        for the others. Where "auto" hands over, the iterations of all solvers count.
+    l1_ratio : float, default=0.5
+        Of ``penalty="elasticnet"``: 0 is "l2", 1 is "l1".
+    penalize_intercept : bool, default=True
+        Whether P counts b, as in scikit-learn. If not, b is free as in SVC and in the textbooks ([SSBD] 15.4).
+    n_jobs : int or None, default=None
+        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job.
+    time_limit : float or None, default=None
+        Seconds after which the model is taken as it is, with its certificate and a warning.
+    warm_start : bool, default=False
+        Start from the last solution if the problem has the same size. The interior-point method does so only for
+        losses of straight pieces, and only if that solution is within 3 % of the optimum.
+    solver : {"auto", "interior", "coordinate", "newton", "proximal"}, default="auto"
+        "interior" is the interior-point method, "coordinate" plain coordinate descent on the dual, "newton" Newton's
+        method for the squared losses, "proximal" the proximal Newton method for penalties with an l1 part. A solver
+        asked for by name runs alone: it reaches ``tol``, or stops at ``max_iter`` or ``time_limit`` with a warning.
+        Only "auto" hands over to another solver; ``plan_`` says which have run. ``multi_class="crammer_singer"`` has
+        a solver of its own, whatever is asked for.
+    rule : {"round-robin", "random", "greedy"}, default="random"
+        Which coordinate is next in solver="coordinate" ([M5]): one sample after the other, each once in a random order,
+        or always the one whose step gains most. A pass is n_samples steps by every rule, so that ``n_iter_`` compares
+        them; a greedy step looks at all samples first and costs n_samples times as much.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) for two classes, else (n_classes, n_features)
+        The weights w.
+    intercept_ : ndarray of shape (1,) or (n_classes,), or float
+        b; 0.0 with ``fit_intercept=False``.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        The factors of C.
+    certificate_ : Certificate
+        Primal, dual, gap, relative gap and violations, in float64; of the sum of all problems.
+    certificates_ : list of Certificate
+        One for each problem.
+    margin_ : ndarray
+        1/|w| for each row of coef_: the distance from the separator to the margin.
+    trace_ : list of TracePoint
+        Seconds, steps, relative gap, dual value and active samples of every round.
+    n_iter_ : int
+        The iterations of the longest run, at least 1, in the unit of ``max_iter``.
+    plan_ : LinearPlan
+        The solvers that have run, with their iterations and the relative gap that each has left; ``print`` shows it.
+        Names that only "auto" uses: "small", one compiled run for few samples and features, and "hybrid", coordinate
+        descent that leaves settled samples out and takes Newton steps on the others. "largest_margin" is an exact
+        method that checks what "interior" could not solve of a small hard margin. "zeros" settles by linear equations
+        and Newton steps, for any solver, which weights an l1 penalty makes 0.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearSVC().fit(X, y)
+    >>> model.coef_.shape, model.certificate_.relative_gap <= 1e-4
+    ((3, 4), True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LinearMachine._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
+        "class_weight": [None, dict, StrOptions({"balanced"})],
+    }
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        loss: str = "squared_hinge",
+        *,
+        dual: Any = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1,
+        class_weight: Any = None,
+        verbose: Any = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        l1_ratio: float = 0.5,
+        penalize_intercept: bool = True,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        solver: str = "auto",
+        rule: str = "random",
+    ) -> None:
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.l1_ratio = l1_ratio
+        self.penalize_intercept = penalize_intercept
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.solver = solver
+        self.rule = rule
+
+    # ---- training --------------------------------------------------------------------------------------------
+
+    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
+        self.classes_, codes = find_classes(y)
+        if len(self.classes_) < 2:
+            raise InvalidInputError(
+                "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
+                f"{self.classes_[0]!r}"
+            )
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, weight)
+        check_weighted_classes(codes, weight, self.class_weight_)
+        return codes.astype(np.float64)
+
+    def _loss(self) -> Loss:
+        return classification_loss(self)
+
+    def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution | JointSolution]:
+        self._check_hard_margin(data)
+        if self.multi_class == "crammer_singer":
+            return self._solve_jointly(data, warm, clock)
+        codes, several = data.y.astype(np.intp), len(self.classes_) > 2
+        positives = range(len(self.classes_)) if several else (1,)
+        targets = [one_vs_rest(codes, data.weight, self.class_weight_, k, several) for k in positives]
+        problems = [linear_problem(self, data.rows, self._loss(), *target) for target in targets]
+        solutions = self._run_all(problems, warm, clock)
+        self._check_finite(data, solutions)
+        for solution in solutions:
+            if solution.separation is not None:
+                raise not_separable(replace(solution.separation, intercept=bool(self.fit_intercept)))
+        W = np.array([s.w for s in solutions]) if several else solutions[0].w[None, :]
+        intercepts = np.array([s.intercept for s in solutions])
+        self._publish(W, intercepts, data.rows.bias)
+        self.n_iter_ = max(1, *(int(s.n_iter) for s in solutions))
+        self._publish_proof(solutions, of=f"{len(problems)} one-vs-rest problems" if several else None)
+        return solutions
+
+    def _solve_jointly(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[JointSolution]:
+        """All classes in one problem; of two classes the difference of their weights is published."""
+        free = bool(self.fit_intercept and not self.penalize_intercept)
+        codes, n_classes = data.y.astype(np.intp), len(self.classes_)
+        price = prices(self.C, data.weight * self.class_weight_[codes])
+        problem = JointProblem(data.rows, codes, n_classes, price, free)
+        start = warm.solutions[0] if warm is not None and len(warm.solutions) == 1 else None
+        if not isinstance(start, JointSolution) or start.alpha.shape != (data.rows.n, n_classes):
+            start = None
+        elif warm is not None and np.isfinite(self.C) and np.isfinite(warm.C):
+            start = replace(start, alpha=start.alpha * (self.C / warm.C))
+        solution = solve_jointly(problem, self._options(), clock, start)
+        self._check_finite(data, [solution])
+        if solution.status in WITHOUT_MODEL:
+            own = solution.alpha[np.arange(len(codes)), codes]
+            weights = solution.alpha / float(own.sum())
+            distance = np.linalg.norm([data.rows.tdot(np.ascontiguousarray(column)) for column in weights.T])
+            proven = solution.status is Status.UNBOUNDED
+            raise NotSeparableError(weights, float(distance), bool(self.fit_intercept), proven)
+        W, intercepts = solution.W, solution.intercepts
+        if n_classes == 2:
+            W, intercepts = W[1:] - W[:1], intercepts[1:] - intercepts[:1]
+        self._publish(W, intercepts, data.rows.bias)
+        self.n_iter_ = max(1, int(solution.n_iter))
+        self._publish_proof([solution])
+        return [solution]
+
+    # ---- prediction ------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Matrix:
+        """Evaluate the decision function: xw + b.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One value per sample for two classes, positive for ``classes_[1]``; else one per class.
+        """
+        values = self._values(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> Vector:
+        """The class label of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            The labels.
+        """
+        values = self._values(X)
+        winner = (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
+        return self.classes_[winner]
+
+    def sparsify(self) -> LinearSVC:
+        """Store ``coef_`` as a sparse matrix, which pays where an l1 penalty has left few of them.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before sparsifying.")
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> LinearSVC:
+        """Store ``coef_`` as an array again.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        check_is_fitted(self, msg="Estimator, %(name)s, must be fitted before densifying.")
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self
+
+
+def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several: bool) -> tuple[Vector, Vector]:
+    """Labels and weights of class k against the rest. Of several classes LIBLINEAR weights the one, not the rest."""
+    positive = codes == k
+    y = 2.0 * positive - 1.0
+    if (of_class == 1.0).all():
+        return y, weight
+    return y, weight * (np.where(positive, of_class[k], 1.0) if several else of_class[codes])

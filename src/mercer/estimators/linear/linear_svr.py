@@ -1,0 +1,150 @@
+"""Linear support vector regression, and quantile regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, wrong_scale
+from mercer.estimators.parameters import regression_loss
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Vector
+from mercer.linear.solution import LinearSolution
+from mercer.losses import Loss
+from mercer.solvers.base import Clock, Status
+from mercer.validation import real_targets
+
+
+class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
+    """Linear support vector regression: P(w) + Σ Cᵢ ℓ(yᵢ, xᵢ·w + b).
+
+    scikit-learn's parameters and attributes keep their meaning; the others are described below. Every combination of
+    loss, penalty and intercept is solved, and ``tol`` bounds the relative duality gap: the value of the model is within
+    that of the optimum.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Half width of the tube in which errors cost nothing.
+    tol, C, fit_intercept, intercept_scaling, dual, verbose, random_state, max_iter : as in ``LinearSVC``.
+        ``C=inf`` asks for the flattest function that has all samples in its tube.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"}, default="epsilon_insensitive"
+        What an error costs: beyond the tube, or, for "pinball", quantile · (y - f) below y and (1 - quantile) · (f - y)
+        above it: the model is then a quantile of y given x. The pinball loss has no tube: epsilon is not used.
+    quantile : float, default=0.5
+        For the pinball loss, between 0 and 1: the share of samples that are to lie below the model.
+    penalty, l1_ratio, penalize_intercept, n_jobs, time_limit, warm_start, solver, rule : as in ``LinearSVC``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights w.
+    intercept_ : ndarray of shape (1,) or float
+        b; 0.0 with ``fit_intercept=False``.
+    certificate_, margin_, trace_, n_iter_, plan_, n_features_in_, feature_names_in_ : as in ``LinearSVC``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import LinearSVR
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> model = LinearSVR(penalize_intercept=False, tol=1e-8).fit(X, 2 * X[:, 0] + 1)
+    >>> model.coef_.round(3), model.intercept_.round(3)
+    (array([2.]), array([1.]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LinearMachine._parameter_constraints,
+        "epsilon": [Interval(Real, 0.0, None, closed="left")],
+        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"})],
+        "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        loss: str = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        dual: Any = "auto",
+        verbose: Any = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        quantile: float = 0.5,
+        penalty: str = "l2",
+        l1_ratio: float = 0.5,
+        penalize_intercept: bool = True,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        solver: str = "auto",
+        rule: str = "random",
+    ) -> None:
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.quantile = quantile
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.penalize_intercept = penalize_intercept
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.solver = solver
+        self.rule = rule
+
+    def _validate_targets(self, y: Any, weight: Vector) -> Vector:
+        y = real_targets(y)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(y @ y):
+                reason = "too large: the squares have no finite sum"
+                raise wrong_scale("y", float(np.abs(y).max()), reason, "Divide y by a constant.")
+        return y
+
+    def _loss(self) -> Loss:
+        return regression_loss(self)
+
+    def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution]:
+        self._check_hard_margin(data)
+        solutions = self._run_all([linear_problem(self, data.rows, self._loss(), data.y, data.weight)], warm, clock)
+        self._check_finite(data, solutions)
+        if solutions[0].status is Status.UNBOUNDED:
+            raise InvalidInputError(
+                f"No linear function keeps all samples within the tube, which C={self.C:g} asks for: the dual grows "
+                "without limit. Use a finite C, a larger epsilon, or SVR with a kernel."
+            )
+        self._publish(solutions[0].w[None, :], np.array([solutions[0].intercept]), data.rows.bias)
+        self.coef_ = self.coef_[0]
+        self.n_iter_ = max(1, int(solutions[0].n_iter))
+        self._publish_proof(solutions)
+        return solutions
+
+    def predict(self, X: Any) -> Vector:
+        """The predicted value of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            The predictions.
+        """
+        return np.ravel(self._values(X))

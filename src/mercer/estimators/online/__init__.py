@@ -1,0 +1,1 @@
+"""Online classifiers, which learn from one sample at a time."""

@@ -1,0 +1,258 @@
+"""Pegasos: stochastic subgradient descent for the support vector machine, linear or with any kernel."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.online.online_classifier import OnlineClassifier
+from mercer.estimators.progress import warn_user
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Vector
+from mercer.online.sgd import Model, ObjectivePoint, Rule, Run
+from mercer.online.sgd_certificate import certificates, evaluate_all, objective_point
+from mercer.problems.certificate import Certificate, combine
+from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.solvers.data import Data
+from mercer.validation import thread_count
+
+
+class PegasosClassifier(OnlineClassifier):
+    """Soft-SVM by stochastic subgradient descent: λ/2 |w|² + (1/m) Σ max(0, 1 - yᵢ <w, φ(xᵢ)>), [SSBD] (15.12).
+
+    The procedure of [SSBD] 15.5, with kernels that of [SSBD] 16.3 and [L8] Algorithm 1: at step t a sample i is drawn,
+    and if yᵢ <w, φ(xᵢ)> < 1 for w = θ/(λt), then yᵢ φ(xᵢ) is added to θ. The result is the mean of all w. A linear step
+    costs as much as its sample has non-zeros, one with a kernel a kernel value for each sample that carries weight.
+
+    Several classes are separated one against the rest.
+
+    Parameters
+    ----------
+    lam : float, default=0.01
+        λ, the weight of the norm. With m samples and without an intercept it is the C = 1/(λm) of ``SVC``.
+    kernel, degree, gamma, coef0 : as in ``SVC``; the default is "linear".
+    max_iter : int, default=20
+        Passes: m steps each, m / batch_size with larger batches.
+    n_steps : int or None, default=None
+        T, the number of steps itself, in place of max_iter.
+    tol : float or None, default=None
+        Stop when the relative duality gap is at most this; it is looked at after 1, 2, 4, 8, … passes. None takes all
+        steps.
+    average : {"all", "tail", "last"}, default="all"
+        The result: the mean of all iterates, of those of the second half, or the last one.
+    batch_size : int, default=1
+        Samples whose mean subgradient makes a step.
+    project : bool, default=False
+        Shorten each iterate to the ball of radius 1/√λ, in which the optimum lies.
+    sampling : {"uniform", "shuffled"}, default="uniform"
+        Samples are drawn independently, with probabilities proportional to their weights; or pass by pass in a new
+        order, with steps proportional to their weights.
+    budget : int or None, default=None
+        Samples that may carry weight, for kernels. Beyond it, the one with the shortest part of w is forgotten, in the
+        mean as well (Wang, Crammer & Vucetic, JMLR 13, 2012).
+    fit_intercept : bool, default=True
+        Add a constant feature 1, as in [D6] Note 26; its weight b is regularised like the others. Without it the
+        separator passes through the origin.
+    class_weight : dict or "balanced", default=None
+        Factors of the samples' weights for each class.
+    cache_size : float or "auto", default="auto"
+        MB within which the kernel matrix is computed once; beyond, kernel values are computed when they are needed.
+    random_state : int, RandomState instance or None, default=None
+        Draws the samples.
+    verbose, n_jobs, time_limit : as in ``SVC``.
+
+    Attributes
+    ----------
+    objective_trace_ : list of ObjectivePoint
+        After 1, 2, 4, 8, … passes and at the end: the steps, the objective above (summed over the problems of several
+        classes), and the bound on what its expectation exceeds the optimum by, ρ²(1/2 + 2 log(T + 1)) / (λT) with
+        ρ = max |φ(x)|; inf where no such bound holds.
+    certificate_, certificates_ : Certificate
+        The duality gap, from the coefficients that the run itself leaves; in the convention of ``SVC``, which is the
+        objective divided by λ. Not after ``partial_fit``, whose samples are gone.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        w, for the linear kernel.
+    support_, support_vectors_, dual_coef_ : the samples that carry weight and their coefficients, for other kernels.
+    intercept_, classes_, class_weight_, rkhs_norm_, n_features_in_, feature_names_in_ : as in ``SVC``.
+    n_iter_ : passes; t_ : steps; n_updates_ : steps that moved w, for each problem.
+
+    Examples
+    --------
+    >>> from mercer import PegasosClassifier
+    >>> X = [[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1]]
+    >>> model = PegasosClassifier(lam=0.1, max_iter=500, random_state=0).fit(X, [1, 1, 1, 2, 2, 2])
+    >>> model.predict([[-0.8, -1], [3, 2]])
+    array([1, 2])
+    >>> model.certificate_.relative_gap < 0.1
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **OnlineClassifier._parameter_constraints,
+        "lam": [Interval(Real, 0.0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_steps": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0.0, None, closed="left"), None],
+        "average": [StrOptions({"all", "tail", "last"})],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "project": ["boolean"],
+        "sampling": [StrOptions({"uniform", "shuffled"})],
+        "budget": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        lam: float = 0.01,
+        *,
+        kernel: Any = "linear",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        max_iter: int = 20,
+        n_steps: int | None = None,
+        tol: float | None = None,
+        average: str = "all",
+        batch_size: int = 1,
+        project: bool = False,
+        sampling: str = "uniform",
+        budget: int | None = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        cache_size: Any = "auto",
+        random_state: Any = None,
+        verbose: Any = False,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.lam = lam
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.max_iter = max_iter
+        self.n_steps = n_steps
+        self.tol = tol
+        self.average = average
+        self.batch_size = batch_size
+        self.project = project
+        self.sampling = sampling
+        self.budget = budget
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+
+    def _rule(self, n_steps: int | None) -> Rule:
+        if self.average == "tail" and n_steps is None:
+            raise InvalidInputError(
+                "average='tail' needs to know where the second half begins, which partial_fit does not: use 'all' or "
+                "'last'."
+            )
+        if self.budget is not None and (self._is_linear or self.project):
+            other = "the linear kernel, whose model is w itself" if self._is_linear else "project=True"
+            raise InvalidInputError(f"budget={self.budget} has no meaning with {other}: use budget=None.")
+        return Rule(
+            lam=float(self.lam),
+            bias=float(self.fit_intercept),
+            batch=int(self.batch_size),
+            project=bool(self.project),
+            start={"all": 0, "last": -1}.get(self.average, (n_steps or 0) // 2),
+            budget=-1 if self.budget is None else int(self.budget),
+        )
+
+    def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
+        if self.class_weight is not None:
+            weight = weight * self.class_weight_[codes]
+        draws = Draws(self._generator(), weight, self.sampling == "shuffled", int(self.batch_size))
+        per_pass = -(-draws.size // int(self.batch_size))
+        n_steps = int(self.max_iter) * per_pass if self.n_steps is None else int(self.n_steps)
+        # shuffled samples are taken equally often, with steps of another length
+        step = weight * draws.size / weight.sum() if draws.shuffled else np.ones(data.n)
+        run = self._begin(data, codes, weight, step, self._rule(n_steps), clock)
+        n_threads = thread_count(self.n_jobs)
+        self.objective_trace_: list[ObjectivePoint] = []
+        look, reached, self._status = per_pass, False, Status.CONVERGED
+        # models whose objectives are of interest; unless somebody waits for them, all are computed at the end
+        seen: list[tuple[int, Model]] = []
+        closely = self.tol is not None or clock.progress is not None
+        while run.t < n_steps:
+            steps = self._steps(run, data, clock)
+            if steps == 0:
+                self._status = clock.over() or Status.TIME_LIMIT
+                break
+            run.advance(draws.take(min(n_steps - run.t, max(1, look - run.t), steps)), n_threads)
+            if run.t >= look and run.t < n_steps:
+                look *= 2
+                seen.append((run.t, run.model()))
+                reached = closely and self._look(run, seen, data.psd, clock, n_threads)
+                if reached:
+                    break
+        if not self.objective_trace_ or self.objective_trace_[-1].steps < run.t:
+            reached = self._look(run, [*seen, (run.t, run.model())], data.psd, clock, n_threads)
+        if self._status is Status.CONVERGED and self.tol is not None and not reached:
+            self._status = Status.MAX_ITER
+        self.n_iter_ = int(np.ceil(run.t / per_pass))
+        return run
+
+    def _look(self, run: Run, seen: list[tuple[int, Model]], psd: bool, clock: Clock, n_threads: int) -> bool:
+        """Whether the gap of the last of these models, the run's, is small enough. Empties the list.
+
+        Adds to the trace, sets the certificates.
+        """
+        evaluated = evaluate_all(run, seen, n_threads)
+        seen.clear()
+        self.objective_trace_ += [objective_point(run, one) for one in evaluated]
+        self.certificates_: list[Certificate] = certificates(run, evaluated[-1], psd, n_threads)
+        several = f"{len(self.certificates_)} one-vs-rest problems" if len(self.certificates_) > 1 else None
+        self.certificate_ = found = combine(self.certificates_, of=several)
+        clock.report(TracePoint(clock.seconds, run.t, found.kkt_violation, found.dual, len(run.weight)), lambda: run)
+        return self.tol is not None and found.valid and found.relative_gap <= self.tol
+
+    def _warn_unfinished(self) -> None:
+        if self._status is Status.CONVERGED:
+            return
+        limit = f"max_iter={self.max_iter}" if self.n_steps is None else f"n_steps={self.n_steps}"
+        message = {
+            Status.MAX_ITER: f"Pegasos ended before its tolerance was reached ({limit}, tol={self.tol}).",
+            Status.TIME_LIMIT: f"Pegasos was ended early (time_limit={self.time_limit} s), after {self.t_} steps.",
+        }.get(self._status, f"Pegasos was interrupted after {self.t_} steps; the model fitted so far is usable.")
+        warn_user(f"{message} The model is {self.certificate_}.", ConvergenceWarning)
+
+
+class Draws:
+    """The samples of the steps, as many as are asked for; ``size`` of them have a weight."""
+
+    def __init__(self, rng: np.random.Generator, weight: Vector, shuffled: bool, batch: int) -> None:
+        self.rng = rng
+        self.shuffled = shuffled
+        self.batch = batch
+        self.size = int(np.count_nonzero(weight))
+        self.used = None if self.size == len(weight) else np.flatnonzero(weight)
+        kept = weight if self.used is None else weight[self.used]
+        self.share = None if np.ptp(kept) == 0 else kept / kept.sum()
+        self._left = np.empty(0, dtype=np.intp)
+
+    def take(self, n_steps: int) -> Vector:
+        """Of the next n_steps steps; a pass ends with a smaller batch if it must."""
+        if not self.shuffled:
+            drawn = self._independent(n_steps * self.batch)
+            return drawn if self.used is None else self.used[drawn]
+        if len(self._left) == 0:
+            self._left = self.rng.permutation(self.size if self.used is None else self.used)
+        taken, self._left = np.split(self._left, [min(len(self._left), n_steps * self.batch)])
+        return taken
+
+    def _independent(self, size: int) -> Vector:
+        if self.share is None:
+            return self.rng.integers(0, self.size, size)
+        return self.rng.choice(self.size, size, p=self.share)
+
+
+__all__ = ["ObjectivePoint", "PegasosClassifier"]

@@ -1,0 +1,303 @@
+"""The perceptron, linear or with any kernel, and the bound on its number of updates."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.online.online_classifier import OnlineClassifier
+from mercer.estimators.progress import warn_user
+from mercer.estimators.svc import SVC
+from mercer.exceptions import InvalidInputError, NotSeparableError
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector
+from mercer.online.sgd import Rule, Run
+from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.solvers.data import Data
+from mercer.validation import call_kernel, thread_count, validate_samples
+
+
+class Perceptron(OnlineClassifier):
+    """Rosenblatt's perceptron: as long as a sample has yᵢ <w, φ(xᵢ)> ≤ 0, add yᵢ φ(xᵢ) to w.
+
+    ``fit`` is the batch perceptron: passes over the samples until one needs no update ([SSBD] Remark 15.1, Exercise
+    15.2; with kernels Exercise 16.2). ``partial_fit`` is the online one: each sample is seen once. If the samples are
+    separable with margin γ by a hyperplane through the origin and |φ(x)| ≤ ρ, there are at most (ρ/γ)² updates, in
+    whatever order the samples come: see ``update_bound``. Several classes are separated one against the rest.
+
+    scikit-learn's parameters keep their meaning; it has no ``kernel``. Its ``penalty`` is refused: w = 0 makes the
+    least of the perceptron's loss, max(0, -yf), with any penalty on w.
+
+    Parameters
+    ----------
+    penalty, alpha, l1_ratio : None, float and float, default=None, 0.0001 and 0.15
+        For the sake of scikit-learn's signature: penalty must be None, and without one the others have no meaning. For
+        a penalised separator use ``PegasosClassifier``, ``SVC`` or ``LinearSVC``, whose losses ask for a margin.
+    kernel, degree, gamma, coef0 : as in ``SVC``; the default is "linear".
+    fit_intercept : bool, default=True
+        Add a constant feature 1, which makes any hyperplane one through the origin.
+    max_iter : int, default=1000
+        Passes at most.
+    tol : float or None, default=1e-3
+        Stop when the share of mistakes in a pass has not fallen by this much below its best for ``n_iter_no_change``
+        passes. None goes on until a pass is without mistakes, or max_iter.
+    early_stopping : bool, default=False
+        Set a part of each class aside, and look at the share of mistakes on these samples instead, after each pass.
+    validation_fraction : float, default=0.1
+        The part that is set aside.
+    n_iter_no_change : int, default=5
+        Passes without progress after which samples are taken for inseparable. A ConvergenceWarning says so, unless
+        early_stopping has ended the fit; ``partial_fit`` never warns.
+    shuffle : bool, default=True
+        Take the samples in a new order in each pass, else in the order given.
+    average : bool, default=False
+        Take the mean of all w instead of the last one.
+    eta0 : float, default=1
+        Factor of the updates; it changes the length of w, and nothing else.
+    class_weight : dict or "balanced", default=None
+        Factors of the updates for each class. The bound holds without them, and without sample weights.
+    warm_start : bool, default=False
+        Begin with the w of the last fit, for the linear kernel; with others use ``partial_fit`` to go on.
+    cache_size, verbose, n_jobs, time_limit : as in ``SVC``.
+    random_state : int, RandomState instance or None, default=0
+        Orders the samples, and chooses those that are set aside.
+
+    Attributes
+    ----------
+    n_updates_ : ndarray
+        Updates, of each problem.
+    n_iter_ : passes; t_ : samples looked at.
+    separated_ : bool
+        Whether the last pass of ``fit`` was without mistakes: w separates all classes (with early_stopping, of the
+        samples that were not set aside).
+    mistakes_ : list of int
+        Mistakes in each pass, of all problems.
+    validation_mistakes_ : list of float
+        With early_stopping: after each pass, the share of those set aside (of their weight) on the wrong side.
+    coef_, intercept_, support_, support_vectors_, dual_coef_, classes_, rkhs_norm_, n_features_in_,
+    feature_names_in_ : as in ``PegasosClassifier``.
+
+    Examples
+    --------
+    >>> from mercer import Perceptron
+    >>> X, y = [[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1]], [1, 1, 1, 2, 2, 2]
+    >>> model = Perceptron().fit(X, y)
+    >>> model.predict([[-0.8, -1], [3, 2]])
+    array([1, 2])
+    >>> bool(model.n_updates_[0] <= model.update_bound(X, y)[0])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **OnlineClassifier._parameter_constraints,
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="left"), None],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "average": ["boolean"],
+        "eta0": [Interval(Real, 0.0, None, closed="neither")],
+        "penalty": [StrOptions({"l1", "l2", "elasticnet"}), None],
+        "alpha": [Interval(Real, 0.0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "linear",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        penalty: str | None = None,
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        average: bool = False,
+        eta0: float = 1.0,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        cache_size: Any = "auto",
+        verbose: Any = 0,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.shuffle = shuffle
+        self.average = average
+        self.eta0 = eta0
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.time_limit = time_limit
+
+    def _rule(self, n_steps: int | None) -> Rule:
+        if self.penalty is not None:
+            raise InvalidInputError(
+                f"penalty={self.penalty!r} has no meaning for the perceptron: w = 0 makes the least of its loss, "
+                "max(0, -yf), with any penalty on w. Use penalty=None, or PegasosClassifier, SVC or LinearSVC, whose "
+                "losses ask for a margin."
+            )
+        return Rule(lam=0.0, bias=float(self.fit_intercept), start=0 if self.average else -1)
+
+    def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
+        weight = float(self.eta0) * weight * self.class_weight_[codes]
+        used, held = self._set_aside(codes, weight)
+        run = self._begin(data, codes, weight, weight, self._rule(None), clock)
+        self._warm_up(run)
+        rng, n_threads = self._generator(), thread_count(self.n_jobs)
+        self.__dict__.pop("validation_mistakes_", None)
+        if len(held):
+            self.validation_mistakes_: list[float] = []
+        self.mistakes_: list[int] = []
+        self.separated_, self._status = False, Status.MAX_ITER
+        fewest, stale = np.inf, 0
+        while len(self.mistakes_) < self.max_iter:
+            before = int(run.n_updates.sum())
+            order = rng.permutation(used) if self.shuffle else used
+            while len(order):
+                steps = self._steps(run, data, clock)
+                if steps == 0:
+                    self._status = clock.over() or Status.TIME_LIMIT
+                    self.n_iter_ = len(self.mistakes_)
+                    return run
+                run.advance(order[:steps], n_threads)
+                order = order[steps:]
+            self.mistakes_.append(int(run.n_updates.sum()) - before)
+            share = self.mistakes_[-1] / (len(used) * len(run.y))
+            if len(held):
+                share = self._share_of_mistakes(run, held, codes, weight, n_threads)
+                self.validation_mistakes_.append(share)
+            clock.report(TracePoint(clock.seconds, run.t, share, -share, len(used)), lambda: run)
+            stale = 0 if self.tol is None or share < fewest - self.tol else stale + 1
+            fewest = min(fewest, share)
+            self.separated_ = self.mistakes_[-1] == 0
+            if self.separated_ or stale >= self.n_iter_no_change:
+                self._status = Status.CONVERGED
+                break
+        self.n_iter_ = len(self.mistakes_)
+        return run
+
+    def _set_aside(self, codes: Vector, weight: Vector) -> tuple[Vector, Vector]:
+        """The samples to learn from, and those that tell when to stop: none without early_stopping."""
+        used = np.flatnonzero(weight > 0)
+        if not self.early_stopping:
+            return used, used[:0]
+        splitter = StratifiedShuffleSplit(test_size=self.validation_fraction, random_state=self.random_state)
+        learn, held = next(splitter.split(np.zeros((len(used), 1)), codes[used]))
+        return np.sort(used[learn]), np.sort(used[held])
+
+    def _warm_up(self, run: Run) -> None:
+        """Let the run begin with the w of the last fit, if that is wanted and there is one. Edits the run."""
+        if not self.warm_start or not hasattr(self, "_memory"):
+            return
+        if not self._is_linear:
+            raise InvalidInputError(
+                "warm_start=True is there for the linear kernel, whose w does not depend on the samples. Use "
+                "partial_fit to go on with other kernels, or warm_start=False."
+            )
+        if self._memory.v.shape != run.v.shape:
+            raise InvalidInputError(
+                f"warm_start=True needs as many classes and features as before: w had the shape {self._memory.v.shape},"
+                f" and now it has {run.v.shape}. Use warm_start=False."
+            )
+        run.begin_with(self._memory)
+
+    def _share_of_mistakes(self, run: Run, held: Vector, codes: Vector, weight: Vector, n_threads: int) -> float:
+        """Of the weight of these samples, what the run's model has on the wrong side."""
+        f = run.values(run.model(), n_threads)[:, held]
+        said = (f[0] > 0).astype(np.intp) if self._n_problems == 1 else f.argmax(axis=0)
+        return float(weight[held] @ (said != codes[held]) / weight[held].sum())
+
+    def _warn_unfinished(self) -> None:
+        """Warn unless the samples are separated. With early_stopping the held-out samples may end a fit as well."""
+        finished = self._status is Status.CONVERGED
+        if finished and (self.separated_ or self.early_stopping):
+            return
+        passes = f"{self.n_iter_} {'pass' if self.n_iter_ == 1 else 'passes'}"
+        done = f"after {passes} and {int(self.n_updates_.sum())} updates"
+        left = (
+            f"{self.mistakes_[-1]} mistakes were left in the last pass" if self.mistakes_ else "no pass was completed"
+        )
+        reason, more = {
+            Status.CONVERGED: (
+                f"the share of mistakes has not fallen by tol={self.tol} in n_iter_no_change={self.n_iter_no_change} "
+                "passes",
+                "tol=None goes on to max_iter",
+            ),
+            Status.MAX_ITER: (f"max_iter={self.max_iter} was reached", "raise max_iter"),
+            Status.TIME_LIMIT: (f"time_limit={self.time_limit} s was reached", "raise time_limit"),
+        }.get(self._status, ("it was interrupted", "fit again"))
+        warn_user(
+            f"The perceptron ended before it separated the classes: {reason}, {done}; {left}. The model fitted so far "
+            f"is usable. If the classes are separable (see mercer.separability), {more}; if not, no number of passes "
+            "is enough: use SVC, LinearSVC or PegasosClassifier, which allow for mistakes.",
+            ConvergenceWarning,
+        )
+
+    def update_bound(self, X: Any, y: Any) -> Vector:
+        """(ρ/γ)² of [SSBD] Remark 15.1 for each problem: no run on these samples makes more updates.
+
+        γ is the largest margin of a hyperplane through the origin, from ``SVC(C=inf)``; with an intercept, the constant
+        feature belongs to φ. inf where the samples are not separable.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples of ``fit``.
+        y : array-like of shape (n_samples,)
+            Their labels.
+
+        Returns
+        -------
+        bound : ndarray of shape (1,) or (n_classes,)
+            One for each problem.
+        """
+        check_is_fitted(self)
+        check_consistent_length(X, y)
+        codes = self._partial_targets(y, None)
+        X, _ = validate_samples(self, X, None, reset=False)
+        samples = call_kernel(self.kernel, X, X) if self._function_samples is not None else X
+        kernel = self._kernel + 1.0 if self.fit_intercept else self._kernel
+        features = kernel.prepare(samples)
+        rho2 = float(kernel.diagonal(features).max())
+        return np.array([_bound(kernel, samples, signs, rho2) for signs in self._signs(codes)])
+
+
+def _bound(kernel: Kernel, samples: Matrix, y: Vector, rho2: float) -> float:
+    """ρ²/γ² for labels ±1, from above: the value of a feasible w is at least that of the best, ½/γ²."""
+    try:
+        hard = SVC(C=np.inf, kernel=kernel, fit_intercept=False).fit(samples, y)
+    except NotSeparableError:
+        return np.inf
+    return rho2 * 2.0 * float(hard.certificate_.primal)

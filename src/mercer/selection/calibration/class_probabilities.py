@@ -1,0 +1,275 @@
+"""Probabilities from held-out decision values, which never contradict the labels that the machine predicts.
+
+    sigmoid      P = 1/(1 + exp(−(a f + c))), a ≥ 0          Platt (1999); Lin, Lin & Weng, Machine Learning 68 (2007)
+    beta         logit P = a log s − b log(1 − s) + c, a, b ≥ 0, s the sigmoid of f; Kull, Silva Filho & Flach (2017)
+    isotonic     any P that does not fall with f             Zadrozny & Elkan, KDD (2002)
+    venn_abers   the middle of a Venn–Abers interval         `mercer.selection.calibration.venn_abers`
+
+Decision values come in a ``Scheme``: one column for two classes, whose positive values speak for the second; one for
+each pair (i, j), positive for i; or one for each class against the rest. Pairs are coupled (Wu, Lin & Weng, JMLR 5,
+2004). For several classes this leaves too much or too little confidence: a power p^τ, normalised, of all probabilities
+corrects it (Guo, Pleiss, Sun & Weinberger, ICML 2017).
+
+Where a calibrated probability is largest for another class than the one predicted, it is moved to the nearest
+probabilities that agree (`agree`). Few samples need it, all of them near the boundary, unless the machine's threshold
+is far from equal odds: with ``class_weight``, probabilities are therefore those of classes that weigh as it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression, minimize_scalar
+from scipy.special import expit, logsumexp
+
+from mercer.estimators.pairs import class_pairs
+from mercer.estimators.prediction import couple, logistic_regression, smoothed_targets
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Matrix, Vector
+from mercer.selection.calibration.venn_abers import venn_abers
+
+Index = NDArray[np.intp]
+Map = Callable[[Vector], Vector]
+# how much the predicted class is given more than any other, at least: seen in float32, too
+ADVANTAGE = 1e-6
+# powers of probabilities that are tried, and the smallest probability that is raised to one
+POWERS = (0.1, 10.0)
+SMALLEST = 1e-12
+
+
+class Scheme(Enum):
+    """What the columns of decision values stand for."""
+
+    PAIRS = "one against one"
+    REST = "one against the rest"
+
+    def columns(self, n_classes: int) -> int:
+        """How many there are."""
+        if n_classes == 2:
+            return 1
+        return len(class_pairs(n_classes)) if self is Scheme.PAIRS else n_classes
+
+    def margins(self, values: Matrix, n_classes: int) -> Matrix:
+        """By how much each class wins against the one that is hardest to beat: positive for one class at most."""
+        if n_classes == 2:
+            return np.column_stack([-values[:, 0], values[:, 0]])
+        margins = np.full((len(values), n_classes), np.inf)
+        if self is Scheme.PAIRS:
+            for column, (i, j) in enumerate(class_pairs(n_classes)):
+                margins[:, i] = np.minimum(margins[:, i], values[:, column])
+                margins[:, j] = np.minimum(margins[:, j], -values[:, column])
+            return margins
+        for c in range(n_classes):
+            margins[:, c] = values[:, c] - np.delete(values, c, axis=1).max(axis=1)
+        return margins
+
+
+# ---- one problem -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """P = 1/(1 + exp(−(slope f + offset)))."""
+
+    slope: float
+    offset: float
+
+    def __call__(self, values: Vector) -> Vector:
+        p: Vector = expit(self.slope * values + self.offset)
+        return p
+
+
+@dataclass(frozen=True)
+class Beta:
+    """logit P = a log s − b log(1 − s) + c with s = sigmoid(f): a slope of its own on either side."""
+
+    sigmoid: Sigmoid
+    a: float
+    b: float
+    c: float
+
+    def __call__(self, values: Vector) -> Vector:
+        below, above = _sides(self.sigmoid, values)
+        p: Vector = expit(self.a * below + self.b * above + self.c)
+        return p
+
+
+@dataclass(frozen=True, eq=False)
+class Isotonic:
+    """P as a function that does not fall, linear between the knots and constant beyond them."""
+
+    knots: Vector
+    probabilities: Vector
+
+    def __call__(self, values: Vector) -> Vector:
+        p: Vector = np.interp(values, self.knots, self.probabilities)
+        return p
+
+
+def fit_sigmoid(values: Vector, positive: Vector, weight: Vector) -> Sigmoid:
+    """Platt's sigmoid with smoothed targets; constant where larger values do not speak for the positive class."""
+    target = smoothed_targets(positive, weight)
+    slope, offset = logistic_regression(values[:, None], target, weight)
+    if not slope > 0:
+        (offset,) = logistic_regression(np.empty((len(values), 0)), target, weight)
+        slope = 0.0
+    return Sigmoid(float(slope), float(offset))
+
+
+def fit_beta(values: Vector, positive: Vector, weight: Vector) -> Beta:
+    """The best a, b ≥ 0 and c: the problem is convex, so that it is the best of those with none, one or both at 0."""
+    sigmoid = fit_sigmoid(values, positive, weight)
+    target = smoothed_targets(positive, weight)
+    sides = np.column_stack(_sides(sigmoid, values))
+    best, lowest = np.zeros(3), np.inf
+    for kept in ([0, 1], [0], [1], []):
+        found = logistic_regression(sides[:, kept], target, weight)
+        coef = np.zeros(3)
+        coef[[*kept, 2]] = found
+        z = sides @ coef[:2] + coef[2]
+        entropy = float(weight @ (np.logaddexp(0.0, z) - target * z))
+        if (coef[:2] >= 0).all() and entropy < lowest:
+            best, lowest = coef, entropy
+    return Beta(sigmoid, *best.tolist())
+
+
+def _sides(sigmoid: Sigmoid, values: Vector) -> tuple[Vector, Vector]:
+    """log s and −log(1 − s), without overflow."""
+    z = sigmoid.slope * values + sigmoid.offset
+    return -np.logaddexp(0.0, -z), np.logaddexp(0.0, z)
+
+
+def fit_isotonic(values: Vector, positive: Vector, weight: Vector) -> Isotonic:
+    """Pool adjacent violators. Nothing is certain: the ends are Platt's targets at most."""
+    knots, place = np.unique(values, return_inverse=True)
+    total = np.bincount(place, weight, len(knots))
+    share = np.bincount(place, weight * positive, len(knots)) / total
+    fitted = isotonic_regression(share, weights=total).x
+    targets = smoothed_targets(np.array([False, True]), np.array([weight[~positive].sum(), weight[positive].sum()]))
+    return Isotonic(knots, np.clip(fitted, *np.sort(targets)))
+
+
+METHODS: dict[str, Callable[[Vector, Vector, Vector], Map]] = {
+    "sigmoid": fit_sigmoid,
+    "beta": fit_beta,
+    "isotonic": fit_isotonic,
+    "venn_abers": venn_abers,
+}
+
+# ---- all problems ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """From decision values to class probabilities: a map for each column, coupling or normalising, and a power."""
+
+    scheme: Scheme
+    n_classes: int
+    maps: tuple[Map, ...]
+    power: float = 1.0
+
+    def probabilities(self, values: Matrix, winners: Index | None = None) -> Matrix:
+        """One column per class. With the number of each sample's predicted class, they agree with it."""
+        p = np.column_stack([one(values[:, column]) for column, one in enumerate(self.maps)])
+        if self.n_classes == 2:
+            p = np.column_stack([1.0 - p[:, 0], p[:, 0]])
+        elif self.scheme is Scheme.PAIRS:
+            p = couple(p, self.n_classes)
+        else:
+            p = np.maximum(p, SMALLEST)
+            p /= p.sum(axis=1, keepdims=True)
+        if self.power != 1.0:
+            logs = self.power * np.log(np.maximum(p, SMALLEST))
+            p = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        return p if winners is None else agree(p, winners)
+
+
+def calibrate(
+    values: Matrix,
+    codes: Index,
+    n_classes: int,
+    method: str = "sigmoid",
+    weight: Vector | None = None,
+    scheme: Scheme = Scheme.PAIRS,
+) -> Calibration:
+    """Learn the probabilities of classes from decision values of samples that their machines have not seen.
+
+    Parameters
+    ----------
+    values : a column for each problem, in the order of ``scheme``; rows with NaN were never held out.
+    codes : the number of each sample's class.
+    method : "sigmoid", "beta", "isotonic" or "venn_abers".
+    weight : of the samples; only ratios matter.
+    """
+    if method not in METHODS:
+        raise InvalidInputError(f"calibration={method!r} was given, but there are {', '.join(map(repr, METHODS))}.")
+    weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
+    known = held_out(values) & (weight > 0)
+    if not known.any():
+        raise InvalidInputError("No sample was held out, so that there is nothing to learn probabilities from.")
+    values, codes, weight = values[known], codes[known], weight[known]
+    weight = weight * (len(weight) / weight.sum())
+    fit = METHODS[method]
+    maps = []
+    for positive, negative, column in _problems(n_classes, scheme):
+        taking_part = np.ones(len(codes), np.bool_) if negative is None else (codes == positive) | (codes == negative)
+        if taking_part.any():
+            part = values[taking_part, column], codes[taking_part] == positive, weight[taking_part]
+            maps.append(fit(*part))
+        else:
+            maps.append(Sigmoid(1.0, 0.0))  # nothing is known of this pair
+    found = Calibration(scheme, n_classes, tuple(maps))
+    return found if n_classes == 2 else replace(found, power=_power(found.probabilities(values), codes, weight))
+
+
+def _power(p: Matrix, codes: Index, weight: Vector) -> float:
+    """The power of these probabilities, normalised, that has the least cross-entropy: a convex problem."""
+    logs = np.log(np.maximum(p, SMALLEST))
+    own = logs[np.arange(len(codes)), codes]
+
+    def entropy(power: float) -> float:
+        return float(weight @ (logsumexp(power * logs, axis=1) - power * own))
+
+    return float(minimize_scalar(entropy, bounds=POWERS, method="bounded").x)
+
+
+def _problems(n_classes: int, scheme: Scheme) -> list[tuple[int, int | None, int]]:
+    """The positive and the negative class of each column; None for the rest."""
+    if n_classes == 2:
+        return [(1, 0, 0)]
+    if scheme is Scheme.PAIRS:
+        return [(i, j, column) for column, (i, j) in enumerate(class_pairs(n_classes))]
+    return [(c, None, c) for c in range(n_classes)]
+
+
+def held_out(values: Matrix) -> NDArray[np.bool_]:
+    """Whether each sample was held out, and has values."""
+    return np.asarray(np.isfinite(values).all(axis=1))
+
+
+def agree(p: Matrix, winners: Index) -> Matrix:
+    """The probabilities nearest to p (by squares) of which that of the winner is the largest.
+
+    The winner and those above it are given what they have on average. All winners then get a small advantage that
+    grows with their own probability, so that samples keep their order and no two classes tie.
+    """
+    n, k = p.shape
+    rows = np.arange(n)
+    own = p[rows, winners]
+    others = p.copy()
+    others[rows, winners] = -np.inf
+    others = -np.sort(-others, axis=1)[:, : k - 1]
+    # averages of the winner with the 0, 1, … largest others: enough are pooled where the next is not above
+    level = (own[:, None] + np.column_stack([np.zeros(n), np.cumsum(others, axis=1)])) / np.arange(1, k + 1)
+    enough = np.column_stack([level[:, :-1] >= others, np.ones(n, np.bool_)])
+    level = level[rows, enough.argmax(axis=1)]
+    agreed = np.minimum(p, level[:, None])
+    agreed[rows, winners] = level
+    share = 0.25 + 0.5 * own
+    agreed = (1.0 - ADVANTAGE) * agreed + ADVANTAGE * ((1.0 - share) / k)[:, None]
+    agreed[rows, winners] += ADVANTAGE * share
+    return agreed / agreed.sum(axis=1, keepdims=True)

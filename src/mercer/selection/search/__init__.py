@@ -1,0 +1,1 @@
+"""The search for parameters by cross-validation: grids, candidates, scores, and the base classes of all searches."""

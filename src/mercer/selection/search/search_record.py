@@ -1,0 +1,97 @@
+"""The held-out values of all candidates of a search, and the score that they give its choice without its luck."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.kernels.features import Matrix, Vector
+from mercer.selection.score_intervals import (
+    Accuracy,
+    Determination,
+    Interval,
+    ScoreRows,
+    corrected,
+    corrected_by_sums,
+    percentiles,
+    resampled,
+    resampled_determination,
+    wilson,
+)
+from mercer.selection.search.candidates import Candidate
+from mercer.selection.search.scoring import highest_score, scorer_of
+
+
+class Judged(NamedTuple):
+    """A score with its interval, and what it is the score of."""
+
+    scoring: str
+    score: float
+    interval: Interval
+    n_rows: int
+    n_candidates: int
+
+
+def scoring_name(search: Any) -> str:
+    """The name of the score by which a search chooses."""
+    if search.scoring is None:
+        return "accuracy" if hasattr(search, "classes_") else "r2"
+    return search.scoring if isinstance(search.scoring, str) else getattr(search.scoring, "__name__", "score")
+
+
+class SearchRecord:
+    """What each candidate says of the samples that it was not fitted to: as little as the score needs."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Candidate, Matrix]] = []
+
+    def start(self, search: Any, folds: list[tuple[Any, Any]], y: Vector) -> None:
+        """A search begins, with these folds and targets."""
+        self.search, self.kept = search, []
+        self.rows = np.concatenate([test for _, test in folds])
+        self.y = y[self.rows]
+
+    def keep(self, candidate: Candidate, parts: list[Matrix]) -> None:
+        """The values of the samples of each fold."""
+        values = np.concatenate(parts)
+        name = scoring_name(self.search)
+        if name == "accuracy":
+            values = self.search._witness(values).predict(values) == self.y
+        elif name == "r2":
+            values = values[:, 0]
+        else:
+            values = values.astype(np.float32)
+        self.kept.append((candidate, values))
+
+    def judge(self) -> Judged:
+        """The score of the chosen candidate as new samples would give it."""
+        name, n = scoring_name(self.search), len(self.rows)
+        order = sorted(self.kept, key=lambda one: -one[0].mean)
+        chosen = next(k for k, (candidate, _) in enumerate(order) if candidate.number == self.search.best_index_)
+        if name == "accuracy":
+            right = Accuracy(np.column_stack([values for _, values in order]))
+            score = corrected_by_sums(right, n)
+            return Judged(name, score, wilson(score, n), n, len(order))
+        if name == "r2":
+            predicted = np.column_stack([values for _, values in order])
+            score = corrected_by_sums(Determination(self.y, predicted), n)
+            again = resampled_determination(self.y, predicted[:, chosen])
+            plain = float(Determination(self.y, predicted).scores(np.ones((1, n)))[0, chosen])
+        else:
+            candidates = [self._score_rows(values) for _, values in order]
+            score = corrected(candidates, n)
+            again = resampled(candidates[chosen], n)
+            plain = candidates[chosen](np.arange(n))
+        interval = percentiles(again, n, shift=score - plain)
+        top = highest_score(self.search.scoring)
+        return Judged(name, score, interval._replace(high=min(interval.high, top)), n, len(order))
+
+    def _score_rows(self, values: Matrix) -> ScoreRows:
+        score = scorer_of(self.search._witness(values), self.search.scoring)
+
+        def of_rows(rows: Vector) -> float:
+            part = values[rows]
+            return score(self.search._witness(part), part, self.y[rows], np.ones(len(rows)))
+
+        return of_rows

@@ -1,0 +1,204 @@
+"""The optimality conditions of a fitted machine, sample by sample; [SSBD] 15.3–15.4, [D6] §4–5, [M5] "KKT".
+
+With the threshold b of its group, β is optimal if and only if for each variable
+
+    at zero, free, at a bound:     m ≤ b ≤ M
+
+where m and M are the rates of `mercer.problems.dual`. For the hinge loss, α = yβ, this is complementary slackness:
+
+    α = 0        y(f + b) ≥ 1        outside the margin, not a support vector
+    0 < α < C    y(f + b) = 1        a free support vector, exactly on the margin
+    α = C        y(f + b) ≤ 1        inside the margin or on the wrong side
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.estimators.certification.kernel_machines import Posed, judge, posed_problems
+from mercer.estimators.fitted_models import unwrap
+from mercer.kernels.features import Vector
+from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.losses.base import Loss
+from mercer.problems.certificate import Certificate
+from mercer.problems.dual import infeasibility, rates
+
+STATES = ("zero", "free", "bound")
+# how many of the samples that violate most are printed
+SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Optimality:
+    """The conditions of one problem, an entry for each of its samples.
+
+    Attributes
+    ----------
+    labels : the class on the positive side and the one on the negative; empty where there are no classes.
+    rows : the samples, by their numbers in X.
+    beta : their coefficients, signed.
+    state : "zero", "free" or "bound", by where β is.
+    decision : f + b.
+    violation : by how much the condition of the sample's state fails, in units of the decision function.
+    infeasibility : by how much β misses a bound or a sum.
+    certificate : primal, dual and gap of the problem.
+    conditions : what is asked of the samples in each state, as text.
+    """
+
+    labels: tuple[Any, ...]
+    rows: NDArray[np.intp]
+    beta: Vector
+    state: NDArray[np.str_]
+    decision: Vector
+    violation: Vector
+    infeasibility: float
+    certificate: Certificate
+    conditions: tuple[str, str, str]
+
+    @property
+    def name(self) -> str:
+        """Which classes the problem separates; its loss where there are no classes."""
+        return " against ".join(map(repr, self.labels)) or self.certificate.of
+
+    @property
+    def largest(self) -> float:
+        """The largest violation."""
+        return float(self.violation.max(initial=0.0))
+
+    def count(self, state: str) -> int:
+        """The samples in one state."""
+        return int(np.count_nonzero(self.state == state))
+
+    def violators(self, tol: float = 0.0) -> NDArray[np.intp]:
+        """The samples that violate their condition by more than tol, by their numbers in X, the worst first."""
+        order = np.argsort(-self.violation, kind="stable")
+        return self.rows[order[self.violation[order] > tol]]
+
+    def __str__(self) -> str:
+        width = max(map(len, (*self.conditions, "condition")))
+        lines = [
+            f"{self.name}, {len(self.rows)} samples: every condition holds to within {_short(self.largest)}",
+            f"  {'coefficient':<12} {'samples':>8}   {'condition':<{width}}   largest violation",
+        ]
+        for state, name, condition in zip(STATES, ("at zero", "free", "at the bound"), self.conditions, strict=True):
+            worst = float(self.violation[self.state == state].max(initial=0.0))
+            lines.append(f"  {name:<12} {self.count(state):>8}   {condition:<{width}}   {_short(worst)}")
+        worst_rows = self.violators()[:SHOWN]
+        if len(worst_rows):
+            lines.append(f"  worst samples: {', '.join(map(str, worst_rows))}")
+        return "\n".join([*lines, f"  {self.certificate}"])
+
+
+@dataclass(frozen=True, eq=False)
+class KKTReport:
+    """What ``kkt_report`` found.
+
+    Attributes
+    ----------
+    problems : the conditions of each problem: one, or one per pair of classes.
+    """
+
+    problems: tuple[Optimality, ...]
+
+    @property
+    def largest(self) -> float:
+        """The largest violation of all."""
+        return max(problem.largest for problem in self.problems)
+
+    def count(self, state: str) -> int:
+        """The samples in one state, "zero", "free" or "bound", summed over the problems."""
+        return sum(problem.count(state) for problem in self.problems)
+
+    def violators(self, tol: float = 0.0) -> NDArray[np.intp]:
+        """The samples that violate a condition of some problem by more than tol, in ascending order."""
+        return np.unique(np.concatenate([problem.violators(tol) for problem in self.problems]))
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"Optimality of {self.problems[0]}"
+        head = f"Optimality of {len(self.problems)} problems: every condition holds to within {_short(self.largest)}"
+        return "\n".join([head, *map(str, self.problems)])
+
+
+def kkt_report(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> KKTReport:
+    """The optimality conditions of a fitted machine on its training samples: which fail, and by how much.
+
+    Everything is recomputed in float64 from the data and the published coefficients, as in ``certify``.
+
+    Parameters
+    ----------
+    model : fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM, or a pipeline or search that ends in one
+        Of mercer or of scikit-learn.
+    X, y, sample_weight : the data that it was fitted to, in the same order.
+
+    Returns
+    -------
+    report : KKTReport
+        Prints as text; its numbers are attributes.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> from mercer.theory import kkt_report
+    >>> X, y = [[0.0], [1.0], [3.0], [4.0]], [-1, -1, 1, 1]
+    >>> print(kkt_report(SVC(kernel="linear", C=10).fit(X, y), X, y))
+    Optimality of 1 against -1, 4 samples: every condition holds to within ...
+      coefficient   samples   condition    largest violation
+      at zero             2   y(f+b) ≥ 1   0
+      free                2   y(f+b) = 1   ...
+      at the bound        0   y(f+b) ≤ 1   0...
+      within ... of the optimum (relative gap; primal 0.5, dual 0.5), KKT violation ..., infeasibility 0
+    """
+    machine, X, _ = unwrap(model, X)
+    problems = posed_problems(machine, X, y, sample_weight)
+    return KKTReport(tuple(_optimality(posed) for posed in problems))
+
+
+def _optimality(posed: Posed) -> Optimality:
+    problem, beta, F, b = posed.problem, posed.beta, posed.F, posed.thresholds
+    qp, n = problem.qp, problem.n
+    level = b[qp.group] if len(b) else np.zeros(qp.n_vars)
+    growing, shrinking = rates(qp, beta, F)
+    excess = np.maximum(0.0, np.maximum(growing - level, level - shrinking))
+    at_bound = (beta != 0) & ((beta >= qp.upper) | (beta <= qp.lower))
+    violation, bound = np.zeros(n), np.zeros(n, np.bool_)
+    sample = np.arange(n) if qp.sample is None else qp.sample
+    np.maximum.at(violation, sample, excess)
+    np.logical_or.at(bound, sample, at_bound)
+    net = qp.at_samples(beta, n)
+    # of two classes the second is positive in what a machine shows, the first in its program
+    flip = len(posed.labels) == 2 and len(posed.machine.estimator.classes_) == 2
+    sign = -1.0 if flip else 1.0
+    return Optimality(
+        labels=posed.labels[::-1] if flip else posed.labels,
+        rows=posed.rows,
+        beta=sign * net + 0.0,
+        state=np.where(net == 0, "zero", np.where(bound, "bound", "free")),
+        decision=sign * (F + (float(b.mean()) if len(b) else 0.0)),
+        violation=violation,
+        infeasibility=infeasibility(qp, beta),
+        certificate=judge(posed),
+        conditions=_conditions(problem.loss),
+    )
+
+
+def _conditions(loss: Loss) -> tuple[str, str, str]:
+    """What is asked of samples at zero, free and at the bound."""
+    if isinstance(loss, EpsilonInsensitive | NuInsensitive):
+        return "|y-f-b| ≤ ε", "|y-f-b| = ε", "|y-f-b| ≥ ε"
+    if isinstance(loss, SquaredEpsilonInsensitive):
+        return "|y-f-b| ≤ ε", "|y-f-b| = ε + |β|/2C", "none"
+    if isinstance(loss, OneClass):
+        return "f+b ≥ 0", "f+b = 0", "f+b ≤ 0"
+    if isinstance(loss, SquaredHinge):
+        return "y(f+b) ≥ 1", "y(f+b) = 1 - |β|/2C", "none"
+    # ν-SVC is divided by its margin, which is 1 then
+    return "y(f+b) ≥ 1", "y(f+b) = 1", "y(f+b) ≤ 1"
+
+
+def _short(value: float) -> str:
+    return "0" if value == 0 else f"{value:.1e}"

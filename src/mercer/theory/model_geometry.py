@@ -1,0 +1,204 @@
+"""What the theory needs of a fitted model, whoever made it: its machine, its kernel, its hyperplanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import svm
+from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
+from sklearn.linear_model import SGDClassifier
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from mercer.estimators.kernel_centroid import KernelCentroid
+from mercer.estimators.kernel_ridge import resolve_pairwise
+from mercer.estimators.linear.linear_svc import LinearSVC
+from mercer.estimators.one_vs_one import BaseSVC
+from mercer.estimators.online.pegasos import PegasosClassifier
+from mercer.estimators.pairs import class_pairs, pair_coefficients
+from mercer.estimators.prediction import SupportVectors
+from mercer.estimators.ramp_svc import RampSVC
+from mercer.exceptions import InvalidInputError
+from mercer.kernels import Kernel, Linear
+from mercer.kernels.features import Matrix, Vector, count_samples
+from mercer.validation import call_kernel, resolve_kernel, thread_count
+
+# classifiers with a hyperplane for each pair of classes
+PAIRWISE = (BaseSVC, svm.SVC, svm.NuSVC)
+# classifiers whose loss asks for y f(x) >= 1: the lines f = -1 and f = 1 are the edges of their margin
+WITH_MARGIN = (*PAIRWISE, LinearSVC, svm.LinearSVC, PegasosClassifier, RampSVC)
+# the tolerance of a fit that has none
+TOL = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperplane:
+    """⟨w, φ(x)⟩ + b = 0 between one class and another, or between one class and the rest.
+
+    Attributes
+    ----------
+    positive, negative : the labels of the two sides; negative is None for the rest.
+    norm : |w|.
+    bias : b.
+    values : ⟨w, φ(x)⟩ + b at the given samples.
+    """
+
+    positive: Any
+    negative: Any
+    norm: float
+    bias: float
+    values: Vector
+
+    def signs(self, labels: Vector) -> Vector:
+        """+1 and −1 on the two sides, 0 for samples of other classes."""
+        other = -1.0 if self.negative is None else np.where(labels == self.negative, -1.0, 0.0)
+        return np.where(labels == self.positive, 1.0, other)
+
+    @property
+    def name(self) -> str:
+        """Which classes it separates."""
+        return f"{self.positive!r} against " + ("the rest" if self.negative is None else repr(self.negative))
+
+
+def check_classifier(model: Any, X: Any, y: Any, asked: str) -> Vector:
+    """The labels y, if the model is a fitted classifier that knows them."""
+    check_is_fitted(model)
+    if not hasattr(model, "classes_") or not hasattr(model, "decision_function"):
+        raise InvalidInputError(
+            f"{asked} is a question about classifiers, but was asked of {type(model).__name__}: give a fitted "
+            "classifier such as SVC."
+        )
+    check_consistent_length(X, y)
+    labels: Vector = column_or_1d(y, warn=True)
+    unknown = np.setdiff1d(labels, model.classes_).tolist()
+    if unknown:
+        raise InvalidInputError(
+            f"y contains the label {unknown[0]!r}, but the model was fitted to the classes {model.classes_.tolist()}."
+        )
+    return labels
+
+
+def has_margin(machine: Any) -> bool:
+    """Whether y f(x) = 1 is the edge of a margin: of support vector machines, not of perceptrons or class means."""
+    if isinstance(machine, SGDClassifier):
+        return machine.loss in ("hinge", "squared_hinge")
+    return isinstance(machine, WITH_MARGIN)
+
+
+def tolerance(machine: Any) -> float:
+    """How far the fit may leave samples from the edge of the margin: its ``tol``, in units of y f(x)."""
+    tol = getattr(machine, "tol", None)
+    return float(tol) if isinstance(tol, Real) else TOL
+
+
+def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
+    """Those of a fitted classifier with their values at samples: one per pair of classes, or one per class."""
+    classes = model.classes_.tolist()
+    if not isinstance(model, PAIRWISE):
+        return _one_per_class(model, X, classes)
+    values, bias, norms = _values(model, X), np.ravel(model._intercept_), _norms(model, X)
+    found = []
+    for k, (i, j) in enumerate(class_pairs(len(classes))):
+        if len(classes) == 2:  # of two classes the second is positive, as in decision_function
+            found.append(Hyperplane(classes[1], classes[0], norms[0], -float(bias[0]) + 0.0, -values[:, 0]))
+        else:
+            found.append(Hyperplane(classes[i], classes[j], norms[k], float(bias[k]), values[:, k]))
+    return found
+
+
+def _one_per_class(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
+    """One for two classes, one against the rest for each of more: linear models, and those that say what |w| is."""
+    if isinstance(model, KernelCentroid) and len(classes) > 2:
+        raise InvalidInputError(
+            f"KernelCentroid compares the distances to {len(classes)} class means: of more than two classes it has no "
+            "hyperplane between one class and the rest. Ask about two classes."
+        )
+    if hasattr(model, "rkhs_norm_"):
+        norms = np.ravel(model.rkhs_norm_)
+    elif hasattr(model, "coef_"):
+        coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
+        norms = np.linalg.norm(np.atleast_2d(coef), axis=1)
+    else:
+        raise InvalidInputError(
+            f"{type(model).__name__} shows neither coef_ nor rkhs_norm_: its margins are not known."
+        )
+    bias = np.broadcast_to(np.ravel(model.intercept_), len(norms))
+    values = np.asarray(model.decision_function(X)).reshape(count_samples(X), -1)
+    sides = [(classes[1], classes[0])] if len(norms) == 1 else [(label, None) for label in classes]
+    return [
+        Hyperplane(positive, negative, float(norms[k]), float(bias[k]), values[:, k])
+        for k, (positive, negative) in enumerate(sides)
+    ]
+
+
+def kernel_of(model: Any) -> Kernel:
+    """The kernel, bound to the training samples; that of a linear model is the inner product."""
+    kernel = getattr(model, "_kernel", None)
+    if kernel is not None:
+        return kernel
+    if not hasattr(model, "dual_coef_"):
+        return Linear()
+    if isinstance(model, SklearnKernelRidge):
+        return resolve_pairwise(model.kernel, model).bind(model.X_fit_)
+    return resolve_kernel(model.kernel, model.degree, model._gamma, model.coef0)
+
+
+def own_matrix(model: Any, X: Any) -> Matrix:
+    """The kernel matrix of samples with each other, for a model whose kernel is a matrix or a function of two arrays.
+
+    X is the square matrix itself for a precomputed kernel.
+    """
+    if callable(model.kernel) and not isinstance(model.kernel, Kernel):
+        return call_kernel(model.kernel, X, X)
+    if X.shape[0] != X.shape[1]:
+        raise InvalidInputError(
+            f"The kernel values of {X.shape[0]} samples with each other were asked for, but of a precomputed kernel "
+            f"only those with the {X.shape[1]} training samples are known: give the training samples' own matrix."
+        )
+    return np.asarray(X, dtype=np.float64)
+
+
+def lengths(model: Any, X: Any) -> Vector:
+    """|φ(x)| of the samples that the model was fitted to, or of any others that its kernel can compare."""
+    kernel = kernel_of(model)
+    diagonal = np.diagonal(own_matrix(model, X)) if kernel.domain == "matrix" else kernel.diagonal(kernel.prepare(X))
+    return np.sqrt(np.maximum(np.asarray(diagonal, dtype=np.float64), 0.0))
+
+
+def _coef(model: Any) -> Matrix:
+    coef = model._dual_coef_
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
+
+
+def _values(model: Any, X: Any) -> Matrix:
+    """Decision values in LIBSVM's convention, a column for each pair of classes."""
+    if hasattr(model, "_values"):
+        values: Matrix = model._values(X)
+        return values
+    if len(model.classes_) == 2:
+        return -np.asarray(model.decision_function(X))[:, None]
+    return np.asarray(model._decision_function(X))  # scikit-learn's, before it makes them one per class
+
+
+def _norms(model: Any, X: Any) -> list[float]:
+    """|w| of each pair of classes. X matters for scikit-learn's machines with a kernel matrix: they do not keep it."""
+    if hasattr(model, "rkhs_norm_"):
+        return [float(norm) for norm in model.rkhs_norm_]
+    coef, n_train, vectors_ = _coef(model), model.shape_fit_[0], model.support_vectors_
+    if kernel_of(model).domain == "matrix":
+        if count_samples(X) != n_train:
+            raise InvalidInputError(
+                f"|w| of a {type(model).__name__} of scikit-learn with a kernel matrix is computed from the matrix of "
+                f"its {n_train} training samples, but {count_samples(X)} samples were given: give the training "
+                "samples, or fit mercer's."
+            )
+        vectors_ = own_matrix(model, X)[model.support_]
+    vectors = SupportVectors(kernel_of(model), vectors_, model.support_, model._n_support, n_train, np.empty(0))
+    F = vectors.decision(vectors_, coef, np.zeros(len(model._intercept_)), thread_count(None))
+    if len(model.classes_) == 2:
+        return [float(np.sqrt(max(0.0, float(coef[0] @ F[:, 0]))))]
+    pairs = pair_coefficients(coef, vectors.ends)
+    return [float(np.sqrt(max(0.0, float(beta @ F[:, k])))) for k, beta in enumerate(pairs)]
