@@ -38,7 +38,7 @@ from mercer.selection.score_intervals import (
 )
 from mercer.solvers.base import Clock
 from mercer.theory.diagnosis import diagnose
-from mercer.theory.findings import Finding, HeldOutScores, optimism
+from mercer.theory.findings import Finding, HasFindings, HeldOutScores, optimism
 from mercer.validation import validate_weights
 
 # findings of a diagnosis that are about the fit rather than about its optimality
@@ -46,7 +46,7 @@ SYMPTOMS = ("optimism", "support vectors", "margin", "nearest similarity", "scal
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(HasFindings):
     """What ``evaluate`` found.
 
     Attributes
@@ -96,11 +96,6 @@ class Evaluation:
     def support_share(self) -> float:
         """The mean share of support vectors; NaN for models without."""
         return float(self.support_shares.mean())
-
-    @property
-    def symptoms(self) -> tuple[Finding, ...]:
-        """The findings that ask for something to be done."""
-        return tuple(finding for finding in self.findings if finding.symptom)
 
     def __str__(self) -> str:
         low, high = self.interval

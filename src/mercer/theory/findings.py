@@ -51,8 +51,19 @@ class Finding:
         return f"{line}\n    → {self.suggestion}" if self.symptom else line
 
 
+class HasFindings:
+    """A report with an attribute ``findings``."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def symptoms(self) -> tuple[Finding, ...]:
+        """The findings that ask for something to be done."""
+        return tuple(finding for finding in self.findings if finding.symptom)
+
+
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(HasFindings):
     """What ``diagnose`` found.
 
     Attributes
@@ -65,11 +76,6 @@ class Diagnosis:
     of: str
     n: int
     findings: tuple[Finding, ...]
-
-    @property
-    def symptoms(self) -> tuple[Finding, ...]:
-        """The findings that ask for something to be done."""
-        return tuple(finding for finding in self.findings if finding.symptom)
 
     def __getitem__(self, name: str) -> Finding:
         """The finding of that name."""

@@ -12,11 +12,11 @@ from mercer.kernels.features import Vector, take_samples
 from mercer.selection.evaluation import Evaluation, chance_score, findings_of, score_on
 from mercer.selection.score_intervals import Interval
 from mercer.selection.search.search_record import SearchRecord, scoring_name
-from mercer.theory.findings import Finding, HeldOutScores
+from mercer.theory.findings import Finding, HasFindings, HeldOutScores
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class Judgement(HasFindings):
     """What is said of a model's quality, and how it was found.
 
     Attributes
@@ -38,11 +38,6 @@ class Judgement:
     method: str
     held_out: int
     findings: tuple[Finding, ...]
-
-    @property
-    def symptoms(self) -> tuple[Finding, ...]:
-        """The findings that ask for something to be done."""
-        return tuple(finding for finding in self.findings if finding.symptom)
 
 
 def by_search(record: SearchRecord, Z: Any, y: Any) -> Judgement:
