@@ -83,7 +83,7 @@ def kind_of(estimator: Any) -> Kind:
     )
 
 
-def ready(estimator: Any, X: Any, y: Any) -> Kind:
+def check_fitted(estimator: Any, X: Any, y: Any) -> Kind:
     """Which machine it is, if it is fitted and there are targets where it needs them."""
     kind = kind_of(estimator)
     check_is_fitted(estimator)
@@ -121,7 +121,7 @@ def codes_of(estimator: Any, y: Any) -> Vector:
     return codes
 
 
-def other_classes(n_fitted: int, n_found: int) -> InvalidInputError:
+def different_classes(n_fitted: int, n_found: int) -> InvalidInputError:
     """The error for labels and weights that are not those of fit."""
     return InvalidInputError(
         f"The estimator was fitted to {n_fitted} classes, but y and sample_weight leave {n_found}: pass those that it "

@@ -193,7 +193,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self._landmarks = Expansion(self._kernel, self.components_, self.component_indices_, n)
         self.normalization_ = self._inverse_root(X)
         self._n_features_out = len(chosen)
-        self._judge(X, n)
+        self._measure_errors(X, n)
         return self
 
     def _inverse_root(self, X: Any) -> Matrix:
@@ -214,7 +214,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         root: Matrix = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
         return root
 
-    def _judge(self, X: Any, n: int) -> None:
+    def _measure_errors(self, X: Any, n: int) -> None:
         """The errors at the training samples, or some of them."""
         part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).choice(n, EXAMINED, replace=False))
         samples = X if n <= EXAMINED or is_pairwise(self._kernel) else take_samples(X, part)

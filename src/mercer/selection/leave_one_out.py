@@ -30,7 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer._numerics.blas import one_blas_thread
 from mercer._numerics.pool import run_tasks
-from mercer.estimators.certification.kernel_machines import Posed, posed_problems
+from mercer.estimators.certification.kernel_machines import FittedProblem, fitted_problems
 from mercer.estimators.pairs import class_pairs, votes
 from mercer.estimators.progress import announce_compilation, warn_user
 from mercer.estimators.svc import SVC
@@ -149,14 +149,14 @@ def leave_one_out(
     if method not in METHODS:
         raise InvalidInputError(f"method={method!r} was given, but there are {', '.join(map(repr, METHODS))}.")
     announce_compilation("smo", "solve_block")
-    posed = posed_problems(model, X, y, sample_weight)
-    if method == "xi-alpha" and not all(isinstance(p.problem.loss, Hinge) for p in posed):
+    fitted = fitted_problems(model, X, y, sample_weight)
+    if method == "xi-alpha" and not all(isinstance(p.problem.loss, Hinge) for p in fitted):
         raise InvalidInputError("The xi-alpha bound is about classifiers with hinge loss and a finite C: use 'exact'.")
-    weight = validate_weights(sample_weight, posed[0].machine.data.n, X)
+    weight = validate_weights(sample_weight, fitted[0].machine.data.n, X)
     options = Options(tol=tol, time_limit=time_limit, n_threads=thread_count(getattr(model, "n_jobs", None)))
     with Clock(time_limit) as clock, one_blas_thread():
-        whole = sum(8 * len(p.rows) ** 2 for p in posed) <= MEMORY * available_bytes()
-        problems = [_Problem(p, whole, options, clock) for p in posed]
+        whole = sum(8 * len(p.rows) ** 2 for p in fitted) <= MEMORY * available_bytes()
+        problems = [_Problem(p, whole, options, clock) for p in fitted]
         if method == "xi-alpha":
             return _flagged(problems, weight)
         report = _left_out(model, X, y, problems, weight, method)
@@ -180,14 +180,14 @@ def leave_one_out(
 class _Problem:
     """One problem of the machine, solved to the tolerance, with the matrix that all its parts share."""
 
-    def __init__(self, posed: Posed, whole: bool, options: Options, clock: Clock) -> None:
-        data, n = posed.machine.data, len(posed.rows)
-        self.rows, self.labels, self.problem = posed.rows, posed.labels, posed.problem
+    def __init__(self, fitted: FittedProblem, whole: bool, options: Options, clock: Clock) -> None:
+        data, n = fitted.machine.data, len(fitted.rows)
+        self.rows, self.labels, self.problem = fitted.rows, fitted.labels, fitted.problem
         self.options, self.clock = options, clock
         self.stalled: list[int] = []  # one for each run that rounding has ended
-        self.data = data if n == data.n else data.take(posed.rows)
+        self.data = data if n == data.n else data.take(fitted.rows)
         self.K = self.data.matrix(np.float64, options.n_threads) if whole else None
-        self.beta, self.F, self.b = self._solve(posed.problem, near(posed.problem.qp, posed.beta))
+        self.beta, self.F, self.b = self._solve(fitted.problem, near(fitted.problem.qp, fitted.beta))
         self.decision = self.F + self.b
         self.support = np.flatnonzero(self.beta)
 

@@ -24,7 +24,7 @@ from mercer.selection.calibration.mixins import IntervalMixin, ProbabilityMixin
 from mercer.selection.search.candidates import Table
 from mercer.selection.search.grids import C_range, spread_of, values_of
 from mercer.selection.search.kernel_search_cv import Score
-from mercer.selection.search.scoring import RegressorWitness, RestWitness, accuracy, rest_codes, scorer_of
+from mercer.selection.search.scoring import HeldOutOneVsRest, HeldOutRegressor, accuracy, rest_codes, scorer_of
 from mercer.selection.search.search_cv import DecisionMixin, SearchCV
 from mercer.selection.svr_cv import regression_score
 from mercer.solvers.base import Clock
@@ -228,8 +228,8 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
             max_iter=self.max_iter, n_jobs=self.n_jobs,
         )  # fmt: skip
 
-    def _witness(self, values: Matrix) -> RestWitness:
-        return RestWitness(self.classes_, values)
+    def _held_out_model(self, values: Matrix) -> HeldOutOneVsRest:
+        return HeldOutOneVsRest(self.classes_, values)
 
     def _columns(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -256,13 +256,13 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
                 ]
 
             return fast
-        score = scorer_of(self._witness(np.empty((0, 1))), self.scoring)
+        score = scorer_of(self._held_out_model(np.empty((0, 1))), self.scoring)
 
         def slow(values: Matrix, f: int) -> list[float]:
             test = folds[f][1]
             held, labels = take_samples(X, test), self.classes_[y[test]]
             return [
-                np.nan if np.isnan(part).any() else score(self._witness(part), held, labels, weight[test])
+                np.nan if np.isnan(part).any() else score(self._held_out_model(part), held, labels, weight[test])
                 for part in values
             ]
 
@@ -366,8 +366,8 @@ class LinearSVRCV(IntervalMixin, RegressorMixin, LinearSearchCV):  # type: ignor
     def _values(self, machine: Any, X: Any) -> Matrix:
         return np.asarray(machine.predict(X))[:, None]
 
-    def _witness(self, values: Matrix) -> RegressorWitness:
-        return RegressorWitness(values)
+    def _held_out_model(self, values: Matrix) -> HeldOutRegressor:
+        return HeldOutRegressor(values)
 
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         return regression_score(self.scoring, X, y, weight, folds)

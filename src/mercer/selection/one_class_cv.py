@@ -20,7 +20,7 @@ from mercer.selection.folds import Folds, SingleFolds
 from mercer.selection.search.candidates import Candidate, KernelChoice, SettingChoice, Table, better_mean
 from mercer.selection.search.grids import NOVELTY_RANGE, values_of
 from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
-from mercer.selection.search.scoring import NoveltyWitness, scorer_of
+from mercer.selection.search.scoring import HeldOutDetector, scorer_of
 from mercer.selection.search.search_cv import _is_refitted
 
 # standard errors by which the share of rejected held-out samples may exceed nu
@@ -154,8 +154,8 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
             return Table(n_folds)
         return Table(n_folds, self._tighter)
 
-    def _witness(self, values: Matrix) -> NoveltyWitness:
-        return NoveltyWitness(values)
+    def _held_out_model(self, values: Matrix) -> HeldOutDetector:
+        return HeldOutDetector(values)
 
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         if self.scoring is None:
@@ -168,12 +168,12 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
                 return [-abs(found - nus[0]) for found in outside]
 
             return share
-        score = scorer_of(self._witness(np.empty((0, 1))), self.scoring)
+        score = scorer_of(self._held_out_model(np.empty((0, 1))), self.scoring)
 
         def slow(values: Matrix, f: int) -> list[float]:
             test = folds[f][1]
             held, labels = take_samples(X, test), y[test].astype(np.intp)
-            return [score(self._witness(part), held, labels, weight[test]) for part in values]
+            return [score(self._held_out_model(part), held, labels, weight[test]) for part in values]
 
         return slow
 

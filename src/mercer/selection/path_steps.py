@@ -57,7 +57,7 @@ class Break:
     n_free: int
 
 
-class Walk:
+class PathFollower:
     """The walk along C: sets of samples, and β at each break. The first class is positive here."""
 
     def __init__(self, data: Data, rows: Vector, y: Vector, w: Vector, intercept: bool, options: Options) -> None:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer._numerics.blas import one_blas_thread
 from mercer._sklearn_compat import num_samples
-from mercer.estimators.certification.kernel_machines import posed_problems
+from mercer.estimators.certification.kernel_machines import fitted_problems
 from mercer.estimators.progress import warn_user
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError
@@ -26,7 +26,7 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Hinge
 from mercer.problems.certificate import Certificate, certificate
 from mercer.problems.dual import survey
-from mercer.selection.path_steps import Walk
+from mercer.selection.path_steps import PathFollower
 from mercer.solvers.base import Clock, Options, Status
 from mercer.validation import thread_count
 
@@ -61,7 +61,7 @@ class SolutionPath:
     n_free: NDArray[np.intp]
     classes: NDArray[Any]
     constant: bool
-    _walk: Walk = field(repr=False)
+    _path: PathFollower = field(repr=False)
     _source: tuple[Any, ...] = field(repr=False)
 
     def __len__(self) -> int:
@@ -87,36 +87,36 @@ class SolutionPath:
     def decision_function(self, X: Any, C: float) -> Vector:
         """Decision values of samples at any C of the path."""
         model = self._source[0]
-        beta, walk = self.coefficients(C), self._walk
+        beta, path = self.coefficients(C), self._path
         X = model._validate_for_predict(X)
         carries = np.flatnonzero(beta)
-        kernel, threads = walk.data.kernel, walk.options.n_threads
+        kernel, threads = path.data.kernel, path.options.n_threads
         if kernel.domain == "matrix":
             values = np.asarray(X, dtype=np.float64)[:, carries] @ beta[carries]
         else:
             features = kernel.prepare(X, np.float64)
-            values = product(kernel, features, walk.whole.exact(carries), beta[carries], threads)
+            values = product(kernel, features, path.whole.exact(carries), beta[carries], threads)
         found: Vector = values + self.certified(C)[1]
         return found
 
     def certified(self, C: float) -> tuple[Certificate, float]:
         """How far the solution at C is from the optimum, by the data alone, and its intercept."""
         C = self._inside(C)
-        walk = self._walk
+        path = self._path
         # in the problem the first class is positive
-        beta = -self.coefficients(C)[walk.rows]
-        qp = walk.program(C)
-        beta = walk.at_ends(beta, C)
-        F = walk.K @ beta
+        beta = -self.coefficients(C)[path.rows]
+        qp = path.program(C)
+        beta = path.at_ends(beta, C)
+        F = path.K @ beta
         b = survey(qp, beta, F).thresholds
-        proof = certificate(qp, Hinge(), walk.y, C * walk.w, beta, F, b, walk.data.psd)
+        proof = certificate(qp, Hinge(), path.y, C * path.w, beta, F, b, path.data.psd)
         return proof, -float(b.sum())
 
     def model(self, C: float) -> SVC:
         """A fitted and certified ``SVC`` of this C, which has nothing left to solve."""
         _, source, X, y, sample_weight = self._source
         machine = clone(source).set_params(C=self._inside(C), warm_start=True)
-        machine._warm = [-self.coefficients(C)[self._walk.order] / C]
+        machine._warm = [-self.coefficients(C)[self._path.order] / C]
         machine.fit(X, y, sample_weight)
         return machine.set_params(warm_start=source.warm_start)
 
@@ -188,40 +188,40 @@ def solution_path(
         first.fit(X, y, sample_weight)
     if len(first.classes_) != 2:
         raise InvalidInputError(f"A path in C is that of two classes, but y has {len(first.classes_)}: take a pair.")
-    (posed,) = posed_problems(first, X, y, sample_weight)
+    (fitted,) = fitted_problems(first, X, y, sample_weight)
     options = Options(tol=TOL, n_threads=thread_count(model.n_jobs))
     with Clock(time_limit) as clock, one_blas_thread():
-        problem = posed.problem
-        walk = Walk(posed.machine.data, posed.rows, problem.y, problem.weight, problem.intercept, options)
-        unit = max(float(np.mean(np.diagonal(walk.K))), np.finfo(np.float64).tiny)
+        problem = fitted.problem
+        path = PathFollower(fitted.machine.data, fitted.rows, problem.y, problem.weight, problem.intercept, options)
+        unit = max(float(np.mean(np.diagonal(path.K))), np.finfo(np.float64).tiny)
         low = RANGE[0] / unit if C_min is None else float(C_min)
         high = max(RANGE[1] / unit, low) if C_max is None else float(C_max)
         if not 0 < low <= high < np.inf:
             raise InvalidInputError(f"C_min={low:g} and C_max={high:g}: give 0 < C_min <= C_max < inf.")
-        status = walk.run(low, high, clock)
+        status = path.run(low, high, clock)
     if status is not Status.CONVERGED:
         reason = {Status.TIME_LIMIT: f"time_limit={time_limit} s", Status.INTERRUPTED: "interrupted"}
-        why = reason.get(status, f"{len(walk.breaks)} breaks")
+        why = reason.get(status, f"{len(path.breaks)} breaks")
         warn_user(
-            f"The path ended early ({why}): it goes from C = {low:g} to {walk.breaks[-1].C:g} instead of {high:g}.",
+            f"The path ended early ({why}): it goes from C = {low:g} to {path.breaks[-1].C:g} instead of {high:g}.",
             ConvergenceWarning,
         )
-    return _published(walk, (first, model, X, y, sample_weight))
+    return _published(path, (first, model, X, y, sample_weight))
 
 
-def _published(walk: Walk, source: tuple[Any, ...]) -> SolutionPath:
-    """The breaks of a walk, with the second class positive."""
-    beta = np.zeros((len(walk.breaks), walk.whole.n))
-    beta[:, walk.rows] = [-one.beta for one in walk.breaks]
+def _published(path: PathFollower, source: tuple[Any, ...]) -> SolutionPath:
+    """The breaks of a followed path, with the second class positive."""
+    beta = np.zeros((len(path.breaks), path.whole.n))
+    beta[:, path.rows] = [-one.beta for one in path.breaks]
     found = SolutionPath(
-        C=np.array([one.C for one in walk.breaks]),
+        C=np.array([one.C for one in path.breaks]),
         dual_coef=beta + 0.0,
-        intercept=np.zeros(len(walk.breaks)),
+        intercept=np.zeros(len(path.breaks)),
         n_support=np.count_nonzero(beta, axis=1),
-        n_free=np.array([one.n_free for one in walk.breaks]),
+        n_free=np.array([one.n_free for one in path.breaks]),
         classes=source[0].classes_,
-        constant=walk.constant,
-        _walk=walk,
+        constant=path.constant,
+        _path=path,
         _source=source,
     )
     found.intercept[:] = [found.certified(C)[1] for C in found.C]

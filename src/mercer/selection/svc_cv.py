@@ -22,7 +22,7 @@ from mercer.selection.folds import ClassifierFolds, Folds
 from mercer.selection.search.candidates import KernelChoice, SettingChoice
 from mercer.selection.search.grids import NU_RANGE, C_range, largest_nu, values_of
 from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
-from mercer.selection.search.scoring import ClassifierWitness, accuracy, predicted_codes, scorer_of
+from mercer.selection.search.scoring import HeldOutClassifier, accuracy, predicted_codes, scorer_of
 from mercer.selection.search.search_cv import DecisionMixin
 from mercer.validation import check_weighted_classes, class_codes, class_weights
 
@@ -63,7 +63,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
                 return [np.nan if gone else score for gone, score in zip(failed, found, strict=True)]
 
             return fast
-        score = scorer_of(self._witness(np.empty((0, 1))), self.scoring)
+        score = scorer_of(self._held_out_model(np.empty((0, 1))), self.scoring)
 
         def slow(values: Matrix, f: int) -> list[float]:
             test = folds[f][1]
@@ -73,13 +73,13 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
                 if np.isnan(part).any():
                     found.append(np.nan)
                     continue
-                found.append(score(self._witness(part), held, labels, weight[test]))
+                found.append(score(self._held_out_model(part), held, labels, weight[test]))
             return found
 
         return slow
 
-    def _witness(self, values: Matrix) -> ClassifierWitness:
-        return ClassifierWitness(self.classes_, self.decision_function_shape, self._break_ties, values)
+    def _held_out_model(self, values: Matrix) -> HeldOutClassifier:
+        return HeldOutClassifier(self.classes_, self.decision_function_shape, self._break_ties, values)
 
     @property
     def _break_ties(self) -> bool:

@@ -20,7 +20,7 @@ from mercer.selection.folds import Folds, SingleFolds
 from mercer.selection.search.candidates import KernelChoice, SettingChoice
 from mercer.selection.search.grids import EPSILON_RANGE, C_range, spread_of, values_of
 from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
-from mercer.selection.search.scoring import RegressorWitness, determination, scorer_of
+from mercer.selection.search.scoring import HeldOutRegressor, determination, scorer_of
 from mercer.validation import real_targets
 
 
@@ -38,13 +38,13 @@ def regression_score(scoring: Any, X: Any, y: Vector, weight: Vector, folds: lis
             return [determination(part[:, 0], y[test], weight[test]) for part in values]
 
         return fast
-    score = scorer_of(RegressorWitness(), scoring)
+    score = scorer_of(HeldOutRegressor(), scoring)
 
     def slow(values: Matrix, f: int) -> list[float]:
         test = folds[f][1]
         held = take_samples(X, test)
         return [
-            np.nan if np.isnan(part).any() else score(RegressorWitness(part), held, y[test], weight[test])
+            np.nan if np.isnan(part).any() else score(HeldOutRegressor(part), held, y[test], weight[test])
             for part in values
         ]
 
@@ -164,8 +164,8 @@ class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc
     def _family(self, folds: Folds, y: Vector, weight: Vector) -> SingleFolds:
         return SingleFolds(folds, y, weight, bool(self.fit_intercept))
 
-    def _witness(self, values: Matrix) -> RegressorWitness:
-        return RegressorWitness(values)
+    def _held_out_model(self, values: Matrix) -> HeldOutRegressor:
+        return HeldOutRegressor(values)
 
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         return regression_score(self.scoring, X, y, weight, folds)

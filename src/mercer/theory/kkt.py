@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.estimators.certification.kernel_machines import Posed, judge, posed_problems
+from mercer.estimators.certification.kernel_machines import FittedProblem, certify_problem, fitted_problems
 from mercer.estimators.fitted_models import unwrap
 from mercer.kernels.features import Vector
 from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, SquaredEpsilonInsensitive, SquaredHinge
@@ -154,12 +154,12 @@ def kkt_report(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
       within ... of the optimum (relative gap; primal 0.5, dual 0.5), KKT violation ..., infeasibility 0
     """
     machine, X, _ = unwrap(model, X)
-    problems = posed_problems(machine, X, y, sample_weight)
-    return KKTReport(tuple(_optimality(posed) for posed in problems))
+    problems = fitted_problems(machine, X, y, sample_weight)
+    return KKTReport(tuple(_optimality(fitted) for fitted in problems))
 
 
-def _optimality(posed: Posed) -> Optimality:
-    problem, beta, F, b = posed.problem, posed.beta, posed.F, posed.thresholds
+def _optimality(fitted: FittedProblem) -> Optimality:
+    problem, beta, F, b = fitted.problem, fitted.beta, fitted.F, fitted.thresholds
     qp, n = problem.qp, problem.n
     level = b[qp.group] if len(b) else np.zeros(qp.n_vars)
     growing, shrinking = rates(qp, beta, F)
@@ -171,17 +171,17 @@ def _optimality(posed: Posed) -> Optimality:
     np.logical_or.at(bound, sample, at_bound)
     net = qp.at_samples(beta, n)
     # of two classes the second is positive in what a machine shows, the first in its program
-    flip = len(posed.labels) == 2 and len(posed.machine.estimator.classes_) == 2
+    flip = len(fitted.labels) == 2 and len(fitted.machine.estimator.classes_) == 2
     sign = -1.0 if flip else 1.0
     return Optimality(
-        labels=posed.labels[::-1] if flip else posed.labels,
-        rows=posed.rows,
+        labels=fitted.labels[::-1] if flip else fitted.labels,
+        rows=fitted.rows,
         beta=sign * net + 0.0,
         state=np.where(net == 0, "zero", np.where(bound, "bound", "free")),
         decision=sign * (F + (float(b.mean()) if len(b) else 0.0)),
         violation=violation,
         infeasibility=infeasibility(qp, beta),
-        certificate=judge(posed),
+        certificate=certify_problem(fitted),
         conditions=_conditions(problem.loss),
     )
 

@@ -45,7 +45,7 @@ def by_search(record: SearchRecord, Z: Any, y: Any) -> Judgement:
 
     The search has chosen a machine, and fitted it to the prepared samples Z.
     """
-    found = record.judge()
+    found = record.corrected_score()
     method = f"held-out rows of the search, corrected for choosing the best of {found.n_candidates} machines"
     if found.n_candidates == 1:
         method = "held-out rows of the search, which had one machine to choose from"

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.estimators.certification.kernel_machines import judge, posed_problems
+from mercer.estimators.certification.kernel_machines import certify_problem, fitted_problems
 from mercer.estimators.certification.linear_machines import certify_linear
 from mercer.estimators.certification.ridge_regressions import certify_ridge
 from mercer.estimators.certification.stochastic_descent import certify_online
-from mercer.estimators.fitted_models import KERNEL, LINEAR, ONLINE, ready, unwrap
+from mercer.estimators.fitted_models import KERNEL, LINEAR, ONLINE, check_fitted, unwrap
 from mercer.problems.certificate import Certificate, combine
 
 
@@ -59,8 +59,8 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     True
     """
     estimator, X, _ = unwrap(estimator, X)
-    kind = ready(estimator, X, y)
+    kind = check_fitted(estimator, X, y)
     if kind.name in KERNEL:
-        return combine([judge(posed) for posed in posed_problems(estimator, X, y, sample_weight)])
+        return combine([certify_problem(fitted) for fitted in fitted_problems(estimator, X, y, sample_weight)])
     certified = certify_linear if kind.name in LINEAR else certify_online if kind.name in ONLINE else certify_ridge
     return certified(kind, estimator, X, y, sample_weight)

@@ -12,10 +12,10 @@ from mercer.estimators.fitted_models import (
     KERNEL,
     RIDGE,
     Kind,
+    check_fitted,
     codes_of,
+    different_classes,
     loss_of,
-    other_classes,
-    ready,
 )
 from mercer.estimators.psd_check import seems_psd
 from mercer.exceptions import InvalidInputError
@@ -57,8 +57,8 @@ class _Machine(NamedTuple):
         return product(self.data.kernel, a, b, beta[carries], self.n_threads)
 
 
-class Posed(NamedTuple):
-    """One problem of a kernel machine, as it was posed to the solver, and what the machine has published of it.
+class FittedProblem(NamedTuple):
+    """One problem of a kernel machine, as it was fitted to the solver, and what the machine has published of it.
 
     Attributes
     ----------
@@ -80,9 +80,9 @@ class Posed(NamedTuple):
     thresholds: Vector
 
 
-def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> list[Posed]:
+def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> list[FittedProblem]:
     """The problems of a kernel machine that was fitted to these samples: one, or one for each pair of classes."""
-    kind = ready(estimator, X, y)
+    kind = check_fitted(estimator, X, y)
     if kind.name not in KERNEL:
         what = "has no bounds for its coefficients" if kind.name in RIDGE else "publishes no dual coefficients"
         raise InvalidInputError(
@@ -99,7 +99,7 @@ def posed_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) ->
     is_novelty = kind.name == "OneClassSVM"
     target, C = (np.ones(data.n), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
     problem = machine.problem(target[rows], C * weight[rows])
-    return [_posed(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
+    return [_fitted_problem(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
 
 
 def _data(estimator: Any, X: Any) -> Data:
@@ -145,7 +145,7 @@ def _dense(coef: Any) -> Matrix:
     return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
 
 
-def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> list[Posed]:
+def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> list[FittedProblem]:
     """Class i against class j > i, i being positive: row j − 1 for the samples of i, row i for those of j."""
     kind, estimator, used = machine.kind, machine.estimator, weight > 0
     # scikit-learn does not pass class_weight on to LIBSVM's ν-SVC
@@ -156,7 +156,7 @@ def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> li
     present = np.unique(codes[used])
     labels = present if kind.package == "sklearn" else np.arange(len(estimator.classes_))
     if len(labels) != len(coef) + 1 or len(present) < 2:
-        raise other_classes(len(coef) + 1, len(present))
+        raise different_classes(len(coef) + 1, len(present))
     pairs = [(i, j) for i in range(len(labels)) for j in range(i + 1, len(labels))]
     found = []
     for (i, j), b in zip(pairs, estimator._intercept_, strict=True):
@@ -165,20 +165,20 @@ def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> li
         if abs(target.sum()) < len(rows):
             beta = np.where(target > 0, coef[j - 1, rows], coef[i, rows])
             names = tuple(estimator.classes_[labels[[i, j]]].tolist())
-            found.append(_posed(machine, names, rows, machine.problem(target, factor[rows]), beta, float(b)))
+            found.append(_fitted_problem(machine, names, rows, machine.problem(target, factor[rows]), beta, float(b)))
     return found
 
 
-def _posed(
+def _fitted_problem(
     machine: _Machine, labels: tuple[Any, ...], rows: Vector, problem: DualProblem, beta: Vector, b: float
-) -> Posed:
-    program = _in_the_program(problem, beta, machine.product(rows, beta), b)
-    return Posed(machine, labels, rows, problem, *program)
+) -> FittedProblem:
+    program = _dual_variables(problem, beta, machine.product(rows, beta), b)
+    return FittedProblem(machine, labels, rows, problem, *program)
 
 
-def judge(posed: Posed) -> Certificate:
+def certify_problem(fitted: FittedProblem) -> Certificate:
     """The primal of the published model, the dual of the feasible β next to it."""
-    machine, _, rows, problem, beta, F, b_groups = posed
+    machine, _, rows, problem, beta, F, b_groups = fitted
     qp = problem.qp
     known = (qp, problem.loss, problem.y, problem.weight)
     of, psd = machine.kind.name, machine.data.psd
@@ -195,7 +195,7 @@ def judge(posed: Posed) -> Certificate:
     return with_dual(shown, bound.dual, bound.reason)
 
 
-def _in_the_program(problem: DualProblem, beta: Vector, F: Vector, b: float) -> tuple[Vector, Vector, Vector]:
+def _dual_variables(problem: DualProblem, beta: Vector, F: Vector, b: float) -> tuple[Vector, Vector, Vector]:
     """What `Loss.publish` was given: β over variables, F = Kβ, and the threshold of each group."""
     qp, loss, b_groups = problem.qp, problem.loss, np.array([b])
     if isinstance(loss, NuHinge):

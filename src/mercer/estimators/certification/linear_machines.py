@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import column_or_1d
 
 from mercer._sklearn_compat import BALANCES_SAMPLE_WEIGHTS, compute_class_weight
-from mercer.estimators.fitted_models import Kind, codes_of, loss_of, other_classes
+from mercer.estimators.fitted_models import Kind, codes_of, different_classes, loss_of
 from mercer.estimators.linear.linear_machine import linear_problem, linear_rows, prices
 from mercer.estimators.linear.linear_svc import one_vs_rest
 from mercer.kernels.features import Matrix, Vector
@@ -33,7 +33,7 @@ def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     rows, loss = linear_rows(estimator, X), loss_of(kind, estimator)
     W, b = _weights(estimator, rows)
     if kind.name == "LinearSVR":
-        return judge_weights(linear_problem(estimator, rows, loss, real_targets(y), weight), W[0], b[0], DUAL_SECONDS)
+        return certify_weights(linear_problem(estimator, rows, loss, real_targets(y), weight), W[0], b[0], DUAL_SECONDS)
     codes, classes = codes_of(estimator, y), estimator.classes_
     balanced = sample_weight if BALANCES_SAMPLE_WEIGHTS or kind.package != "sklearn" else None
     of_class = compute_class_weight(estimator.class_weight, classes=classes, y=column_or_1d(y), sample_weight=balanced)
@@ -42,15 +42,15 @@ def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     labels = present if kind.package == "sklearn" or len(present) < 2 else np.arange(len(classes))
     several = len(labels) > 2
     if getattr(estimator, "multi_class", "ovr") == "crammer_singer":
-        return _judge_jointly(estimator, rows, codes, len(classes), prices(estimator.C, weight * of_class[codes]))
+        return _certify_jointly(estimator, rows, codes, len(classes), prices(estimator.C, weight * of_class[codes]))
     positives = labels if several else labels[1:]
     if len(positives) != len(W):
-        raise other_classes(len(W) if len(W) > 1 else 2, len(present))
+        raise different_classes(len(W) if len(W) > 1 else 2, len(present))
     certificates = []
     for k, w, b_k in zip(positives, W, b, strict=True):
         target = one_vs_rest(codes, weight, of_class, int(k), several)
         problem = linear_problem(estimator, rows, loss, *target)
-        certificates.append(judge_weights(problem, w, b_k, DUAL_SECONDS / len(W)))
+        certificates.append(certify_weights(problem, w, b_k, DUAL_SECONDS / len(W)))
     return combine(certificates, of=f"{len(W)} one-vs-rest problems" if several else None)
 
 
@@ -64,13 +64,13 @@ def _weights(estimator: Any, rows: Rows) -> tuple[Matrix, Vector]:
     return np.column_stack([W, b / rows.bias]), np.zeros(len(W))
 
 
-def _judge_jointly(estimator: Any, rows: Rows, codes: Vector, n_classes: int, weight: Vector) -> Certificate:
+def _certify_jointly(estimator: Any, rows: Rows, codes: Vector, n_classes: int, weight: Vector) -> Certificate:
     """Crammer and Singer's machine. Of two classes the difference of their weights is known, and half of it is best."""
     W, b = _weights(estimator, rows)
     if n_classes == 2:
         W, b = np.vstack([-0.5 * W, 0.5 * W]), np.concatenate([-0.5 * b, 0.5 * b])
     if len(W) != n_classes:
-        raise other_classes(len(W), n_classes)
+        raise different_classes(len(W), n_classes)
     free = bool(estimator.fit_intercept and not getattr(estimator, "penalize_intercept", True))
     problem = JointProblem(rows, codes.astype(np.intp), n_classes, weight, free)
     options = LinearOptions(tol=DUAL_TOL, n_threads=thread_count(None))
@@ -78,7 +78,7 @@ def _judge_jointly(estimator: Any, rows: Rows, codes: Vector, n_classes: int, we
     return joint_certificate(problem, W, found.alpha, b)
 
 
-def judge_weights(problem: LinearProblem, w: Vector, b: float, seconds: float) -> Certificate:
+def certify_weights(problem: LinearProblem, w: Vector, b: float, seconds: float) -> Certificate:
     """The certificate of w and b, with a β that is looked for, for so many seconds."""
     options = LinearOptions(tol=DUAL_TOL, n_threads=thread_count(None))
     found = solve_linear("auto", problem, options, WorkClock(seconds))

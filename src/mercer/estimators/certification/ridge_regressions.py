@@ -52,9 +52,9 @@ def certify_ridge(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any
         Y, weight = Y[used], weight[used]
     features = ridge.data.features(np.float64)
     F = product(ridge.data.kernel, features, features, ridge.coef, ridge.n_threads)
-    found = [_judge(ridge, k, Y[:, k], weight, F[:, k]) for k in range(Y.shape[1])]
+    found = [_certify_target(ridge, k, Y[:, k], weight, F[:, k]) for k in range(Y.shape[1])]
     if any(proof.relative_gap > SHARP and proof.valid for proof in found):
-        found = _sharpened(ridge, Y, weight, found)
+        found = _with_better_duals(ridge, Y, weight, found)
     return combine(found, of=kind.name if len(found) == 1 else f"{len(found)} targets")
 
 
@@ -87,7 +87,7 @@ def _published(kind: Kind, estimator: Any, X: Any, n_targets: int) -> _Ridge:
     return _Ridge(data, coef, alpha, b, fits, thread_count(getattr(estimator, "n_jobs", None)))
 
 
-def _judge(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector) -> Certificate:
+def _certify_target(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector) -> Certificate:
     """One target: the primal of what is published, the dual of a β next to it that sums to 0 where it must."""
     alpha, beta, data = float(ridge.alpha[k]), ridge.coef[:, k], ridge.data
     if alpha <= float(weight.max()) / LARGEST:
@@ -107,7 +107,7 @@ def _judge(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector) -> Certi
     return in_units_of(shown, alpha, y, weight, F)
 
 
-def _sharpened(ridge: _Ridge, Y: Matrix, weight: Vector, found: list[Certificate]) -> list[Certificate]:
+def _with_better_duals(ridge: _Ridge, Y: Matrix, weight: Vector, found: list[Certificate]) -> list[Certificate]:
     """With the dual values of mercer's own solutions, where they are better ones."""
     own = KernelRidge(fit_intercept=ridge.fits_intercept, n_jobs=ridge.n_threads)
     options = replace(own._options(), time_limit=SECONDS)

@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from mercer._sklearn_compat import compute_class_weight
-from mercer.estimators.certification.linear_machines import judge_weights
-from mercer.estimators.fitted_models import Kind, codes_of, other_classes
+from mercer.estimators.certification.linear_machines import certify_weights
+from mercer.estimators.fitted_models import Kind, codes_of, different_classes
 from mercer.estimators.linear.linear_svc import one_vs_rest
 from mercer.estimators.psd_check import seems_psd
 from mercer.exceptions import InvalidInputError
@@ -46,22 +46,24 @@ def certify_online(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     weight = validate_weights(sample_weight, n, X) * estimator.class_weight_[codes]
     present = np.unique(codes[weight > 0])
     if len(present) < 2:
-        raise other_classes(len(estimator.classes_), len(present))
+        raise different_classes(len(estimator.classes_), len(present))
     price = weight / (float(estimator.lam) * weight.sum())
     signs, b = estimator._signs(codes), estimator.intercept_
     if estimator._is_linear:
         rows = Rows.of(samples, float(estimator.fit_intercept))
         W = np.column_stack([estimator.coef_, b]) if estimator.fit_intercept else estimator.coef_
         seconds = SECONDS / len(W)
-        posed = [LinearProblem(rows, Hinge(), y_k, price, False, Penalty()) for y_k in signs]
-        found = [judge_weights(p, w, 0.0, seconds) for p, w in zip(posed, W, strict=True)]
+        linear = [LinearProblem(rows, Hinge(), y_k, price, False, Penalty()) for y_k in signs]
+        found = [certify_weights(p, w, 0.0, seconds) for p, w in zip(linear, W, strict=True)]
     else:
         f, squares = _kernel_values(estimator, X, n)
         used = np.flatnonzero(price > 0)
         data = _with_constant(estimator, samples, n).take(used)
         problems = [DualProblem(None, Hinge(), y_k[used], price[used], False) for y_k in signs]
         found = [
-            _judge(data, problem, f_k[used], float(square), thread_count(estimator.n_jobs), SECONDS / len(signs))
+            _certify_with_kernel(
+                data, problem, f_k[used], float(square), thread_count(estimator.n_jobs), SECONDS / len(signs)
+            )
             for problem, f_k, square in zip(problems, f, squares, strict=True)
         ]
     return _together(found)
@@ -98,7 +100,7 @@ def _with_constant(estimator: Any, samples: Any, n: int) -> Data:
     return data
 
 
-def _judge(
+def _certify_with_kernel(
     data: Data, problem: DualProblem, f: Vector, squared_norm: float, n_threads: int, seconds: float
 ) -> Certificate:
     """One problem: the primal from the model's own values, the dual from the exact solver's β."""
@@ -130,13 +132,13 @@ def _certify_sgd(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certific
     W, b = np.atleast_2d(estimator.coef_), np.ravel(estimator.intercept_)
     positives = range(len(classes)) if several else [1]
     if len(W) != len(positives):
-        raise other_classes(len(W), len(classes))
+        raise different_classes(len(W), len(classes))
     rows, found = Rows.of(X), []
     for k, w, b_k in zip(positives, W, b, strict=True):
         target, price = one_vs_rest(codes, weight, of_class, int(k), several)
         price = price / (float(estimator.alpha) * X.shape[0])
         problem = LinearProblem(rows, loss, target, price, bool(estimator.fit_intercept), penalty)
-        found.append(judge_weights(problem, np.asarray(w, np.float64), float(b_k), SECONDS / len(W)))
+        found.append(certify_weights(problem, np.asarray(w, np.float64), float(b_k), SECONDS / len(W)))
     return _together(found)
 
 

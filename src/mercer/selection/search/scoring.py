@@ -18,7 +18,7 @@ from mercer.kernels.features import Matrix, Vector
 UNBOUNDED = ("mutual_info_score", "neg_negative_likelihood_ratio", "positive_likelihood_ratio")
 
 
-class Witness(BaseEstimator):  # type: ignore[misc]
+class HeldOutModel(BaseEstimator):  # type: ignore[misc]
     """A fitted estimator that knows the answer for one set of samples only."""
 
     values: Matrix
@@ -40,7 +40,7 @@ class Witness(BaseEstimator):  # type: ignore[misc]
         return self.values
 
 
-class ClassifierWitness(ClassifierMixin, Witness):  # type: ignore[misc]
+class HeldOutClassifier(ClassifierMixin, HeldOutModel):  # type: ignore[misc]
     """Of a classifier by pairs; values in LIBSVM's convention."""
 
     def __init__(self, classes: Any = None, shape: str = "ovr", break_ties: bool = False, values: Any = None) -> None:
@@ -62,7 +62,7 @@ class ClassifierWitness(ClassifierMixin, Witness):  # type: ignore[misc]
         return self.classes[predicted_codes(self._check(X), len(self.classes), self.break_ties)]
 
 
-class RestWitness(ClassifierMixin, Witness):  # type: ignore[misc]
+class HeldOutOneVsRest(ClassifierMixin, HeldOutModel):  # type: ignore[misc]
     """Of a linear classifier: one value for two classes, else one for each class."""
 
     def __init__(self, classes: Any = None, values: Any = None) -> None:
@@ -80,7 +80,7 @@ class RestWitness(ClassifierMixin, Witness):  # type: ignore[misc]
         return self.classes[rest_codes(self._check(X))]
 
 
-class RegressorWitness(RegressorMixin, Witness):  # type: ignore[misc]
+class HeldOutRegressor(RegressorMixin, HeldOutModel):  # type: ignore[misc]
     """Of a regressor."""
 
     def __init__(self, values: Any = None) -> None:
@@ -90,7 +90,7 @@ class RegressorWitness(RegressorMixin, Witness):  # type: ignore[misc]
         return self._check(X)[:, 0]
 
 
-class NoveltyWitness(OutlierMixin, Witness):  # type: ignore[misc]
+class HeldOutDetector(OutlierMixin, HeldOutModel):  # type: ignore[misc]
     """Of a novelty detector."""
 
     def __init__(self, values: Any = None) -> None:
@@ -143,12 +143,12 @@ def highest_score(scoring: Any) -> float:
     return 0.0 if scoring.startswith("neg_") else 1.0
 
 
-def scorer_of(witness: Witness, scoring: Any) -> Callable[..., float]:
+def scorer_of(witness: HeldOutModel, scoring: Any) -> Callable[..., float]:
     """score(estimator, X, y, weight) for a scorer's name or function."""
     scorer = check_scoring(witness, scoring=scoring)
     weighs = is_sklearn_scorer(scorer)
 
-    def score(estimator: Witness, X: Any, y: Vector, weight: Vector) -> float:
+    def score(estimator: HeldOutModel, X: Any, y: Vector, weight: Vector) -> float:
         try:
             if weighs and not np.all(weight == 1.0):
                 return float(scorer(estimator, X, y, sample_weight=weight))

@@ -31,7 +31,7 @@ from mercer.selection.search.candidates import (
     Table,
     middle_first,
 )
-from mercer.selection.search.scoring import Witness
+from mercer.selection.search.scoring import HeldOutModel
 from mercer.selection.search.search_record import SearchRecord
 from mercer.solvers.base import Clock, Options, Status
 from mercer.validation import thread_count, validate_weights
@@ -89,7 +89,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         """The estimator whose parameters are chosen, with all others set."""
 
     @abstractmethod
-    def _witness(self, values: Matrix) -> Witness:
+    def _held_out_model(self, values: Matrix) -> HeldOutModel:
         """An estimator that knows the answer for held-out samples with these values."""
 
     def _learn(self, y: Vector, weight: Vector) -> None:

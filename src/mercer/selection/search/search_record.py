@@ -23,7 +23,7 @@ from mercer.selection.search.candidates import Candidate
 from mercer.selection.search.scoring import highest_score, scorer_of
 
 
-class Judged(NamedTuple):
+class CorrectedScore(NamedTuple):
     """A score with its interval, and what it is the score of."""
 
     scoring: str
@@ -57,14 +57,14 @@ class SearchRecord:
         values = np.concatenate(parts)
         name = scoring_name(self.search)
         if name == "accuracy":
-            values = self.search._witness(values).predict(values) == self.y
+            values = self.search._held_out_model(values).predict(values) == self.y
         elif name == "r2":
             values = values[:, 0]
         else:
             values = values.astype(np.float32)
         self.kept.append((candidate, values))
 
-    def judge(self) -> Judged:
+    def corrected_score(self) -> CorrectedScore:
         """The score of the chosen candidate as new samples would give it."""
         name, n = scoring_name(self.search), len(self.rows)
         order = sorted(self.kept, key=lambda one: -one[0].mean)
@@ -72,7 +72,7 @@ class SearchRecord:
         if name == "accuracy":
             right = Accuracy(np.column_stack([values for _, values in order]))
             score = corrected_by_sums(right, n)
-            return Judged(name, score, wilson(score, n), n, len(order))
+            return CorrectedScore(name, score, wilson(score, n), n, len(order))
         if name == "r2":
             predicted = np.column_stack([values for _, values in order])
             score = corrected_by_sums(Determination(self.y, predicted), n)
@@ -85,13 +85,13 @@ class SearchRecord:
             plain = candidates[chosen](np.arange(n))
         interval = percentiles(again, n, shift=score - plain)
         top = highest_score(self.search.scoring)
-        return Judged(name, score, interval._replace(high=min(interval.high, top)), n, len(order))
+        return CorrectedScore(name, score, interval._replace(high=min(interval.high, top)), n, len(order))
 
     def _score_rows(self, values: Matrix) -> ScoreRows:
-        score = scorer_of(self.search._witness(values), self.search.scoring)
+        score = scorer_of(self.search._held_out_model(values), self.search.scoring)
 
         def of_rows(rows: Vector) -> float:
             part = values[rows]
-            return score(self.search._witness(part), part, self.y[rows], np.ones(len(rows)))
+            return score(self.search._held_out_model(part), part, self.y[rows], np.ones(len(rows)))
 
         return of_rows
