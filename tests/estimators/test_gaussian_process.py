@@ -352,13 +352,13 @@ class TestBadInput:
             error.value
         )
         assert str(error.value).endswith(
-            "Here samples 4 and 60 are equal to the kernel, and alpha is 0: make it at least 1e-14, or add "
-            "White(noise) to the kernel, whose noise is learnt."
+            "Here the kernel does not distinguish samples 4 and 60, and alpha is 0: use at least 1e-14, or add "
+            "White(noise) to the kernel to learn the noise."
         )
 
     def test_a_rank_that_is_too_small(self):
         """A linear kernel of two features: the third sample is a combination."""
-        with pytest.raises(np.linalg.LinAlgError, match=r"sample [0-9]+ is a combination of those before it"):
+        with pytest.raises(np.linalg.LinAlgError, match=r"sample [0-9]+ is a linear combination of earlier samples"):
             GaussianProcessRegressor(Linear(), alpha=0.0).fit(X, Y)
 
     def test_equal_samples_with_learnt_noise(self):
@@ -375,7 +375,8 @@ class TestBadInput:
             GaussianProcessRegressor().fit(X, Y)
         assert str(error.value) == (
             "A Gaussian process needs the whole kernel matrix: 60 samples take 0.0 GB, but 0.0 GB are available, "
-            "enough for 50 samples. Fit it on a random part of the samples, or use SVR, which does not hold the matrix."
+            "enough for 50 samples. Fit it on a random subset of the samples, or use SVR, which does not store the "
+            "matrix."
         )
 
     @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ class TestEnds:
         """A rate of 2/μ_max or more is an error that says what is allowed."""
         X, y = curve()
         largest = np.linalg.eigvalsh(Gaussian(gamma=0.5)(X))[-1]
-        with pytest.raises(InvalidInputError, match=rf"so that it must be below {2 / largest:.4g}"):
+        with pytest.raises(InvalidInputError, match=rf"so it must be below {2 / largest:.4g}"):
             KernelLMS(kernel=Gaussian(gamma=0.5), learning_rate=2.1 / largest).fit(X, y)
         with pytest.warns(ConvergenceWarning):
             KernelLMS(kernel=Gaussian(gamma=0.5), learning_rate=1.9 / largest, max_iter=50, tol=0).fit(X, y)
@@ -102,7 +102,7 @@ class TestEnds:
     def test_limits_warn_in_numbers(self):
         """max_iter and time_limit leave a model and say how much still moves."""
         X, y = curve()
-        with pytest.warns(ConvergenceWarning, match=r"max_iter=5\): the last step still changed a fitted value by \d"):
+        with pytest.warns(ConvergenceWarning, match=r"max_iter=5\): the last step changed a fitted value by \d"):
             KernelLMS(max_iter=5, tol=0).fit(X, y)
         with pytest.warns(ConvergenceWarning, match=r"time_limit=0 s"):
             model = KernelLMS(time_limit=0).fit(X, y)
@@ -144,7 +144,7 @@ class TestEarlyStopping:
 
     def test_too_few(self):
         """A validation part that leaves nothing to train on is refused."""
-        with pytest.raises(InvalidInputError, match="sets 1 of 1 samples aside"):
+        with pytest.raises(InvalidInputError, match="holds out 1 of 1 samples"):
             KernelLMS(early_stopping=True).fit([[1.0]], [1.0])
 
     def test_search(self):

@@ -198,7 +198,7 @@ class TestKernels:
         """After the time limit no further kernel is tried, which is said; the model is complete."""
         X, y = sample()
         model = KernelRidgeCV(ALPHAS, kernel="rbf", kernel_grid={"gamma": [0.1, 0.2, 0.3]}, time_limit=0.0)
-        with pytest.warns(UserWarning, match="Only 1 of 3 kernels were tried before the time was over"):
+        with pytest.warns(UserWarning, match="Only 1 of 3 kernels were tried within time_limit"):
             model.fit(X, y)
         assert np.isnan(model.scores_[1:]).all()
         assert model.kernel_ == Gaussian(0.1) and model.certificate_.relative_gap < 1e-12

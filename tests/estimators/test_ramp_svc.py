@@ -95,7 +95,7 @@ class TestProcedure:
         assert model.certificate_.kkt_violation <= model.tol
         # a constant less for each sample that is given up
         assert model.certificate_.primal == pytest.approx(model.objective_ - len(model.given_up_), rel=1e-6)
-        with pytest.raises(InvalidInputError, match="The ramp loss is not convex, so that no dual bounds its optimum"):
+        with pytest.raises(InvalidInputError, match="The ramp loss is not convex, so no dual value bounds its optimum"):
             certify(model, X, y)
 
     def test_starts(self):

@@ -79,11 +79,11 @@ def test_another_solver_agrees(name):
     """The dual value at random C is that of an independent solver."""
     model, X, y, weight = CASES[name]
     path = solution_path(model, X, y, weight)
-    K, w, labels = path._walk.K, path._walk.w, path._walk.y
+    K, w, labels = path._path.K, path._path.w, path._path.y
     for C in np.exp(np.random.default_rng(0).uniform(*np.log(path.C[[0, -1]]), size=5)):
         qp = Hinge().box_qp(labels, C * w, True)
         value = objective(K, qp, solve_qp(K, qp))
-        assert objective(K, qp, -path.coefficients(C)[path._walk.rows]) == pytest.approx(value, rel=1e-7)
+        assert objective(K, qp, -path.coefficients(C)[path._path.rows]) == pytest.approx(value, rel=1e-7)
 
 
 def test_breaks_are_where_samples_change():
@@ -184,7 +184,7 @@ def test_random_problems(seed):
         warnings.simplefilter("error")
         path = solution_path(model, X, y, C_min=1e-4, C_max=1e4)
     assert len(path) < 5 * n + 20
-    size = np.abs(path._walk.K)
+    size = np.abs(path._path.K)
     for C in path.C:
-        rounding = np.finfo(float).eps * (size @ np.abs(path.coefficients(C)[path._walk.rows])).max()
+        rounding = np.finfo(float).eps * (size @ np.abs(path.coefficients(C)[path._path.rows])).max()
         assert path.certified(C)[0].kkt_violation < 1e-9 + 100 * rounding

@@ -174,7 +174,7 @@ def test_pictures_of_every_model(model, labels):
 def test_models_without_a_certificate(model):
     """The error says what there is instead, or which models are known."""
     X, y = task(model)
-    with pytest.raises(InvalidInputError, match=r"has no certificate\. |^certify knows SVC, "):
+    with pytest.raises(InvalidInputError, match=r"has no certificate\. |^certify supports SVC, "):
         diagnose(fitted(model, X, y), X, y)
 
 

@@ -1,4 +1,4 @@
-"""Which machine a fitted estimator is or holds, and what its parameters mean."""
+"""Recognise fitted estimators of mercer and scikit-learn: unwrap pipelines and searches, find the kind and the loss."""
 
 from __future__ import annotations
 
@@ -23,29 +23,30 @@ LINEAR = ("LinearSVC", "LinearSVR")
 RIDGE = ("KernelRidge", "KernelRidgeCV")
 ONLINE = ("PegasosClassifier", "SGDClassifier")
 KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE)
-# machines without an optimum that could be known, and what there is instead
+# estimators without a certificate: why, and what to use instead
 WITHOUT = {
-    "Perceptron": "It minimises nothing: any w without mistakes ends it. Count them with score; mercer's has "
+    "Perceptron": "It minimises nothing: it stops at any w without mistakes. Use score; mercer's Perceptron also has "
     "separated_, mistakes_ and update_bound.",
-    "KernelLMS": "Its steps go towards the least-squares solution, but it is meant to stop before: its distance from "
-    "there says nothing of the model. loss_curve_ has the objective after each step; for an optimum use KernelRidge.",
-    "KernelCentroid": "Its means are a formula: nothing is minimised, and nothing is left to gain.",
-    "RampSVC": "The ramp loss is not convex, so that no dual bounds its optimum. certificate_ is that of the last "
+    "KernelLMS": "It descends towards the least-squares solution but is meant to stop early, so the distance from "
+    "that solution does not measure the model. loss_curve_ has the objective after each step; for an optimum use "
+    "KernelRidge.",
+    "KernelCentroid": "Its class means are given by a formula: nothing is minimised.",
+    "RampSVC": "The ramp loss is not convex, so no dual value bounds its optimum. certificate_ is that of the last "
     "convex problem, objective_ the value that was reached.",
-    "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so that no dual bounds its optimum. For "
-    "a given kernel its mean is that of KernelRidge, which certify knows.",
+    "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. For "
+    "a given kernel its mean is that of KernelRidge, which certify supports.",
 }
 
 
 class Kind(NamedTuple):
-    """Which machine an estimator is, and which package made it: "mercer" or "sklearn"."""
+    """The class name of a machine and its package, "mercer" or "sklearn"."""
 
     name: str
     package: str
 
 
 class Unwrapped(NamedTuple):
-    """The machine within pipelines and searches, the samples as it sees them, and the parameters that were searched."""
+    """The machine inside pipelines and searches, its input, and the names of the parameters that were searched."""
 
     machine: Any
     X: Any
@@ -68,7 +69,7 @@ def unwrap(model: Any, X: Any = None) -> Unwrapped:
 
 
 def kind_of(estimator: Any) -> Kind:
-    """The first base class that is known."""
+    """The kind of the first base class that certify supports; an error if there is none."""
     for base in type(estimator).__mro__:
         package = base.__module__.partition(".")[0]
         if package not in ("mercer", "sklearn"):
@@ -78,13 +79,13 @@ def kind_of(estimator: Any) -> Kind:
         if base.__name__ in WITHOUT:
             raise InvalidInputError(f"A {base.__name__} has no certificate. {WITHOUT[base.__name__]}")
     raise InvalidInputError(
-        f"certify knows {', '.join(KINDS)}, of mercer or of scikit-learn, but was given {type(estimator).__name__}. "
+        f"certify supports {', '.join(KINDS)}, of mercer or scikit-learn, but was given {type(estimator).__name__}. "
         "Pass one of these, or a pipeline or search that ends in one."
     )
 
 
 def check_fitted(estimator: Any, X: Any, y: Any) -> Kind:
-    """Which machine it is, if it is fitted and there are targets where it needs them."""
+    """The kind of a fitted estimator; raise if it is not fitted, or if y is missing or of another length than X."""
     kind = kind_of(estimator)
     check_is_fitted(estimator)
     if kind.name != "OneClassSVM":
@@ -97,7 +98,7 @@ def check_fitted(estimator: Any, X: Any, y: Any) -> Kind:
 
 
 def loss_of(kind: Kind, estimator: Any) -> Loss:
-    """The loss of an estimator of either package."""
+    """The loss of an estimator of mercer or scikit-learn."""
     if kind.name == "NuSVC":
         return NuHinge(float(estimator.nu))
     if kind.name == "NuSVR":
@@ -108,7 +109,7 @@ def loss_of(kind: Kind, estimator: Any) -> Loss:
 
 
 def codes_of(estimator: Any, y: Any) -> Vector:
-    """The number of each label in classes_."""
+    """The index of each label in ``classes_``."""
     labels, classes = column_or_1d(y, warn=True), estimator.classes_
     unknown = np.setdiff1d(labels, classes).tolist()
     if unknown:
@@ -116,13 +117,13 @@ def codes_of(estimator: Any, y: Any) -> Vector:
             f"y contains the label {unknown[0]!r}, but the estimator was fitted to the classes {classes.tolist()}: "
             "pass the y that it was fitted to."
         )
-    order = np.argsort(classes)  # models of LIBSVM keep theirs
+    order = np.argsort(classes)  # classes of a LIBSVM model file need not be sorted
     codes: Vector = order[np.searchsorted(classes, labels, sorter=order)]
     return codes
 
 
 def different_classes(n_fitted: int, n_found: int) -> InvalidInputError:
-    """The error for labels and weights that are not those of fit."""
+    """The error for labels and weights that do not leave the classes of fit."""
     return InvalidInputError(
         f"The estimator was fitted to {n_fitted} classes, but y and sample_weight leave {n_found}: pass those that it "
         "was fitted to."

@@ -1,4 +1,4 @@
-"""Gaussian process regression: a Gaussian prior on the function, its posterior, and the kernel learnt from the data."""
+"""Gaussian process regression: prior and posterior, and kernel parameters learnt by maximum likelihood."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ from mercer.validation import (
     validate_samples,
 )
 
-# the threads of BLAS take longer to meet than to compute for fewer samples
+# use BLAS threads from this many samples on; below, synchronisation costs more than it gains
 BLAS_THREADS_FROM = 2000
-# the equations (K + Λ) α = y may be missed by this share of the largest target
+# warn if the residual of (K + Λ) α = y exceeds this fraction of the largest target
 RESIDUAL = 1e-2
-# the likelihood and its derivatives take as long as so many factorisations
+# the likelihood with its gradient costs as much as this many factorisations
 EVALUATION = 4.0
-# bytes that are there: to ask takes a tenth of a small fit
+# do not query the available memory below this size: the query takes a tenth of a small fit
 NO_QUESTION = 8 * MEGABYTE
 # bytes of kernel values between new and training samples held at a time
 ROWS_BYTES = 64 * MEGABYTE
 
 
 class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
-    """Gaussian process regression, the Bayesian reading of kernel ridge regression ([M5]).
+    """Gaussian process regression, the Bayesian view of kernel ridge regression ([M5]).
 
-    The prior says that the values h(x) are jointly Gaussian with mean 0 and covariance k(x, z). Targets are
-    y = h(x) + noise, with variance ``alpha`` and that of ``White`` in the kernel, together Λ. The posterior at x* is
+    Under the prior the values h(x) are jointly Gaussian with mean 0 and covariance k(x, z). Targets are y = h(x) +
+    noise. The noise variance Λ is ``alpha`` plus the variance of ``White`` in the kernel. The posterior at x* is
     Gaussian, with mean and covariance
 
         k*' (K + Λ)⁻¹ y        and        k(x*, x*) - k*' (K + Λ)⁻¹ k*,        k* = (k(x*, xᵢ))ᵢ
 
-    so the mean is kernel ridge regression with λ = Λ. The positive parameters of the kernel are chosen to maximise the
-    marginal likelihood of the targets, by L-BFGS-B on their logarithms with exact derivatives; ``Fixed`` and
-    ``Bounded`` say which, and within which bounds.
+    so the mean is that of kernel ridge regression with λ = Λ. The positive parameters of the kernel maximise the
+    marginal likelihood of the targets; L-BFGS-B optimises their logarithms with exact gradients. ``Fixed`` excludes a
+    parameter, ``Bounded`` sets its bounds.
 
     Parameters
     ----------
@@ -70,26 +70,26 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         ``sklearn.gaussian_process.kernels``; a function of two sets of samples. None is scikit-learn's default,
         ``ConstantKernel() * RBF()``.
     alpha : float or ndarray of shape (n_samples,), default=1e-10
-        Variance of the noise, added to the diagonal of K; not learnt. To learn it, add ``White()`` to the kernel.
+        Noise variance added to the diagonal of K; it is not learnt. To learn it, add ``White()`` to the kernel.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
-        None keeps the kernel as it is. A function ``optimizer(obj_func, initial_theta, bounds)`` returns the best theta
-        and the value of ``obj_func(theta, eval_gradient)`` there, which is to be minimised.
+        None keeps the kernel as it is. A function ``optimizer(obj_func, initial_theta, bounds)`` minimises
+        ``obj_func(theta, eval_gradient)`` and returns the best theta and its value.
     n_restarts_optimizer : int, default=0
-        Further runs from random points within the bounds; the best of all runs counts.
+        Number of additional runs from random points within the bounds; the best run is used.
     normalize_y : bool, default=False
-        Whether to shift and scale the targets to mean 0 and variance 1 first.
+        Whether to normalise the targets to mean 0 and variance 1.
     copy_X_train : bool, default=True
         Whether to keep a copy of the training samples instead of a reference.
     n_targets : int, default=None
         Number of outputs of the prior, before ``fit``.
     random_state : int, RandomState instance or None, default=None
-        For the restarts.
+        Seed of the restarts.
     n_jobs : int, default=None
-        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job.
+        Number of threads. None uses all cores, or one inside a joblib worker; in scikit-learn None means one job.
     max_iter : int, default=-1
-        Iterations of each run of the optimizer at most; -1 for no limit.
+        Maximum number of iterations of each optimizer run; -1 for no limit.
     time_limit : float, default=None
-        Seconds after which the best kernel found so far is taken.
+        Stop the search after this many seconds and use the best kernel so far.
 
     Attributes
     ----------
@@ -99,11 +99,11 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets), (K + Λ)⁻¹ y.
     log_marginal_likelihood_value_ : float, log p(y) of ``kernel_``.
     residual_ : float
-        max |y - (K + Λ) α|, recomputed with other kernel values than those that were factored.
+        max |y - (K + Λ) α|, with kernel values recomputed independently of the factorisation.
     gradient_ : ndarray of shape (n_parameters,)
-        Derivatives of log p(y) by ``kernel_.theta``, zero at an optimum inside the bounds; NaN where they are unknown.
-    n_iter_ : int, iterations of all runs of the optimizer, at least 1.
-    n_evaluations_ : int, how often log p(y) was computed.
+        Gradient of log p(y) with respect to ``kernel_.theta``; zero at an optimum inside the bounds, NaN if unknown.
+    n_iter_ : int, iterations of all optimizer runs, at least 1.
+    n_evaluations_ : int, number of evaluations of log p(y).
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
@@ -174,7 +174,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or list of object
-            Training samples, of whatever kind the kernel understands.
+            Training samples of any type that the kernel supports.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Target values.
 
@@ -201,7 +201,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         return self
 
     def _normalised(self, y: Vector) -> Vector:
-        """The targets as the process sees them; sets what undoes it."""
+        """The targets, normalised if ``normalize_y``. Sets the mean and the scale that undo it."""
         n_targets = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and n_targets != self.n_targets:
             raise ValueError(
@@ -214,7 +214,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
             return y.copy() if self.copy_X_train else y
         self._y_train_mean = y.mean(axis=0)
         spread = y.std(axis=0)
-        # a constant target has no scale
+        # a constant target is not scaled
         self._y_train_std = np.where(spread < 10 * np.finfo(np.float64).eps, 1.0, spread)
         return (y - self._y_train_mean) / self._y_train_std
 
@@ -249,7 +249,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         if isinstance(factor, int):
             raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, factor))
         largest, residual = float(np.abs(self.y_train_).max()), evidence.residual(kernel, factor.alpha)
-        if residual > largest:  # zeros would be nearer: it is rounding that the smallest pivot is positive
+        if residual > largest:  # worse than α = 0: the smallest pivot is positive by rounding only
             order = 1 + int(np.argmin(np.diagonal(factor.L)))
             raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, order))
         self._kernel, self.kernel_ = kernel, public(kernel, self.kernel)
@@ -265,14 +265,14 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
             self._warn_unfinished(found, kernel.bounds)
         if not self.residual_ <= RESIDUAL * largest:
             warn_user(
-                "K is singular to working precision: the equations (K + alpha) a = y are missed by "
-                f"{self.residual_:.2g}, where the largest |y| is {largest:.2g}. Increase alpha, or add White(noise) to "
+                "K is singular to working precision: the residual of (K + alpha) a = y is "
+                f"{self.residual_:.2g}, and the largest |y| is {largest:.2g}. Increase alpha, or add White(noise) to "
                 "the kernel.",
                 ConvergenceWarning,
             )
 
     def _starts(self, kernel: Kernel) -> list[Vector]:
-        """The kernel's own parameters, then random ones between the bounds."""
+        """Starting points: the kernel's own parameters, then random ones within the bounds."""
         bounds = kernel.bounds
         if self.n_restarts_optimizer > 0 and not np.isfinite(bounds).all():
             raise ValueError(
@@ -283,23 +283,22 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         return [kernel.theta, *more]
 
     def _warn_unfinished(self, found: Ascent, bounds: Matrix) -> None:
-        """Say in numbers how far from an optimum a search is that ended early."""
+        """Warn that the search stopped early, with the size of the remaining gradient."""
         reason = {
             Status.MAX_ITER: f"after max_iter={self.max_iter} iterations",
             Status.TIME_LIMIT: f"after time_limit={self.time_limit} s",
             Status.INTERRUPTED: "because it was interrupted",
-        }.get(found.status, "where rounding allows no further progress")
+        }.get(found.status, "because rounding allows no further progress")
         if found.evaluations == 0:
             warn_user(
-                f"The search for the kernel's parameters ended {reason}, before its first step: they are those that "
-                f"were given. The log marginal likelihood is {self.log_marginal_likelihood_value_:.6g}.",
+                f"The search for the kernel's parameters ended {reason}, before its first step: the given parameters "
+                f"are used. The log marginal likelihood is {self.log_marginal_likelihood_value_:.6g}.",
                 ConvergenceWarning,
             )
             return
         warn_user(
             f"The search for the kernel's parameters ended {reason}. The log marginal likelihood is {found.value:.6g}; "
-            f"its largest derivative by the logarithm of a parameter is {found.slope(bounds):.2g}, and would be 0 at "
-            "an optimum.",
+            f"its largest derivative by the logarithm of a parameter is {found.slope(bounds):.2g} (0 at an optimum).",
             ConvergenceWarning,
         )
 
@@ -310,7 +309,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
     # ---- prediction ------------------------------------------------------------------------------------------
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Mean of the posterior, or of the prior before ``fit``, with its deviations or covariances.
+        """Predict the mean of the posterior, or of the prior before ``fit``, and standard deviations or covariances.
 
         Parameters
         ----------
@@ -326,7 +325,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         y_mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Means.
         y_std : ndarray of shape (n_samples,) or (n_samples, n_targets), optional
-            Standard deviations. The noise of ``White`` is part of them, ``alpha`` is not.
+            Standard deviations. They include the noise of ``White``, but not ``alpha``.
         y_cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets), optional
             Covariances.
         """
@@ -335,8 +334,8 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         X, _ = validate_samples(self, X, None, reset=False)
         if (return_std or return_cov) and is_pairwise(self.kernel):
             raise InvalidInputError(
-                "Deviations need k(x, z) between the new samples, which a precomputed matrix does not hold. Ask for "
-                "the mean alone, or give the kernel itself."
+                "Deviations and covariances need k(x, z) between the new samples, which a precomputed matrix does not "
+                "contain. Predict the mean only, or pass the kernel instead of its matrix."
             )
         with self._blas_threads(num_samples(X)):
             if not hasattr(self, "X_train_"):
@@ -345,7 +344,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
             return Posterior(self._kernel, *known, thread_count(self.n_jobs)).at(X, return_std, return_cov)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Matrix:
-        """Draw functions from the process, posterior or prior, and evaluate them at samples.
+        """Draw functions from the posterior (before ``fit`` from the prior) and evaluate them at samples.
 
         Parameters
         ----------
@@ -354,7 +353,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         n_samples : int, default=1
             Number of functions.
         random_state : int, RandomState instance or None, default=0
-            For the draws.
+            Seed of the draws.
 
         Returns
         -------
@@ -372,23 +371,23 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         return np.hstack(drawn)
 
     def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:
-        """log p(y) of the training targets.
+        """The log marginal likelihood log p(y) of the training targets.
 
         Parameters
         ----------
         theta : array-like of shape (n_parameters,), default=None
-            Logarithms of the kernel's parameters, as in ``kernel_.theta``; None for those that were learnt.
+            Logarithms of the kernel's parameters, as in ``kernel_.theta``; None for the learnt ones.
         eval_gradient : bool, default=False
-            Whether to return the derivatives too; theta must be given.
+            Whether to return the gradient too; requires theta.
         clone_kernel : bool, default=True
-            Whether to leave ``kernel_`` as it is; else it gets these parameters.
+            Whether to leave ``kernel_`` unchanged. If False, ``kernel_`` gets these parameters.
 
         Returns
         -------
         log_likelihood : float
             log p(y); -inf where K + alpha is singular.
         log_likelihood_gradient : ndarray of shape (n_parameters,), optional
-            Its derivatives with respect to theta.
+            Its gradient with respect to theta.
         """
         if not hasattr(self, "X_train_"):
             raise NotFittedError(
@@ -415,7 +414,7 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
 
 
 def prior(kernel: Kernel, X: Any, n_targets: int, return_std: bool, return_cov: bool) -> Any:
-    """Mean 0 and covariance k, for each target; in the forms that `Posterior.at` returns."""
+    """The prior at X: mean 0 and covariance k for each target, in the same form as `Posterior.at`."""
     features = kernel.prepare(X)
     mean = np.zeros((len(features), n_targets) if n_targets > 1 else len(features))
     if not (return_std or return_cov):
@@ -426,9 +425,9 @@ def prior(kernel: Kernel, X: Any, n_targets: int, return_std: bool, return_cov: 
 
 @dataclass(frozen=True)
 class Posterior:
-    """The process given targets: K + Λ = LL' of the training samples and α = (K + Λ)⁻¹ y.
+    """The process conditioned on the targets: K + Λ = LL' and α = (K + Λ)⁻¹ y.
 
-    Targets were shifted by ``shift`` and divided by ``scale``, numbers or one for each.
+    The targets were shifted by ``shift`` and divided by ``scale`` (one number, or one per target).
     """
 
     kernel: Kernel
@@ -440,9 +439,9 @@ class Posterior:
     n_threads: int
 
     def at(self, X: Any, return_std: bool, return_cov: bool) -> Any:
-        """Means at X, and standard deviations or covariances if they are asked for."""
+        """Means at X, with standard deviations or covariances on request."""
         a, b = self.kernel.prepare(X), self.kernel.prepare(self.samples)
-        # one target is a vector, however it was given: the sums are the same to the last digit
+        # treat a single target as a vector, so that results do not depend on the shape of y
         alpha = self.alpha[:, 0] if self.alpha.ndim > 1 and self.alpha.shape[1] == 1 else self.alpha
         mean = product(self.kernel, a, b, alpha, self.n_threads) * self.scale + self.shift
         if return_cov:
@@ -455,7 +454,7 @@ class Posterior:
         return self._scaled(GramOperator(self.kernel, a, self.n_threads).dense() - V.T @ V)
 
     def _deviation(self, a: Features, b: Features) -> Matrix:
-        """The square root of the diagonal of the covariance, of some samples at a time."""
+        """The square root of the diagonal of the covariance, computed in batches of samples."""
         gram, variance = GramOperator(self.kernel, b, self.n_threads), self.kernel.diagonal(a)
         step = max(1, ROWS_BYTES // (8 * len(b)))
         for start in range(0, len(a), step):
@@ -468,12 +467,12 @@ class Posterior:
         return np.sqrt(self._scaled(variance))
 
     def _solved(self, gram: GramOperator, a: Features) -> Matrix:
-        """L⁻¹ k* for each new sample, a column each."""
+        """L⁻¹ k*, one column per new sample."""
         V, _ = lapack.dtrtrs(self.L, gram.rows(a).T, lower=1, overwrite_b=1)
         return V
 
     def _scaled(self, spread: Matrix) -> Matrix:
-        """Variances or covariances of the targets as they were given, for each target if there are several."""
+        """Variances or covariances in the original units of the targets, one slice per target if there are several."""
         squares = np.square(self.scale)
         return spread * float(squares.item()) if np.size(squares) == 1 else np.multiply.outer(spread, squares)
 
@@ -482,7 +481,7 @@ class Posterior:
 
 
 def resolve_covariance(kernel: Any) -> Kernel:
-    """The kernel that the parameter describes."""
+    """The kernel given by the parameter ``kernel``."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type):
@@ -497,11 +496,11 @@ def resolve_covariance(kernel: Any) -> Kernel:
 
 
 def likelihood(kernel: Kernel, evidence: Evidence) -> Objective:
-    """log p(y) and its derivatives as a function of the kernel's theta."""
+    """The function theta → (log p(y), gradient)."""
     equal = kernel.equal if isinstance(kernel, SklearnKernel) else None
     if equal is None:
         return lambda theta: evidence.value_and_gradient(kernel.with_theta(theta))
-    # scikit-learn's objects take longer to build than a small matrix to factor: their equal here goes the same way
+    # building scikit-learn's kernel objects is slow: evaluate mercer's equal kernel instead
     own, start, powers = equal.kernel, kernel.theta, equal.powers
     origin = own.theta
 
@@ -513,12 +512,12 @@ def likelihood(kernel: Kernel, evidence: Evidence) -> Objective:
 
 
 def public(kernel: Kernel, given: Any) -> Any:
-    """The kernel as the user knows it: scikit-learn's if that is what was given."""
+    """The kernel to show to users: scikit-learn's if ``given`` was one of scikit-learn's."""
     return kernel.kernel if isinstance(kernel, SklearnKernel) and not isinstance(given, Kernel) else kernel
 
 
 def check_memory(n: int) -> None:
-    """Raise if the kernel matrix of so many samples does not fit in the memory that is left."""
+    """Raise if the kernel matrix of n samples does not fit into the available memory."""
     needed = 8 * n * n
     if needed <= NO_QUESTION:
         return
@@ -527,13 +526,13 @@ def check_memory(n: int) -> None:
         most = int(np.sqrt(available / 8))
         raise InvalidInputError(
             f"A Gaussian process needs the whole kernel matrix: {n:,} samples take {needed / 1e9:,.1f} GB, but "
-            f"{available / 1e9:,.1f} GB are available, enough for {most:,} samples. Fit it on a random part of the "
-            "samples, or use SVR, which does not hold the matrix."
+            f"{available / 1e9:,.1f} GB are available, enough for {most:,} samples. Fit it on a random subset of the "
+            "samples, or use SVR, which does not store the matrix."
         )
 
 
 def warn_at_bounds(kernel: Kernel) -> None:
-    """Tell which parameters would go on if their bounds allowed it; scikit-learn's words."""
+    """Warn about parameters that ended at their bounds, in scikit-learn's words."""
     close = np.isclose(kernel.bounds, kernel.theta[:, None])
     for parameter, (low, high) in zip(kernel.hyperparameters(), close.tolist(), strict=True):
         if not (low or high) or parameter.lower == parameter.upper:
@@ -550,7 +549,7 @@ def warn_at_bounds(kernel: Kernel) -> None:
 
 
 def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> str:
-    """Why K + alpha has no Cholesky factor: scikit-learn's words, then what was found and what to do."""
+    """The message for K + alpha without Cholesky factor: scikit-learn's words, then the cause and the remedy."""
     features = kernel.prepare(evidence.samples)
     last = features.take(np.array([order - 1]))
     row = kernel.block(last, features.take(np.arange(order)))[0].astype(np.float64)
@@ -566,10 +565,10 @@ def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> s
     least = len(diagonal) * np.finfo(np.float64).eps * float(np.abs(diagonal).max())
     twin = int(np.argmin(np.abs(row[:-1] - row[-1]) + np.abs(diagonal[: order - 1] - row[-1]))) if order > 1 else 0
     if order > 1 and abs(row[twin] - row[-1]) + abs(diagonal[twin] - row[-1]) <= 1e-12 * abs(row[-1]):
-        what = f"samples {twin} and {order - 1} are equal to the kernel"
+        what = f"the kernel does not distinguish samples {twin} and {order - 1}"
     else:
-        what = f"sample {order - 1} is a combination of those before it, to within rounding"
+        what = f"sample {order - 1} is a linear combination of earlier samples in feature space, up to rounding"
     return (
-        f"{message} Here {what}, and alpha is {float(np.max(evidence.variances)):g}: make it at least {least:.1g}, or "
-        "add White(noise) to the kernel, whose noise is learnt."
+        f"{message} Here {what}, and alpha is {float(np.max(evidence.variances)):g}: use at least {least:.1g}, or "
+        "add White(noise) to the kernel to learn the noise."
     )

@@ -1,4 +1,4 @@
-"""The closest class mean in feature space."""
+"""KernelCentroid predicts the class with the closest mean in feature space."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from mercer.validation import check_weighted_classes, class_codes, is_pairwise, 
 class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     """Predict the class whose mean in feature space is closest: c_y = (1/m_y) Σ φ(xᵢ) over the samples of class y.
 
-    |φ(x) - c_y|² is smallest where <c_y, φ(x)> - ½|c_y|² is largest, and both are sums of kernel values. Of two classes
-    that is the sign of <w, φ(x)> + b with w = c₊ - c₋ and b = ½(|c₋|² - |c₊|²): [SSBD] Exercise 16.6. Nothing is
-    optimised; the cost of a fit is that of the kernel matrix of each class.
+    The closest mean maximises <c_y, φ(x)> - ½|c_y|², and both terms are sums of kernel values. For two classes this is
+    the sign of <w, φ(x)> + b with w = c₊ - c₋ and b = ½(|c₋|² - |c₊|²): [SSBD] Exercise 16.6. Nothing is optimised; a
+    fit costs as much as computing the kernel matrix once.
 
     Parameters
     ----------
     kernel, degree, gamma, coef0 : as in ``SVC``.
     normalize : bool, default=False
-        Compare angles: means are divided by their length, and the largest <c_y, φ(x)>/|c_y| wins.
+        Whether to compare angles instead of distances: predict the class with the largest <c_y, φ(x)>/|c_y|.
     shrinkage : float or "auto", default=0.0
-        In [0, 1]: move each mean by this part of the way to the mean of all samples. "auto" estimates for each class
-        the part that minimises the expected squared distance to the true mean: V/(V + |c_y - c|²), where V is the
-        variance of c_y. Small classes shrink most (James and Stein; Muandet et al., JMLR 17, 2016).
+        In [0, 1]: move each class mean by this fraction of the way to the mean c of all samples. "auto" estimates for
+        each class the fraction that minimises the expected squared distance to the true mean, V/(V + |c_y - c|²), where
+        V is the variance of c_y. Small classes shrink most (James and Stein; Muandet et al., JMLR 17, 2016).
     verbose : bool, default=False
-        There is nothing to tell: for the sake of the interface.
+        Has no effect; present for compatibility.
     n_jobs : int or None, default=None
-        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job.
+        Number of threads. None uses all cores, or one inside a joblib worker; in scikit-learn None means one job.
 
     Attributes
     ----------
     centroid_norms_ : ndarray of shape (n_classes,)
-        |c_y|, after shrinking.
+        The norms |c_y| after shrinking.
     shrinkage_ : ndarray of shape (n_classes,)
-        The part by which each mean was moved.
+        The fraction by which each mean was moved.
     centroid_distances_ : ndarray of shape (n_classes, n_classes)
-        |c_y - c_z|.
+        The distances |c_y - c_z|.
     rkhs_norm_ : ndarray
-        |w| of two classes, |c_y| of more.
+        |w| for two classes, |c_y| for more.
     coef_, intercept_, dual_coef_, support_, support_vectors_, classes_, n_features_in_, feature_names_in_ :
-        As in ``SVC``, with one row for two classes and one for each class for more.
+        As in ``SVC``, with one row for two classes, and one row per class for more.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         features, n_threads = part.features(np.float64), thread_count(self.n_jobs)
         diagonal = part.kernel.diagonal(features)
         check_finite(diagonal)
-        # of a class without weight the mean does not exist; it is never chosen
+        # a class without weight has no mean and is never predicted
         present = np.unique(codes[used])
         means = np.where(codes[used] == present[:, None], weight[used], 0.0)
         means /= means.sum(axis=1, keepdims=True)
@@ -113,7 +113,7 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         inner = means @ products
         self.shrinkage_ = np.zeros(len(self.classes_))
         self.shrinkage_[present] = moved = self._moved(means, diagonal, inner, products, overall)
-        # (1 - s) c_y + s c, whose products follow from those of the means
+        # inner products of (1 - s) c_y + s c follow from those of the means
         mix = (1.0 - moved)[:, None] * np.eye(len(present))
         totals = np.array([weight[used][codes[used] == c].sum() for c in present])
         mix += moved[:, None] * (totals / totals.sum())
@@ -130,26 +130,26 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             if norms.min() <= 0:
                 zero = self.classes_[present[int(np.argmin(norms))]].item()
                 raise InvalidInputError(
-                    f"normalize=True divides by the length of the means, but that of class {zero!r} is 0: its samples "
-                    "cancel. Use normalize=False, or another kernel."
+                    f"normalize=True divides by the norm of each class mean, but the mean of class {zero!r} is 0: its "
+                    "samples cancel. Use normalize=False, or another kernel."
                 )
             coef, offset = coef / norms[:, None], np.zeros(len(present))
             inner = inner / np.outer(norms, norms)
         self._publish(data, used, present, coef, offset, inner)
 
     def _moved(self, means: Matrix, diagonal: Vector, inner: Matrix, products: Matrix, overall: Vector) -> Vector:
-        """The part of the way to the mean of all samples that each mean is moved."""
+        """The fraction of the way to the overall mean by which each class mean is moved."""
         if not isinstance(self.shrinkage, str):
             return np.full(len(means), float(self.shrinkage))
         # a mean with weights p has the variance (Σ p k(x, x) - |c|²) Σ p² / (1 - Σ p²)
         sizes = (means**2).sum(axis=1)
         spread = np.maximum(means @ diagonal - np.diag(inner), 0.0)
         variance = np.divide(spread * sizes, 1.0 - sizes, out=np.zeros(len(means)), where=sizes < 1.0)
-        # |c_y - c|², where c is the mean of all: <c, c_y> is the overall mean of the products
+        # |c_y - c|² for the overall mean c; <c, c_y> is the overall mean of the products
         cross = overall @ products
         share = np.array([overall[row > 0].sum() for row in means])
         distance = np.maximum(np.diag(inner) - 2.0 * cross + share @ inner @ share, 0.0)
-        # a class of one sample says nothing of its own variance
+        # the variance of a class with a single sample is unknown
         lonely = sizes >= 1.0 - 1e-12
         shrink = np.divide(variance, variance + distance, out=np.zeros(len(means)), where=variance + distance > 0)
         return np.where(lonely, 0.0, shrink)
@@ -172,10 +172,10 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self.intercept_ = self._intercept_ = offset
 
     def _warn_unfinished(self) -> None:
-        """A sum is always finished."""
+        """Nothing is iterated, so there is nothing to warn about."""
 
     def decision_function(self, X: Any) -> Matrix:
-        """<w, φ(x)> + b for two classes; <c_y, φ(x)> - ½|c_y|² of each class for more.
+        """<w, φ(x)> + b for two classes; <c_y, φ(x)> - ½|c_y|² for each of more classes.
 
         Parameters
         ----------
@@ -185,13 +185,13 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Larger is closer.
+            Larger values mean closer to the class.
         """
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> Vector:
-        """The class whose mean is closest; the second of two classes where both are equally close.
+        """The class with the closest mean; in a tie between two classes the second.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Least mean squares with kernels: batch gradient descent on the squared error."""
+"""KernelLMS: least mean squares in feature space, by batch gradient descent."""
 
 from __future__ import annotations
 
@@ -23,60 +23,59 @@ from mercer.solvers.base import Clock, Status, TracePoint
 from mercer.solvers.data import Data, check_finite
 from mercer.validation import is_pairwise, real_targets, thread_count
 
-# a rise of the error by this part of it is rounding
+# a relative increase of the error up to this size is rounding
 ROUNDING = 1e-9
-# ARPACK needs some room; below this many samples the eigenvalues are computed densely
+# up to this many samples compute eigenvalues densely instead of by ARPACK
 DENSE_EIGENVALUES = 64
-# eigenvalues whose inverse is beyond float64
+# the inverse of smaller eigenvalues overflows
 TOO_SMALL = 1e-300
-# of the largest eigenvalue, relatively
+# relative tolerance of the largest eigenvalue
 EIGENVALUE_TOL = 1e-3
-# products that this takes, about, and bytes of a stored matrix that a product reads in a second
+# about how many products that takes; bytes per second of a product with a stored matrix
 EIGENVALUE_PRODUCTS, BYTES_PER_SECOND = 30, 4e9
 
 
 class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
     """Batch gradient descent on ½ Σ (yᵢ - f(xᵢ))² in feature space: β := β + α (y - Kβ).
 
-    The algorithm of [CS229] (5.7) to (5.12), from β = 0. In the direction of an eigenvector of K with eigenvalue μ the
-    residual shrinks by 1 - αμ in each step: it converges if and only if α < 2/μ_max, quickly where μ is large. Stopping
-    early therefore smooths: after t steps directions with μ ≪ 1/(αt) are still hardly fitted.
+    The algorithm of [CS229] (5.7) to (5.12), from β = 0. Along an eigenvector of K with eigenvalue μ each step
+    multiplies the residual by 1 - αμ. The iteration converges if and only if α < 2/μ_max, fastest where μ is large.
+    Early stopping therefore regularises: after t steps directions with μ ≪ 1/(αt) are hardly fitted.
 
     Parameters
     ----------
     kernel, degree, gamma, coef0 : as in ``SVC``.
     learning_rate : float or "auto", default="auto"
-        α; "auto" is 1/μ_max, at which every direction shrinks without changing its sign. Values from 2/μ_max on
-        diverge and are refused.
+        The step size α; "auto" is 1/μ_max. Values of 2/μ_max or more diverge and raise an error.
     max_iter : int, default=1000
-        Steps at most.
+        Maximum number of steps.
     tol : float, default=1e-4
-        Stop when a step of the automatic rate would change no fitted value by more than this part of max |y|.
+        Stop when a step of size 1/μ_max would change no fitted value by more than tol · max |y|.
     early_stopping : bool, default=False
-        Set a part of the samples aside, stop when their error has not fallen for ``n_iter_no_change`` steps, and take
-        the β that was best for them.
+        Whether to hold out a validation set, to stop when its error has not fallen for ``n_iter_no_change`` steps, and
+        to return the β with the smallest validation error.
     validation_fraction : float, default=0.1
-        The part that is set aside.
+        The fraction of samples held out for early stopping.
     n_iter_no_change : int, default=20
-        Steps without progress.
+        Number of steps without improvement before early stopping.
     random_state : int, RandomState instance or None, default=None
-        Chooses the samples that are set aside.
+        Seed of the choice of held-out samples.
     cache_size : float or "auto", default="auto"
-        MB within which the kernel matrix is computed once; beyond, it is computed anew, tile by tile, in each step.
+        Memory for the kernel matrix in MB. If the matrix does not fit, it is recomputed tile by tile in each step.
     verbose, n_jobs, time_limit : as in ``SVC``.
 
     Attributes
     ----------
     learning_rate_ : float
-        α.
+        The step size α.
     largest_eigenvalue_ : float
         μ_max of the kernel matrix (of W^½ K W^½ with sample weights W).
     n_iter_ : int
-        Steps of the model: with early stopping, of the best one.
+        Number of steps behind the model; with early stopping, behind the best β.
     loss_curve_ : list of float
         ½ Σ wᵢ (yᵢ - f(xᵢ))² before each step, and at the end.
     validation_curve_ : list of float
-        Mean squared error on the samples set aside, with early stopping.
+        Mean squared error on the held-out samples, with early stopping.
     support_, support_vectors_, dual_coef_, rkhs_norm_, n_features_in_, feature_names_in_ : as in ``SVR``.
 
     Examples
@@ -147,7 +146,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         K = _Products(data, np.concatenate([train, held]), self.cache_size, thread_count(self.n_jobs), clock)
         target, w, n = np.concatenate([y[train], y[held]]), weight[train], len(train)
         in_time = clock.over_in(EIGENVALUE_PRODUCTS * K.seconds) is None
-        # the trace is never below it, and costs nothing
+        # if time is short: the trace is an upper bound and costs nothing
         self.largest_eigenvalue_ = _largest_eigenvalue(K, np.sqrt(w)) if in_time else float(K.diagonal[:n] @ w)
         alpha = self._rate(self.largest_eigenvalue_, in_time)
         beta, F = np.zeros(n), np.zeros(len(target))
@@ -160,7 +159,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
             residual = target[:n] - F[:n]
             self.loss_curve_.append(0.5 * float((w * residual**2).sum()))
             if step > 0 and self.loss_curve_[-1] > self.loss_curve_[-2] * (1 + ROUNDING):
-                # directions with a negative eigenvalue grow without limit
+                # K has negative eigenvalues, whose directions diverge
                 self._status = Status.STALLED
                 break
             if len(held):
@@ -180,7 +179,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
             change = alpha * w * residual
             moved = K.product(change)
             self._change = float(np.abs(moved[:n]).max(initial=0.0))
-            # by the step of the automatic rate, so that a small rate does not pass for the end
+            # compare with the step of size 1/μ_max, so that a small learning rate does not look like convergence
             if self._change <= self.tol * largest * min(1.0, alpha * self.largest_eigenvalue_):
                 self._status = Status.CONVERGED
                 break
@@ -191,25 +190,25 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         self._publish(data, train, best, max(0.0, squared_norm))
 
     def _split(self, used: Vector) -> tuple[Vector, Vector]:
-        """Samples to train on, and those set aside."""
+        """Indices of the training samples and of the held-out samples."""
         if not self.early_stopping:
             return used, used[:0]
         n_held = int(np.ceil(self.validation_fraction * len(used)))
         if n_held >= len(used):
             raise InvalidInputError(
-                f"early_stopping sets {n_held} of {len(used)} samples aside, which leaves none to train on: give more "
+                f"early_stopping holds out {n_held} of {len(used)} samples, which leaves none to train on: give more "
                 "samples or a smaller validation_fraction."
             )
         order = check_random_state(self.random_state).permutation(used)
         return np.sort(order[n_held:]), np.sort(order[:n_held])
 
     def _rate(self, largest: float, known: bool) -> float:
-        """The learning rate, if it converges; ``known``: whether the largest eigenvalue is that, or a bound of it."""
+        """The validated learning rate. ``known`` is False if ``largest`` is only an upper bound of the eigenvalue."""
         safe = 1.0 / largest if largest > 0 else 1.0
         if isinstance(self.learning_rate, str):
             if 0 < largest < TOO_SMALL:
                 raise InvalidInputError(
-                    f"The largest eigenvalue of the kernel matrix is {largest:.6g}: the learning rate, one over it, "
+                    f"The largest eigenvalue of the kernel matrix is {largest:.6g}: the learning rate, its inverse, "
                     "would not be a finite number. Scale the samples, for example with StandardScaler."
                 )
             return safe
@@ -218,7 +217,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         if self.learning_rate * largest >= 2.0:
             raise InvalidInputError(
                 f"learning_rate={self.learning_rate:g} diverges: the largest eigenvalue of the kernel matrix is "
-                f"{largest:.6g}, so that it must be below {2.0 / largest:.6g}. Use a smaller one, or 'auto'."
+                f"{largest:.6g}, so it must be below {2.0 / largest:.6g}. Use a smaller value, or 'auto'."
             )
         return float(self.learning_rate)
 
@@ -242,10 +241,9 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
             Status.STALLED: "the error began to grow, as the kernel matrix has negative eigenvalues",
         }.get(self._status, "interrupted")
         warn_user(
-            f"Gradient descent ended early ({ended}): the last step still changed a fitted value by "
-            f"{getattr(self, '_change', np.inf):.3g}, the squared error is {2 * self.loss_curve_[-1]:.4g} of "
-            f"{2 * self.loss_curve_[0]:.4g} at the start. Allow more steps, or use early_stopping=True, which "
-            "stops on purpose.",
+            f"Gradient descent ended early ({ended}): the last step changed a fitted value by "
+            f"{getattr(self, '_change', np.inf):.3g}; the squared error is {2 * self.loss_curve_[-1]:.4g}, down from "
+            f"{2 * self.loss_curve_[0]:.4g}. Allow more steps, or use early_stopping=True to stop on purpose.",
             ConvergenceWarning,
         )
 
@@ -266,7 +264,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
 
 
 class _Products:
-    """K[rows, rows of v] @ v, from a stored matrix if memory and time allow it. ``seconds``: of a product, about."""
+    """Products with the kernel matrix, which is stored if memory and time allow. ``seconds`` estimates one product."""
 
     def __init__(self, data: Data, rows: Vector, cache_size: Any, n_threads: int, clock: Clock) -> None:
         self.kernel, self.n_threads, self.evaluations = data.kernel, n_threads, data.evaluations
@@ -287,7 +285,7 @@ class _Products:
             check_finite(self.matrix)
 
     def product(self, v: Vector) -> Vector:
-        """Values at all rows of a combination of the first len(v) of them."""
+        """K[:, :len(v)] @ v."""
         if self.matrix is not None:
             return self.matrix[:, : len(v)] @ v
         columns = self.features if len(v) == self.n else self.features.take(np.arange(len(v)))
@@ -295,7 +293,7 @@ class _Products:
 
 
 def _largest_eigenvalue(K: _Products, root: Vector) -> float:
-    """Of W^½ K W^½ at the training samples, which come first."""
+    """The largest eigenvalue of W^½ K W^½ over the training samples, which come first in K."""
     n = len(root)
 
     def scaled(v: Vector) -> Vector:
@@ -310,5 +308,5 @@ def _largest_eigenvalue(K: _Products, root: Vector) -> float:
         found = eigsh(operator, k=1, which="LA", v0=start, tol=EIGENVALUE_TOL, return_eigenvectors=False)
         return max(0.0, float(found[0]))
     except ArpackNoConvergence:
-        # never below the largest: the largest sum of absolute values in a row
+        # upper bound: the largest absolute row sum
         return float(max(np.abs(scaled(unit)).sum() for unit in np.eye(n)))

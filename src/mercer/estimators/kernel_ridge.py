@@ -1,4 +1,4 @@
-"""Kernel ridge regression, for one value of λ or several targets with a value each."""
+"""Kernel ridge regression with a given λ, for one or several targets."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from mercer.validation import (
 
 # samples predicted at a time
 BATCH = 8192
-# of the memory that is available, what the matrix and its factor may take
+# fraction of the available memory for the matrix and its factor
 SHARE = 0.5
 
 
 class TrainingSamples:
-    """What prediction needs of the training samples, prepared when it is first asked for, and not written to files."""
+    """The training samples as prediction needs them; prepared at the first prediction, and not stored in files."""
 
     def __init__(self, kernel: Kernel, samples: Any) -> None:
         self.kernel = kernel
@@ -63,7 +63,7 @@ class TrainingSamples:
         return {**vars(self), "_features": None}
 
     def features(self) -> Features:
-        """The samples in float64; of a kernel matrix only which column is whose."""
+        """The prepared samples in float64; for a precomputed kernel only the column indices."""
         if self._features is None:
             features = self.kernel.prepare(self.samples, np.float64)
             self._features = features.without_matrix() if isinstance(features, PrecomputedFeatures) else features
@@ -71,7 +71,7 @@ class TrainingSamples:
 
 
 class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
-    """What ridge regressions share: scikit-learn's names of kernels, and prediction from all training samples."""
+    """Base of KernelRidge and KernelRidgeCV: scikit-learn's kernel names, and prediction from all training samples."""
 
     _compiled = ("optimality", "survey")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -97,17 +97,17 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
         if self.cache_size != "auto":
             return budget_bytes(self.cache_size)
         n = count_samples(getattr(self, "X_fit_", ()))
-        # to ask for the memory takes as long as a small fit
+        # asking for the available memory takes as long as a small fit
         return AT_LEAST if 0 < 24 * n * n <= AT_LEAST else int(SHARE * available_bytes())
 
     # ---- kernels ---------------------------------------------------------------------------------------------
 
     def _domain(self) -> str:
-        """What the samples are; a function of two samples compares vectors, as in scikit-learn."""
+        """The type of the samples; kernel functions compare vectors, as in scikit-learn."""
         return domain_of_ridge(self.kernel)
 
     def _resolve(self, kernel: Any) -> Kernel:
-        """The kernel that scikit-learn's parameters, an expression or a Kernel describe."""
+        """The kernel given by scikit-learn's parameters, an expression or a Kernel."""
         return resolve_pairwise(kernel, self)
 
     # ---- fit -------------------------------------------------------------------------------------------------
@@ -126,10 +126,10 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
 
     @abstractmethod
     def _fit_targets(self, X: Any, Y: Matrix, weight: Vector, clock: Clock) -> None:
-        """Choose what there is to choose, solve and publish."""
+        """Choose the parameters if necessary, solve and set the fitted attributes."""
 
     def _solve_system(self, data: Data, Y: Matrix, weight: Vector, alpha: Vector, clock: Clock) -> list[Solution]:
-        """The solutions of all targets over the samples that have weight."""
+        """The solutions for all targets, over the samples with positive weight."""
         used = np.flatnonzero(weight > 0)
         part = data if len(used) == data.n else data.take(used)
         return solve(part, Y[used], weight[used], alpha, bool(self.fit_intercept), self._options(), clock, self.solver)
@@ -151,11 +151,11 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
             any(s not in (Status.CONVERGED, Status.SINGULAR, Status.INDEFINITE) for s in self._statuses)
         )
         self.kernel_evaluations_ = data.evaluations.count
-        # of a matrix that nobody vouches for it has been said when it was examined
+        # for unverified matrices the spot check has already warned
         self._indefinite_is_news = data.psd or not data.kernel.psd_is_assumed
 
     def _warn_unfinished(self) -> None:
-        """Say in numbers how far a run that ended early is from the optimum."""
+        """Warn if the solver stopped early, with the distance from the optimum."""
         status = next((s for s in self._statuses if s is not Status.CONVERGED), None)
         if status is None:
             return
@@ -208,59 +208,59 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
 
 
 class KernelRidge(BaseRidge):
-    """Kernel ridge regression: λ/2 |f|² + ½ Σ wᵢ (yᵢ − f(xᵢ) − b)² is minimised, with λ = ``alpha``.
+    """Kernel ridge regression: minimise λ/2 |f|² + ½ Σ wᵢ (yᵢ − f(xᵢ) − b)², with λ = ``alpha``.
 
-    The solution is f = Σ βᵢ k(xᵢ, ·) with (K + λ/w) β = y − b ([M5] "kernel ridge regression"); the objective
-    λ'|f|² + 1/(2m) Σ (y − f)² of [SSBD] Ex. 16.3 has alpha = 2mλ'. The parameters up to ``kernel_params`` are
-    scikit-learn's.
+    The solution is f = Σ βᵢ k(xᵢ, ·) with (K + λ/w) β = y − b ([M5] "kernel ridge regression"). For the objective
+    λ'|f|² + 1/(2m) Σ (y − f)² of [SSBD] Ex. 16.3 set alpha = 2mλ'. The parameters up to ``kernel_params`` are those of
+    scikit-learn.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
-        λ ≥ 0, one for all targets or one each. With 0 the function goes through all samples if the matrix is regular;
-        else the least-squares solution is taken, with a warning.
+        λ ≥ 0, one for all targets or one for each. With 0 the function interpolates the samples if the kernel matrix is
+        regular; otherwise the result is the least-squares solution, with a warning.
     kernel : str, Kernel or callable, default="linear"
-        A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2",
+        A name from scikit-learn ("linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2",
         "precomputed"), a kernel object, an expression such as ``"0.5*gaussian(gamma=0.1) + linear()"``, or a function
-        of two samples that returns a number. Samples may be any objects that the kernel compares, such as strings for
-        ``Spectrum(3)``.
+        of two samples that returns a number. Samples may be any objects that the kernel compares, for example strings
+        for ``Spectrum(3)``.
     gamma : float or {"scale", "auto"}, default=None
-        Of the named kernels. None is 1 / n_features, and 1 for "chi2".
+        Parameter of the named kernels. None is 1 / n_features, and 1 for "chi2".
     degree, coef0 : float, default=3 and 1
-        Of the named kernels.
+        Parameters of the named kernels.
     kernel_params : dict, default=None
-        Further arguments of a function.
+        Keyword arguments for a kernel function.
     fit_intercept : bool, default=False
-        Whether there is a b, which is not penalised.
+        Whether to fit an unpenalised intercept b.
     solver : {"auto", "cholesky", "cg"}, default="auto"
-        "cholesky" factors the matrix; "cg" computes its products by conjugate gradients and never stores it. "auto" is
-        "cholesky" if the matrix takes at most ``cache_size``, and no longer than ``time_limit``.
+        "cholesky" factors the kernel matrix. "cg" uses conjugate gradients and never stores the matrix. "auto" is
+        "cholesky" if the matrix fits into ``cache_size`` and its factorisation into ``time_limit``.
     tol : float, default=1e-6
-        For "cg": the largest residual of the system relative to the largest target. A factored system is solved to
-        float64's rounding.
+        For "cg": the largest residual of the linear system, relative to the largest target. "cholesky" solves the
+        system to the rounding error of float64.
     max_iter : int, default=-1
-        Products with the matrix at most; -1 for no limit.
+        For "cg": the maximum number of products with the matrix; -1 for no limit.
     cache_size : float or "auto", default="auto"
-        Megabytes for the matrix and its factor; "auto" is half of the available memory.
+        Memory for the matrix and its factor in MB; "auto" is half of the available memory.
     precision : {"auto", "float32", "float64"}, default="auto"
-        Of the factor. A float32 factor takes half the time, and is refined to float64's accuracy; where that does not
-        converge a float64 factor is computed.
+        Precision of the factor. A float32 factor takes half the time and is refined to float64 accuracy; if the
+        refinement does not converge, a float64 factor is computed.
     n_jobs, time_limit, verbose : as in ``SVC``.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        β.
+        The coefficients β.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        The training samples, in their own precision; the matrix for a precomputed kernel.
+        The training samples in their original precision; the kernel matrix for a precomputed kernel.
     intercept_ : float or ndarray of shape (n_targets,)
-        b.
-    certificate_, certificates_ : Certificate and list of them
-        Of all targets together, and of each: primal, dual and gap of the objective above.
+        The intercept b.
+    certificate_, certificates_ : Certificate and list of Certificate
+        Primal value, dual value and gap of the objective above: for all targets together, and for each target.
     rkhs_norm_ : float or ndarray of shape (n_targets,)
-        |f|.
+        The norm |f|.
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Weights of the features, for a linear kernel.
+        The weights of the features, for a linear kernel.
     n_iter_, trace_, fit_status_, kernel_evaluations_ : as in ``SVC``.
 
     Examples
@@ -322,7 +322,7 @@ class KernelRidge(BaseRidge):
 
 
 def length(solution: Solution) -> float:
-    """|f| = √(β'Kβ), also where its square would overflow."""
+    """|f| = √(β'Kβ), computed without overflow."""
     sizes = [float(np.abs(v).max(initial=0.0)) for v in (solution.beta, solution.F)]
     if 0.0 in sizes:
         return 0.0
@@ -331,7 +331,7 @@ def length(solution: Solution) -> float:
 
 
 def target_alphas(alpha: Any, n_targets: int) -> Vector:
-    """λ of each target."""
+    """λ for each target, validated."""
     try:
         values = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
     except (TypeError, ValueError):
@@ -347,15 +347,15 @@ def target_alphas(alpha: Any, n_targets: int) -> Vector:
 
 
 def domain_of_ridge(kernel: Any) -> str:
-    """What the samples of a ridge regression with this kernel are."""
+    """The domain (type of the samples) of a ridge regression with this kernel."""
     is_function = callable(kernel) and not isinstance(kernel, Kernel | type)
     return "vectors" if is_function or (isinstance(kernel, str) and kernel in SKLEARN_KERNELS) else domain_of(kernel)
 
 
 def resolve_pairwise(kernel: Any, model: Any) -> Kernel:
-    """The kernel of scikit-learn's names for pairs of vectors, of a function of two samples, or of any other name.
+    """The kernel for a name of scikit-learn's pairwise kernels, a function of two samples, or an expression.
 
-    ``model`` has degree, gamma, coef0 and kernel_params.
+    ``model`` has the attributes degree, gamma, coef0 and kernel_params.
     """
     if not isinstance(kernel, str | Kernel) and callable(kernel) and not isinstance(kernel, type):
         return CallableKernel(partial(kernel, **model.kernel_params) if model.kernel_params else kernel, pairwise=True)
@@ -370,7 +370,7 @@ def resolve_pairwise(kernel: Any, model: Any) -> Kernel:
     return SKLEARN_KERNELS[kernel](model, gamma)
 
 
-# what scikit-learn's names stand for, beside those that all estimators share
+# scikit-learn's names of pairwise kernels
 SKLEARN_KERNELS: dict[str, Any] = {
     "linear": lambda model, gamma: Linear(),
     "poly": lambda model, gamma: Polynomial(int(model.degree), gamma, model.coef0),

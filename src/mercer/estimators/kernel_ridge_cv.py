@@ -1,4 +1,4 @@
-"""Kernel ridge regression that chooses λ, and the kernel if there are several, from one decomposition per kernel."""
+"""Kernel ridge regression that chooses λ and the kernel by cross-validation, from one decomposition per kernel."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from mercer.ridge.solver import solve
 from mercer.solvers.base import Clock, Options, Status, TracePoint
 from mercer.solvers.data import Data, check_finite
 
-# the n³ of a decomposition in a second, and samples that decide at least
+# decompositions reach n³/SPEED seconds; at least this many samples are used for the choice
 SPEED, FEWEST_JUDGED = 8e9, 200
 
 
 class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator whose predictions are its samples, for scorers that want to predict themselves."""
+    """An estimator that returns its input as predictions, so that scikit-learn's scorers can be applied to them."""
 
     def fit(self, X: Any, y: Any = None) -> Identity:
         return self
@@ -38,7 +38,7 @@ class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def determination(predictions: Matrix, Y: Matrix, weight: Vector) -> float:
-    """R², the mean over targets: 1 − Σ w (y − p)² / Σ w (y − ȳ)². Where y is constant 1 if it is met, else 0."""
+    """R² averaged over targets: 1 − Σ w (y − p)² / Σ w (y − ȳ)²; for a constant target 1 if exact, else 0."""
     if len(Y) < 2:
         raise InvalidInputError(
             "R² is not defined for a fold with 1 test sample. Use cv=None for leave-one-out, or another scoring such "
@@ -51,7 +51,7 @@ def determination(predictions: Matrix, Y: Matrix, weight: Vector) -> float:
 
 
 class Tried(NamedTuple):
-    """One kernel: its score for each λ (and target), the values behind it, and its decomposition if there is one."""
+    """The result for one kernel: scores for each λ (and target), the values behind them, and the decomposition."""
 
     scores: Matrix
     values: Matrix | None
@@ -59,49 +59,48 @@ class Tried(NamedTuple):
 
     @property
     def best(self) -> float:
-        """The best score, averaged over targets that choose by themselves."""
+        """The best score, averaged over targets if each has its own λ."""
         return float(np.mean(np.max(self.scores, axis=0)))
 
 
 class KernelRidgeCV(BaseRidge):
-    """Kernel ridge regression with built-in choice of λ and of the kernel, in the manner of scikit-learn's RidgeCV.
+    """Kernel ridge regression with built-in choice of λ and the kernel, in the style of scikit-learn's RidgeCV.
 
-    Without arguments it tries the linear and the Gaussian kernel, and fits an intercept as RidgeCV does;
-    ``KernelRidge`` has none unless it is asked for, as scikit-learn's. Scale features of different units, as for any
-    Gaussian kernel.
+    By default it tries the linear and the Gaussian kernel. It fits an intercept, as RidgeCV does; ``KernelRidge`` does
+    not unless asked to, as in scikit-learn. Scale features of different units first, as for any Gaussian kernel.
 
-    By default by leave-one-out cross-validation in closed form: without sample i the residual of sample i is
+    The default is leave-one-out cross-validation in closed form: the residual of sample i without sample i is
 
         yᵢ − f₋ᵢ(xᵢ) = βᵢ / Hᵢᵢ,      H the inverse of  K + λ/w  (bordered by ones if there is an intercept)
 
-    for all λ from one decomposition of K. Sample weights weight the loss and all scores, also those with ``cv``, where
-    scikit-learn's do not.
+    for all λ from one decomposition of K. Sample weights apply to the loss and to all scores; in scikit-learn they do
+    not apply to scores with ``cv``.
 
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,), default=(1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3)
-        The values of λ to try; positive, or with ``cv`` at least 0.
+        The values of λ to try. They must be positive; with folds in ``cv`` 0 is allowed.
     kernel : str, Kernel or callable, or a list of these, default=("linear", "rbf")
-        As in ``KernelRidge``; of several the best is chosen.
+        As in ``KernelRidge``; from a list the best kernel is chosen.
     kernel_grid : dict or list of dict, default=None
-        Values of parameters of the kernel(s), by name, all combinations of which are tried: ``{"gamma": [0.1, 1.0]}``.
+        Values of kernel parameters by name, for example ``{"gamma": [0.1, 1.0]}``; all combinations are tried.
     cv : None, "gcv", int, splitter or iterable, default=None
-        None is leave-one-out, "gcv" generalised cross-validation (each Hᵢᵢ is replaced by their mean), a number or
-        splitter the usual cross-validation, with one decomposition per fold.
+        None is leave-one-out. "gcv" is generalised cross-validation, which replaces each Hᵢᵢ by their mean. A number or
+        a splitter is ordinary cross-validation with one decomposition per fold.
     scoring : str or callable, default=None
-        None is the negative mean squared error, and R² with a splitter.
+        The score. None is the negative mean squared error, or R² with folds.
     store_cv_results : bool, default=False
-        Whether ``cv_results_`` is kept; without a splitter only.
+        Whether to keep ``cv_results_``; not with folds.
     alpha_per_target : bool, default=False
-        Whether each target has its own λ; without a splitter only.
+        Whether each target has its own λ; not with folds.
     fit_intercept : bool, default=True
-        Whether there is a b, which is not penalised.
+        Whether to fit an unpenalised intercept b.
     gamma, degree, coef0, kernel_params, solver, tol, max_iter, cache_size, precision, n_jobs,
     time_limit, verbose : as in ``KernelRidge``.
-        The decomposition takes the memory of the matrix, half as much again for leave-one-out, less if the rank is low.
-        Scores of many samples are right to about 1e-6 of their size, with precision="float64" to rounding. After
-        time_limit no further kernel is tried; where it is too short to decompose the matrix of all samples, a random
-        part of them decides.
+        The decomposition takes the memory of the matrix, 1.5 times as much for leave-one-out, and less if the rank is
+        low. Scores for many samples have a relative error of about 1e-6, or only rounding errors with
+        precision="float64". After time_limit no further kernel is tried. If time_limit is too short to decompose the
+        matrix of all samples, the choice is made on a random subset.
 
     Attributes
     ----------
@@ -112,12 +111,12 @@ class KernelRidgeCV(BaseRidge):
     kernel_ : Kernel
         The best kernel, with numbers for all its parameters.
     scores_ : ndarray of shape (n_kernels, n_alphas) or (n_kernels, n_alphas, n_targets)
-        All scores; the last axis with ``alpha_per_target``. NaN for kernels for which the time was too short.
+        All scores; the last axis only with ``alpha_per_target``. NaN for kernels that were not tried in time.
     kernels_ : list of Kernel
-        Those tried.
+        The candidate kernels.
     cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
-        Of the best kernel: (weighted) squared errors of the samples left out, or with ``scoring`` their predictions.
-        0, or NaN, for samples without weight; NaN for those that time_limit has left out.
+        For the best kernel: the (weighted) squared leave-one-out errors, or with ``scoring`` the leave-one-out
+        predictions. Samples without weight have 0 (predictions: NaN), samples left out for time_limit NaN.
     dual_coef_, X_fit_, intercept_, certificate_, certificates_, rkhs_norm_, coef_, … : as in ``KernelRidge``.
 
     Examples
@@ -201,7 +200,7 @@ class KernelRidgeCV(BaseRidge):
         return domain_of_ridge(given[0]) if len(given) else "vectors"
 
     def _candidates(self) -> list[Kernel]:
-        """All kernels, with all combinations of the parameters that are to be tried."""
+        """All candidate kernels, with all combinations of ``kernel_grid``."""
         given = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
         if not given:
             raise InvalidInputError("kernel is an empty list: give at least one kernel.")
@@ -217,7 +216,7 @@ class KernelRidgeCV(BaseRidge):
         return [kernel.set_params(**params) for kernel in kernels for params in ParameterGrid(self.kernel_grid)]
 
     def _checked_alphas(self) -> Vector:
-        """The values of λ; scikit-learn's words where they cannot be used."""
+        """The validated values of λ; errors use scikit-learn's words."""
         alphas = np.atleast_1d(np.asarray(self.alphas, dtype=np.float64))
         if alphas.ndim != 1 or len(alphas) == 0:
             raise InvalidInputError(f"alphas has the shape {alphas.shape}: give a list of at least one number.")
@@ -243,7 +242,7 @@ class KernelRidgeCV(BaseRidge):
             )
         self._weighted = bool((weight[used] != 1).any())
         best, best_kernel, scores = None, None, []
-        # a splitter deals out all samples, with weight or without
+        # a splitter assigns all samples to folds, with weight or without
         candidates = np.arange(len(Y)) if self._has_folds else used
         judged = self._judged(candidates, len(kernels), clock)
         for index, kernel in enumerate(kernels):
@@ -268,17 +267,20 @@ class KernelRidgeCV(BaseRidge):
         self._refit(best_data, reduction, Y, weight, alpha, options, clock)
         if len(judged) < len(candidates):
             warn_user(
-                f"time_limit={self.time_limit} s allows no more: {len(judged)} of {len(candidates)} samples, taken at "
-                "random, have decided on alpha and the kernel. The model is fitted to all.",
+                f"alpha and the kernel were chosen on {len(judged)} of {len(candidates)} samples, drawn at random, "
+                f"because time_limit={self.time_limit} s allows no more. The model is fitted to all samples.",
                 UserWarning,
             )
         missed = len(kernels) - len(scores)
         if missed:
-            warn_user(f"Only {len(scores)} of {len(kernels)} kernels were tried before the time was over.", UserWarning)
+            warn_user(
+                f"Only {len(scores)} of {len(kernels)} kernels were tried within time_limit={self.time_limit} s.",
+                UserWarning,
+            )
 
     def _judged(self, candidates: Vector, n_kernels: int, clock: Clock) -> Vector:
-        """The samples that decide: all, or as many at random as half of the time allows to decompose."""
-        of_its_own = self._has_folds and not isinstance(self.cv, Integral)  # a splitter that may know all samples
+        """The samples used for the choice: all, or a random subset that can be decomposed in half of the time."""
+        of_its_own = self._has_folds and not isinstance(self.cv, Integral)  # a splitter may depend on all samples
         if clock.left == np.inf or of_its_own:
             return candidates
         n_folds = int(self.cv) if self._has_folds else 1
@@ -298,11 +300,11 @@ class KernelRidgeCV(BaseRidge):
         options: Options,
         clock: Clock,
     ) -> None:
-        """The model of all samples: the decomposition is nearly the inverse that the solver asks for."""
+        """Fit all samples. A decomposition, if there is one, serves as preconditioner of conjugate gradients."""
         used = np.flatnonzero(weight > 0)
         part = data if len(used) == data.n else data.take(used)
         known = (part, Y[used], weight[used], alpha, bool(self.fit_intercept), options, clock)
-        # of what has been decomposed the solution is there: no limit applies to it
+        # with a decomposition the solution is nearly free: no time limit
         unlimited = Clock(None, clock.progress)
         ready = reduction is not None and reduction.definite
         solutions = solve(*known[:6], unlimited, "cg", reduction) if ready else []
@@ -313,8 +315,8 @@ class KernelRidgeCV(BaseRidge):
     def _publish_choice(
         self, best: Tried, scores: list[Matrix], alphas: Vector, judged: Vector, weight: Vector
     ) -> None:
-        """The best λ and its score; all scores."""
-        chosen = np.argmax(best.scores, axis=0)  # the first of equal ones
+        """Set alpha_, best_score_, scores_ and cv_results_."""
+        chosen = np.argmax(best.scores, axis=0)  # the first of equal scores
         alpha, score = alphas[chosen], best.scores[chosen, np.arange(len(chosen))]
         each = bool(self.alpha_per_target) and not self._ravel
         self.alpha_: Any = alpha if each else float(alpha[0])
@@ -346,7 +348,7 @@ class KernelRidgeCV(BaseRidge):
         return Tried(scores, np.moveaxis(values, 0, -1), reduction)
 
     def _score(self, predictions: Matrix, Y: Matrix, weight: Vector) -> list[float]:
-        """The scorer's opinion on predictions, of each target by itself if each has its own λ."""
+        """The scores of predictions: one, or one per target if each target has its own λ."""
         if self.scoring is None:
             return [determination(predictions, Y, weight)]
         scorer = check_scoring(Identity(), scoring=self.scoring)
@@ -358,7 +360,7 @@ class KernelRidgeCV(BaseRidge):
         return [float(scorer(Identity(), predictions, Y, **params))]
 
     def _by_folds(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
-        """Cross-validation: K is computed once, and decomposed for the training samples of each fold."""
+        """Cross-validation with one kernel: K is computed once and decomposed for the training samples of each fold."""
         needed = 24 * data.n**2
         if needed > options.budget:
             raise InvalidInputError(

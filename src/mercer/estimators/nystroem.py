@@ -1,4 +1,4 @@
-"""Features whose inner products are nearly kernel values, from a chosen part of the samples: Nyström's method."""
+"""Nyström's method: features whose inner products approximate kernel values, from a subset of the samples."""
 
 from __future__ import annotations
 
@@ -29,55 +29,55 @@ from mercer.validation import (
     validate_samples,
 )
 
-# directions of the landmarks that are this much weaker than the strongest are rounding
+# eigenvalues below this fraction of the largest are rounding
 RANK = 1e-12
-# samples at which the error is looked at
+# number of samples for the error estimate
 EXAMINED = 2000
 
 
 class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """φ(x) with <φ(x), φ(z)> ≈ k(x, z), for use before a linear machine.
+    """Approximate feature map: φ(x) with <φ(x), φ(z)> ≈ k(x, z), for use before a linear machine.
 
-    Some samples are chosen as landmarks. φ(x) is the projection of x, in the kernel's feature space, on what these
-    span, so that K ≈ K·ₘ Kₘₘ⁻¹ Kₘ· ([M5] "dictionary methods"; Williams & Seeger, 2001). Kernel values with a landmark
-    are exact; ``error_`` says how much is lost of the others. scikit-learn's parameters and attributes keep their
-    meaning.
+    Some samples are chosen as landmarks. φ(x) is the projection of x, in the kernel's feature space, onto the span of
+    the landmarks, so K ≈ K·ₘ Kₘₘ⁻¹ Kₘ· ([M5] "dictionary methods"; Williams & Seeger, 2001). Kernel values with a
+    landmark are exact; ``error_`` measures the loss for the others. Parameters and attributes have the same meaning as
+    in scikit-learn.
 
     Parameters
     ----------
     kernel : str, callable or Kernel, default="rbf"
-        scikit-learn's names, "precomputed", an expression, a kernel object, or a function of two samples.
+        A name from scikit-learn, "precomputed", an expression, a kernel object, or a function of two samples.
     gamma, coef0, degree : float, default=None
-        Parameters of scikit-learn's kernels; None for its defaults. "scale" and "auto" are allowed for gamma.
+        Parameters of the named kernels; None for scikit-learn's defaults. gamma may be "scale" or "auto".
     kernel_params : dict, default=None
-        Parameters of a kernel function.
+        Keyword arguments of a kernel function.
     n_components : int, default=100
         Number of landmarks.
     random_state : int, RandomState instance or None, default=None
-        For the choice of landmarks.
+        Seed of the choice of landmarks.
     n_jobs : int or None, default=None
-        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job. The result does not
-        depend on it.
+        Number of threads. None uses all cores, or one inside a joblib worker; in scikit-learn None means one job. The
+        result does not depend on it.
     selection : {"uniform", "kmeans++", "cholesky", "random_cholesky"}, default="uniform"
         How landmarks are chosen. "uniform": at random, as in scikit-learn. "kmeans++": at random, but far from each
-        other in feature space. "cholesky": one after the other the sample that those before represent worst, by a
-        pivoted Cholesky factorisation; outliers come first, so that with few landmarks ``largest_error_`` is small
-        rather than ``error_``. "random_cholesky": the same at random, each in proportion to what is not yet
-        represented, often the best choice. All but the first look at n_samples × n_components kernel values, and stop
-        early if nothing is left to represent.
+        other in feature space. "cholesky": greedily, always the sample with the largest approximation error (pivoted
+        Cholesky factorisation). It prefers outliers, so with few landmarks it reduces ``largest_error_`` rather than
+        ``error_``. "random_cholesky": at random with probabilities proportional to the approximation errors; often the
+        best choice. All but "uniform" compute n_samples × n_components kernel values, and stop early if the
+        approximation is exact.
 
     Attributes
     ----------
     components_ : the landmarks.
     component_indices_ : ndarray of shape (n_components,)
-        Their numbers in the training set.
+        Indices of the landmarks in the training set.
     normalization_ : ndarray of shape (n_components, n_components)
-        Kₘₘ^(-½): φ(x) is this times the kernel values with the landmarks.
+        Kₘₘ^(-½). φ(x) is this matrix times the kernel values with the landmarks.
     error_ : float
-        Σ (k(x, x) − |φ(x)|²) / Σ k(x, x) over the training samples, or over 2000 of them at random: the share of the
-        trace of the kernel matrix that is lost.
+        The lost fraction of the trace of the kernel matrix, Σ (k(x, x) − |φ(x)|²) / Σ k(x, x), over the training
+        samples or a random subset of 2000.
     largest_error_ : float
-        The largest k(x, x) − |φ(x)|² among these: no kernel value between two of them is wrong by more.
+        The largest k(x, x) − |φ(x)|² among these samples. It bounds the error of every kernel value between them.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
@@ -136,7 +136,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return tags
 
     def _resolve(self) -> Kernel:
-        """The kernel that the parameters describe."""
+        """The kernel given by the parameters."""
         is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
         given = self.gamma is not None or self.coef0 is not None or self.degree is not None
         if given and (is_function or domain_of_ridge(self.kernel) == "matrix"):
@@ -182,12 +182,12 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self._kernel = kernel.bind(X)
         random = check_random_state(self.random_state)
         if self.selection == "uniform":
-            chosen = random.permutation(n)[:count]  # before any kernel value
+            chosen = random.permutation(n)[:count]  # needs no kernel values
         else:
             gram = GramOperator(self._kernel, self._kernel.prepare(X), thread_count(self.n_jobs))
             chosen = choose_landmarks(gram, count, self.selection, random)
             if len(chosen) == 0:
-                chosen = np.arange(1)  # the kernel is 0: one landmark is as good as any
+                chosen = np.arange(1)  # the kernel is 0: any landmark will do
         self.component_indices_ = np.asarray(chosen, dtype=np.int64)
         self.components_ = take_samples(X, self.component_indices_)
         self._landmarks = Expansion(self._kernel, self.components_, self.component_indices_, n)
@@ -197,7 +197,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self
 
     def _inverse_root(self, X: Any) -> Matrix:
-        """Kₘₘ^(-½), without the directions that are rounding."""
+        """Kₘₘ^(-½), without eigenvalues that are rounding."""
         inside = self._kernel.prepare(X).take(self.component_indices_) if is_pairwise(self._kernel) else None
         a = self._landmarks.features(np.float64) if inside is None else inside
         K = self._kernel.block(a, self._landmarks.features(np.float64))
@@ -215,7 +215,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return root
 
     def _measure_errors(self, X: Any, n: int) -> None:
-        """The errors at the training samples, or some of them."""
+        """Set error_ and largest_error_ from the training samples or a random subset."""
         part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).choice(n, EXAMINED, replace=False))
         samples = X if n <= EXAMINED or is_pairwise(self._kernel) else take_samples(X, part)
         features = self._kernel.prepare(samples)
@@ -232,7 +232,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.largest_error_ = float(lost.max())
 
     def transform(self, X: Any) -> Matrix:
-        """φ of each sample.
+        """Compute φ of each sample.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         X_transformed : ndarray of shape (n_samples, n_components)
-            A row each, in the precision of X.
+            One row per sample, in the precision of X.
         """
         check_is_fitted(self)
         X, _ = validate_samples(self, X, None, reset=False, domain=domain_of_ridge(self.kernel))

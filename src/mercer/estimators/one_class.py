@@ -1,4 +1,4 @@
-"""Novelty detection: the smallest region that holds most of the samples."""
+"""Novelty detection: OneClassSVM finds a small region that contains most of the samples."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from mercer.solvers.data import Data
 
 
 class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
-    """Estimate the support of a distribution: ½|w|² - ρ ν n + Σ max(0, ρ - f(xᵢ)).
+    """Estimate the support of a distribution: minimise ½|w|² - ρ ν n + Σ max(0, ρ - f(xᵢ)) over w and ρ.
 
     Parameters
     ----------
     kernel, degree, gamma, coef0, tol : as in ``SVC``.
     nu : float, default=0.5
-        In (0, 1]: an upper bound on the share of outliers, a lower bound on the share of support vectors.
+        In (0, 1]: an upper bound on the fraction of training samples outside the region, and a lower bound on the
+        fraction of support vectors.
     shrinking, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
 
     Attributes
     ----------
     offset_ : float
-        ρ: ``decision_function = score_samples - offset_``.
+        The threshold ρ: ``decision_function = score_samples - offset_``.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         self.solver = solver
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
-        """Detect the soft boundary of the set of samples.
+        """Find the region that contains most of the samples.
 
         Parameters
         ----------
@@ -112,7 +113,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         self.offset_ = -self._intercept_
 
     def decision_function(self, X: Any) -> Vector:
-        """Signed distance to the boundary: positive inside.
+        """The decision value of each sample: positive inside the region, negative outside.
 
         Parameters
         ----------

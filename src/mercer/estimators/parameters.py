@@ -1,4 +1,4 @@
-"""What parameters of estimators mean: ``kernel__name``, and the loss that ``loss``, ``C`` and ``epsilon`` describe."""
+"""Parameters that estimators share: ``kernel__name`` for kernel objects, and the loss given by ``loss`` and ``C``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mercer.losses import (
 
 
 class KernelParameters:
-    """For estimators with a parameter ``kernel``; stands before BaseEstimator."""
+    """Mixin for estimators with a parameter ``kernel``; must come before BaseEstimator."""
 
     kernel: Any
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters; those of a kernel object as ``kernel__name``, which puts a new kernel in its place."""
+        """Set parameters; ``kernel__name`` replaces the kernel by a copy with that parameter changed."""
         nested = {key.partition("__")[2]: params.pop(key) for key in list(params) if key.startswith("kernel__")}
         super().set_params(**params)  # type: ignore[misc]
         if nested:
@@ -44,18 +44,18 @@ class KernelParameters:
 
 
 def classification_loss(machine: Any) -> Loss:
-    """What loss and C of a classifier describe. scikit-learn's SVC knows the hinge loss only."""
+    """The loss given by ``loss`` and ``C``; scikit-learn's SVC has no ``loss`` and uses the hinge loss."""
     if np.isinf(machine.C):
         return HardMargin()
     return SquaredHinge() if getattr(machine, "loss", "hinge") == "squared_hinge" else Hinge()
 
 
 def regression_loss(machine: Any) -> Loss:
-    """What loss, epsilon, quantile and C of a regression machine describe. scikit-learn's SVR knows one loss only."""
+    """The loss given by ``loss``, ``epsilon``, ``quantile`` and ``C``; scikit-learn's SVR has no ``loss``."""
     kind = getattr(machine, "loss", "epsilon_insensitive")
     if kind == "pinball":
         return Pinball(float(machine.quantile))
-    # nobody leaves a hard tube, so that it does not matter what that would cost
+    # with C = inf no sample may leave the tube, so both losses give the same problem
     if kind == "squared_epsilon_insensitive" and np.isfinite(machine.C):
         return SquaredEpsilonInsensitive(float(machine.epsilon))
     return EpsilonInsensitive(float(machine.epsilon))

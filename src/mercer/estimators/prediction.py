@@ -1,4 +1,10 @@
-"""Decision values from support vectors alone: tiled, threaded, each row independent of its batch."""
+"""Prediction from support vectors: decision values, and probabilities by Platt's sigmoid and pairwise coupling.
+
+Decision values are computed in tiles by several threads; the value of a sample does not depend on its batch.
+
+Lin, Lin & Weng, "A note on Platt's probabilistic outputs for support vector machines", Machine Learning 68 (2007);
+Wu, Lin & Weng, "Probability estimates for multi-class classification by pairwise coupling", JMLR 5 (2004), method 2.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +28,24 @@ from mercer.solvers.batch import OneVsOne
 
 # samples prepared at a time
 BATCH = 8192
-# float32 is of use while a kernel value is wrong by less than this
+# use float32 only if kernel values are wrong by less than this
 LARGEST_ERROR = 1e-3
-# and while squared distances of the size 1/gamma are far from the ends of its range
+# and if squared distances of the size 1/gamma are far from the limits of float32
 SMALLEST_GAMMA = 1e-28
 FOLDS = 5
 SMALLEST = 1e-7
 NEWTON_STEPS = 100
-# a gradient of this size, per sample, is none
+# a gradient below this size per sample counts as zero
 FLAT = 1e-9
 # entries of the systems that are solved at a time
 COUPLED = 1 << 20
 
 
 class SupportVectors:
-    """The support vectors of a model, in LIBSVM's order: class by class.
+    """The support vectors of a model in LIBSVM's order, class by class.
 
-    ``vectors`` are the samples, which rows of a kernel matrix do not need; ``support`` their numbers in the training
-    set of n_train samples, ``n_support`` how many each class has; ``norms`` is |w| of each problem.
+    ``vectors`` are the samples (empty for a precomputed kernel), ``support`` their indices among the ``n_train``
+    training samples, ``n_support`` their number in each class, and ``norms`` is |w| of each problem.
     """
 
     def __init__(
@@ -57,13 +63,13 @@ class SupportVectors:
         return {**vars(self), "_features": {}}
 
     def number_anew(self) -> None:
-        """Rows of a kernel matrix have a column for each support vector from now on, not for each training sample."""
+        """Expect kernel rows with one column per support vector from now on, not one per training sample."""
         self.n_train = len(self.support)
         self.support = np.arange(self.n_train, dtype=np.int32)
         self._features = {}
 
     def features(self, dtype: Any, part: int = -1) -> Features:
-        """All of them, or those of one class, prepared once."""
+        """The prepared features of all support vectors, or of class ``part``; computed once."""
         key = np.dtype(dtype), part
         if key not in self._features:
             if part >= 0:
@@ -76,10 +82,10 @@ class SupportVectors:
         return self._features[key]
 
     def decision(self, X: Any, coef: Matrix, intercept: Vector, n_threads: int, labels_only: bool = False) -> Matrix:
-        """The value of every sample for each problem: one, or one for each pair of classes.
+        """The decision values of each sample, one column per problem (one, or one for each pair of classes).
 
-        With ``labels_only`` only the signs must be right: values are computed in float32, and again in float64 where
-        the rounding of float32 might hide the sign.
+        With ``labels_only`` only the signs have to be right: values are computed in float32, and again in float64 for
+        samples whose sign float32 cannot decide.
         """
         n = count_samples(X)
         out = np.empty((n, len(intercept)))
@@ -95,13 +101,13 @@ class SupportVectors:
                 continue
             with np.errstate(over="ignore", invalid="ignore"):
                 values += self._values(part, coef, np.float32, n_threads)
-            unsure = np.flatnonzero(~(np.abs(values) > doubtful).all(axis=1))  # where it is not a number, too
+            unsure = np.flatnonzero(~(np.abs(values) > doubtful).all(axis=1))  # NaN counts as unsure
             if len(unsure):
                 values[unsure] = intercept + self._values(take_samples(part, unsure), coef, np.float64, n_threads)
         return out
 
     def _values(self, X: Any, coef: Matrix, dtype: Any, n_threads: int) -> Matrix:
-        """The values without the intercepts."""
+        """Decision values without the intercepts."""
         a = self.kernel.prepare(X, dtype)
         if coef.shape[0] == 1:
             return product(self.kernel, a, self.features(dtype), coef[0], n_threads)[:, None]
@@ -112,12 +118,12 @@ class SupportVectors:
         return np.stack(pair_values(parts), axis=1)
 
     def _single_error(self, coef: Matrix) -> Vector | None:
-        """By how much the value of each problem may be wrong in float32; None where float32 is of no use.
+        """A bound on the float32 error of each problem's value; None if float32 is too inaccurate.
 
         Rounding a sample x by δ changes the value by at most |w| |φ(x) - φ(x + δ)| ≤ |w| √(2γ) |δ|. The exponent of a
-        Gaussian kernel is rounded where support vectors are, where its terms are added (√d of them by chance), and
-        where it is a difference of products; errors of different support vectors meet by chance, too. Farther out
-        than the support vectors the kernel falls faster than these errors grow.
+        Gaussian kernel has rounding errors from the support vectors, from the sum over features (random, so √d) and
+        from cancellation in the difference of products. Errors of different support vectors are independent, so their
+        squares add up. Beyond the support vectors the kernel decays faster than these errors grow.
         """
         if not isinstance(self.kernel, Gaussian):
             return None
@@ -137,12 +143,12 @@ class SupportVectors:
         else:
             parts = [(coef[:, start:stop] ** 2).sum(axis=1)[None, :] for start, stop in pairwise(self.ends)]
             squares = np.concatenate(pair_values(parts))
-            error += eps * np.sqrt(coef.shape[1])  # several problems are also summed in float32
+            error += eps * np.sqrt(coef.shape[1])  # with several problems the sums are float32, too
         return error * np.sqrt(squares) + 2.0 * eps * length * self.norms
 
 
 class Expansion(SupportVectors):
-    """Several functions of the form Σ βᵢ k(xᵢ, ·) over the same samples: a row of coefficients for each."""
+    """Several functions Σ βᵢ k(xᵢ, ·) over the same samples, one row of coefficients each."""
 
     def __init__(self, kernel: Kernel, vectors: Any, support: Vector, n_train: int) -> None:
         super().__init__(kernel, vectors, support, np.array([len(support)]), n_train, np.empty(0))
@@ -155,9 +161,9 @@ class Expansion(SupportVectors):
 
 
 def pair_values(parts: list[Matrix]) -> list[Vector]:
-    """What each pair of classes gets from the classes' parts, which have a row per sample and LIBSVM's columns.
+    """Add up the parts of two classes for each pair of classes; a part has a row per sample and LIBSVM's columns.
 
-    The pair (i, j) takes row j - 1 of the coefficients of class i and row i of those of class j.
+    The pair (i, j) uses row j - 1 of the coefficients of class i and row i of those of class j.
     """
     return [parts[i][:, j - 1] + parts[j][:, i] for i, j in class_pairs(len(parts))]
 
@@ -166,7 +172,10 @@ def pair_values(parts: list[Matrix]) -> list[Vector]:
 
 
 def fit_sigmoids(problems: OneVsOne, random_state: Any) -> tuple[Vector, Vector]:
-    """The slope and offset of each pair's sigmoid, from five-fold decision values; 0 where a class is empty."""
+    """Slope and offset of the sigmoid of each pair, fitted to decision values of 5-fold cross-validation.
+
+    Both are 0 for pairs with an empty class.
+    """
     random = check_random_state(random_state)
     A, B = np.zeros(len(problems.pairs)), np.zeros(len(problems.pairs))
     for k, (i, j) in enumerate(problems.pairs):
@@ -180,13 +189,13 @@ def fit_sigmoids(problems: OneVsOne, random_state: Any) -> tuple[Vector, Vector]
 
 
 def _held_out_values(problems: OneVsOne, index: Vector, y: Vector, order: Vector) -> Vector:
-    """Decision values of each sample by a model that has not seen it; ``order`` deals the samples to the folds."""
+    """The decision value of each sample from a model that was trained without it; ``order`` defines the folds."""
     values, data = np.zeros(len(index)), problems.data
     for fold, test in enumerate(np.array_split(order, FOLDS)):
         train = np.setdiff1d(order, test, assume_unique=True)
         labels = np.unique(y[train])
         if len(labels) < 2:
-            values[test] = labels.sum()  # LIBSVM's answer where a fold has only one class
+            values[test] = labels.sum()  # as in LIBSVM if the fold has one class only
             continue
         loss = _feasible_loss(problems.loss, y[train], problems.factor[index[train]])
         with problems.clock.within(1.0 / (FOLDS - fold)):
@@ -200,7 +209,7 @@ def _held_out_values(problems: OneVsOne, index: Vector, y: Vector, order: Vector
 
 
 def _feasible_loss(loss: Loss, y: Vector, weight: Vector) -> Loss:
-    """The loss, with nu as large as the classes' shares in this fold allow."""
+    """The loss, with nu lowered to the largest value that is feasible in this fold."""
     if isinstance(loss, NuHinge):
         try:
             loss.class_total(y, weight)
@@ -216,16 +225,16 @@ def sigmoid(values: Vector, y: Vector) -> tuple[float, float]:
 
 
 def smoothed_targets(positive: Vector, weight: Vector | None = None) -> Vector:
-    """Platt's targets, (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2): with them a fit is finite on classes that do not overlap."""
+    """Platt's targets (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), which keep the fit finite if the classes do not overlap."""
     weight = np.ones(len(positive)) if weight is None else weight
     n_positive, n_negative = float(weight[positive].sum()), float(weight[~positive].sum())
     return np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
 
 
 def logistic_regression(Z: Matrix, target: Vector, weight: Vector | None = None) -> Vector:
-    """The coefficients of the columns of Z, and last the offset, that minimise the cross-entropy with the targets.
+    """Logistic regression: coefficients of the columns of Z, then the offset, that minimise the cross-entropy.
 
-    Newton's method with backtracking, on columns of unit size so that no scale of the values is too large.
+    Newton's method with backtracking, on columns scaled to unit size.
     """
     weight = np.ones(len(target)) if weight is None else weight
     scale = np.abs(Z).max(axis=0, initial=0.0)
@@ -246,7 +255,7 @@ def logistic_regression(Z: Matrix, target: Vector, weight: Vector | None = None)
         if np.abs(gradient).max() < FLAT * weight.sum():
             break
         curvature = design.T @ (design * (weight * p * (1.0 - p))[:, None])
-        # columns that are constant, or equal, leave a direction without curvature
+        # constant or equal columns leave a direction without curvature
         curvature[np.diag_indices_from(curvature)] += 1e-12 * weight.sum()
         step = -np.linalg.solve(curvature, gradient)
         length = 1.0
@@ -266,7 +275,7 @@ def pairwise_probabilities(values: Matrix, A: Vector, B: Vector, n_classes: int)
 
 
 def minimum(Q: Matrix) -> Matrix:
-    """The p on the simplex with the least p'Qp, for each Q: the solution of  Qp = λe, e'p = 1, is not negative."""
+    """The minimiser p of p'Qp on the simplex for each Q: the solution of  Qp = λe, e'p = 1, is non-negative."""
     n, k = Q.shape[:2]
     system = np.zeros((n, k + 1, k + 1))
     system[:, :k, :k] = Q
@@ -279,9 +288,9 @@ def minimum(Q: Matrix) -> Matrix:
 
 
 def couple(r: Matrix, n_classes: int, minimise: Callable[[Matrix], Matrix] = minimum) -> Matrix:
-    """Class probabilities p from r, a column for each pair (i, j) with P(i | i or j).
+    """Class probabilities p from the pairwise ones in r, which has a column P(i | i or j) for each pair (i, j).
 
-    They minimise  Σᵢ Σⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² = p'Qp  on the simplex.
+    p minimises  Σᵢ Σⱼ (rⱼᵢ pᵢ − rᵢⱼ pⱼ)² = p'Qp  on the simplex.
     """
     r = np.clip(r, SMALLEST, 1.0 - SMALLEST)
     if n_classes == 2:

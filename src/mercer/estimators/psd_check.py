@@ -1,4 +1,4 @@
-"""A look at kernels whose positive semidefiniteness nobody vouches for."""
+"""Spot-check user-supplied kernels and matrices for positive semidefiniteness."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mercer.kernels.features import take_samples
 from mercer.solvers.data import Data
 from mercer.validation import is_pairwise, square_matrix
 
-# samples of such a kernel whose eigenvalues are looked at
+# at most this many samples are checked
 EXAMINED = 300
-# what rounding may make of an eigenvalue 0, relative to the largest k(x, x)
+# rounding error of a zero eigenvalue, relative to the largest k(x, x)
 ROUNDING = 1e-8
 
 
 class Indefinite(NamedTuple):
-    """A part of a kernel matrix that is not positive semidefinite: its size and its eigenvalues."""
+    """A submatrix that is not positive semidefinite: its size, its smallest and largest eigenvalue."""
 
     n_examined: int
     smallest: float
@@ -27,9 +27,9 @@ class Indefinite(NamedTuple):
 
 
 def find_indefinite(kernel: Kernel, samples: Any, n: int) -> Indefinite | None:
-    """Examine the bound kernel on all samples, or on a random part of many; None if that is positive semidefinite.
+    """Check a bound kernel on all samples, or on a random subset of many; None if no negative eigenvalue was found.
 
-    Values are compared in float64. Where the samples are float32, such as a float32 matrix, rounding is float32's.
+    The check runs in float64, with the tolerance of float32 if the samples are float32.
     """
     part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
     single = getattr(samples, "dtype", None) == np.float32
@@ -49,5 +49,5 @@ def find_indefinite(kernel: Kernel, samples: Any, n: int) -> Indefinite | None:
 
 
 def seems_psd(data: Data) -> bool:
-    """Whether a look at the kernel, where nobody vouches for it, finds nothing against it."""
+    """Whether the kernel is known to be positive semidefinite, or passes the spot check."""
     return not data.kernel.psd_is_assumed or find_indefinite(data.kernel, data.samples, data.n) is None

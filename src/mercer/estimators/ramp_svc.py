@@ -1,4 +1,4 @@
-"""Support vector classification with the ramp loss, which a few wrong labels cannot pull far."""
+"""RampSVC: support vector classification with the ramp loss, which is robust against wrong labels."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from mercer.solvers.ramp import RampSolution, RampSolver
 
 
 class RampSVC(BaseSVC):
-    """Support vector classification with the ramp loss: ½|w|² + Σ Cᵢ min(clip, max(0, 1 - yᵢ(f(xᵢ) + b))).
+    """Support vector classification with the ramp loss: minimise ½|w|² + Σ Cᵢ min(clip, max(0, 1 - yᵢ(f(xᵢ) + b))).
 
-    A sample on the wrong side costs no more than ``clip``, however far it is, so that it stops pulling at the separator
-    ([SSBD] 15.2.3). The problem is not convex, and to find its optimum is intractable. The concave-convex procedure
-    (Collobert, Sinz, Weston & Bottou, ICML 2006) goes downhill through convex problems: samples whose loss is above
-    ``clip`` are given up (they pay only if they return beyond the other margin), the exact solver finds the optimum for
-    the others, and so on until the same samples are given up twice. What it finds is a **stationary point**: no small
-    change is better. There may be lower ones.
+    The loss of a sample never exceeds ``clip``, so samples far on the wrong side do not influence the hyperplane
+    ([SSBD] 15.2.3). The problem is not convex, and finding its optimum is intractable. The concave-convex procedure
+    (Collobert, Sinz, Weston & Bottou, ICML 2006) solves a sequence of convex problems. In each, samples whose loss is
+    above ``clip`` are given up: they have no loss unless they move beyond the opposite margin. The exact solver finds
+    the optimum of the convex problem. The procedure ends when the set of given-up samples does not change. The result
+    is a **stationary point**; there may be better ones.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the loss; finite.
     clip : float, default=1.0
-        The largest loss of a sample; 1 is the ramp loss of [SSBD]. With a very large value it is ``SVC``.
+        The largest loss of a sample; 1 is the ramp loss of [SSBD]. A very large value gives ``SVC``.
     start : {"svc", "means", "both"}, default="both"
-        Where to begin: at the solution of ``SVC``; with those samples given up that are closer to the mean of the other
-        class, which wrong labels move less; or at both, to take the lower end. If the solution of ``SVC`` has no loss
-        above ``clip``, it is taken.
+        The starting point. "svc": the solution of ``SVC``. "means": give up the samples that are closer to the mean of
+        the other class; means are less sensitive to wrong labels. "both": run from both and keep the better result. If
+        the solution of ``SVC`` has no loss above ``clip``, it is the result.
     max_rounds : int, default=50
-        Convex problems at most, from each start.
+        Maximum number of convex problems from each start.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, max_iter, decision_function_shape,
     break_ties, fit_intercept, n_jobs, time_limit, warm_start, precision, solver : as in ``SVC``.
 
     Attributes
     ----------
     objective_ : float
-        The objective above, summed over all pairs of classes.
+        The value of the objective, summed over all pairs of classes.
     objective_traces_ : list of tuple of float
-        For each pair of classes, the objective after each convex problem from the better start; it never rises.
+        For each pair of classes, the objective after each convex problem from the better start; it never increases.
     given_up_ : ndarray of int
-        Samples whose loss is above ``clip`` in some pair, in ascending order.
+        Indices of samples whose loss is above ``clip`` in some pair, in ascending order.
     stationary_ : bool
-        Whether the procedure ended by itself in all pairs.
+        Whether a stationary point was reached in all pairs.
     certificate_, certificates_ : Certificate
-        Of the **last convex problem** alone: how well the solver has solved it. They bound nothing of the ramp loss.
+        Certificates of the **last convex problem**. They do not bound the distance from the optimum of the ramp loss.
     n_rounds_ : ndarray of int
-        Convex problems on the way from the better start, for each pair.
+        Number of convex problems from the better start, for each pair.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, margin_, rkhs_norm_,
     trace_, kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVC``.
 
@@ -149,7 +149,7 @@ class RampSVC(BaseSVC):
         super()._warn_unfinished()
         if not self.stationary_ and self.fit_status_ == 0:
             warn_user(
-                f"The concave-convex procedure ended early (max_rounds={self.max_rounds}): samples are still being "
-                f"given up or taken back. The objective is {self.objective_:.7g} and would fall further.",
+                f"The concave-convex procedure ended early (max_rounds={self.max_rounds}): the set of given-up samples "
+                f"still changes. The objective is {self.objective_:.7g} and would fall further.",
                 ConvergenceWarning,
             )

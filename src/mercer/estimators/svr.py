@@ -1,4 +1,4 @@
-"""Support vector regression: SVR with a tube of given width, NuSVR with a bound nu on the share outside it."""
+"""Support vector regression: SVR with a given tube width ε, NuSVR with a bound nu on the fraction outside the tube."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mercer.validation import real_targets
 
 
 class BaseSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
-    """A single problem with real targets."""
+    """Base of SVR and NuSVR: one problem with real targets."""
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         return real_targets(y)
@@ -30,7 +30,7 @@ class BaseSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
         """The loss of the problem."""
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        # an infinite C leaves samples of weight 0 out like any other
+        # samples of weight 0 are left out even if C is infinite
         factor = np.multiply(float(self.C), weight, out=np.zeros(data.n), where=weight > 0)
         self._fit_one(data, self._loss(), y, factor, clock)
 
@@ -51,24 +51,25 @@ class BaseSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
 
 
 class SVR(BaseSVR):
-    """ε-support vector regression: ½|w|² + Σ Cᵢ max(0, |yᵢ - f(xᵢ) - b| - ε).
+    """ε-support vector regression: minimise ½|w|² + Σ Cᵢ max(0, |yᵢ - f(xᵢ) - b| - ε).
 
-    A larger ε leaves fewer support vectors and a flatter function ([M5] "Effect of ε").
+    A larger ε gives fewer support vectors and a flatter function ([M5] "Effect of ε").
 
     Parameters
     ----------
     kernel, degree, gamma, coef0, tol : as in ``SVC``.
     C : float, default=1.0
-        Weight of the loss. inf asks for the flattest function that has all samples in its tube.
+        Weight of the loss. With inf the result is the flattest function whose tube contains all samples.
     epsilon : float, default=0.1
-        Half width of the tube in which errors cost nothing.
+        Half the width of the tube. Errors up to epsilon cost nothing.
     shrinking, cache_size, verbose, max_iter, fit_intercept, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"}, default="epsilon_insensitive"
-        What an error costs: beyond the tube, or, for "pinball", quantile · (y - f) below y and (1 - quantile) · (f - y)
-        above it: the model is then a quantile of y given x. The pinball loss has no tube: epsilon is not used.
+        How errors are penalised. "epsilon_insensitive" and its square penalise errors beyond the tube. "pinball"
+        costs quantile · (y - f) where f < y and (1 - quantile) · (f - y) where f > y, so the model estimates a quantile
+        of y given x; it has no tube and ignores epsilon.
     quantile : float, default=0.5
-        For the pinball loss, between 0 and 1: the share of samples that are to lie below the model.
+        For loss="pinball": the quantile to estimate, in (0, 1). About this fraction of samples lies below the model.
 
     Examples
     --------
@@ -136,12 +137,13 @@ class SVR(BaseSVR):
 
 
 class NuSVR(BaseSVR):
-    """ν-support vector regression: the tube's width is found so that a share nu of the samples lies outside.
+    """ν-support vector regression: the width of the tube is learnt so that at most a fraction nu lies outside.
 
     Parameters
     ----------
     nu : float, default=0.5
-        In (0, 1]: an upper bound on the share of errors, a lower bound on the share of support vectors.
+        In (0, 1]: an upper bound on the fraction of samples outside the tube, and a lower bound on the fraction of
+        support vectors.
     C : float, default=1.0
         Weight of the loss.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start,

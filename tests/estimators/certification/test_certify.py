@@ -527,8 +527,8 @@ def test_errors():
     X, y, weight = samples("SVC")
     model = fitted(sklearn.svm, "SVC", X, y)
     assert message(InvalidInputError, Ridge().fit(X, y), X, y) == (
-        "certify knows SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, "
-        "PegasosClassifier, SGDClassifier, of mercer or of scikit-learn, but was given Ridge. Pass one of these, or a "
+        "certify supports SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, "
+        "PegasosClassifier, SGDClassifier, of mercer or scikit-learn, but was given Ridge. Pass one of these, or a "
         "pipeline or search that ends in one."
     )
     assert "is not fitted yet" in message(NotFittedError, mercer.SVC(), X, y)

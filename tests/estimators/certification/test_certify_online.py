@@ -143,7 +143,7 @@ def test_errors():
     """What was found, what is allowed, what to do."""
     X, y, _ = samples()
     assert message(InvalidInputError, SGDClassifier(loss="log_loss").fit(X, y), X, y) == (
-        "certify knows the losses 'hinge' and 'squared_hinge' of SGDClassifier, but this one has loss='log_loss'."
+        "certify supports SGDClassifier with loss 'hinge' or 'squared_hinge', but this one has loss='log_loss'."
     )
     assert "has no certificate: without a penalty" in message(
         InvalidInputError, SGDClassifier(penalty=None).fit(X, y), X, y

@@ -141,6 +141,6 @@ class TestHardTube:
         with pytest.raises(InvalidInputError) as found:
             LinearSVR(C=np.inf, epsilon=0.1).fit([[0.0], [0.0], [1.0]], [0.0, 5.0, 1.0])
         assert str(found.value) == (
-            "No linear function keeps all samples within the tube, which C=inf asks for: the dual grows without limit. "
+            "No linear function keeps all samples within the tube, which C=inf requires: the dual is unbounded. "
             "Use a finite C, a larger epsilon, or SVR with a kernel."
         )

@@ -204,12 +204,12 @@ class TestParts:
             model.partial_fit(X[:1], [7])
         with pytest.raises(ValueError, match="is not the same as on last call"):
             model.partial_fit(X, y, classes=[0, 1])
-        with pytest.raises(InvalidInputError, match="X is sparse, but the samples before were dense"):
+        with pytest.raises(InvalidInputError, match="X is sparse, but earlier samples were dense"):
             model.partial_fit(sp.csr_matrix(X), y)
         with pytest.raises(InvalidInputError, match="average='tail' needs to know"):
             PegasosClassifier(average="tail").partial_fit(X, y, classes=[0, 1, 2])
         assert not hasattr(PegasosClassifier(kernel="precomputed"), "partial_fit")
-        with pytest.raises(InvalidInputError, match="budget=5 has no meaning with the linear kernel"):
+        with pytest.raises(InvalidInputError, match="budget=5 cannot be used with the linear kernel"):
             PegasosClassifier(budget=5).fit(X, y)
 
 

@@ -99,13 +99,13 @@ class TestUpdates:
         assert model.update_bound(X, y)[0] == np.inf
         assert not model.separated_ and model.n_iter_ < 1000
         assert [str(one.message) for one in caught] == [
-            "The perceptron ended before it separated the classes: the share of mistakes has not fallen by tol=0.001 "
-            f"in n_iter_no_change=5 passes, after {model.n_iter_} passes and {model.n_updates_[0]} updates; "
-            f"{model.mistakes_[-1]} mistakes were left in the last pass. The model fitted so far is usable. If the "
-            "classes are separable (see mercer.separability), tol=None goes on to max_iter; if not, no number of "
-            "passes is enough: use SVC, LinearSVC or PegasosClassifier, which allow for mistakes."
+            "The perceptron ended before it separated the classes: the fraction of mistakes has not fallen by "
+            f"tol=0.001 in n_iter_no_change=5 passes, after {model.n_iter_} passes and {model.n_updates_[0]} updates; "
+            f"the last pass made {model.mistakes_[-1]} mistakes. The model fitted so far is usable. If the classes are "
+            "separable (see mercer.separability), use tol=None to continue until max_iter. If not, the perceptron "
+            "never converges: use SVC, LinearSVC or PegasosClassifier, which tolerate mistakes."
         ]
-        with pytest.warns(ConvergenceWarning, match=r"max_iter=3 was reached, after 3 passes .*raise max_iter; if not"):
+        with pytest.warns(ConvergenceWarning, match=r"max_iter=3 was reached, after 3 passes .*raise max_iter. If not"):
             Perceptron(tol=None, max_iter=3).fit(X, y)
 
     def test_partial_fit_never_warns(self):
@@ -176,9 +176,8 @@ class TestParametersOfSklearn:
         with pytest.raises(InvalidInputError) as caught:
             Perceptron(penalty=penalty).fit(X, y)
         assert str(caught.value) == (
-            f"penalty={penalty!r} has no meaning for the perceptron: w = 0 makes the least of its loss, max(0, -yf), "
-            "with any penalty on w. Use penalty=None, or PegasosClassifier, SVC or LinearSVC, whose losses ask for a "
-            "margin."
+            f"penalty={penalty!r} cannot be used with the perceptron: with a penalty, w = 0 minimises its loss "
+            "max(0, -yf). Use penalty=None, or PegasosClassifier, SVC or LinearSVC, whose losses require a margin."
         )
 
     @pytest.mark.parametrize("kernel", ["linear", "rbf"])

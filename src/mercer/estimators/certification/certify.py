@@ -1,11 +1,11 @@
-"""Judge a fitted model, mercer's own or scikit-learn's, from its coefficients and the data alone.
+"""Certify a fitted model of mercer or scikit-learn from its coefficients and the data alone.
 
-The primal is the value of the model as it is published: its own w and b, and for ν-SVC the margin 1 that LIBSVM
-divides by. The dual is the value at a feasible β next to the published coefficients. For every feasible β
+The primal value is that of the published model: its own w and b (for ν-SVC after LIBSVM's division by the margin). The
+dual value is that of a feasible β near the published coefficients. For every feasible β
 
     dual(β) ≤ optimum ≤ primal(w, b)
 
-so the gap bounds how far the model is from the optimum, whatever solver made it and wherever it stopped.
+so the gap bounds the distance from the optimum, whichever solver fitted the model and wherever it stopped.
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ from mercer.problems.certificate import Certificate, combine
 
 
 def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
-    """How far a fitted estimator is from the optimum of its own problem on its training data.
+    """Bound how far a fitted estimator is from the optimum of its own problem on its training data.
 
-    Everything is recomputed in float64, on all rows, from the data and the coefficients. The infeasibility and, but for
-    linear models, the KKT violation are those of the published coefficients. Where these miss a bound or a sum, they
-    are moved to feasible ones for the dual value, so that the gap remains a bound.
+    Everything is recomputed in float64, on all rows, from the data and the coefficients. Published coefficients that
+    violate a bound or a sum constraint are moved to feasible ones before the dual value is computed, so the gap remains
+    a valid bound. The reported infeasibility is that of the published coefficients; so is the KKT violation, except for
+    the models of the next paragraph.
 
-    ``LinearSVC``, ``LinearSVR``, ``SGDClassifier`` and a linear ``PegasosClassifier`` publish w, but no β. Theirs is
-    looked for, as is that of a ``PegasosClassifier`` with a kernel: mercer solves the problem, for at most 20 seconds.
-    Any β gives a bound, and a better one a sharper bound; on very large problems part of the gap may be due to β. Their
-    KKT violation is that of the model's decision values with this β.
+    ``LinearSVC``, ``LinearSVR``, ``SGDClassifier`` and a linear ``PegasosClassifier`` publish w but no β. For them, and
+    for a ``PegasosClassifier`` with a kernel, mercer solves the problem itself to find β, for at most 20 seconds. Any β
+    gives a valid bound and a better β a tighter one, so on very large problems part of the gap may be due to this β.
+    The KKT violation is that of the model's decision values together with this β.
 
-    The values of ridge regressions are those of λ/2 |f|² + ½ Σ w (y - f - b)², those of stochastic gradient descent of
-    its objective divided by λ (``lam`` or ``alpha``), which is ½|w|² + Σ C max(0, 1 - yf).
+    The objective of ridge regression is λ/2 |f|² + ½ Σ w (y - f - b)². The objective of stochastic gradient descent is
+    divided by λ (``lam`` or ``alpha``), which gives ½|w|² + Σ C max(0, 1 - yf).
 
     Parameters
     ----------
     estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV,
         PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or search that ends in one
-        Of mercer or of scikit-learn. Of a search, its ``best_estimator_`` is judged.
-    X, y, sample_weight : the data that it was fitted to, in the same order; for a pipeline, what it was given.
-        Samples whose weight is not positive are left out, as in fit.
+        From mercer or scikit-learn. For a search, its ``best_estimator_`` is certified.
+    X, y, sample_weight : the data that the estimator was fitted to, in the same order.
+        For a pipeline, the data that the pipeline was given. Samples without positive weight are left out, as in fit.
 
     Returns
     -------
     certificate : Certificate
-        For several classes, of the sum of the pairwise (linear and online machines: one-vs-rest) problems; for several
-        targets, of their sum.
+        With several classes it certifies the sum of all pairwise problems (one-vs-rest problems for linear and online
+        machines), with several targets the sum over the targets.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Kernel machines: the problems that a fitted one has solved, and the certificate of each."""
+"""Certificates of kernel machines: restate the dual problem of each pair of classes and evaluate it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from mercer.validation import (
 
 
 class _Machine(NamedTuple):
-    """What all problems of one kernel machine share."""
+    """A fitted kernel machine with its training data, shared by all its problems."""
 
     kind: Kind
     estimator: Any
@@ -46,7 +46,7 @@ class _Machine(NamedTuple):
     n_threads: int
 
     def problem(self, y: Vector, weight: Vector) -> DualProblem:
-        """The problem of some samples."""
+        """The dual problem for these targets and weights."""
         loss = loss_of(self.kind, self.estimator)
         return DualProblem(None, loss, y, weight, bool(getattr(self.estimator, "fit_intercept", True)))
 
@@ -58,17 +58,17 @@ class _Machine(NamedTuple):
 
 
 class FittedProblem(NamedTuple):
-    """One problem of a kernel machine, as it was fitted to the solver, and what the machine has published of it.
+    """One problem of a fitted kernel machine, with the solution that the machine has published.
 
     Attributes
     ----------
-    machine : what all its problems share.
-    labels : the class on the positive side and the one on the negative; empty where there are no classes.
-    rows : its samples, by their numbers in X.
-    problem : its loss, targets and weights.
-    beta : the coefficient of each variable; a little off its bounds and sums where the machine is not exact.
-    F : Kβ at the rows, without the thresholds.
-    thresholds : of each group.
+    machine : the machine and its data.
+    labels : the positive and the negative class; empty for regression and novelty detection.
+    rows : indices into X of the samples of this problem.
+    problem : loss, targets and weights.
+    beta : one coefficient per variable. May violate bounds and sums slightly if the machine is not exact.
+    F : Kβ at the rows, without thresholds.
+    thresholds : one per group of variables.
     """
 
     machine: _Machine
@@ -81,13 +81,13 @@ class FittedProblem(NamedTuple):
 
 
 def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> list[FittedProblem]:
-    """The problems of a kernel machine that was fitted to these samples: one, or one for each pair of classes."""
+    """The problems of a kernel machine fitted to these samples: one, or one for each pair of classes."""
     kind = check_fitted(estimator, X, y)
     if kind.name not in KERNEL:
         what = "has no bounds for its coefficients" if kind.name in RIDGE else "publishes no dual coefficients"
         raise InvalidInputError(
-            f"{type(estimator).__name__} {what}, which the conditions of samples are about: use certify for its "
-            "distance from the optimum."
+            f"The optimality conditions of single samples are not available: {type(estimator).__name__} {what}. Use "
+            "certify for its distance from the optimum."
         )
     data = _data(estimator, X)
     machine = _Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
@@ -103,7 +103,7 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
 
 
 def _data(estimator: Any, X: Any) -> Data:
-    """The samples, with the kernel as it was bound to them in fit."""
+    """The samples and the kernel with the parameters that fit has bound."""
     X, _ = validate_samples(estimator, X, None, reset=False)
     n, n_fitted = count_samples(X), estimator.shape_fit_[0]
     if n != n_fitted:
@@ -124,10 +124,10 @@ def _data(estimator: Any, X: Any) -> Data:
 
 
 def _coefficients(machine: _Machine, weight: Vector) -> Matrix:
-    """LIBSVM's coefficients, a column for each sample."""
+    """The dual coefficients in LIBSVM's layout, one column for each training sample."""
     support = np.asarray(machine.estimator.support_, dtype=np.intp)
     if machine.kind.package == "sklearn":
-        # LIBSVM numbers the samples that are left when those without weight are gone
+        # LIBSVM drops samples without weight before it numbers them
         used = np.flatnonzero(weight > 0)
         if support.max(initial=-1) >= len(used):
             raise InvalidInputError(
@@ -146,13 +146,16 @@ def _dense(coef: Any) -> Matrix:
 
 
 def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> list[FittedProblem]:
-    """Class i against class j > i, i being positive: row j − 1 for the samples of i, row i for those of j."""
+    """One problem per pair of classes i < j, with i positive.
+
+    The coefficients of class i are in row j − 1, those of class j in row i.
+    """
     kind, estimator, used = machine.kind, machine.estimator, weight > 0
     # scikit-learn does not pass class_weight on to LIBSVM's ν-SVC
     factor = weight if kind == ("NuSVC", "sklearn") else weight * estimator.class_weight_[codes]
     if kind.name == "SVC":
         factor = np.where(used, np.inf, 0.0) if np.isinf(estimator.C) else estimator.C * factor
-    # LIBSVM forgets classes without weight, mercer keeps their place
+    # LIBSVM drops classes without weight; mercer keeps their index
     present = np.unique(codes[used])
     labels = present if kind.package == "sklearn" else np.arange(len(estimator.classes_))
     if len(labels) != len(coef) + 1 or len(present) < 2:
@@ -177,7 +180,7 @@ def _fitted_problem(
 
 
 def certify_problem(fitted: FittedProblem) -> Certificate:
-    """The primal of the published model, the dual of the feasible β next to it."""
+    """Certificate from the primal value of the published model and the dual value of a feasible β near it."""
     machine, _, rows, problem, beta, F, b_groups = fitted
     qp = problem.qp
     known = (qp, problem.loss, problem.y, problem.weight)
@@ -190,35 +193,36 @@ def certify_problem(fitted: FittedProblem) -> Certificate:
     F = F + machine.product(rows, qp.at_samples(feasible - beta, len(rows)))
     bound = certificate(*known, feasible, F, b_groups, psd, of=of)
     if shown.infeasibility > FEASIBILITY * size:
-        # beyond its bounds a variable shows no violation
+        # a variable beyond its bound has no KKT violation of its own: take the feasible one into account
         shown = replace(shown, kkt_violation=max(shown.kkt_violation, bound.kkt_violation))
     return with_dual(shown, bound.dual, bound.reason)
 
 
 def _dual_variables(problem: DualProblem, beta: Vector, F: Vector, b: float) -> tuple[Vector, Vector, Vector]:
-    """What `Loss.publish` was given: β over variables, F = Kβ, and the threshold of each group."""
+    """Undo `Loss.publish`: β over the variables of the dual, F = Kβ, and the threshold of each group."""
     qp, loss, b_groups = problem.qp, problem.loss, np.array([b])
     if isinstance(loss, NuHinge):
-        # both were divided by the margin: before that, Σα of a class was νW/2
+        # β and b were divided by the margin; before the division Σα of each class was νW/2
         total = abs(float(beta[problem.y > 0].sum()))
         margin = float(qp.sums[0]) / total if total > 0 else 1.0
         beta, F, b = margin * beta, margin * F, margin * b
-        # where nothing was divided, the margin may also have been 0: the better one of the two
+        # no division was done if the margin was 1, or 0: take the better of the two
         margins = [margin, 0.0] if abs(margin - 1.0) <= ROUNDING else [margin]
         norm, data = float(beta @ F), (problem.y, F, problem.weight)
         b_groups = min((np.array([b - m, b + m]) for m in margins), key=lambda c: loss.primal(norm, *data, c, qp.sums))
     if not isinstance(loss, NuInsensitive):
         return at_bounds(qp, beta), F, b_groups
     beta = at_bounds(qp, loss.restored(beta, problem.y, F, problem.weight))
-    # the tube's width is not published: that of the free variables, as in LIBSVM
+    # the width of the tube is not published: recover it from the free variables, as LIBSVM does
     width, _ = tube(thresholds(qp, beta, F))
     return beta, F, np.array([b + width, b - width])
 
 
 def _feasible(qp: BoxQP, beta: Vector) -> Vector:
-    """β in its box, then moved to the sums: its free variables first, all of them where that is not enough.
+    """Project β onto its box, then restore the sum of each group.
 
-    Those with room for it share what is missing equally: the nearest point on their face of the box.
+    The free variables are shifted first, and all variables if that is not enough. The shift is shared equally among
+    variables that have room, which gives the nearest point on their face of the box.
     """
     beta = np.clip(beta, qp.lower, qp.upper)
     free = (beta > qp.lower) & (beta < qp.upper)
@@ -228,7 +232,7 @@ def _feasible(qp: BoxQP, beta: Vector) -> Vector:
             missing = total - beta[member].sum()
             end = (qp.upper if missing > 0 else qp.lower)[moving]
             step = np.clip(end - beta[moving], -abs(missing), abs(missing))
-            # what rounding leaves is not worth a new support vector
+            # a difference within rounding does not justify a new support vector
             if abs(missing) > ROUNDING * np.abs(beta).max() and step.any():
                 beta[moving] += step * min(1.0, missing / step.sum())
     return np.clip(beta, qp.lower, qp.upper)

@@ -1,4 +1,4 @@
-"""Judge a fitted LinearSVC or LinearSVR, mercer's own or scikit-learn's, from its weights and the data alone."""
+"""Certificates of LinearSVC and LinearSVR, of mercer or scikit-learn, from their weights and the data alone."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mercer.problems.certificate import Certificate, combine
 from mercer.solvers.base import WorkClock
 from mercer.validation import real_targets, thread_count, validate_vectors, validate_weights
 
-# the search for a good β ends at this relative gap, or after so many seconds
+# the solver that finds β stops at this relative gap, or after this many seconds
 DUAL_TOL = 1e-8
 DUAL_SECONDS = 10.0
 
 
 def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
-    """The primal of the published weights, the dual of a β that is looked for."""
+    """Certificate from the primal value of the published weights and the dual value of a β that mercer computes."""
     X, _ = validate_vectors(estimator, X, None, reset=False, canonical=False)
     weight = validate_weights(sample_weight, X.shape[0], X)
     rows, loss = linear_rows(estimator, X), loss_of(kind, estimator)
@@ -38,7 +38,7 @@ def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
     balanced = sample_weight if BALANCES_SAMPLE_WEIGHTS or kind.package != "sklearn" else None
     of_class = compute_class_weight(estimator.class_weight, classes=classes, y=column_or_1d(y), sample_weight=balanced)
     present = np.unique(codes[weight > 0])
-    # LIBLINEAR forgets classes without weight, mercer keeps their place
+    # LIBLINEAR drops classes without weight; mercer keeps their index
     labels = present if kind.package == "sklearn" or len(present) < 2 else np.arange(len(classes))
     several = len(labels) > 2
     if getattr(estimator, "multi_class", "ovr") == "crammer_singer":
@@ -55,7 +55,7 @@ def certify_linear(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: An
 
 
 def _weights(estimator: Any, rows: Rows) -> tuple[Matrix, Vector]:
-    """w, with the weight of the constant feature if the rows have one, and the free intercept, of each problem."""
+    """w and the free intercept of each problem; w ends with the weight of the constant feature if there is one."""
     coef = estimator.coef_.toarray() if sp.issparse(estimator.coef_) else estimator.coef_
     W = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     b = np.broadcast_to(np.ravel(np.asarray(estimator.intercept_, dtype=np.float64)), (len(W),))
@@ -65,7 +65,7 @@ def _weights(estimator: Any, rows: Rows) -> tuple[Matrix, Vector]:
 
 
 def _certify_jointly(estimator: Any, rows: Rows, codes: Vector, n_classes: int, weight: Vector) -> Certificate:
-    """Crammer and Singer's machine. Of two classes the difference of their weights is known, and half of it is best."""
+    """Crammer and Singer's machine. With two classes only w₁ − w₀ is published, and w₁ = −w₀ is optimal."""
     W, b = _weights(estimator, rows)
     if n_classes == 2:
         W, b = np.vstack([-0.5 * W, 0.5 * W]), np.concatenate([-0.5 * b, 0.5 * b])
@@ -79,7 +79,7 @@ def _certify_jointly(estimator: Any, rows: Rows, codes: Vector, n_classes: int, 
 
 
 def certify_weights(problem: LinearProblem, w: Vector, b: float, seconds: float) -> Certificate:
-    """The certificate of w and b, with a β that is looked for, for so many seconds."""
+    """The certificate of w and b, with the β that the solver finds within this many seconds."""
     options = LinearOptions(tol=DUAL_TOL, n_threads=thread_count(None))
     found = solve_linear("auto", problem, options, WorkClock(seconds))
     beta = np.clip(found.beta, problem.qp.lower, problem.qp.upper)
@@ -89,9 +89,9 @@ def certify_weights(problem: LinearProblem, w: Vector, b: float, seconds: float)
 
 
 def _best_part(problem: LinearProblem, beta: Vector, v: Vector) -> float:
-    """The t of [0, 1] for which tβ has the largest dual value: all, unless the search for β had no time.
+    """The t in [0, 1] that maximises the dual value of tβ, by ternary search; 1 unless the solver ran out of time.
 
-    Every part of a feasible β is feasible, since all boxes contain 0. The value is concave in t.
+    tβ is feasible because every box contains 0, and the dual value is concave in t.
     """
     low, high = 0.0, 1.0
     if problem.dual(beta, v) >= problem.dual(0.999 * beta, 0.999 * v):

@@ -1,7 +1,7 @@
-"""Judge a fitted KernelRidge or KernelRidgeCV, mercer's own or scikit-learn's, from its coefficients and the data.
+"""Certificates of KernelRidge and KernelRidgeCV, of mercer or scikit-learn, from their coefficients and the data.
 
-Every β is feasible for a squared loss, but for Σβ = 0 if there is an intercept, so that the published coefficients give
-both values. Where they leave a gap, mercer solves the problem as well, and the better of the two dual values counts.
+With a squared loss every β is feasible, up to Σβ = 0 if there is an intercept, so the published coefficients give both
+the primal and the dual value. If they leave a gap, mercer also solves the problem and takes the better dual value.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mercer.solvers.base import Clock
 from mercer.solvers.data import Data
 from mercer.validation import square_matrix, target_matrix, thread_count, validate_samples, validate_weights
 
-# a relative gap from which the search for a better β is worth its time, and the seconds that it may take
+# look for a better β if the relative gap is above this, for at most this many seconds
 SHARP = 1e-6
 SECONDS = 10.0
 
 
 class _Ridge(NamedTuple):
-    """What a ridge regression has published: a column of coefficients, a λ and a b for each target."""
+    """A fitted ridge regression: a column of coefficients, a λ and a b for each target."""
 
     data: Data
     coef: Matrix
@@ -42,7 +42,7 @@ class _Ridge(NamedTuple):
 
 
 def certify_ridge(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
-    """Of λ/2 |f|² + ½ Σ w (y − f − b)², summed over the targets."""
+    """The certificate of λ/2 |f|² + ½ Σ w (y − f − b)², summed over the targets."""
     Y = target_matrix(y)
     ridge = _published(kind, estimator, X, Y.shape[1])
     weight = validate_weights(sample_weight, ridge.data.n, X)
@@ -59,8 +59,8 @@ def certify_ridge(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any
 
 
 def _published(kind: Kind, estimator: Any, X: Any, n_targets: int) -> _Ridge:
-    """The samples with the kernel as it was bound to them in fit, and the coefficients."""
-    # scikit-learn's has the same parameters, and no attributes that tell its kernel
+    """The coefficients, and the samples with the kernel as fit has bound it."""
+    # scikit-learn's class keeps no bound kernel, but has the same parameters
     names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
     own = estimator if kind.package == "mercer" else KernelRidge(**{name: getattr(estimator, name) for name in names})
     X, _ = validate_samples(estimator, X, None, reset=False, domain=own._domain())
@@ -88,10 +88,10 @@ def _published(kind: Kind, estimator: Any, X: Any, n_targets: int) -> _Ridge:
 
 
 def _certify_target(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector) -> Certificate:
-    """One target: the primal of what is published, the dual of a β next to it that sums to 0 where it must."""
+    """Certify one target. With an intercept the dual value is that of β − mean(β), whose sum is 0."""
     alpha, beta, data = float(ridge.alpha[k]), ridge.coef[:, k], ridge.data
     if alpha <= float(weight.max()) / LARGEST:
-        # without λ nothing of β bounds anything but 0, unless the residual of f does
+        # without λ the dual bound comes from the residual, not from β
         b = ridge.intercept[k] if ridge.fits_intercept else 0.0
         return ridge_certificate(y - b, weight, alpha, False, beta, F, "" if data.psd else NOT_PSD)[1]
     problem = DualProblem(None, Squared(), y, weight / alpha, ridge.fits_intercept)
@@ -108,7 +108,7 @@ def _certify_target(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector)
 
 
 def _with_better_duals(ridge: _Ridge, Y: Matrix, weight: Vector, found: list[Certificate]) -> list[Certificate]:
-    """With the dual values of mercer's own solutions, where they are better ones."""
+    """Replace dual values by those of mercer's own solutions where these are better."""
     own = KernelRidge(fit_intercept=ridge.fits_intercept, n_jobs=ridge.n_threads)
     options = replace(own._options(), time_limit=SECONDS)
     try:

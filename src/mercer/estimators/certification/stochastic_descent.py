@@ -1,8 +1,8 @@
-"""Judge a fitted PegasosClassifier or scikit-learn's SGDClassifier with a hinge loss, from its model and the data.
+"""Certificates of PegasosClassifier and of scikit-learn's SGDClassifier with a hinge loss.
 
-Stochastic gradient descent minimises λ R(w) + (1/W) Σ weightᵢ ℓ(yᵢ, f(xᵢ)). Divided by λ that is the problem of a
-linear machine with Cᵢ = weightᵢ / (λW): with b as the weight of a constant feature for Pegasos ([D6] Note 26), and with
-a free b for scikit-learn. β is looked for by mercer's exact solvers.
+Stochastic gradient descent minimises λ R(w) + (1/W) Σ weightᵢ ℓ(yᵢ, f(xᵢ)). Divided by λ this is the problem of a
+linear machine with Cᵢ = weightᵢ / (λW). In Pegasos b is the weight of a constant feature ([D6] Note 26); in
+scikit-learn b is free. mercer's exact solvers find β.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from mercer.solvers.data import Data
 from mercer.solvers.exact import solve
 from mercer.validation import call_kernel, thread_count, validate_samples, validate_vectors, validate_weights
 
-# the search for a good β ends at this violation, or after so many seconds
+# the solver that finds β stops at this violation, or after this many seconds
 TOL = 1e-6
 SECONDS = 10.0
 
 
 def certify_online(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
-    """Of the objective divided by λ, summed over one-vs-rest problems."""
+    """The certificate of the objective divided by λ, summed over one-vs-rest problems."""
     if kind.name == "SGDClassifier":
         return _certify_sgd(estimator, X, y, sample_weight)
     codes = codes_of(estimator, y)
@@ -74,7 +74,7 @@ def _together(found: list[Certificate]) -> Certificate:
 
 
 def _kernel_values(estimator: Any, X: Any, n: int) -> tuple[Matrix, Vector]:
-    """f of every sample, and |w|² with the constant feature: a row, a number, for each problem."""
+    """For each problem: a row with f of every sample, and |w|² including the constant feature."""
     b, coef = estimator.intercept_, estimator.dual_coef_
     f = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(n, -1).T
     if coef.shape[1] == 0:
@@ -93,7 +93,7 @@ def _kernel_values(estimator: Any, X: Any, n: int) -> tuple[Matrix, Vector]:
 
 
 def _with_constant(estimator: Any, samples: Any, n: int) -> Data:
-    """The samples and the kernel, with the constant feature that stands for the intercept."""
+    """The samples and the kernel, plus 1 for the constant feature if there is an intercept."""
     kernel = Precomputed() if estimator._function_samples is not None else estimator._kernel
     data = Data(kernel + 1.0 if estimator.fit_intercept else kernel, samples, n)
     data.psd = data.psd and seems_psd(data)
@@ -103,7 +103,7 @@ def _with_constant(estimator: Any, samples: Any, n: int) -> Data:
 def _certify_with_kernel(
     data: Data, problem: DualProblem, f: Vector, squared_norm: float, n_threads: int, seconds: float
 ) -> Certificate:
-    """One problem: the primal from the model's own values, the dual from the exact solver's β."""
+    """Certify one problem: primal value from the model's decision values, dual value from the exact solver's β."""
     none = np.empty(0)
     primal = problem.loss.primal(squared_norm, problem.y, f, problem.weight, none, none)
     options = Options(tol=TOL, n_threads=n_threads, budget=budget_bytes("auto"))
@@ -122,7 +122,7 @@ def _certify_with_kernel(
 
 
 def _certify_sgd(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
-    """scikit-learn's SGDClassifier: the mean of n weighted losses, where weights need not sum to n."""
+    """scikit-learn's SGDClassifier: its loss is Σ weightᵢ ℓᵢ / n, even if the weights do not sum to n."""
     loss, penalty = _sgd_loss(estimator), _sgd_penalty(estimator)
     X, _ = validate_vectors(estimator, X, None, reset=False)
     codes, classes = codes_of(estimator, y), estimator.classes_
@@ -146,7 +146,7 @@ def _sgd_loss(estimator: Any) -> Loss:
     known: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
     if estimator.loss not in known:
         raise InvalidInputError(
-            f"certify knows the losses 'hinge' and 'squared_hinge' of SGDClassifier, but this one has "
+            f"certify supports SGDClassifier with loss 'hinge' or 'squared_hinge', but this one has "
             f"loss={estimator.loss!r}."
         )
     return known[estimator.loss]

@@ -1,4 +1,4 @@
-"""The C up to which an l1 penalty leaves no weight at all."""
+"""The largest C for which an l1 penalty makes all weights zero."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mercer.validation import class_weights, find_classes, real_targets, validat
 
 CLASSIFICATION = ("hinge", "squared_hinge", "log")
 REGRESSION = ("epsilon_insensitive", "squared_epsilon_insensitive", "pinball")
-# a sample this near to a kink, relative to the targets, is at it
+# a sample closer to a kink of its loss than this, relative to the targets, counts as at the kink
 AT_A_KINK = 1e-12
 
 
@@ -58,24 +58,25 @@ def l1_min_c(
 ) -> float:
     """The largest C for which all weights of ``LinearSVC`` or ``LinearSVR`` with an l1 penalty are 0.
 
-    With any larger C some model has a weight. scikit-learn's function of this name, for every loss, for elastic nets,
-    for weights, and for an intercept that is penalised (and then counts as a weight), free or absent.
+    For any larger C some weight is not 0. This is scikit-learn's function of the same name, extended to every loss, to
+    elastic nets, to sample and class weights, and to a penalised intercept (which counts as a weight), a free one or
+    none.
 
-    w = 0 is the optimum if C |Σ βᵢ xᵢⱼ| ≤ l1_ratio for each feature j, where −βᵢ is the derivative of the loss of
-    sample i at w = 0. Samples at a kink of their loss leave a choice of β, and the best one solves a linear program.
+    w = 0 is optimal if C |Σ βᵢ xᵢⱼ| ≤ l1_ratio for each feature j, where −βᵢ is the derivative of the loss of sample i
+    at w = 0. For samples at a kink of their loss βᵢ can be chosen; the best choice solves a linear program.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training samples.
     y : array-like of shape (n_samples,)
-        Class labels, or target values for the losses of ``LinearSVR``. Of several classes each stands against the rest.
+        Class labels, or target values for the losses of ``LinearSVR``. Several classes are treated one-vs-rest.
     loss : {"squared_hinge", "hinge", "log", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball"}, \
             default="squared_hinge"
-        The loss; "log" is that of scikit-learn's LogisticRegression, with an intercept that is penalised or absent.
+        The loss; "log" is that of scikit-learn's LogisticRegression, with a penalised intercept or none.
     fit_intercept, intercept_scaling, penalize_intercept, class_weight : as in ``LinearSVC``.
     l1_ratio : float, default=1.0
-        The share of the l1 penalty in an elastic net; 1 for penalty="l1".
+        The fraction of the l1 penalty in an elastic net; 1 for penalty="l1".
     epsilon, quantile : as in ``LinearSVR``.
     sample_weight : array-like of shape (n_samples,), default=None
         Factors of C, one per sample.
@@ -83,7 +84,7 @@ def l1_min_c(
     Returns
     -------
     C : float
-        The largest C without a weight.
+        The largest C for which all weights are 0.
 
     Examples
     --------
@@ -121,13 +122,13 @@ def l1_min_c(
     if not steepest > 0:
         raise ValueError(
             "Ill-posed l1_min_c calculation: l1 will always select zero coefficients for this data: every column is 0, "
-            "or says nothing about y."
+            "or uncorrelated with y."
         )
     return float(l1_ratio) / steepest
 
 
 def _least_slope(problem: LinearProblem) -> float:
-    """The smallest |X'β|_∞ of all β that are optimal at w = 0, for weights as they are with C = 1."""
+    """The smallest |X'β|_∞ over all β that are optimal at w = 0, with C = 1."""
     qp, rows, zero = problem.qp, problem.rows, np.zeros(problem.n)
     b = problem.loss.best_intercept(problem.y, zero, problem.weight) if problem.intercept else 0.0
     beta, t = beta_without_weights(problem), qp.linear - b
@@ -144,7 +145,7 @@ def _least_slope(problem: LinearProblem) -> float:
 
 
 def _least_largest(rows: Rows, fixed: Vector, bounds: Vector, total: float | None) -> float:
-    """min over β within bounds, of this sum if there is one, of the largest |X'β + fixed|: a linear program."""
+    """min over β of max |X'β + fixed|, with β within bounds and, if given, of this sum: a linear program."""
     X = rows.X
     A = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape) if isinstance(X, Csr) else sp.csr_array(X)
     A = sp.hstack([A, np.full((rows.n, 1), rows.bias)], format="csr") if rows.bias else A
@@ -158,7 +159,7 @@ def _least_largest(rows: Rows, fixed: Vector, bounds: Vector, total: float | Non
     )
     if found.x is None:
         raise InvalidInputError(
-            f"The linear program of the samples at a kink was not solved: {found.message} Scale the columns of X."
+            f"The linear program for the samples at a kink was not solved: {found.message} Scale the columns of X."
         )
-    # the value of this β, from the data
+    # evaluate β on the data instead of trusting the solver's objective
     return float(np.abs(rows.tdot(found.x[:-1]) + fixed).max(initial=0.0))

@@ -1,9 +1,9 @@
-"""What LinearSVC and LinearSVR share: machines whose weights are those of the features.
+"""The base class of LinearSVC and LinearSVR.
 
     min over w, b   P(w) + Σ Cᵢ ℓ(yᵢ, xᵢ·w + b),     P(w) = ½|w|²,  |w|₁  or  r|w|₁ + ½(1 − r)|w|²
 
-By default b is penalised as scikit-learn does it: it is the weight of one more feature, whose value is
-``intercept_scaling``. With ``penalize_intercept=False`` it is free, as in [SSBD] (15.4) and in SVC.
+By default b is penalised, as in scikit-learn: it is the weight of an additional feature with the constant value
+``intercept_scaling``. With ``penalize_intercept=False`` b is free, as in [SSBD] (15.4) and in SVC.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from mercer.losses import Loss
 from mercer.solvers.base import Clock
 from mercer.validation import thread_count, validate_vectors, validate_weights
 
-# numbers of a block of rows that is converted to float64 for prediction
+# numbers per block of rows that prediction converts to float64
 BLOCK = 1 << 18
-# numbers of all problems from which solving them side by side is worth a second thread
+# solve problems in parallel if together they have at least this many numbers
 THREADS_FROM = 300_000
 
 
-# a hard margin of smaller numbers has weights whose squares are beyond float64
+# with C = inf the weights of smaller numbers would overflow when squared
 TOO_SMALL = 1e-150
 COLUMNS = "Scale the columns of X, for example with StandardScaler."
 
 
 class Prepared(NamedTuple):
-    """Valid training data: the rows, the targets (class numbers or values) and the weight of each sample without C."""
+    """Validated training data: rows, targets (class indices or values) and sample weights (without C)."""
 
     rows: Rows
     y: Vector
@@ -56,16 +56,16 @@ class Prepared(NamedTuple):
 
 
 class Warm(NamedTuple):
-    """What a warm start keeps: the solutions of all problems and the C that they belong to."""
+    """State for a warm start: the last solutions of all problems and their C."""
 
     C: float
     solutions: Sequence[LinearSolution | JointSolution]
 
 
 class LinearMachine(Machine):
-    """Everything that LinearSVC and LinearSVR share.
+    """Base of LinearSVC and LinearSVR.
 
-    ``fit`` goes in one direction: validate, state the problems, solve them, publish.
+    ``fit`` runs top down: validate, state the problems, solve them, set the fitted attributes.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -120,18 +120,18 @@ class LinearMachine(Machine):
 
     @abstractmethod
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
-        """Class numbers or target values as float64; sets what belongs to them, such as classes_."""
+        """Class indices or target values as float64. Sets related attributes such as ``classes_``."""
 
     @abstractmethod
     def _solve(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[LinearSolution | JointSolution]:
-        """Solve all problems, publish the fitted attributes and return what a warm start may begin with."""
+        """Solve all problems, set the fitted attributes and return the solutions for a warm start."""
 
     @abstractmethod
     def _loss(self) -> Loss:
         """The loss of each problem."""
 
     def _options(self) -> LinearOptions:
-        # the same data give the same model, unless someone asks for another order
+        # deterministic unless random_state is given
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         return LinearOptions(
             tol=float(self.tol),
@@ -143,7 +143,7 @@ class LinearMachine(Machine):
         )
 
     def _run_all(self, problems: Sequence[LinearProblem], warm: Warm | None, clock: Clock) -> list[LinearSolution]:
-        """Solve independent problems, side by side if there are several, each with all threads if there is one."""
+        """Solve independent problems: several in parallel, a single one with all threads."""
         options, k = self._options(), len(problems)
         starts = self._starts(warm, problems)
         n_threads = options.n_threads
@@ -153,11 +153,11 @@ class LinearMachine(Machine):
 
         def one(i: int) -> None:
             try:
-                # numbers too large to be squared end in a run that stalls and says so
+                # on overflow the solver stops with status STALLED
                 with np.errstate(over="ignore", invalid="ignore"):
                     found[i] = solve_linear(self.solver, problems[i], options, clock, starts[i])
             except BaseException:
-                clock.interrupted = True  # the others must not go on alone
+                clock.interrupted = True  # stop the other threads
                 raise
 
         rows = problems[0].rows
@@ -166,7 +166,7 @@ class LinearMachine(Machine):
         return found
 
     def _check_hard_margin(self, data: Prepared) -> None:
-        """Raise for a hard margin that is asked of numbers too small for it."""
+        """Raise if C is infinite and the numbers in X are too small for a hard margin."""
         largest = data.rows.largest if np.isinf(self.C) else 1.0
         if 0 < largest < TOO_SMALL:
             raise wrong_scale("X", largest, f"too small for C={self.C:g}: the weights would be too large", COLUMNS)
@@ -183,7 +183,7 @@ class LinearMachine(Machine):
                 )
 
     def _starts(self, warm: Warm | None, problems: Sequence[LinearProblem]) -> list[LinearSolution | None]:
-        """Where each run begins. Coefficients at their bound stay there when C changes."""
+        """The starting points of all problems. β is rescaled with C, so coefficients at their bound stay there."""
         if warm is None or len(warm.solutions) != len(problems):
             return [None] * len(problems)
         ratio = float(self.C) / warm.C
@@ -196,7 +196,7 @@ class LinearMachine(Machine):
         ]
 
     def _publish(self, W: Matrix, intercepts: Vector, bias: float) -> None:
-        """coef_, intercept_ and margin_ of weights that may have that of a constant feature in their last column."""
+        """Set coef_, intercept_ and margin_. With a bias the last column of W is the weight of the constant feature."""
         self.coef_ = W[:, :-1].copy() if bias else W
         if bias:
             self.intercept_ = bias * W[:, -1]
@@ -215,13 +215,13 @@ class LinearMachine(Machine):
     # ---- path ------------------------------------------------------------------------------------------------
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[LinearMachine]:
-        """The models of several C, each started from the one before.
+        """Fit one model for each C, each warm-started from the previous one.
 
         Parameters
         ----------
-        X, y, sample_weight : the training data, as in ``fit``. They are validated once.
+        X, y, sample_weight : the training data, as in ``fit``; validated once.
         Cs : array-like of shape (n_Cs,)
-            The values of C, in any order; the smallest is solved first. ``time_limit`` holds for all together.
+            The values of C in any order; the smallest is solved first. ``time_limit`` applies to the whole path.
 
         Returns
         -------
@@ -260,25 +260,25 @@ class LinearMachine(Machine):
     # ---- prediction ------------------------------------------------------------------------------------------
 
     def _values(self, X: Any) -> Matrix:
-        """Xw + b, one column per problem."""
+        """Decision values Xw + b, one column per problem."""
         check_is_fitted(self)
         X, _ = validate_vectors(self, X, None, reset=False, canonical=False)
         return products(X, self.coef_) + self.intercept_
 
 
 def wrong_scale(name: str, largest: float, reason: str, advice: str) -> InvalidInputError:
-    """The error for numbers whose products are not finite."""
+    """The error for numbers that are too large or too small to compute with."""
     return InvalidInputError(f"The largest absolute value of {name} is {largest:g}, which is {reason}. {advice}")
 
 
 def linear_rows(machine: Any, X: Any) -> Rows:
-    """The samples of a linear machine, of mercer or of scikit-learn, with the feature that stands for its intercept."""
+    """The samples of a linear machine, with a constant feature if its intercept is penalised."""
     penalised = machine.fit_intercept and getattr(machine, "penalize_intercept", True)
     return Rows.of(X, float(machine.intercept_scaling) if penalised else 0.0)
 
 
 def linear_problem(machine: Any, rows: Rows, loss: Loss, y: Vector, weight: Vector) -> LinearProblem:
-    """The problem of a linear machine for targets ±1 or real and weights that do not contain C."""
+    """The problem of a linear machine; y is ±1 or real, ``weight`` does not include C."""
     price = prices(machine.C, weight)
     free = bool(machine.fit_intercept and not getattr(machine, "penalize_intercept", True))
     kind = getattr(machine, "penalty", "l2")
@@ -287,12 +287,12 @@ def linear_problem(machine: Any, rows: Rows, loss: Loss, y: Vector, weight: Vect
 
 
 def prices(C: float, weight: Vector) -> Vector:
-    """C for each sample of that weight; an infinite C leaves those of weight 0 out like any other."""
+    """C times the sample weight; 0 for samples of weight 0 even if C is infinite."""
     return float(C) * weight if np.isfinite(C) else np.where(weight > 0, np.inf, 0.0)
 
 
 def products(X: Any, coef: Any) -> Matrix:
-    """X W' in float64, for rows of W or one vector; in blocks of rows, so that float32 is never copied whole."""
+    """X W' in float64. Works on blocks of rows, so float32 data are never copied as a whole."""
     W = coef.T if sp.issparse(coef) else np.asarray(coef, dtype=np.float64).T
     if sp.issparse(X):
         out = X @ W

@@ -1,4 +1,4 @@
-"""Linear support vector classification: one class against the rest, or all classes at once (Crammer and Singer)."""
+"""Linear support vector classification: one-vs-rest, or all classes in one problem (Crammer and Singer)."""
 
 from __future__ import annotations
 
@@ -25,64 +25,64 @@ from mercer.validation import check_weighted_classes, class_weights, find_classe
 
 
 class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
-    """Linear support vector classification: P(w) + Σ Cᵢ ℓ(yᵢ (xᵢ·w + b)).
+    """Linear support vector classification: minimise P(w) + Σ Cᵢ ℓ(yᵢ (xᵢ·w + b)).
 
-    scikit-learn's parameters and attributes keep their meaning; the others are described below. Every combination of
-    loss, penalty and intercept is solved, so that ``dual`` is never needed, and ``tol`` bounds the relative duality
-    gap: the value of the model is within that of the optimum. ``C=inf`` asks for the hard margin: the model is the
-    certified separator of largest margin, or ``NotSeparableError`` is raised with a proof.
+    Parameters and attributes have the same meaning as in scikit-learn; additional ones are described below. Every
+    combination of loss, penalty and intercept is supported, so ``dual`` is not needed. ``tol`` bounds the relative
+    duality gap: the objective of the model is within this fraction of the optimum. ``C=inf`` gives the hard margin: the
+    certified maximum-margin separator, or ``NotSeparableError`` with a proof that there is none.
 
     Parameters
     ----------
     penalty : {"l1", "l2", "elasticnet"}, default="l2"
-        P(w) is |w|₁, ½|w|² or l1_ratio · |w|₁ + ½(1 - l1_ratio) |w|². With an l1 part weights are exactly 0 where the
-        optimality conditions say so, whatever ``tol`` is: a run goes on beyond it until they are settled ("zeros" in
-        ``plan_``). ``l1_min_c`` is the largest C without any weight.
+        P(w) is |w|₁, ½|w|² or l1_ratio · |w|₁ + ½(1 - l1_ratio) |w|². With an l1 part, weights that are 0 at the
+        optimum are exactly 0 whatever ``tol`` is: the fit continues beyond ``tol`` until they are known ("zeros" in
+        ``plan_``). ``l1_min_c`` returns the largest C for which all weights are 0.
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        What a violated margin costs.
+        The penalty on samples that violate the margin.
     dual : "auto" or bool, default="auto"
-        Accepted and not used: the solver is chosen by the data.
+        Accepted for compatibility and ignored: the solver is chosen from the data.
     tol : float, default=1e-4
         The relative duality gap at which the solver stops.
     C : float, default=1.0
         Weight of the loss. May be inf.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        Several classes: each against the rest, or in one problem, whose loss is the hinge loss and whose penalty ½|w|².
-        Its hard margin, with C=inf, needs an intercept that is penalised, or none.
+        With several classes: one problem for each class against the rest, or one joint problem for all classes with
+        hinge loss and penalty ½|w|². With C=inf the joint problem needs a penalised intercept or none.
     fit_intercept : bool, default=True
-        Whether there is a b; without it the separator passes through the origin ([SSBD] 15.6).
+        Whether to fit b; without it the separating hyperplane passes through the origin ([SSBD] 15.6).
     intercept_scaling : float, default=1.0
-        b is intercept_scaling times the weight of a feature of this constant value, which P counts.
+        The constant value of the additional feature whose penalised weight gives b.
     class_weight : dict or "balanced", default=None
-        Factors of C for each class. Where a class stands against the rest, the factor holds for the class.
+        Factors of C for each class. In one-vs-rest problems the factor applies to the class, not to the rest.
     verbose : int, default=0
-        Log every round, and at the end the solvers that have run, through Python's logging, under the name "mercer".
+        Log every round, and at the end the solvers that ran, with Python's logging under the name "mercer".
     random_state : int, RandomState instance or None, default=None
-        The order in which coordinates are drawn. None is as good as any: the same data give the same model.
+        Seed of the coordinate order. With None the order is fixed: the same data give the same model.
     max_iter : int, default=1000
-        Iterations at most: passes of n_samples coordinate steps for solver="coordinate", Newton or interior-point steps
-        for the others. Where "auto" hands over, the iterations of all solvers count.
+        Maximum number of iterations: passes over n_samples coordinates for solver="coordinate", Newton or
+        interior-point steps for the others. With solver="auto" the iterations of all solvers are added up.
     l1_ratio : float, default=0.5
-        Of ``penalty="elasticnet"``: 0 is "l2", 1 is "l1".
+        For ``penalty="elasticnet"``: 0 is "l2", 1 is "l1".
     penalize_intercept : bool, default=True
-        Whether P counts b, as in scikit-learn. If not, b is free as in SVC and in the textbooks ([SSBD] 15.4).
+        Whether P includes b, as in scikit-learn. If False, b is free, as in SVC and in textbooks ([SSBD] 15.4).
     n_jobs : int or None, default=None
-        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job.
+        Number of threads. None uses all cores, or one inside a joblib worker; in scikit-learn None means one job.
     time_limit : float or None, default=None
-        Seconds after which the model is taken as it is, with its certificate and a warning.
+        Stop after this many seconds and return the current model with its certificate and a warning.
     warm_start : bool, default=False
         Start from the last solution if the problem has the same size. The interior-point method does so only for
-        losses of straight pieces, and only if that solution is within 3 % of the optimum.
+        piecewise linear losses, and only if that solution is within 3 % of the optimum.
     solver : {"auto", "interior", "coordinate", "newton", "proximal"}, default="auto"
         "interior" is the interior-point method, "coordinate" plain coordinate descent on the dual, "newton" Newton's
         method for the squared losses, "proximal" the proximal Newton method for penalties with an l1 part. A solver
-        asked for by name runs alone: it reaches ``tol``, or stops at ``max_iter`` or ``time_limit`` with a warning.
-        Only "auto" hands over to another solver; ``plan_`` says which have run. ``multi_class="crammer_singer"`` has
-        a solver of its own, whatever is asked for.
+        given by name runs alone until ``tol``, or until ``max_iter`` or ``time_limit`` with a warning. "auto" may
+        switch between solvers; ``plan_`` lists those that ran. ``multi_class="crammer_singer"`` ignores this parameter
+        and uses a solver of its own.
     rule : {"round-robin", "random", "greedy"}, default="random"
-        Which coordinate is next in solver="coordinate" ([M5]): one sample after the other, each once in a random order,
-        or always the one whose step gains most. A pass is n_samples steps by every rule, so that ``n_iter_`` compares
-        them; a greedy step looks at all samples first and costs n_samples times as much.
+        The order of coordinates for solver="coordinate" ([M5]): in the given order, in a new random order in each pass,
+        or always the coordinate whose step gains most. A pass has n_samples steps for every rule, so ``n_iter_`` can be
+        compared; a greedy step examines all samples and costs n_samples times as much.
 
     Attributes
     ----------
@@ -95,21 +95,21 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
     class_weight_ : ndarray of shape (n_classes,)
         The factors of C.
     certificate_ : Certificate
-        Primal, dual, gap, relative gap and violations, in float64; of the sum of all problems.
+        Primal value, dual value, gap, relative gap and violations in float64, for the sum of all problems.
     certificates_ : list of Certificate
         One for each problem.
     margin_ : ndarray
-        1/|w| for each row of coef_: the distance from the separator to the margin.
+        1/|w| for each row of coef_: the distance from the hyperplane to the margin.
     trace_ : list of TracePoint
-        Seconds, steps, relative gap, dual value and active samples of every round.
+        Seconds, steps, relative gap, dual value and number of active samples of every round.
     n_iter_ : int
-        The iterations of the longest run, at least 1, in the unit of ``max_iter``.
+        The iterations of the longest run, at least 1, counted as in ``max_iter``.
     plan_ : LinearPlan
-        The solvers that have run, with their iterations and the relative gap that each has left; ``print`` shows it.
-        Names that only "auto" uses: "small", one compiled run for few samples and features, and "hybrid", coordinate
-        descent that leaves settled samples out and takes Newton steps on the others. "largest_margin" is an exact
-        method that checks what "interior" could not solve of a small hard margin. "zeros" settles by linear equations
-        and Newton steps, for any solver, which weights an l1 penalty makes 0.
+        The solvers that ran, with their iterations and the relative gap that each has reached; can be printed. Some
+        names are used by "auto" only: "small" is one compiled run for few samples and features, "hybrid" is coordinate
+        descent with shrinking and Newton steps on the free samples. "largest_margin" is an exact method that decides
+        small hard-margin problems which "interior" could not solve. "zeros" determines by linear equations and Newton
+        steps which weights an l1 penalty sets to 0; it can follow any solver.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
@@ -209,7 +209,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         return solutions
 
     def _solve_jointly(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[JointSolution]:
-        """All classes in one problem; of two classes the difference of their weights is published."""
+        """All classes in one problem; with two classes coef_ is the difference of their weights."""
         free = bool(self.fit_intercept and not self.penalize_intercept)
         codes, n_classes = data.y.astype(np.intp), len(self.classes_)
         price = prices(self.C, data.weight * self.class_weight_[codes])
@@ -271,7 +271,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         return self.classes_[winner]
 
     def sparsify(self) -> LinearSVC:
-        """Store ``coef_`` as a sparse matrix, which pays where an l1 penalty has left few of them.
+        """Store ``coef_`` as a sparse matrix, which saves memory if an l1 penalty has made most weights 0.
 
         Returns
         -------
@@ -297,7 +297,10 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
 
 
 def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several: bool) -> tuple[Vector, Vector]:
-    """Labels and weights of class k against the rest. Of several classes LIBLINEAR weights the one, not the rest."""
+    """Labels ±1 and weights of class k against the rest.
+
+    As in LIBLINEAR, with more than two classes the class weight applies to class k, not to the rest.
+    """
     positive = codes == k
     y = 2.0 * positive - 1.0
     if (of_class == 1.0).all():

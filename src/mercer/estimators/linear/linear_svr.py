@@ -21,23 +21,24 @@ from mercer.validation import real_targets
 
 
 class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
-    """Linear support vector regression: P(w) + Σ Cᵢ ℓ(yᵢ, xᵢ·w + b).
+    """Linear support vector regression: minimise P(w) + Σ Cᵢ ℓ(yᵢ, xᵢ·w + b).
 
-    scikit-learn's parameters and attributes keep their meaning; the others are described below. Every combination of
-    loss, penalty and intercept is solved, and ``tol`` bounds the relative duality gap: the value of the model is within
-    that of the optimum.
+    Parameters and attributes have the same meaning as in scikit-learn; additional ones are described below. Every
+    combination of loss, penalty and intercept is supported. ``tol`` bounds the relative duality gap: the objective of
+    the model is within this fraction of the optimum.
 
     Parameters
     ----------
     epsilon : float, default=0.0
-        Half width of the tube in which errors cost nothing.
+        Half the width of the tube. Errors up to epsilon cost nothing.
     tol, C, fit_intercept, intercept_scaling, dual, verbose, random_state, max_iter : as in ``LinearSVC``.
-        ``C=inf`` asks for the flattest function that has all samples in its tube.
+        With ``C=inf`` the result is the flattest function whose tube contains all samples.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"}, default="epsilon_insensitive"
-        What an error costs: beyond the tube, or, for "pinball", quantile · (y - f) below y and (1 - quantile) · (f - y)
-        above it: the model is then a quantile of y given x. The pinball loss has no tube: epsilon is not used.
+        How errors are penalised. "epsilon_insensitive" and its square penalise errors beyond the tube. "pinball"
+        costs quantile · (y - f) where f < y and (1 - quantile) · (f - y) where f > y, so the model estimates a quantile
+        of y given x; it has no tube and ignores epsilon.
     quantile : float, default=0.5
-        For the pinball loss, between 0 and 1: the share of samples that are to lie below the model.
+        For loss="pinball": the quantile to estimate, in (0, 1). About this fraction of samples lies below the model.
     penalty, l1_ratio, penalize_intercept, n_jobs, time_limit, warm_start, solver, rule : as in ``LinearSVC``.
 
     Attributes
@@ -125,8 +126,8 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
         self._check_finite(data, solutions)
         if solutions[0].status is Status.UNBOUNDED:
             raise InvalidInputError(
-                f"No linear function keeps all samples within the tube, which C={self.C:g} asks for: the dual grows "
-                "without limit. Use a finite C, a larger epsilon, or SVR with a kernel."
+                f"No linear function keeps all samples within the tube, which C={self.C:g} requires: the dual is "
+                "unbounded. Use a finite C, a larger epsilon, or SVR with a kernel."
             )
         self._publish(solutions[0].w[None, :], np.array([solutions[0].intercept]), data.rows.bias)
         self.coef_ = self.coef_[0]

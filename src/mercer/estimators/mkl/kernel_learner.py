@@ -1,4 +1,4 @@
-"""What machines that learn the weights of a sum of kernels have in common."""
+"""The base class of MKLClassifier and MKLRegressor."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ from mercer.validation import (
     validate_stack,
 )
 
-# of the memory that is available, what the matrices may take
+# fraction of the available memory for the kernel matrices
 SHARE = 0.5
-# samples of which it means something that none is similar to another
+# warn about a near-diagonal matrix only with at least this many samples
 ENOUGH = 20
-# of a time limit: matrices that take more of it are not computed as a whole; what means and alignments may take of it,
-# and the samples that they are made of at least
+# with a time limit: do not store matrices that take a larger fraction of it; the fraction for scales and alignments,
+# and the smallest number of samples for these
 MATRICES_SHARE, STATISTICS_SHARE, FEWEST_COUNTED = 0.05, 0.05, 200
 
 LEARNED, ALIGNMENT, INDEPENDENT, UNIFORM = "learned", "alignment", "independent_alignment", "uniform"
 
 
 class Tasks(NamedTuple):
-    """The machines that share the kernel."""
+    """The SVM problems that share the learnt kernel, and the estimator's own description of them."""
 
     tasks: Sequence[Task]
     problems: Any
 
 
 class KernelLearner(KernelMachine):
-    """What both have in common: the kernels, their scales and weights, and the search for these.
+    """Base of MKLClassifier and MKLRegressor: kernels, their scales, and the optimisation of their weights.
 
-    A subclass comes before the machine that it makes of the learnt kernel.
+    Put it before the base class SVC or SVR.
     """
 
     _measure: ClassVar[str] = "relative gap"
@@ -77,7 +77,7 @@ class KernelLearner(KernelMachine):
 
     @property
     def kernel(self) -> Any:
-        """The sum of all kernels, each once; None if they cannot be read or combined."""
+        """The unweighted sum of all kernels; None if the parameter is invalid."""
         try:
             found = resolve_kernels(self.kernels)
             return LearnedKernel(found, (1.0,) * len(found))
@@ -85,7 +85,7 @@ class KernelLearner(KernelMachine):
             return None
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters by name; ``kernels`` are replaced as a whole."""
+        """Set parameters by name; ``kernels`` can only be replaced as a whole."""
         return super(KernelParameters, self).set_params(**params)
 
     # ---- samples and kernels ---------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class KernelLearner(KernelMachine):
         return Data(LearnedKernel(self._candidates, (1.0,) * len(self._candidates)), X, n, psd)
 
     def _examine(self, X: Any, n: int) -> bool:
-        """Whether all kernels seem to be positive semidefinite, which weights that are learnt need."""
+        """Whether all kernels pass the check for positive semidefiniteness, which learning weights requires."""
         psd = True
         for position, kernel in enumerate(self._candidates):
             if kernel.positive_semidefinite and not kernel.psd_is_assumed:
@@ -139,7 +139,7 @@ class KernelLearner(KernelMachine):
         return psd
 
     def _scales(self, grams: SeveralGrams, share: Vector) -> Vector:
-        """What each kernel is divided by."""
+        """The divisor of each kernel, as given by ``normalize``."""
         if self.normalize is None:
             return np.ones(len(grams))
         moments = grams.moments(share)
@@ -161,7 +161,7 @@ class KernelLearner(KernelMachine):
         counted = weight
         if clock.left < np.inf:
             if data.seconds(data.n, 0.5 * data.n, n_threads) > MATRICES_SHARE * clock.left:
-                budget = 0  # no matrix is computed as a whole
+                budget = 0  # do not store matrices
             counted = self._counted(data, weight, n_threads, clock.left)
         share = counted / counted.sum()
         grams = SeveralGrams(self._candidates, data.samples, data.n, budget, n_threads, data.evaluations)
@@ -193,7 +193,7 @@ class KernelLearner(KernelMachine):
             self._warn_near_diagonal(grams, weight)
 
     def _counted(self, data: Data, weight: Vector, n_threads: int, left: float) -> Vector:
-        """The weights of the samples that means and alignments are made of: a random part of them if time is short."""
+        """Sample weights for scales and alignments: 0 outside a random subset if time is short."""
         used = np.flatnonzero(weight)
         value = data.column_seconds(data.n, n_threads) / data.n
         most = max(FEWEST_COUNTED, int(np.sqrt(STATISTICS_SHARE * max(0.0, left) / value)))
@@ -206,20 +206,20 @@ class KernelLearner(KernelMachine):
 
     @property
     def _mode(self) -> str:
-        """How weights are found; "given" if they are."""
+        """How weights are found; "given" if they are an array."""
         return self.weights if isinstance(self.weights, str) else "given"
 
     def _at(self, weights: Vector, grams: SeveralGrams, data: Data) -> Data:
-        """The samples with the weighted sum of all kernels: its matrix if matrices are kept, else the formula."""
+        """The samples with the weighted sum of kernels: as a matrix if matrices are stored, else as a kernel."""
         if grams.kept:
             return Data(Precomputed(), grams.weighted_sum(weights), data.n, data.psd)
         at = Data(LearnedKernel(self._candidates, tuple((weights / grams.scale).tolist())), data.samples, data.n)
         at.psd, at.evaluations = data.psd, data.evaluations
-        at.speeds = data.speeds  # all kernels are computed, whatever their weights
+        at.speeds = data.speeds  # the cost does not depend on the weights
         return at
 
     def _mixture(self, solver: MixtureSolver, found: Alignments, tasks: Sequence[Task]) -> Mixture:
-        """The weights that are asked for, and their machines."""
+        """The weights that the parameter ``weights`` asks for, and their machines."""
         n, mode = len(self._candidates), self._mode
         if mode == LEARNED:
             weights, starts = self._start(n, tasks)
@@ -234,22 +234,22 @@ class KernelLearner(KernelMachine):
         else:
             weights = np.ones(n) if mode == UNIFORM else self._given(n)
         if not weights.any():
-            weights = np.ones(n)  # no kernel has to do with the targets
+            weights = np.ones(n)  # no kernel is aligned with the targets
         return solver.fixed(weights if mode == "given" else weights / weights.sum())
 
     def _start(self, n: int, tasks: Sequence[Task]) -> tuple[Vector, list[Vector | None]]:
-        """Equal weights, or those of the last fit if its problem had the same size."""
+        """Equal weights, or with warm_start those of the last fit if its problem had the same size."""
         warm = getattr(self, "_warm", None) if self.warm_start else None
         sizes = [len(task.index) for task in tasks]
         if warm is not None and len(warm[0]) == n and [len(beta) for beta in warm[1]] == sizes:
-            # a weight of 0 could not grow
+            # a weight of exactly 0 could not grow
             weights = np.maximum(warm[0], 1e-6 * warm[0].max())
             return weights / ball_norm(weights, float(self.norm)), [self._unit * beta for beta in warm[1]]
         norm = float(self.norm)
         return np.full(n, 1.0 if norm == np.inf else n ** (-1.0 / norm)), [None] * len(tasks)
 
     def _given(self, n: int) -> Vector:
-        """The weights that the user has given."""
+        """The weights given by the user, validated."""
         try:
             weights = np.asarray(self.weights, dtype=np.float64)
         except (TypeError, ValueError):
@@ -272,35 +272,35 @@ class KernelLearner(KernelMachine):
         if len(part) >= ENOUGH and ratio < NEAR_DIAGONAL:
             heaviest = self._candidates[int(np.argmax(self.kernel_weights_))]
             warn_user(
-                f"The typical sample has a similarity of {ratio:.2g} to its most similar other one: the matrix of the "
-                "learnt kernel is near-diagonal, and the model memorises instead of learning. The kernel with the "
-                f"largest weight is {heaviest!r}: offer wider kernels, lower C, or raise norm.",
+                f"The typical sample has a similarity of {ratio:.2g} to its most similar other sample: the matrix of "
+                "the learnt kernel is near-diagonal, and the model memorises instead of learning. The kernel with the "
+                f"largest weight is {heaviest!r}: add wider kernels, lower C, or raise norm.",
                 NearDiagonalWarning,
             )
 
     def _too_few_iterations(self, advice: str) -> str:
         return f"Solver terminated early (max_rounds={self.max_rounds}, max_iter={self.max_iter}).  {advice}"
 
-    # ---- what classification and regression differ in ---------------------------------------------------------
+    # ---- defined by MKLClassifier and MKLRegressor -------------------------------------------------------------
 
     @abstractmethod
     def _ideal(self, y: Vector) -> Matrix:
-        """Vectors whose inner products are the kernel that would fit the targets best."""
+        """Vectors whose inner products are the ideal kernel for the targets, used for alignments."""
 
     @abstractmethod
     def _tasks(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> Tasks:
-        """The machines that share the weights."""
+        """State the problems that share the weights."""
 
     @abstractmethod
     def _machines(
         self, tasks: Tasks, data: Data, tol: float, starts: Sequence[Vector | None], clock: Clock
     ) -> Sequence[Solution]:
-        """Solve them all."""
+        """Solve all problems with the kernel of ``data``."""
 
     @abstractmethod
     def _steps(self, steps: Vector) -> Any:
-        """The steps of each machine in all rounds, as ``n_iter_`` shows them."""
+        """The total steps of each machine, in the layout of ``n_iter_``."""
 
     @abstractmethod
     def _publish(self, tasks: Tasks, data: Data, solutions: Sequence[Solution]) -> None:
-        """The fitted attributes of the machines."""
+        """Set the fitted attributes of the machines."""

@@ -19,69 +19,69 @@ from mercer.solvers.data import Data
 
 
 class MKLClassifier(KernelLearner, SVC):
-    """Support vector classification with a kernel that is learnt: a weighted sum of given ones.
+    """Support vector classification with a learnt kernel, a weighted sum of given kernels.
 
-    With weights η ≥ 0, |η|_p ≤ 1, the machine and its kernel Σ η_m k_m are optimal together:
+    The classifier and the weights η of its kernel Σ η_m k_m, with η ≥ 0 and |η|_p ≤ 1, are optimised together:
 
         min over η, w, b of  ½ Σ_m |w_m|² / η_m + Σᵢ Cᵢ ℓ(yᵢ, Σ_m <w_m, φ_m(xᵢ)> + b)
 
     [M5] "learning a kernel from data"; Lanckriet et al., JMLR 5 (2004); Kloft et al., JMLR 12 (2011). The problem is
-    convex: ``certificate_`` bounds the distance to the optimum over all weights and machines. Several classes are pairs
-    of classes as in ``SVC``, which share the weights: what is minimised is the sum over all pairs.
+    convex, and ``certificate_`` bounds the distance from the joint optimum. With several classes there is one machine
+    for each pair of classes as in ``SVC``; all share the weights, and the sum of their objectives is minimised.
 
     Parameters
     ----------
     kernels : list of str, Kernel or callable, default=("linear", "rbf")
-        The kernels: names and expressions as in ``SVC`` (with its default parameters), kernel objects, for example
-        ``On(columns, kernel)`` for groups of columns, or functions of two sets of samples. With ``"precomputed"`` X has
-        the shape (n_samples, n_samples, n_kernels): matrices stacked along the last axis.
+        The kernels: names and expressions as in ``SVC`` (with its default parameters), kernel objects such as
+        ``On(columns, kernel)`` for groups of columns, or functions of two sets of samples. With ``"precomputed"`` X is
+        an array of shape (n_samples, n_samples, n_kernels): the matrices are stacked along the last axis.
     weights : {"learned", "alignment", "independent_alignment", "uniform"} or array-like, default="learned"
-        "learned": as above. The others are faster, and known before a machine is trained: "alignment" makes the centred
-        alignment of the sum with the labels as large as possible, "independent_alignment" weighs each kernel by its own
-        alignment (Cortes, Mohri & Rostamizadeh, JMLR 13, 2012), "uniform" weighs all alike; these sum to 1. An array
-        gives the weights of the normalised kernels.
+        "learned" solves the problem above. The others are faster because they are computed before training. "alignment"
+        maximises the centred alignment of the sum with the labels; "independent_alignment" weights each kernel by its
+        own alignment (Cortes, Mohri & Rostamizadeh, JMLR 13, 2012); "uniform" gives all kernels the same weight. These
+        weights sum to 1. An array gives the weights of the normalised kernels.
     norm : float, default=1.0
-        p of the norm that bounds learnt weights, from 1 to inf. With 1 many weights are 0; the larger it is, the more
-        equal they become; with inf they are all 1.
+        The p of the norm constraint on learnt weights, from 1 to inf. With 1 many weights are 0; with larger values
+        they become more equal; with inf all are 1.
     normalize : {"variance", "trace"} or None, default="variance"
-        What kernels are divided by first, so that their weights can be compared: the variance of the samples in feature
-        space, the mean of k(x, x), or nothing. A kernel without variance is left as it is. The divisors are kept in
-        ``kernel_scales_`` and are part of ``kernel_``.
+        How kernels are scaled so that their weights can be compared: divide by the variance of the samples in feature
+        space, by the mean of k(x, x), or not at all. A kernel without variance is not scaled. The divisors are stored
+        in ``kernel_scales_`` and are part of ``kernel_``.
     C : float, default=1.0
-        Weight of the loss; finite.
+        Weight of the loss; must be finite.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        What a violated margin costs.
+        The penalty on samples that violate the margin.
     tol : float, default=1e-3
-        Relative gap of weights and machines together at which learning ends, and the largest violation of the
-        optimality conditions of each machine, in units of the decision function.
+        The relative gap of the joint problem at which learning stops, and the largest violation of the optimality
+        conditions of each machine, in units of the decision function.
     max_rounds : int, default=200
-        Weights that are tried at most.
+        Maximum number of weight updates.
     cache_size : float or "auto", default="auto"
-        Megabytes for the matrices of all kernels; "auto" is half of the available memory. If they do not fit, kernel
-        values are computed again in each round.
+        Memory for the matrices of all kernels in MB; "auto" is half of the available memory. If they do not fit, kernel
+        values are recomputed in each round.
     warm_start : bool, default=False
         Start from the last weights and machines if the problem has the same size.
     class_weight, decision_function_shape, break_ties, fit_intercept, shrinking, verbose, max_iter, n_jobs, time_limit,
-    precision, solver : as in ``SVC``, of which each machine is one.
+    precision, solver : as in ``SVC``.
 
     Attributes
     ----------
     kernel_weights_ : ndarray of shape (n_kernels,)
-        η, of the normalised kernels.
+        The weights η of the normalised kernels.
     kernel_scales_ : ndarray of shape (n_kernels,)
-        What the kernels were divided by.
+        The divisors of the kernels.
     kernel_ : LearnedKernel
-        Σ η_m / scale_m k_m over the kernels that have a weight: for use in any other machine.
+        The learnt kernel Σ η_m / scale_m k_m over kernels with non-zero weight; can be used in any other machine.
     alignments_ : ndarray of shape (n_kernels,)
         The centred alignment of each kernel with the labels, between 0 and 1.
     certificate_ : Certificate
-        Of weights and machines together, in float64; with weights that were not learnt, of the machines alone.
+        Certificate of the joint problem in float64; if the weights were not learnt, of the machines alone.
     certificates_ : list of Certificate
-        Of the machine of each pair of classes, for the kernel as it is.
+        Certificates of the machine of each pair of classes, for the given kernel.
     n_rounds_ : int
-        Weights that were tried.
+        Number of weight updates.
     trace_ : list of TracePoint
-        Seconds, steps, relative gap, lower bound and kernels with a weight, of each round.
+        Seconds, steps, relative gap, lower bound and number of kernels with a weight, for each round.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, margin_, rkhs_norm_,
     kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVC``.
 

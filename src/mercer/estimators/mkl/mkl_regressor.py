@@ -18,7 +18,7 @@ from mercer.solvers.data import Data
 
 
 class MKLRegressor(KernelLearner, SVR):
-    """Support vector regression with a kernel that is learnt: a weighted sum of given ones.
+    """Support vector regression with a learnt kernel, a weighted sum of given kernels.
 
     The problem is that of ``MKLClassifier`` with a loss of ``SVR``.
 
@@ -101,7 +101,7 @@ class MKLRegressor(KernelLearner, SVR):
         self.solver = solver
 
     def _ideal(self, y: Vector) -> Matrix:
-        # of the order 1, whatever the unit of y
+        # scaled to the order of 1
         return (y / max(np.abs(y).max(), np.finfo(np.float64).tiny))[:, None]
 
     def _tasks(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> Tasks:

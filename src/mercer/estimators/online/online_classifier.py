@@ -1,7 +1,7 @@
-"""Classifiers that look at one sample after another: what Pegasos and the perceptron share.
+"""The base class of PegasosClassifier and Perceptron, which learn from one sample at a time.
 
-Several classes are one problem each against the rest. All problems see the same samples in the same order, so that with
-kernels they share their kernel values.
+Several classes are handled one-vs-rest. All problems see the same samples in the same order, so they share their kernel
+values.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from mercer.validation import (
     validate_weights,
 )
 
-# steps between two looks at the clock
+# steps between two checks of the time limit
 LINEAR_STEPS, KERNEL_STEPS = 1 << 17, 1 << 11
 
 
 class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
-    """f(x) = <w, φ(x)> + b, with w moved by one sample at a time; w itself for the linear kernel, else coefficients."""
+    """f(x) = <w, φ(x)> + b. The model is w itself for the linear kernel, and coefficients of samples for others."""
 
     _compiled = ("mercer.online._sgd_loops", "linear_steps", "kernel_steps")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -61,7 +61,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     @abstractmethod
     def _rule(self, n_steps: int | None) -> Rule:
-        """What a step does, in a run of so many steps, or of an unknown number."""
+        """The update rule for a run of ``n_steps`` steps; None if the number is unknown."""
 
     # ---- training --------------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _signs(self, codes: Vector) -> Matrix:
-        """±1, a row for each problem: of two classes the second is positive."""
+        """Labels ±1, one row per problem; with two classes the second is positive."""
         positive = np.arange(len(self.classes_))[:, None] if self._n_problems > 1 else np.array([[1]])
         return np.where(codes == positive, 1.0, -1.0)
 
@@ -94,7 +94,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         clock: Clock | None = None,
         stored: bool = True,
     ) -> Run:
-        """A run over these samples; on their ``stored`` kernel matrix if memory and time allow it."""
+        """Start a run over these samples. ``stored``: compute the kernel matrix first if memory and time allow."""
         y = self._signs(codes)
         if self._is_linear:
             linear = LinearRun(data.samples, y, weight, step, rule)
@@ -111,13 +111,13 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return run
 
     def _steps(self, run: Run, data: Data, clock: Clock) -> int:
-        """Steps before the next look at the clock; 0 where the time for them, or for judging the model, is over."""
+        """Steps until the next check of the clock; 0 if no time is left for steps and for the certificate."""
         if clock.over() is not None:
             return 0
         if self._is_linear or clock.left == np.inf:
             return LINEAR_STEPS if self._is_linear else KERNEL_STEPS
         carried, threads = int(np.count_nonzero(run.v.any(axis=0))), thread_count(self.n_jobs)
-        # values at all samples, and the norms of the model and of a dual point
+        # time for the certificate: values at all samples, norms of the model and of a dual point
         end = data.seconds(data.n, carried, threads) + data.seconds(carried, 2 * carried, threads)
         each = data.column_seconds(data.n, threads) + data.seconds(1, carried, threads)
         return int(max(0.0, min(KERNEL_STEPS, 0.5 * (clock.left - end) / each)))
@@ -125,26 +125,26 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     def _takes_parts(self) -> bool:
         if is_pairwise(self.kernel) or (callable(self.kernel) and not isinstance(self.kernel, Kernel)):
             raise AttributeError(
-                f"partial_fit is not available for kernel={self.kernel!r}: new samples need kernel values with those "
-                "that came before. Use a kernel object, such as CallableKernel(function), or fit."
+                f"partial_fit is not available for kernel={self.kernel!r}: it needs kernel values between new and "
+                "earlier samples. Use a kernel object, such as CallableKernel(function), or fit."
             )
         return True
 
     @available_if(_takes_parts)
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> OnlineClassifier:
-        """Go on with new samples: one pass over them, in random order.
+        """Continue training with new samples: one pass over them in random order.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; those of earlier calls are known only by what they have left in the model.
+            New samples. Samples of earlier calls matter only through the current model.
         y : array-like of shape (n_samples,)
             Class labels.
         classes : array-like of shape (n_classes,), default=None
-            All classes that will ever be seen; needed in the first call.
+            All classes that can occur; required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factors of the steps.
+            Factors of the updates.
 
         Returns
         -------
@@ -162,30 +162,30 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             self._bind(X, n)
         elif sp.issparse(X) != self._sparse:
             now, before = ("sparse", "dense") if sp.issparse(X) else ("dense", "sparse")
-            raise InvalidInputError(f"X is {now}, but the samples before were {before}: pass one kind.")
+            raise InvalidInputError(f"X is {now}, but earlier samples were {before}: pass the same format each time.")
         memory: Memory | None = None if first else self._memory
         kept = 0 if memory is None or self._is_linear else memory.v.shape[1]
         if kept:
-            # samples of earlier calls have no weight now: they are not drawn again
+            # samples of earlier calls get weight 0, so they are not drawn again
             X = stack_samples(self._memory_samples, X)
             codes = np.concatenate([np.zeros(kept, np.intp), codes])
             weight = np.concatenate([np.zeros(kept), weight])
-        # each new sample is compared once: a matrix of all would be wasted
+        # each new sample is used once: storing the kernel matrix would not pay
         run = self._begin(Data(self._kernel, X, kept + n), codes, weight, weight, self._rule(None), stored=False)
         if memory is not None:
             run.go_on_from(memory)
         run.advance(self._generator().permutation(np.flatnonzero(weight > 0)), thread_count(self.n_jobs))
         for name in ("certificate_", "certificates_", "objective_trace_", "n_iter_"):
-            self.__dict__.pop(name, None)  # of samples that are gone
+            self.__dict__.pop(name, None)  # they belong to samples that are not available any more
         self._publish(run, X)
-        self._norms = None  # to compare all remembered samples takes longer than a step: not before it is asked for
+        self._norms = None  # computed on request: it costs more than a step
         return self
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
 
     def _partial_targets(self, y: Any, classes: Any) -> Vector:
-        """The number of each sample's class among those that were announced."""
+        """The index of each label in classes_."""
         if not hasattr(self, "_memory"):
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -206,12 +206,12 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         clock.shown = lambda run: self._as_if(lambda machine: machine._publish_run(run.frozen(), data.samples))
-        # sums over samples are all that BLAS computes here: its threads take longer to meet
+        # BLAS computes small sums only here: its threads would cost more than they gain
         with one_blas_thread():
             self._publish_run(self._train(data, y, weight, clock), data.samples)
 
     def _publish_run(self, run: Run, samples: Any) -> None:
-        """The model and its norm."""
+        """Set the fitted attributes and the norm of the model."""
         self._publish(run, samples)
         model = run.model()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -220,12 +220,12 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     @abstractmethod
     def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
-        """Take all steps; sets what belongs to them, such as n_iter_."""
+        """Take all steps. Sets attributes of the run, such as n_iter_."""
 
     # ---- publishing ------------------------------------------------------------------------------------------
 
     def _publish(self, run: Run, samples: Any) -> None:
-        """The model, and what a later partial_fit needs of the run."""
+        """Set the fitted attributes, and the state that a later partial_fit needs."""
         model = run.model()
         self.intercept_ = model.intercept
         self.n_updates_ = run.n_updates
@@ -263,7 +263,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     # ---- prediction ------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Vector:
-        """The value of each sample: positive for the second of two classes, one column per class for more.
+        """The decision values: positive for the second of two classes, one column per class for more.
 
         Parameters
         ----------

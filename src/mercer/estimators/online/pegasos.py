@@ -22,63 +22,62 @@ from mercer.validation import thread_count
 
 
 class PegasosClassifier(OnlineClassifier):
-    """Soft-SVM by stochastic subgradient descent: λ/2 |w|² + (1/m) Σ max(0, 1 - yᵢ <w, φ(xᵢ)>), [SSBD] (15.12).
+    """Soft-SVM by stochastic subgradient descent: minimise λ/2 |w|² + (1/m) Σ max(0, 1 - yᵢ <w, φ(xᵢ)>).
 
-    The procedure of [SSBD] 15.5, with kernels that of [SSBD] 16.3 and [L8] Algorithm 1: at step t a sample i is drawn,
-    and if yᵢ <w, φ(xᵢ)> < 1 for w = θ/(λt), then yᵢ φ(xᵢ) is added to θ. The result is the mean of all w. A linear step
-    costs as much as its sample has non-zeros, one with a kernel a kernel value for each sample that carries weight.
-
-    Several classes are separated one against the rest.
+    The problem is [SSBD] (15.12), the algorithm [SSBD] 15.5, and with kernels [SSBD] 16.3 and [L8] Algorithm 1. Step t
+    draws a sample i; if yᵢ <w, φ(xᵢ)> < 1 for w = θ/(λt), it adds yᵢ φ(xᵢ) to θ. The result is the mean of all w. The
+    cost of a linear step is the number of non-zeros of its sample; a kernel step needs one kernel value for each sample
+    with a non-zero coefficient. Several classes are handled one-vs-rest.
 
     Parameters
     ----------
     lam : float, default=0.01
-        λ, the weight of the norm. With m samples and without an intercept it is the C = 1/(λm) of ``SVC``.
+        λ, the weight of the norm. Without an intercept it corresponds to C = 1/(λm) of ``SVC`` for m samples.
     kernel, degree, gamma, coef0 : as in ``SVC``; the default is "linear".
     max_iter : int, default=20
-        Passes: m steps each, m / batch_size with larger batches.
+        Number of passes, of m steps each (m / batch_size with larger batches).
     n_steps : int or None, default=None
-        T, the number of steps itself, in place of max_iter.
+        The number of steps T; overrides max_iter.
     tol : float or None, default=None
-        Stop when the relative duality gap is at most this; it is looked at after 1, 2, 4, 8, … passes. None takes all
-        steps.
+        Stop when the relative duality gap is at most tol; checked after 1, 2, 4, 8, … passes. None takes all steps.
     average : {"all", "tail", "last"}, default="all"
-        The result: the mean of all iterates, of those of the second half, or the last one.
+        The result: the mean of all iterates, the mean of the second half, or the last iterate.
     batch_size : int, default=1
-        Samples whose mean subgradient makes a step.
+        Number of samples whose mean subgradient makes a step.
     project : bool, default=False
-        Shorten each iterate to the ball of radius 1/√λ, in which the optimum lies.
+        Whether to project each iterate onto the ball of radius 1/√λ, which contains the optimum.
     sampling : {"uniform", "shuffled"}, default="uniform"
-        Samples are drawn independently, with probabilities proportional to their weights; or pass by pass in a new
-        order, with steps proportional to their weights.
+        "uniform" draws samples independently with probabilities proportional to their weights. "shuffled" takes all
+        samples in a new order in each pass, with step sizes proportional to their weights.
     budget : int or None, default=None
-        Samples that may carry weight, for kernels. Beyond it, the one with the shortest part of w is forgotten, in the
-        mean as well (Wang, Crammer & Vucetic, JMLR 13, 2012).
+        For kernels: the maximum number of samples with non-zero coefficients. If it is exceeded, the sample with the
+        smallest contribution to w is removed (Wang, Crammer & Vucetic, JMLR 13, 2012), also from the mean.
     fit_intercept : bool, default=True
-        Add a constant feature 1, as in [D6] Note 26; its weight b is regularised like the others. Without it the
-        separator passes through the origin.
+        Whether to add a constant feature 1, as in [D6] Note 26; its weight b is regularised like the others. Without it
+        the hyperplane passes through the origin.
     class_weight : dict or "balanced", default=None
-        Factors of the samples' weights for each class.
+        Factors of the sample weights for each class.
     cache_size : float or "auto", default="auto"
-        MB within which the kernel matrix is computed once; beyond, kernel values are computed when they are needed.
+        Memory for the kernel matrix in MB. If the matrix does not fit, kernel values are computed when needed.
     random_state : int, RandomState instance or None, default=None
-        Draws the samples.
+        Seed of the draws.
     verbose, n_jobs, time_limit : as in ``SVC``.
 
     Attributes
     ----------
     objective_trace_ : list of ObjectivePoint
-        After 1, 2, 4, 8, … passes and at the end: the steps, the objective above (summed over the problems of several
-        classes), and the bound on what its expectation exceeds the optimum by, ρ²(1/2 + 2 log(T + 1)) / (λT) with
-        ρ = max |φ(x)|; inf where no such bound holds.
+        After 1, 2, 4, 8, … passes and at the end: the number of steps, the objective (summed over one-vs-rest
+        problems), and a bound on its expected excess over the optimum, ρ²(1/2 + 2 log(T + 1)) / (λT) with
+        ρ = max |φ(x)|; inf if no such bound holds.
     certificate_, certificates_ : Certificate
-        The duality gap, from the coefficients that the run itself leaves; in the convention of ``SVC``, which is the
-        objective divided by λ. Not after ``partial_fit``, whose samples are gone.
+        The duality gap of the objective divided by λ, which is the convention of ``SVC``; the dual point comes from the
+        coefficients of the run. Not available after ``partial_fit``, which does not keep all samples.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         w, for the linear kernel.
-    support_, support_vectors_, dual_coef_ : the samples that carry weight and their coefficients, for other kernels.
+    support_, support_vectors_, dual_coef_ : for other kernels, the samples with non-zero coefficients.
     intercept_, classes_, class_weight_, rkhs_norm_, n_features_in_, feature_names_in_ : as in ``SVC``.
-    n_iter_ : passes; t_ : steps; n_updates_ : steps that moved w, for each problem.
+    n_iter_, t_ : number of passes and of steps.
+    n_updates_ : ndarray, number of steps that changed w, for each problem.
 
     Examples
     --------
@@ -152,12 +151,11 @@ class PegasosClassifier(OnlineClassifier):
     def _rule(self, n_steps: int | None) -> Rule:
         if self.average == "tail" and n_steps is None:
             raise InvalidInputError(
-                "average='tail' needs to know where the second half begins, which partial_fit does not: use 'all' or "
-                "'last'."
+                "average='tail' needs the total number of steps, which partial_fit does not know: use 'all' or 'last'."
             )
         if self.budget is not None and (self._is_linear or self.project):
             other = "the linear kernel, whose model is w itself" if self._is_linear else "project=True"
-            raise InvalidInputError(f"budget={self.budget} has no meaning with {other}: use budget=None.")
+            raise InvalidInputError(f"budget={self.budget} cannot be used with {other}: use budget=None.")
         return Rule(
             lam=float(self.lam),
             bias=float(self.fit_intercept),
@@ -173,13 +171,13 @@ class PegasosClassifier(OnlineClassifier):
         draws = Draws(self._generator(), weight, self.sampling == "shuffled", int(self.batch_size))
         per_pass = -(-draws.size // int(self.batch_size))
         n_steps = int(self.max_iter) * per_pass if self.n_steps is None else int(self.n_steps)
-        # shuffled samples are taken equally often, with steps of another length
+        # shuffled samples are used equally often, so their weights scale the steps
         step = weight * draws.size / weight.sum() if draws.shuffled else np.ones(data.n)
         run = self._begin(data, codes, weight, step, self._rule(n_steps), clock)
         n_threads = thread_count(self.n_jobs)
         self.objective_trace_: list[ObjectivePoint] = []
         look, reached, self._status = per_pass, False, Status.CONVERGED
-        # models whose objectives are of interest; unless somebody waits for them, all are computed at the end
+        # models whose objectives are recorded; evaluated at the end unless tol or a callback needs them earlier
         seen: list[tuple[int, Model]] = []
         closely = self.tol is not None or clock.progress is not None
         while run.t < n_steps:
@@ -202,9 +200,9 @@ class PegasosClassifier(OnlineClassifier):
         return run
 
     def _look(self, run: Run, seen: list[tuple[int, Model]], psd: bool, clock: Clock, n_threads: int) -> bool:
-        """Whether the gap of the last of these models, the run's, is small enough. Empties the list.
+        """Evaluate these models, the last of which is the current one; return whether its gap is at most tol.
 
-        Adds to the trace, sets the certificates.
+        Extends ``objective_trace_``, sets the certificates and empties ``seen``.
         """
         evaluated = evaluate_all(run, seen, n_threads)
         seen.clear()
@@ -221,13 +219,13 @@ class PegasosClassifier(OnlineClassifier):
         limit = f"max_iter={self.max_iter}" if self.n_steps is None else f"n_steps={self.n_steps}"
         message = {
             Status.MAX_ITER: f"Pegasos ended before its tolerance was reached ({limit}, tol={self.tol}).",
-            Status.TIME_LIMIT: f"Pegasos was ended early (time_limit={self.time_limit} s), after {self.t_} steps.",
+            Status.TIME_LIMIT: f"Pegasos ended early (time_limit={self.time_limit} s), after {self.t_} steps.",
         }.get(self._status, f"Pegasos was interrupted after {self.t_} steps; the model fitted so far is usable.")
         warn_user(f"{message} The model is {self.certificate_}.", ConvergenceWarning)
 
 
 class Draws:
-    """The samples of the steps, as many as are asked for; ``size`` of them have a weight."""
+    """Draws the sample indices of the steps; ``size`` is the number of samples with positive weight."""
 
     def __init__(self, rng: np.random.Generator, weight: Vector, shuffled: bool, batch: int) -> None:
         self.rng = rng
@@ -240,7 +238,7 @@ class Draws:
         self._left = np.empty(0, dtype=np.intp)
 
     def take(self, n_steps: int) -> Vector:
-        """Of the next n_steps steps; a pass ends with a smaller batch if it must."""
+        """Indices for the next n_steps steps; the last batch of a pass may be smaller."""
         if not self.shuffled:
             drawn = self._independent(n_steps * self.batch)
             return drawn if self.used is None else self.used[drawn]

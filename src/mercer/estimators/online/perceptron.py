@@ -24,62 +24,62 @@ from mercer.validation import call_kernel, thread_count, validate_samples
 
 
 class Perceptron(OnlineClassifier):
-    """Rosenblatt's perceptron: as long as a sample has yᵢ <w, φ(xᵢ)> ≤ 0, add yᵢ φ(xᵢ) to w.
+    """Rosenblatt's perceptron: while some sample has yᵢ <w, φ(xᵢ)> ≤ 0, add yᵢ φ(xᵢ) to w.
 
-    ``fit`` is the batch perceptron: passes over the samples until one needs no update ([SSBD] Remark 15.1, Exercise
-    15.2; with kernels Exercise 16.2). ``partial_fit`` is the online one: each sample is seen once. If the samples are
-    separable with margin γ by a hyperplane through the origin and |φ(x)| ≤ ρ, there are at most (ρ/γ)² updates, in
-    whatever order the samples come: see ``update_bound``. Several classes are separated one against the rest.
+    ``fit`` is the batch perceptron: it repeats passes over the samples until a pass makes no update ([SSBD] Remark
+    15.1, Exercise 15.2; with kernels Exercise 16.2). ``partial_fit`` is the online perceptron: it visits each sample
+    once. If a hyperplane through the origin separates the samples with margin γ, and |φ(x)| ≤ ρ, at most (ρ/γ)² updates
+    are made in any order of the samples: see ``update_bound``. Several classes are handled one-vs-rest.
 
-    scikit-learn's parameters keep their meaning; it has no ``kernel``. Its ``penalty`` is refused: w = 0 makes the
-    least of the perceptron's loss, max(0, -yf), with any penalty on w.
+    Parameters have the same meaning as in scikit-learn, which has no ``kernel``. ``penalty`` must be None: with a
+    penalty, w = 0 minimises the perceptron's loss max(0, -yf).
 
     Parameters
     ----------
     penalty, alpha, l1_ratio : None, float and float, default=None, 0.0001 and 0.15
-        For the sake of scikit-learn's signature: penalty must be None, and without one the others have no meaning. For
-        a penalised separator use ``PegasosClassifier``, ``SVC`` or ``LinearSVC``, whose losses ask for a margin.
+        Present for compatibility with scikit-learn. penalty must be None; the other two are ignored. For a penalised
+        classifier use ``PegasosClassifier``, ``SVC`` or ``LinearSVC``, whose losses require a margin.
     kernel, degree, gamma, coef0 : as in ``SVC``; the default is "linear".
     fit_intercept : bool, default=True
-        Add a constant feature 1, which makes any hyperplane one through the origin.
+        Whether to add a constant feature 1, so that hyperplanes need not pass through the origin.
     max_iter : int, default=1000
-        Passes at most.
+        Maximum number of passes.
     tol : float or None, default=1e-3
-        Stop when the share of mistakes in a pass has not fallen by this much below its best for ``n_iter_no_change``
-        passes. None goes on until a pass is without mistakes, or max_iter.
+        Stop if the fraction of mistakes in a pass has not improved by tol for ``n_iter_no_change`` passes. None
+        continues until a pass makes no mistake, or until max_iter.
     early_stopping : bool, default=False
-        Set a part of each class aside, and look at the share of mistakes on these samples instead, after each pass.
+        Whether to hold out samples of each class and to use the fraction of mistakes on these instead.
     validation_fraction : float, default=0.1
-        The part that is set aside.
+        The fraction of samples held out for early stopping.
     n_iter_no_change : int, default=5
-        Passes without progress after which samples are taken for inseparable. A ConvergenceWarning says so, unless
-        early_stopping has ended the fit; ``partial_fit`` never warns.
+        Number of passes without improvement before the fit stops with a ConvergenceWarning (without a warning if
+        early_stopping ended the fit). ``partial_fit`` never warns.
     shuffle : bool, default=True
-        Take the samples in a new order in each pass, else in the order given.
+        Whether to use a new random order in each pass instead of the given order.
     average : bool, default=False
-        Take the mean of all w instead of the last one.
+        Whether to return the mean of all w instead of the last one.
     eta0 : float, default=1
-        Factor of the updates; it changes the length of w, and nothing else.
+        Factor of the updates. It only changes the length of w.
     class_weight : dict or "balanced", default=None
-        Factors of the updates for each class. The bound holds without them, and without sample weights.
+        Factors of the updates for each class. ``update_bound`` assumes that there are none, and no sample weights.
     warm_start : bool, default=False
-        Begin with the w of the last fit, for the linear kernel; with others use ``partial_fit`` to go on.
+        Whether to start from the w of the last fit; for the linear kernel only. With others use ``partial_fit``.
     cache_size, verbose, n_jobs, time_limit : as in ``SVC``.
     random_state : int, RandomState instance or None, default=0
-        Orders the samples, and chooses those that are set aside.
+        Seed of the order of the samples and of the choice of held-out samples.
 
     Attributes
     ----------
     n_updates_ : ndarray
-        Updates, of each problem.
-    n_iter_ : passes; t_ : samples looked at.
+        Number of updates for each problem.
+    n_iter_, t_ : number of passes and of visited samples.
     separated_ : bool
-        Whether the last pass of ``fit`` was without mistakes: w separates all classes (with early_stopping, of the
-        samples that were not set aside).
+        Whether the last pass of ``fit`` made no mistake: w separates all classes (with early_stopping, on the samples
+        that were not held out).
     mistakes_ : list of int
-        Mistakes in each pass, of all problems.
+        Number of mistakes in each pass, over all problems.
     validation_mistakes_ : list of float
-        With early_stopping: after each pass, the share of those set aside (of their weight) on the wrong side.
+        With early_stopping: the weighted fraction of mistakes on the held-out samples after each pass.
     coef_, intercept_, support_, support_vectors_, dual_coef_, classes_, rkhs_norm_, n_features_in_,
     feature_names_in_ : as in ``PegasosClassifier``.
 
@@ -164,9 +164,9 @@ class Perceptron(OnlineClassifier):
     def _rule(self, n_steps: int | None) -> Rule:
         if self.penalty is not None:
             raise InvalidInputError(
-                f"penalty={self.penalty!r} has no meaning for the perceptron: w = 0 makes the least of its loss, "
-                "max(0, -yf), with any penalty on w. Use penalty=None, or PegasosClassifier, SVC or LinearSVC, whose "
-                "losses ask for a margin."
+                f"penalty={self.penalty!r} cannot be used with the perceptron: with a penalty, w = 0 minimises its "
+                "loss max(0, -yf). Use penalty=None, or PegasosClassifier, SVC or LinearSVC, whose losses require a "
+                "margin."
             )
         return Rule(lam=0.0, bias=float(self.fit_intercept), start=0 if self.average else -1)
 
@@ -209,7 +209,7 @@ class Perceptron(OnlineClassifier):
         return run
 
     def _set_aside(self, codes: Vector, weight: Vector) -> tuple[Vector, Vector]:
-        """The samples to learn from, and those that tell when to stop: none without early_stopping."""
+        """Indices of the training samples, and of those held out for early stopping."""
         used = np.flatnonzero(weight > 0)
         if not self.early_stopping:
             return used, used[:0]
@@ -218,58 +218,56 @@ class Perceptron(OnlineClassifier):
         return np.sort(used[learn]), np.sort(used[held])
 
     def _warm_up(self, run: Run) -> None:
-        """Let the run begin with the w of the last fit, if that is wanted and there is one. Edits the run."""
+        """Start the run from the w of the last fit if warm_start is set. Edits the run in place."""
         if not self.warm_start or not hasattr(self, "_memory"):
             return
         if not self._is_linear:
             raise InvalidInputError(
-                "warm_start=True is there for the linear kernel, whose w does not depend on the samples. Use "
-                "partial_fit to go on with other kernels, or warm_start=False."
+                "warm_start=True needs the linear kernel, whose w does not depend on the samples. With other kernels "
+                "use partial_fit, or warm_start=False."
             )
         if self._memory.v.shape != run.v.shape:
             raise InvalidInputError(
-                f"warm_start=True needs as many classes and features as before: w had the shape {self._memory.v.shape},"
-                f" and now it has {run.v.shape}. Use warm_start=False."
+                f"warm_start=True needs as many classes and features as in the last fit: w had the shape "
+                f"{self._memory.v.shape}, and now it has {run.v.shape}. Use warm_start=False."
             )
         run.begin_with(self._memory)
 
     def _share_of_mistakes(self, run: Run, held: Vector, codes: Vector, weight: Vector, n_threads: int) -> float:
-        """Of the weight of these samples, what the run's model has on the wrong side."""
+        """The weighted fraction of mistakes of the run's model on the held-out samples."""
         f = run.values(run.model(), n_threads)[:, held]
         said = (f[0] > 0).astype(np.intp) if self._n_problems == 1 else f.argmax(axis=0)
         return float(weight[held] @ (said != codes[held]) / weight[held].sum())
 
     def _warn_unfinished(self) -> None:
-        """Warn unless the samples are separated. With early_stopping the held-out samples may end a fit as well."""
+        """Warn unless the samples are separated, or early_stopping has ended the fit."""
         finished = self._status is Status.CONVERGED
         if finished and (self.separated_ or self.early_stopping):
             return
         passes = f"{self.n_iter_} {'pass' if self.n_iter_ == 1 else 'passes'}"
         done = f"after {passes} and {int(self.n_updates_.sum())} updates"
-        left = (
-            f"{self.mistakes_[-1]} mistakes were left in the last pass" if self.mistakes_ else "no pass was completed"
-        )
+        left = f"the last pass made {self.mistakes_[-1]} mistakes" if self.mistakes_ else "no pass was completed"
         reason, more = {
             Status.CONVERGED: (
-                f"the share of mistakes has not fallen by tol={self.tol} in n_iter_no_change={self.n_iter_no_change} "
-                "passes",
-                "tol=None goes on to max_iter",
+                f"the fraction of mistakes has not fallen by tol={self.tol} in "
+                f"n_iter_no_change={self.n_iter_no_change} passes",
+                "use tol=None to continue until max_iter",
             ),
             Status.MAX_ITER: (f"max_iter={self.max_iter} was reached", "raise max_iter"),
             Status.TIME_LIMIT: (f"time_limit={self.time_limit} s was reached", "raise time_limit"),
         }.get(self._status, ("it was interrupted", "fit again"))
         warn_user(
             f"The perceptron ended before it separated the classes: {reason}, {done}; {left}. The model fitted so far "
-            f"is usable. If the classes are separable (see mercer.separability), {more}; if not, no number of passes "
-            "is enough: use SVC, LinearSVC or PegasosClassifier, which allow for mistakes.",
+            f"is usable. If the classes are separable (see mercer.separability), {more}. If not, the perceptron never "
+            "converges: use SVC, LinearSVC or PegasosClassifier, which tolerate mistakes.",
             ConvergenceWarning,
         )
 
     def update_bound(self, X: Any, y: Any) -> Vector:
-        """(ρ/γ)² of [SSBD] Remark 15.1 for each problem: no run on these samples makes more updates.
+        """The bound (ρ/γ)² of [SSBD] Remark 15.1 on the number of updates, for each problem.
 
-        γ is the largest margin of a hyperplane through the origin, from ``SVC(C=inf)``; with an intercept, the constant
-        feature belongs to φ. inf where the samples are not separable.
+        γ is the largest margin of a hyperplane through the origin, from ``SVC(C=inf)``; with an intercept, φ includes
+        the constant feature. The bound is inf if the samples are not separable.
 
         Parameters
         ----------
@@ -295,7 +293,7 @@ class Perceptron(OnlineClassifier):
 
 
 def _bound(kernel: Kernel, samples: Matrix, y: Vector, rho2: float) -> float:
-    """ρ²/γ² for labels ±1, from above: the value of a feasible w is at least that of the best, ½/γ²."""
+    """An upper bound of ρ²/γ² for labels ±1: the primal value ½|w|² of a feasible w is at least ½/γ²."""
     try:
         hard = SVC(C=np.inf, kernel=kernel, fit_intercept=False).fit(samples, y)
     except NotSeparableError:
