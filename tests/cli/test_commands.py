@@ -114,7 +114,7 @@ def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch
     shown = " ".join(capsys.readouterr().out.split())
     tried = np.isfinite(mercer.load(tmp_path / "m.mercer")[-1].cv_results_["mean_test_score"]).sum()
     assert 0 < tried < 16 and f"the best of {tried} by" in shown
-    assert f"{tried} of 40 candidates were tried in all folds; the best of these is taken." in shown
+    assert f"{tried} of 40 candidates were tried in all folds; the best of these is used." in shown
 
 
 def test_fit_for_programs(folder, capsys):

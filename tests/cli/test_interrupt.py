@@ -141,7 +141,7 @@ def test_searches_end_with_the_best_so_far(name, parameters):
     tried, known, best, gap = out.split()
     assert best == "True" and float(gap) < 0.01
     assert f"The search was interrupted: {tried} of " in err
-    assert "the best of these is taken; interrupt again to end without a model" in err
+    assert "the best of these is used; interrupt again to end without a model" in err
     assert "Solver was interrupted" not in err  # the last fit was not, and others were dropped
     assert int(tried) < (int(known) if name != "SVCCV" or parameters == "{}" else 40)
 

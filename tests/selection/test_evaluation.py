@@ -105,7 +105,7 @@ def test_overfitting_is_seen():
     memory = evaluate(SVC(gamma=50.0, C=100.0), X, y)
     names = [finding.name for finding in memory.symptoms]
     assert names[0] == "optimism" and "nearest similarity" in names
-    assert "it overfits" in str(memory)
+    assert "The model overfits" in str(memory)
     assert memory.training_score == 1.0
     assert memory.support_share > 0.9
     good = evaluate(SVC(), X, y)
@@ -172,7 +172,7 @@ def test_time_limit():
     """Without time two folds are scored, and a warning says so."""
     X, y = sample()
     with pytest.warns(
-        UserWarning, match=r"evaluate ended early \(time_limit=0 s\): 2 of 5 folds were scored, and no fit"
+        UserWarning, match=r"evaluate ended early \(time_limit=0 s\): 2 of 5 folds were scored, and the fit"
     ):
         found = evaluate(SVC(), X, y, time_limit=0)
     assert len(found.scores) == 2

@@ -193,7 +193,7 @@ def test_time_limit():
     """Without time the span stands in, and a warning says for how many."""
     X, y = sample()
     model = SVC().fit(X, y)
-    with pytest.warns(ConvergenceWarning, match=r"time_limit=0 s\): of \d+ problems 0 were solved"):
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=0 s\): 0 of \d+ problems were solved"):
         report = leave_one_out(model, X, y, time_limit=0)
     assert not report.complete
     assert "out of time" in str(report)
@@ -203,14 +203,14 @@ def test_time_limit():
 def test_unusable():
     """What cannot be answered is refused with a reason."""
     X, y = sample()
-    with pytest.raises(InvalidInputError, match=r"leave_one_out knows SVC and SVR, but was given NuSVC"):
+    with pytest.raises(InvalidInputError, match=r"leave_one_out supports SVC and SVR, but was given NuSVC"):
         leave_one_out(NuSVC(nu=0.1).fit(X, y), X, y)
     with pytest.raises(InvalidInputError, match="KernelRidge"):
         leave_one_out(KernelRidge().fit(X, y), X, y)
     with pytest.raises(InvalidInputError, match="given RampSVC"):
         leave_one_out(RampSVC().fit(X, y), X, y)
     model = SVC().fit(X, y)
-    with pytest.raises(InvalidInputError, match="method='magic' was given"):
+    with pytest.raises(InvalidInputError, match="method='magic' is not known"):
         leave_one_out(model, X, y, method="magic")
     with pytest.raises(InvalidInputError, match="X has 40 samples"):
         leave_one_out(model, X[:40], y[:40])

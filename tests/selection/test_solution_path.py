@@ -166,7 +166,7 @@ def test_unusable():
         solution_path(LinearSVC(), X, y)
     with pytest.raises(InvalidInputError, match="SVC with loss='squared_hinge' was given"):
         solution_path(SVC(loss="squared_hinge"), X, y)
-    with pytest.raises(InvalidInputError, match="that of two classes, but y has 3"):
+    with pytest.raises(InvalidInputError, match="needs two classes, but y has 3"):
         solution_path(SVC(), X, np.arange(60) % 3)
 
 

@@ -59,7 +59,7 @@ class TestFormulas:
             ),
             (
                 lambda: bounds.hard_margin(1.0, 1.0, 10, delta=1.0),
-                "delta=1.0 was given: a probability strictly between",
+                "delta=1.0 was given: it must be a probability strictly between",
             ),
             (lambda: bounds.hard_margin(1.0, 1.0, 0), "n=0 was given"),
             (lambda: bounds.soft_margin(-0.1, 1.0, 1.0, 10), "loss=-0.1 was given"),

@@ -54,8 +54,8 @@ def test_samples_that_hold_the_margin():
     found = diagnose(model, X, y)
     assert names(found) == ["support vectors"] and found["free"].value > found["at the bound"].value
     assert found["support vectors"].suggestion == (
-        "Most samples hold the margin, as in a model that memorises. Compare its scores on training and on held-out "
-        "samples with mercer.evaluate; if they differ much, lower gamma or C."
+        "Most samples are free support vectors, as in a model that memorises. Compare its training and held-out scores "
+        "with mercer.evaluate; if they differ much, lower gamma or C."
     )
     good = HeldOutScores.of_folds(np.full(5, 0.99), np.full(5, 1.0), 0.25, 0.5)
     assert names(diagnose(model, X, y, held_out=good)) == []
@@ -72,7 +72,7 @@ def test_too_simple():
     assert names(found) == ["support vectors"] and found["at the bound"].value > 0.5
     assert found["support vectors"].suggestion == (
         "The score is poor, and most samples are inside the margin or on the wrong side: the model is too simple, or "
-        "the features say too little. Raise C, choose a richer kernel, or other features, and compare by "
+        "the features carry little information. Raise C, choose a richer kernel, or other features, and compare by "
         "cross-validation."
     )
     assert found["support vectors"].command.endswith("Try another --kernel, or other columns.")
@@ -97,8 +97,8 @@ def test_small_margin():
     found = diagnose(model, X, y)
     assert names(found) == ["margin"] and found["margin"].value < 1 / np.sqrt(300)
     assert found["margin"].suggestion == (
-        "The score is poor, and the margin is below 1/√n = 0.058 of the radius: the classes overlap. Choose a kernel "
-        "in which they are farther apart, or other features."
+        "The score is poor, and the margin is below 1/√n = 0.058 of the radius: the classes overlap. Choose another "
+        "kernel, or other features, that separate them better."
     )
     y = X[:, 0] > 0
     found = diagnose(SVC(C=1e6, kernel="linear", tol=1e-8).fit(X, y), X, y)
@@ -142,17 +142,17 @@ class TestOptimism:
     def test_advice_names_parameters_of_the_model(self):
         """Those that it has, that its kernel uses, and that no search has chosen."""
         bad = HeldOutScores.of_folds(np.array([0.6, 0.62, 0.61]), np.full(3, 1.0), 0.5, 0.5)
-        start = "The model knows its training samples much better than others: it overfits. "
+        start = "The model overfits: it predicts its training samples much better than held-out samples. "
         for machine, advice in (
             (SVC(), "Lower C or lower gamma, or choose by cross-validation."),
             (SVC(kernel="linear"), "Lower C, or choose by cross-validation."),
             (KernelRidge(kernel="rbf"), "Lower gamma or raise alpha, or choose by cross-validation."),
-            (DecisionTreeClassifier(), "Collect more samples, or remove features that say nothing about the target."),
+            (DecisionTreeClassifier(), "Collect more samples, or remove features that are not related to the target."),
         ):
             assert optimism(bad, machine, frozenset()).suggestion == start + advice
         searched = optimism(bad, SVC(), frozenset({"C"}))
-        assert searched.suggestion.startswith(f"{start}The search has found nothing simpler that is better. Collect")
-        assert searched.command.endswith("Collect more rows, or remove columns that say nothing about the target.")
+        assert searched.suggestion.startswith(f"{start}The search has found no simpler model that is better. Collect")
+        assert searched.command.endswith("Collect more rows, or remove columns that are not related to the target.")
 
 
 def test_columns():
@@ -164,7 +164,7 @@ def test_columns():
     assert found["constant columns"].where == (3,) and found["constant columns"].value == 1
     assert found["scales of columns"].where[1] == 2 and 1e3 < found["scales of columns"].value < 1e5
     assert found["constant columns"].suggestion == (
-        "Remove column 3, for example with VarianceThreshold: it says nothing about any sample."
+        "Remove column 3, for example with VarianceThreshold: it carries no information."
     )
 
 

@@ -151,7 +151,7 @@ def test_machines_without_pairs():
         np.testing.assert_allclose(report.functional, sign * model.decision_function(two))
         np.testing.assert_allclose(report.geometric * model.rkhs_norm_[0], report.functional)
         assert report.problems[0].positive == 1
-    with pytest.raises(InvalidInputError, match="Ask about two classes"):
+    with pytest.raises(InvalidInputError, match="Use two classes"):
         margins(KernelCentroid().fit(X, y), X, y)
 
 
@@ -207,7 +207,7 @@ def test_a_kernel_matrix_and_a_function():
         report = margins(model, given, y)
         assert report.rho == pytest.approx(reference.rho)
         assert report.gamma == pytest.approx(reference.gamma, rel=1e-2)
-    with pytest.raises(InvalidInputError, match=r"^The kernel values of 5 samples with each other were asked for"):
+    with pytest.raises(InvalidInputError, match=r"^The kernel values of 5 samples with each other are needed"):
         margins(SVC(kernel="precomputed").fit(K, y), K[:5], y[:5])
 
 
@@ -237,9 +237,7 @@ class TestErrors:
         model = SVR().fit([[0.0], [1.0]], [0.0, 1.0])
         with pytest.raises(InvalidInputError) as found:
             margins(model, [[0.0], [1.0]], [0.0, 1.0])
-        assert str(found.value) == (
-            "margins is a question about classifiers, but was asked of SVR: give a fitted classifier such as SVC."
-        )
+        assert str(found.value) == ("margins needs a fitted classifier such as SVC, but was given SVR.")
 
     def test_unknown_label(self):
         """Labels that the model does not know have no side."""
@@ -257,7 +255,7 @@ class TestErrors:
         """No feature space, no distances."""
         X, y = three_classes()
         model = SVC(kernel="sigmoid", coef0=-1.0).fit(X, y)
-        with pytest.raises(InvalidInputError, match="it has no feature space in which samples have distances"):
+        with pytest.raises(InvalidInputError, match="so there is no feature space with distances"):
             margins(model, X, y)
 
     def test_different_lengths(self):

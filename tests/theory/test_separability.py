@@ -227,7 +227,7 @@ class TestErrors:
 
     def test_no_kernel(self):
         """An indefinite kernel has no feature space."""
-        with pytest.raises(InvalidInputError, match="is not positive semidefinite: it has no feature space"):
+        with pytest.raises(InvalidInputError, match="is not positive semidefinite, so there is no feature space"):
             separability([[0.0], [1.0]], [0, 1], "sigmoid")
 
     @pytest.mark.parametrize("X", [[[np.nan], [1.0]], [[np.inf], [1.0]], [["a"], ["b"]], [], [1.0, 2.0]], ids=repr)

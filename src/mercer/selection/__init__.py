@@ -1,1 +1,1 @@
-"""Choosing models: grids that share kernel matrices, calibration, leave-one-out, paths, evaluation."""
+"""Model selection: searches that share kernel matrices, calibration, leave-one-out, paths in C, evaluation."""

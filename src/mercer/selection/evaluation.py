@@ -1,8 +1,8 @@
-"""How good a model is on samples that had no part in making it, in choosing its parameters neither.
+"""Nested cross-validation: the score of an estimator, including its search for parameters, on unseen samples.
 
-A score that was maximised over parameters is too good: the best of many is partly luck. Here an outer cross-validation
-repeats all that a fit does, the search included, without the samples that are then scored (nested cross-validation;
-Cawley & Talbot, JMLR 11, 2010). Its interval comes from the held-out samples; see ``mercer.selection.score_intervals``.
+A score that was maximised over parameters is biased upwards. Here an outer cross-validation repeats the whole fit,
+including the search, without the samples that are then scored (Cawley & Talbot, JMLR 11, 2010). The confidence interval
+comes from the held-out samples; see ``mercer.selection.score_intervals``.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ from mercer.theory.diagnosis import diagnose
 from mercer.theory.findings import Finding, HasFindings, HeldOutScores, optimism
 from mercer.validation import validate_weights
 
-# findings of a diagnosis that are about the fit rather than about its optimality
+# findings of ``diagnose`` that concern the quality of the fit, not its optimality
 SYMPTOMS = ("optimism", "support vectors", "margin", "nearest similarity", "scales of columns", "class balance", "tube")
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(HasFindings):
-    """What ``evaluate`` found.
+    """The result of ``evaluate``.
 
     Attributes
     ----------
-    estimator : what was evaluated, as text.
+    estimator : the estimator as text.
     scoring : the name of the score.
-    scores, training_scores : of each outer fold, on the samples left out and on the others.
-    support_shares : the share of support vectors in each fold; NaN for models without.
-    best_params : what was chosen in each fold; empty dictionaries without a search.
-    search_scores : the best score of the search in each fold, which its choice has made too good; NaN without one.
-    interval : of the score, at 95 % confidence: how far other held-out samples would move it. NaN if there is none.
-    interval_method : how it was found: Wilson's for an accuracy, else the bootstrap over held-out samples.
-    held_out : how many samples were scored.
-    findings : the symptoms that were looked for, as in ``diagnose``.
-    seconds : of all fits and scores.
+    scores, training_scores : scores of each outer fold, on its held-out and on its training samples.
+    support_shares : the fraction of support vectors in each fold; NaN for models without support vectors.
+    best_params : the chosen parameters in each fold; empty dictionaries without a search.
+    search_scores : the best score of the search in each fold, which is biased upwards; NaN without a search.
+    interval : the 95 % confidence interval of the score, for the choice of held-out samples; NaN if there is none.
+    interval_method : the method: Wilson's interval for accuracy, else the bootstrap over held-out samples.
+    held_out : the number of scored samples.
+    findings : the checks for symptoms, as in ``diagnose``.
+    seconds : the time for all fits and scores.
     """
 
     estimator: str
@@ -79,22 +79,22 @@ class Evaluation(HasFindings):
 
     @property
     def score(self) -> float:
-        """The mean over the outer folds: the honest score."""
+        """The mean score over the outer folds."""
         return float(self.scores.mean())
 
     @property
     def training_score(self) -> float:
-        """The mean of the training scores."""
+        """The mean training score over the outer folds."""
         return float(self.training_scores.mean())
 
     @property
     def spread(self) -> float:
-        """The standard deviation over the outer folds."""
+        """The standard deviation of the score over the outer folds."""
         return float(self.scores.std(ddof=1)) if len(self.scores) > 1 else np.inf
 
     @property
     def support_share(self) -> float:
-        """The mean share of support vectors; NaN for models without."""
+        """The mean fraction of support vectors; NaN for models without support vectors."""
         return float(self.support_shares.mean())
 
     def __str__(self) -> str:
@@ -127,30 +127,32 @@ def evaluate(
     sample_weight: Any = None,
     time_limit: float | None = None,
 ) -> Evaluation:
-    """Score an estimator honestly, and look for the symptoms of overfitting.
+    """Score an estimator by nested cross-validation and check for symptoms of overfitting.
 
-    Each outer fold fits a clone to the other samples, with its own search if the estimator is one, and scores it on the
-    fold. One more fit, to all samples, is looked at by ``mercer.diagnose``. The 95 % interval of an accuracy is
-    Wilson's, over all held-out samples; that of any other score is a bootstrap over them, from a fixed seed. It stays
-    within the range of the score and shrinks with the number of held-out samples; it does not say how much another
-    training set would change the score, for which ``spread`` is a hint.
+    For each outer fold a clone is fitted to the other samples, including its own search if the estimator is a search,
+    and scored on the fold. A final fit to all samples is checked by ``mercer.diagnose``.
+
+    The 95 % interval is Wilson's for accuracy, and otherwise a bootstrap over the held-out samples from a fixed seed.
+    It stays within the range of the score and shrinks with the number of held-out samples. It does not include the
+    effect of another training set, for which ``spread`` gives an indication.
 
     Parameters
     ----------
     estimator : estimator
-        A machine, a search such as ``SVCCV`` or ``GridSearchCV``, or a pipeline that ends in one. It is not changed.
+        A machine, a search such as ``SVCCV`` or ``GridSearchCV``, or a pipeline that ends in one. It is cloned, not
+        changed.
     X, y : the data.
     cv : int, splitter or iterable, default=5
         The outer folds.
     scoring : str or callable, default=None
-        The score; None is the estimator's own.
+        The score; None is the score of the estimator.
     groups : array-like of shape (n_samples,), default=None
-        Groups of samples that the outer splitter keeps together, and the search too if its fit takes them.
+        Groups of samples for the outer splitter, and for the search if its ``fit`` takes groups.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples, for fits and scores.
     time_limit : float or None, default=None
-        Seconds after which no further fold is begun, but for the first two; Ctrl-C asks for the same. A warning says
-        so. A fold that Ctrl-C has cut short is not scored; before two folds are scored it is a KeyboardInterrupt.
+        After this many seconds no further fold is started, except the first two, and a warning is issued. Ctrl-C has
+        the same effect and drops the current fold; before two folds are scored it raises KeyboardInterrupt.
 
     Returns
     -------
@@ -183,7 +185,7 @@ def evaluate_folds(
     look: bool = True,
     on_fold: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
-    """``evaluate``, without a look at a fit to all samples if not asked; ``on_fold`` hears of each fold."""
+    """``evaluate`` with two more options: ``look`` (diagnose a fit to all samples), ``on_fold(done, total)``."""
     started = time.perf_counter()
     X, y, groups = indexable(X, y, groups)
     if y is not None:
@@ -204,7 +206,7 @@ def evaluate_folds(
                 break
             fold = _fold(estimator, X, y, groups, weight, scorer, name, *split)
             if clock.stopped:
-                break  # which has cut this fold short, too
+                break  # this fold was cut short
             folds.append(fold)
             on_fold(len(folds), len(splits))
         if clock.stopped and len(folds) < 2:
@@ -220,7 +222,7 @@ def evaluate_folds(
         why = "it was interrupted" if clock.stopped else f"time_limit={time_limit} s"
         warn_user(
             f"evaluate ended early ({why}): {len(folds)} of {len(splits)} folds were scored"
-            f"{'' if findings or not look else ', and no fit to all samples was looked at'}.",
+            f"{'' if findings or not look else ', and the fit to all samples was not diagnosed'}.",
             UserWarning,
         )
     if not np.isfinite(scores).all():
@@ -248,19 +250,19 @@ def evaluate_folds(
 
 
 def _scoring(estimator: Any, scoring: Any, weighted: bool) -> tuple[Any, str]:
-    """The scoring that is meant, and its name. What an estimator scores by itself may not know weights."""
+    """The scoring to use, and its name. With weights a scorer by name is used: ``estimator.score`` may ignore them."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     given = getattr(last, "scoring", None) if scoring is None else scoring
     default = "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else None
     if scoring is None and (weighted or isinstance(given, str) or callable(given)):
-        scoring = given or default  # the score of a machine may be another than that of its search
+        scoring = given or default  # a search's scoring may differ from the score of its machine
     return scoring, given if isinstance(given, str) else getattr(given, "__name__", None) or default or "score"
 
 
 def _interval(name: str, scores: Vector, tested: Vector, weight: Vector | None, again: list[Vector]) -> Interval:
-    """Of the mean over the folds, from the held-out samples and their scores on resamples, a vector for each fold."""
+    """The interval of the mean score; ``again`` has the scores of bootstrap samples, one vector per fold."""
     if name == "accuracy":
-        # weights count as the number of equal ones that would say as much
+        # the effective sample size of weighted samples
         w = np.ones(len(tested)) if weight is None else weight[tested]
         return wilson(float(np.clip(scores.mean(), 0.0, 1.0)), float(w.sum() ** 2 / (w**2).sum()))
     shortest = min(len(one) for one in again)
@@ -278,7 +280,11 @@ def _fold(
     train: Vector,
     test: Vector,
 ) -> tuple[float, float, float, dict[str, Any], float, Vector]:
-    """Score on test and training samples, share of support vectors, parameters and score of the search, resamples."""
+    """Fit and score one fold.
+
+    Returns the test score, the training score, the fraction of support vectors, the chosen parameters and best score
+    of the search, and the scores of bootstrap samples.
+    """
     X_train, y_train = safe_split(estimator, X, y, train)
     X_test, y_test = safe_split(estimator, X, y, test, train)
     model = fitted(estimator, X_train, y_train, groups, weight, train)
@@ -302,9 +308,9 @@ def _scored(scorer: Any, model: Any, X: Any, y: Any, weight: Vector | None) -> f
 
 
 def _resampled(scorer: Any, model: Any, X: Any, y: Any, weight: Vector | None, name: str, seed: int) -> Vector:
-    """Scores of the model on samples drawn with replacement; it predicts each sample once."""
+    """Scores of the model on bootstrap samples; each sample is predicted once."""
     if name in get_scorer_names():
-        scorer = check_scoring(model, scoring=name)  # not the model's own score, which would predict again
+        scorer = check_scoring(model, scoring=name)  # the model's own score method would predict again
     recorded = Recorded(model, X)
 
     def score(rows: Vector) -> float:
@@ -316,7 +322,7 @@ def _resampled(scorer: Any, model: Any, X: Any, y: Any, weight: Vector | None, n
 
 
 def score_on(model: Any, X: Any, y: Any, scoring: Any, interval: bool = True) -> tuple[float, Interval]:
-    """The score of a fitted model on these samples, with its interval if asked for."""
+    """The score of a fitted model on these samples, optionally with its interval."""
     scorer = check_scoring(model, scoring=scoring)
     score, n = _scored(scorer, model, X, y, None), num_samples(X)
     if not interval:
@@ -329,7 +335,7 @@ def score_on(model: Any, X: Any, y: Any, scoring: Any, interval: bool = True) ->
 
 
 class Recorded:
-    """A fitted model that answers from memory for samples that it has seen before, and asks the model for others."""
+    """Wraps a fitted model and caches its predictions for X; other samples are passed to the model."""
 
     def __init__(self, model: Any, X: Any, rows: Vector | None = None, answers: dict[str, Any] | None = None) -> None:
         self.model, self.X, self.rows = model, X, rows
@@ -337,7 +343,7 @@ class Recorded:
         self.samples = X if rows is None else safe_indexing(X, rows)
 
     def at(self, rows: Vector) -> Recorded:
-        """The same for some of the samples: ``samples`` of what is returned."""
+        """The cached predictions of these rows, for the samples in its attribute ``samples``."""
         return Recorded(self.model, self.X, rows, self.answers)
 
     def __getattr__(self, name: str) -> Any:
@@ -352,19 +358,19 @@ class Recorded:
                 self.answers[name] = found(self.X)
             return self.answers[name] if self.rows is None else self.answers[name][self.rows]
 
-        answer.__name__ = name  # by which scikit-learn knows what kind of answer it is
+        answer.__name__ = name  # scikit-learn identifies the response method by its name
         return answer
 
 
 def fitted(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, index: Vector) -> Any:
-    """A clone, fitted to these samples, which are the given ones of all."""
+    """A clone fitted to X and y, which are the samples ``index`` of all samples."""
     model = clone(estimator)
     last, prefix = model, ""
     if isinstance(model, Pipeline):
         last, prefix = model[-1], f"{model.steps[-1][0]}__"
     takes = signature(last.fit).parameters
     metadata: dict[str, Any] = {}
-    # a search hands on what it does not know itself
+    # a search passes **params on to its estimator
     if weight is not None and ("sample_weight" in takes or "params" in takes):
         metadata[f"{prefix}sample_weight"] = weight[index]
     elif weight is not None:
@@ -375,7 +381,7 @@ def fitted(estimator: Any, X: Any, y: Any, groups: Any, weight: Vector | None, i
 
 
 def chance_score(estimator: Any, scorer: Any, X: Any, y: Any) -> float:
-    """The score of a constant model; NaN where it has none."""
+    """The score of a constant model; NaN if undefined."""
     if y is None:
         return np.nan
     constant = DummyClassifier() if is_classifier(estimator) else DummyRegressor()
@@ -383,12 +389,12 @@ def chance_score(estimator: Any, scorer: Any, X: Any, y: Any) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about classes that are never predicted
             return float(scorer(constant.fit(X, y), X, y))
-    except Exception:  # a scorer of the user's, or one that asks for more than a constant model has
+    except Exception:  # a user-defined scorer, or one that needs more than a constant model offers
         return np.nan
 
 
 def findings_of(model: Any, X: Any, y: Any, weight: Vector | None, held_out: HeldOutScores) -> list[Finding]:
-    """What ``diagnose`` says of a fitted model; of models that it does not know, what the scores say."""
+    """The findings of ``diagnose`` about a fitted model; for unsupported models only those about the scores."""
     machine, _, searched = unwrap(model)
     try:
         kind_of(machine)

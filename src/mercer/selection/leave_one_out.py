@@ -1,19 +1,19 @@
-"""What a fitted machine would say of each sample had it not seen it: exactly, or by an estimate without any fit.
+"""Leave-one-out predictions of a fitted machine: exact, or estimated without another fit.
 
-A sample without weight (β = 0) can be left out of the problem without changing its solution, so that only support
-vectors are solved for. Let M be the matrix of the free support vectors, bordered by ones where there is an intercept.
-If leaving out i changed no other state (zero, free, bound), the solution without i would follow from M⁻¹ alone:
+Leaving out a sample with β = 0 does not change the solution, so only support vectors need a new solution. Let M be the
+kernel matrix of the free support vectors, bordered by ones if there is an intercept. If leaving out i changes no other
+state (zero, free, bound), the solution without i follows from M⁻¹ alone:
 
     f₋ᵢ(xᵢ) = f(xᵢ) − βᵢ Sᵢ²,      Sᵢ² = 1/(M⁻¹)ᵢᵢ − ridgeᵢ if i is free,   k(xᵢ, xᵢ) − v'M⁻¹v if not
 
-with v the column that i would have in M.
+where v is the column that i would have in M.
 
 Sᵢ is the span of Vapnik & Chapelle, Neural Computation 12 (2000); Chapelle, Vapnik, Bousquet & Mukherjee, Machine
-Learning 46 (2002). The exact method starts from this solution: where it is right, nothing is left to do.
+Learning 46 (2002). The exact method starts the solver at this solution, which often is already optimal.
 
-The ξα estimate counts the samples with 2αᵢR² + ξᵢ ≥ 1, R² = max k(x, x) − k(x, z): no other can be wrong when it is
-left out. Joachims, "Estimating the generalization performance of an SVM efficiently", ICML (2000). Without an
-intercept, α k(x, x) stands for 2αR² (Jaakkola & Haussler, 1999).
+The ξα estimate counts the samples with 2αᵢR² + ξᵢ ≥ 1, R² = max k(x, x) − k(x, z): all other samples are still correct
+when left out. Joachims, "Estimating the generalization performance of an SVM efficiently", ICML (2000). Without an
+intercept, α k(x, x) replaces 2αR² (Jaakkola & Haussler, 1999).
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ from mercer.solvers.whole import WholeMatrix
 from mercer.validation import real_targets, thread_count, validate_weights
 
 METHODS = ("exact", "span", "xi-alpha")
-# share of the free memory that the kernel matrices of all problems may take
+# fraction of the available memory for the kernel matrices of all problems
 MEMORY = 0.25
-# a coefficient nearer to its bound than this, relative to the bound, is at it
+# a coefficient closer to its bound than this fraction of the box counts as at the bound
 AT_BOUND = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """What ``leave_one_out`` found.
+    """The result of ``leave_one_out``.
 
     Attributes
     ----------
     method : "exact", "span" or "xi-alpha".
-    error : the weighted share of samples that are wrong when left out ("xi-alpha": that may be wrong); for regression
-        the mean squared error.
-    wrong : of a classifier, whether each sample is (may be) wrong when left out.
-    predictions : the label or value of each sample by the machine without it; None for "xi-alpha".
-    decision_function : its decision value: one for two classes, the second being positive; one for each pair of
-        several classes. None for "xi-alpha".
-    n_support : samples that carry weight in some problem: no other can change.
-    n_solved : problems that were solved.
-    complete : whether there was time for all of them; where not, the span stands in.
+    error : the weighted fraction of samples that are wrong when left out ("xi-alpha": that may be wrong); for
+        regression the mean squared error.
+    wrong : for a classifier, whether each sample is (may be) wrong when left out.
+    predictions : the label or value of each sample from the machine without it; None for "xi-alpha".
+    decision_function : its decision value: one for two classes, positive for the second; one per pair for several
+        classes. None for "xi-alpha".
+    n_support : the number of samples that are support vectors in some problem.
+    n_solved : the number of solved problems.
+    complete : whether all problems were solved in time; if not, the span estimate is used for the others.
     """
 
     method: str
@@ -107,22 +107,22 @@ def leave_one_out(
 ) -> LeaveOneOut:
     """The leave-one-out error of a fitted machine, without fitting it once per sample.
 
-    What depends on the data is kept as it was fitted: the numbers that ``gamma="scale"`` and
-    ``class_weight="balanced"`` stood for.
+    Parameters that depend on the data, such as ``gamma="scale"`` and ``class_weight="balanced"``, keep the values of
+    the fit.
 
     Parameters
     ----------
     model : fitted SVC or SVR
-        Of mercer or of scikit-learn; of a fitted search, its best one is taken.
-    X, y, sample_weight : the data that it was fitted to, in the same order.
+        From mercer or scikit-learn; of a fitted search, its ``best_estimator_``.
+    X, y, sample_weight : the data that the model was fitted to, in the same order.
     method : {"exact", "span", "xi-alpha"}, default="exact"
-        "exact" solves the problem without each support vector, from a start that is often the solution. "span"
-        takes that start as the answer; "xi-alpha" bounds the error of a classifier with hinge loss from above. Both
-        cost less than a fit.
+        "exact" solves the problem without each support vector, starting from the span estimate. "span" returns the span
+        estimate. "xi-alpha" is an upper bound on the error of a classifier with hinge loss. The last two cost less than
+        a fit.
     tol : float, default=1e-4
-        Largest violation of the optimality conditions, of all solved problems.
+        Largest violation of the optimality conditions in the solved problems.
     time_limit : float or None, default=None
-        Seconds after which "exact" takes the span for the samples that are left, with a warning.
+        After this many seconds "exact" uses the span estimate for the remaining samples, with a warning.
 
     Returns
     -------
@@ -143,15 +143,15 @@ def leave_one_out(
     model = getattr(model, "best_estimator_", model)
     if not isinstance(model, SVC | SVR | svm.SVC | svm.SVR):
         raise InvalidInputError(
-            f"leave_one_out knows SVC and SVR, but was given {type(model).__name__}: use cross-validation, or for "
-            "ridge regression KernelRidgeCV, which leaves out each sample by a formula."
+            f"leave_one_out supports SVC and SVR, but was given {type(model).__name__}: use cross-validation, or for "
+            "ridge regression KernelRidgeCV, which computes leave-one-out errors in closed form."
         )
     if method not in METHODS:
-        raise InvalidInputError(f"method={method!r} was given, but there are {', '.join(map(repr, METHODS))}.")
+        raise InvalidInputError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
     announce_compilation("smo", "solve_block")
     fitted = fitted_problems(model, X, y, sample_weight)
     if method == "xi-alpha" and not all(isinstance(p.problem.loss, Hinge) for p in fitted):
-        raise InvalidInputError("The xi-alpha bound is about classifiers with hinge loss and a finite C: use 'exact'.")
+        raise InvalidInputError("The xi-alpha bound needs a classifier with hinge loss and a finite C: use 'exact'.")
     weight = validate_weights(sample_weight, fitted[0].machine.data.n, X)
     options = Options(tol=tol, time_limit=time_limit, n_threads=thread_count(getattr(model, "n_jobs", None)))
     with Clock(time_limit) as clock, one_blas_thread():
@@ -163,28 +163,28 @@ def leave_one_out(
     if not report.complete:
         reason = "it was interrupted" if clock.interrupted else f"time_limit={time_limit} s"
         warn_user(
-            f"leave_one_out ended early ({reason}): of {sum(len(p.support) for p in problems)} problems "
-            f"{report.n_solved} were solved, the others are answered by the span.",
+            f"leave_one_out ended early ({reason}): {report.n_solved} of {sum(len(p.support) for p in problems)} "
+            "problems were solved; the span estimate is used for the others.",
             ConvergenceWarning,
         )
     stalled = sum(len(p.stalled) for p in problems)
     if stalled:
         warn_user(
-            f"{stalled} of the problems that leave_one_out solved stopped where rounding allows no further progress, "
-            f"before tol={tol:g} was reached. Lower C, raise tol, or scale the features.",
+            f"{stalled} of the problems that leave_one_out solved did not reach tol={tol:g}: rounding allows no "
+            "further progress. Lower C, raise tol, or scale the features.",
             ConvergenceWarning,
         )
     return report
 
 
 class _Problem:
-    """One problem of the machine, solved to the tolerance, with the matrix that all its parts share."""
+    """One problem of the machine, solved to the tolerance, with its kernel matrix if that fits into memory."""
 
     def __init__(self, fitted: FittedProblem, whole: bool, options: Options, clock: Clock) -> None:
         data, n = fitted.machine.data, len(fitted.rows)
         self.rows, self.labels, self.problem = fitted.rows, fitted.labels, fitted.problem
         self.options, self.clock = options, clock
-        self.stalled: list[int] = []  # one for each run that rounding has ended
+        self.stalled: list[int] = []  # one entry for each run that stalled
         self.data = data if n == data.n else data.take(fitted.rows)
         self.K = self.data.matrix(np.float64, options.n_threads) if whole else None
         self.beta, self.F, self.b = self._solve(fitted.problem, near(fitted.problem.qp, fitted.beta))
@@ -203,7 +203,7 @@ class _Problem:
         return beta, run.F, float(survey(problem.qp, beta, run.F).thresholds.sum())
 
     def columns(self, index: Vector) -> Matrix:
-        """Some columns of K."""
+        """These columns of K."""
         if self.K is not None:
             return self.K[:, index]
         return self.data.kernel.block(self.data.features(np.float64), self.data.exact(index))
@@ -215,19 +215,19 @@ class _Problem:
 
     @cached_property
     def free(self) -> Vector:
-        """Support vectors inside their box."""
+        """Indices of the support vectors strictly inside their box."""
         qp, beta = self.problem.qp, self.beta
         return np.flatnonzero((beta != 0) & (beta > qp.lower) & (beta < qp.upper))
 
     @cached_property
     def inverse(self) -> Matrix:
-        """M⁻¹ of the free support vectors, the border last; an empty matrix without them."""
+        """M⁻¹ of the free support vectors, the border last; an empty matrix if there are none."""
         m, border = len(self.free), int(self.problem.intercept)
         if m == 0:
             return np.zeros((0, 0))
         M = np.zeros((m + border, m + border))
         M[:m, :m] = self.columns(self.free)[self.free]
-        # as much as rounding has already added
+        # a ridge of the size of rounding errors keeps M invertible
         M[np.arange(m), np.arange(m)] += self.problem.qp.ridge[self.free] + 1e-13 * np.trace(M) / m
         if border:
             M[:m, m] = M[m, :m] = 1.0
@@ -235,12 +235,12 @@ class _Problem:
         return inverse
 
     def step(self, i: int) -> tuple[Vector, float]:
-        """The solution without i if no other state changed, and the decision value of i then."""
+        """The solution without i if no other sample changes its state, and the decision value of i there."""
         beta, qp, free = self.beta.copy(), self.problem.qp, self.free
         place = np.flatnonzero(free == i)
         m, inverse = len(free), self.inverse
         if m == 0:
-            # only the intercept could give way: by no more than the samples are apart
+            # only the intercept can change: bounded by the largest squared distance
             beta[i] = 0.0
             return beta, float(self.decision[i] - self.beta[i] * self.spread)
         if len(place):
@@ -258,13 +258,13 @@ class _Problem:
 
     @cached_property
     def spread(self) -> float:
-        """The largest squared distance between two samples, or a bound on it."""
+        """The largest squared distance between two samples, or an upper bound."""
         if self.K is None:
             return 4.0 * float(np.abs(self.diagonal).max())
         return float(max(0.0, (self.diagonal[:, None] + self.diagonal - 2.0 * self.K).max()))
 
     def without(self, i: int) -> float:
-        """The decision value of i by the solution without it."""
+        """The decision value of i from the solution without i."""
         weight = self.problem.weight.copy()
         weight[i] = 0.0
         problem = DualProblem(None, self.problem.loss, self.problem.y, weight, self.problem.intercept)
@@ -273,7 +273,7 @@ class _Problem:
         return float(F[i] + b)
 
     def may_be_wrong(self) -> NDArray[np.bool_]:
-        """The samples that ξα does not clear."""
+        """Whether each sample may be wrong when left out, by the ξα criterion."""
         alpha, y = np.abs(self.beta), self.problem.y
         slack = self.problem.loss.value(y, self.decision)
         if not self.problem.intercept:
@@ -286,7 +286,7 @@ class _Problem:
 
 
 def _at_bounds(qp: BoxQP, beta: Vector) -> Vector:
-    """β, exactly at a bound, or 0, where only rounding keeps it off: it would pass for free."""
+    """Set coefficients that are within rounding of a bound, or of 0, exactly to it; else they would count as free."""
     width = qp.upper - qp.lower
     near_bound = np.where(np.isfinite(width), AT_BOUND * width, 0.0)
     for bound in (qp.lower, qp.upper, np.zeros(len(beta))):
@@ -295,7 +295,7 @@ def _at_bounds(qp: BoxQP, beta: Vector) -> Vector:
 
 
 def _left_out(model: Any, X: Any, y: Any, problems: list[_Problem], weight: Vector, method: str) -> LeaveOneOut:
-    """Decision values of all samples, those of support vectors by machines without them."""
+    """Leave-one-out decision values of all samples: those of support vectors come from machines without them."""
     tasks = [(p, i) for p in problems for i in p.support.tolist()]
     estimates = np.array([p.step(i)[1] for p, i in tasks])
     solved = np.zeros(len(tasks), np.bool_)
@@ -309,7 +309,7 @@ def _left_out(model: Any, X: Any, y: Any, problems: list[_Problem], weight: Vect
                 if clock.over() is None:
                     estimates[task], solved[task] = value, True
 
-        # before threads ask for them
+        # compute cached properties before threads use them
         for p in problems:
             _ = p.inverse, p.diagonal
         run_tasks(one, len(tasks), problems[0].options.n_threads)
@@ -321,7 +321,7 @@ def _left_out(model: Any, X: Any, y: Any, problems: list[_Problem], weight: Vect
     start = 0
     for p in problems:
         column = place[tuple(np.searchsorted(model.classes_, p.labels).tolist())] if is_classifier else 0
-        # of two classes the second is positive in what is shown, the first in the problem
+        # with two classes the second is positive in the result, the first in the problem
         sign = -1.0 if n_classes == 2 else 1.0
         own = p.decision.copy()
         own[p.support] = estimates[start : start + len(p.support)]
@@ -340,7 +340,7 @@ def _left_out(model: Any, X: Any, y: Any, problems: list[_Problem], weight: Vect
 
 
 def _flagged(problems: list[_Problem], weight: Vector) -> LeaveOneOut:
-    """A sample that no problem of its class flags wins all its votes: it cannot be wrong."""
+    """The ξα result. A sample that is flagged in no problem of its class wins all its votes and is correct."""
     wrong = np.zeros(len(weight), np.bool_)
     for p in problems:
         wrong[p.rows] |= p.may_be_wrong()

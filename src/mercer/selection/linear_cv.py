@@ -1,4 +1,4 @@
-"""Linear machines that choose C by cross-validation: each fold walks through C upward, from solution to solution."""
+"""LinearSVCCV and LinearSVRCV: linear machines that choose C by cross-validation, warm-started along C."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mercer.validation import class_codes, class_weights, real_targets, thread_c
 
 
 class LinearSearchCV(SearchCV):
-    """The search over C of machines that compute w itself."""
+    """Base of LinearSVCCV and LinearSVRCV: the search over C."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SearchCV._parameter_constraints,
@@ -58,7 +58,7 @@ class LinearSearchCV(SearchCV):
 
     @property
     def coef_(self) -> Any:
-        """The normal vectors of the best machine, by which features can be selected."""
+        """The weights of the best machine; also used by scikit-learn's feature selection."""
         check_is_fitted(self)
         return self.best_estimator_.coef_
 
@@ -70,14 +70,14 @@ class LinearSearchCV(SearchCV):
 
     @abstractmethod
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
-        """What turns the values of a fold, a matrix for each C, into scores."""
+        """A function that turns the held-out values of a fold (one matrix per C) into scores."""
 
     @abstractmethod
     def _values(self, machine: Any, X: Any) -> Matrix:
-        """Held-out values of a fitted machine, a row per sample, in as many columns as all folds have."""
+        """Held-out values of a fitted machine, a row per sample, with the same columns in all folds."""
 
     def _labels(self, y: Vector) -> Vector:
-        """What a machine is told of the targets."""
+        """The targets that are passed to the machine."""
         return y
 
     def _spread(self, y: Vector) -> float:
@@ -91,7 +91,7 @@ class LinearSearchCV(SearchCV):
         progress = self._progress(table)
         labels = self._labels(y)
 
-        # "balanced" and the like are those of the fold, so that a machine sees its labels only
+        # class_weight="balanced" is computed from the labels of the fold
         machines = [clone(self._machine()).set_params(n_jobs=1, warm_start=True) for _ in folds]
 
         def one(k: int, f: int) -> None:
@@ -121,22 +121,22 @@ class LinearSearchCV(SearchCV):
             progress.step()
 
         try:
-            # C by C in all folds, so that a search that ends early has candidates that were tried in all of them
+            # all folds for one C before the next C, so a search that ends early has complete candidates
             for k in range(len(Cs)):
                 run_tasks(partial(one, k), len(folds), thread_count(self.n_jobs))
         except BaseException:
-            clock.interrupted = True  # the other threads must not go on alone
+            clock.interrupted = True  # stop the other threads
             raise
         return table
 
 
 class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearchCV):  # type: ignore[misc]
-    """``LinearSVC`` that chooses C by cross-validation and learns probabilities on the way.
+    """``LinearSVC`` that chooses C by cross-validation and learns class probabilities.
 
     Parameters
     ----------
     Cs : int or array-like, default=10
-        Values of C, or how many: then from 0.01 to 1000 over the mean squared norm of the samples.
+        The values of C, or their number: then they range from 0.01 to 1000 divided by the mean squared norm of samples.
     penalty, loss, l1_ratio, multi_class, fit_intercept, intercept_scaling, penalize_intercept, class_weight, tol,
     max_iter : as in ``LinearSVC``.
     cv, scoring, refit, calibration, n_jobs, time_limit, verbose : as in ``SVCCV``.
@@ -144,12 +144,12 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
     Attributes
     ----------
     best_estimator_ : LinearSVC
-        Fitted to all samples, with its certificate.
+        The best machine, fitted to all samples, with its certificate.
     coef_, intercept_ : those of the best estimator.
     C_ : float
         The best C.
     cv_decision_function_ : ndarray of shape (n_samples, 1) or (n_samples, n_classes)
-        The decision values of each sample by the best machine of the fold in which it was held out.
+        The held-out decision values of the best C: each sample by the machine that was not trained on it.
     best_params_, best_score_, cv_results_, cv_fold_, certificate_, … : as in ``SVCCV``.
 
     Examples
@@ -235,7 +235,7 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _values(self, machine: Any, X: Any) -> Matrix:
-        """A class that the fold does not have never wins."""
+        """Classes that are missing in the fold get a value below all others."""
         found = np.asarray(machine.decision_function(X)).reshape(num_samples(X), -1)
         if len(machine.classes_) == len(self.classes_):
             return found
@@ -275,12 +275,13 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
 
 
 class LinearSVRCV(IntervalMixin, RegressorMixin, LinearSearchCV):  # type: ignore[misc]
-    """``LinearSVR`` that chooses C by cross-validation and learns intervals on the way.
+    """``LinearSVR`` that chooses C by cross-validation and learns prediction intervals.
 
     Parameters
     ----------
     Cs : int or array-like, default=10
-        Values of C, or how many: then from 0.01 to 1000 times the spread of y, over the mean squared norm.
+        The values of C, or their number: then they range from 0.01 to 1000 times the standard deviation of y, divided
+        by the mean squared norm of the samples.
     epsilon, loss, quantile, penalty, l1_ratio, fit_intercept, intercept_scaling, penalize_intercept, tol, max_iter :
         As in ``LinearSVR``.
     cv, scoring, refit, n_jobs, time_limit, verbose : as in ``SVRCV``.
@@ -288,7 +289,7 @@ class LinearSVRCV(IntervalMixin, RegressorMixin, LinearSearchCV):  # type: ignor
     Attributes
     ----------
     best_estimator_ : LinearSVR
-        Fitted to all samples, with its certificate.
+        The best machine, fitted to all samples, with its certificate.
     coef_, intercept_ : those of the best estimator.
     C_ : float
         The best C.

@@ -1,4 +1,4 @@
-"""Novelty detection that chooses its kernel's width and its threshold from held-out samples."""
+"""OneClassSVMCV: novelty detection that chooses gamma and its threshold from held-out samples."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
 from mercer.selection.search.scoring import HeldOutDetector, scorer_of
 from mercer.selection.search.search_cv import _is_refitted
 
-# standard errors by which the share of rejected held-out samples may exceed nu
+# the fraction of rejected held-out samples may exceed nu by this many standard errors
 CONSISTENT = 2.0
 
 
 class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
-    """``OneClassSVM`` that chooses gamma, and puts its threshold where a share nu of held-out samples is rejected.
+    """``OneClassSVM`` that chooses gamma, and sets the threshold so that a fraction nu of held-out samples is rejected.
 
-    Without labels, a description is consistent if it rejects hardly more held-out samples than it promises: at most
-    nu and two standard errors. Of the consistent ones the tightest, with the largest gamma, is taken (Tax & Müller,
-    ICPR 2004). With labels and a scorer the best score decides, as elsewhere.
+    Without labels, a model is consistent if the fraction of held-out samples that it rejects exceeds nu by at most two
+    standard errors. Among the consistent models the one with the largest gamma is chosen, because it describes the data
+    most tightly (Tax & Müller, ICPR 2004). With labels and a scorer the best score decides.
 
     Parameters
     ----------
     nus : float, int or array-like, default=0.1
-        The share of samples to be rejected; several values, or a number of them, need labels and ``scoring``.
+        The fraction of samples to reject. Several values, or an integer number of values, need labels and ``scoring``.
     threshold : {"held_out", "training"}, default="held_out"
-        Where the decision function changes its sign: so that a share nu of the held-out samples is outside, or as
-        in ``OneClassSVM``, whose rejected training samples are at most a share nu.
+        The zero of the decision function. "held_out": a fraction nu of the held-out samples is rejected. "training": as
+        in ``OneClassSVM``, at most a fraction nu of the training samples is rejected.
     scoring : str or callable, default=None
-        A scorer of labels (1 inside, -1 outside) or decision values, for which ``fit`` needs y.
+        A scorer of labels (1 inside, -1 outside) or decision values; requires y in ``fit``.
     kernel, gammas, kernel_grid, degree, coef0, cv, search, refit, tol, cache_size, n_jobs, time_limit, verbose,
     precision : as in ``SVCCV``.
 
     Attributes
     ----------
     best_estimator_ : OneClassSVM
-        Fitted to all samples, with its certificate; its own threshold is not changed.
+        The best machine, fitted to all samples, with its certificate; its own threshold is not changed.
     nu_, gamma_ : float
-        Those that were chosen.
+        The chosen values.
     offset_ : float
         ``decision_function = score_samples - offset_``.
     rejected_ : float
-        The share of held-out samples that the best machines reject by their own threshold.
+        The fraction of held-out samples that the best machines reject with their own thresholds.
     best_params_, best_score_, cv_results_, cv_decision_function_, cv_fold_, certificate_, … : as in ``SVCCV``.
-        Without a scorer the score of a fold is minus the distance of its share of rejected samples from nu.
+        Without a scorer the score of a fold is −|fraction of rejected samples − nu|.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
         labels = np.ones(0) if y is None else np.asarray(y).ravel()
         if len(labels) != n or not np.isin(labels, (-1, 1)).all():
             raise InvalidInputError(
-                f"scoring={self.scoring!r} needs a label of each of the {n} samples, 1 inside and -1 outside, but y "
+                f"scoring={self.scoring!r} needs a label for each of the {n} samples, 1 inside and -1 outside, but y "
                 f"has {len(labels)} values" + (f" such as {labels[0]!r}." if len(labels) else ".")
             )
         return X, labels.astype(np.float64)
@@ -137,8 +137,8 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
         nus = values_of("nus", self.nus, NOVELTY_RANGE, high=1.0)
         if len(nus) > 1 and self.scoring is None:
             raise InvalidInputError(
-                f"nus asks for {len(nus)} values, but nothing but labels can tell which share of samples is to be "
-                "rejected. Give one nu, or scoring and y."
+                f"nus asks for {len(nus)} values, but only labels can tell which fraction of samples to reject. Give "
+                "one nu, or scoring and y."
             )
         return [self._setting({"nu": nu}) for nu in nus]
 
@@ -178,7 +178,7 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
         return slow
 
     def _tighter(self, a: Candidate, b: Candidate) -> bool:
-        """Whether a is a better description than b: both consistent, the tighter one; else the nearer to nu."""
+        """Whether a is better than b: consistent models first, then the larger gamma, then the better score."""
         n = max(1.0, float(self._weight.sum()))
         room = [CONSISTENT * np.sqrt(c.params["nu"] * (1 - c.params["nu"]) / n) for c in (a, b)]
         consistent = [-c.mean <= r for c, r in zip((a, b), room, strict=True)]
@@ -196,7 +196,7 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
         known &= weight > 0
         w = weight[known]
         self.rejected_ = float(w @ (values[known] < 0) / w.sum()) if known.any() else np.nan
-        # decision values grow with the weight of the training samples: those of a fold have less of it
+        # decision values scale with the total training weight, which is smaller in a fold
         size = np.array([weight[train].sum() for train, _ in self._pairs])
         relative = values[known] / size[self.cv_fold_[known]]
         shift = 0.0
@@ -209,18 +209,18 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
             self.offset_ = self.best_estimator_.offset_ + shift
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> OneClassSVMCV:
-        """Choose the best description by cross-validation and fit it to all samples.
+        """Choose the best model by cross-validation and fit it to all samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         y : array-like of shape (n_samples,), default=None
-            Labels for ``scoring``: 1 inside, -1 outside. They have no part in the fits.
+            Labels for ``scoring``: 1 inside, -1 outside. The fits do not use them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples.
         groups : array-like of shape (n_samples,), default=None
-            For splitters that keep groups of samples together.
+            Groups of samples for the splitter, which keeps them together.
 
         Returns
         -------
@@ -249,7 +249,7 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
 
     @available_if(_is_refitted)
     def decision_function(self, X: Any) -> Vector:
-        """Positive inside.
+        """The decision value of each sample: positive inside the region, negative outside.
 
         Parameters
         ----------

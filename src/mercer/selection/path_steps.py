@@ -1,19 +1,19 @@
-"""All solutions of a two-class SVC at once: β as a function of C, which is linear between finitely many breaks.
+"""Follow the solution path of a two-class SVC in C; β is linear in C between finitely many breaks.
 
 Hastie, Rosset, Tibshirani & Zhu, "The entire regularization path for the support vector machine", JMLR 5 (2004), in C
-instead of λ = 1/C. With α = yβ and weights wᵢ, a sample is at zero, at its bound wᵢC or free, and then y(f + b) = 1.
-While no sample changes its state, the derivatives d of β and e of b solve
+instead of λ = 1/C. With α = yβ and weights wᵢ, a sample is at zero, at its bound wᵢC, or free with y(f + b) = 1. While
+no sample changes its state, the derivatives d of β and e of b with respect to C solve
 
     K_FF d_F + e = −K_FB (yw)_B,     Σ d_F = −Σ (yw)_B        F the free samples, B those at the bound
 
-until a free sample reaches an end of its box or another one reaches y(f + b) = 1. What happens then is a small problem
-by itself: of the samples that are at an end of their box and at y(f + b) = 1 as well, some move on with the free ones
-and some stay,
+until a free sample reaches an end of its box or another sample reaches y(f + b) = 1: a break. Samples that are both at
+an end of their box and at y(f + b) = 1 may become free or stay. The direction d of the next segment solves a small QP,
 
     min ½ d'Kd    s.t.  d_B = (yw)_B,   d = 0 elsewhere,   yd ≥ 0 at zero,   yd ≤ w at the bound,   Σd = 0
 
-This has a solution however many samples meet at a break, be they equal, in line, or of both classes: nothing cycles.
-Without free samples b is any number of an interval, and β grows in proportion to C until that interval has closed.
+It has a solution however many samples meet at a break (duplicates, collinear samples, both classes), so the algorithm
+does not cycle. Without free samples b can be any number of an interval, and β grows in proportion to C until the
+interval has shrunk to a point.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from mercer.solvers.exact import near
 from mercer.solvers.whole import WholeMatrix
 
 Mask = NDArray[np.bool_]
-# a decision value nearer to the margin is on it; a coefficient nearer to an end of its box, relative to C, is at it
+# a decision value this close to the margin is on it; a coefficient this close to an end of its box (over C) is at it
 ON_MARGIN = 1e-8
 AT_END = 1e-10
-# rates below this, relative to the largest, have no sign
+# derivatives below this, relative to the largest, count as zero
 NO_RATE = 1e-9
-# singular values below this, relative to the largest, are none
+# singular values below this, relative to the largest, count as zero
 SINGULAR = 1e-11
-# changes of mind about which samples move on
+# limit on changes of the set of moving samples at a break
 FLIPS = 50
-# breaks per sample after which a path is given up
+# give up after this many breaks per sample
 BREAKS_PER_SAMPLE = 50
 
 
@@ -58,7 +58,7 @@ class Break:
 
 
 class PathFollower:
-    """The walk along C: sets of samples, and β at each break. The first class is positive here."""
+    """Follows the path in increasing C and records β at each break. The first class is positive here."""
 
     def __init__(self, data: Data, rows: Vector, y: Vector, w: Vector, intercept: bool, options: Options) -> None:
         self.whole, self.rows, self.y, self.w = data, rows, y, w
@@ -66,15 +66,15 @@ class PathFollower:
         self.data = data if len(rows) == data.n else data.take(rows)
         self.K = self.data.matrix(np.float64, options.n_threads)
         self.largest = float(np.abs(self.K).max())
-        # the samples in the order of a fit: the first class first
+        # the samples in the order of SVC.fit: the first class first
         self.order = np.concatenate([rows[y > 0], rows[y < 0]])
         self.breaks: list[Break] = []
         self.constant = False
 
-    # ---- the walk ------------------------------------------------------------------------------------------------
+    # ---- following the path --------------------------------------------------------------------------------------
 
     def run(self, C: float, end: float, clock: Clock) -> Status:
-        """From C to the end."""
+        """Follow the path from C to ``end``. Appends to ``breaks``."""
         beta = self._solve(C, None, clock)
         limit = BREAKS_PER_SAMPLE * len(beta) + 100
         while True:
@@ -91,7 +91,7 @@ class PathFollower:
                 return Status.MAX_ITER
             moved = self._step(C, end, beta, F, b)
             if moved is None:
-                # rounding has hidden which samples move on: the solution a little farther along is solved for
+                # rounding hides which samples move: restart from a new solution at a slightly larger C
                 C = min(end, C * (1.0 + 1e-7))
                 beta = self._solve(C, beta, clock)
                 continue
@@ -101,7 +101,7 @@ class PathFollower:
                 return Status.CONVERGED
 
     def _step(self, C: float, end: float, beta: Vector, F: Vector, b: float) -> tuple[float, Vector] | None:
-        """The next break and its β; None if no direction is consistent."""
+        """The next break and its β; None if no consistent direction was found."""
         alpha, free = self.y * beta, self._free(beta, C)
         at_bound = ~free & (alpha > 0)
         margin = self.y * (F + b)
@@ -116,16 +116,16 @@ class PathFollower:
             return None
         moving, d, g = found
         if not (at_bound & ~moving).any():
-            return np.inf, beta  # nothing is inside the margin: d = 0
-        # of β, then of the margin: how far until something changes
+            return np.inf, beta  # no sample is inside the margin: d = 0
+        # step lengths until a coefficient reaches an end of its box, and until a sample reaches the margin
         with np.errstate(divide="ignore", invalid="ignore"):
             rate, gap = self.y * d, self.w * C - alpha
-            # at an end of its box a sample that moves leaves it, whatever rounding says
+            # a moving sample at an end of its box leaves it: no step of length 0
             to_zero = np.where(moving & (rate < 0) & (alpha > 0), alpha / -rate, np.inf)
             to_bound = np.where(moving & (rate > self.w) & (gap > 0), gap / (rate - self.w), np.inf)
             turn, distance = self.y * g, margin - 1.0
             slow = NO_RATE * max(float(np.abs(turn).max()), np.finfo(np.float64).tiny)
-            # those on the margin that stay are known to turn away from it
+            # samples that stay on the margin are known to move away from it
             leaving = ~moving & np.where(at_bound, turn > slow, turn < -slow) & ~on_margin
             to_margin = np.where(leaving, np.abs(distance / turn), np.inf)
         length = float(min(to_zero.min(), to_bound.min(), to_margin.min()))
@@ -136,16 +136,16 @@ class PathFollower:
         if C_next > end * (1 - 1e-15):
             C_next = end
         moved = self.y * np.clip(alpha + length * rate, 0.0, self.w * C_next)
-        # exactly at the end of the box where the step has brought it there
+        # set coefficients that have reached an end of their box exactly to it
         reached = length * (1.0 + 1e-9)
         moved = np.where(to_zero <= reached, 0.0, np.where(to_bound <= reached, self.y * self.w * C_next, moved))
         moved = np.where(at_bound & ~moving, self.y * self.w * C_next, moved)
         return C_next, self._corrected(self.at_ends(moved, C_next), C_next)
 
     def _direction(self, free: Mask, at_bound: Mask, on_margin: Mask) -> tuple[Mask, Vector, Vector] | None:
-        """Who moves, and the derivatives of β and of the decision values; None if nothing is consistent.
+        """The moving samples, and the derivatives of β and of the decision values; None if nothing is consistent.
 
-        Of those on the margin, first all move; then one after the other changes its mind where a sign is wrong.
+        At first all samples on the margin move; then one sample at a time is switched while a sign is wrong.
         """
         moving = free | on_margin
         seen: set[bytes] = set()
@@ -162,7 +162,7 @@ class PathFollower:
             if key in seen and flip > FLIPS:
                 return None
             candidates = np.flatnonzero(wrong | stuck)
-            # the worst one, or the first where the worst has been tried before
+            # switch the worst one, or the first one if this set was seen before
             size = np.where(wrong, np.abs(rate) / no_rate, np.abs(turn) / no_turn)[candidates]
             chosen = candidates[0] if key in seen else candidates[np.argmax(size)]
             seen.add(key)
@@ -171,7 +171,7 @@ class PathFollower:
         return None
 
     def _derivatives(self, moving: Mask, at_bound: Mask) -> tuple[Vector, Vector]:
-        """d of β and g of the decision values, for given sets."""
+        """The derivatives d of β and g of the decision values, for these sets."""
         d = np.where(at_bound, self.y * self.w, 0.0)
         from_bound = self.K @ d
         index = np.flatnonzero(moving)
@@ -182,9 +182,9 @@ class PathFollower:
         return d, from_bound + e
 
     def _saddle(self, index: Vector, r: Vector, s: float) -> tuple[Vector, float]:
-        """x and e of  K x + e = r, Σx = s  at some samples; of several solutions the shortest."""
+        """Solve  K x + e = r, Σx = s  at the samples ``index``; the shortest solution if there are several."""
         m = len(index)
-        # in units of K's largest entry, so that the border is of the same size whatever the kernel's scale
+        # divide by the largest entry of K, so that the border has the same size for every scale of the kernel
         unit = self.largest or 1.0
         M = np.zeros((m + self.intercept, m + self.intercept))
         M[:m, :m] = self.K[np.ix_(index, index)] / unit
@@ -203,7 +203,7 @@ class PathFollower:
         return x[:m] / unit, float(x[m]) if self.intercept else 0.0
 
     def _corrected(self, beta: Vector, C: float) -> Vector:
-        """β moved back to the margin and the sum, from which rounding has taken it."""
+        """β with rounding errors removed: free samples exactly on the margin, Σβ = 0."""
         index = np.flatnonzero(self._free(beta, C))
         if len(index) == 0:
             return beta
@@ -215,10 +215,10 @@ class PathFollower:
         return corrected if bool(((alpha >= 0) & (alpha <= room)).all()) else beta
 
     def _until_closed(self, C: float, end: float, beta: Vector, F: Vector, at_bound: Mask) -> tuple[float, Vector]:
-        """Without free samples: β grows in proportion to C until no intercept is left but one.
+        """Without free samples: β grows in proportion to C until only one intercept is optimal.
 
-        b is at least y − f of every β that may grow, and at most that of every β that may shrink. Their difference is
-        convex in C: from the right, Newton's steps do not pass its zero.
+        b is at least y − f of every β that may grow, and at most y − f of every β that may shrink. The difference of
+        the two limits is convex in C, so Newton's steps from the right do not pass its zero.
         """
         if not at_bound.any():
             return np.inf, beta
@@ -254,17 +254,17 @@ class PathFollower:
         return np.asarray((alpha > 0) & (alpha < self.w * C))
 
     def at_ends(self, beta: Vector, C: float) -> Vector:
-        """β, exactly at an end of its box where only rounding keeps it off."""
+        """β with coefficients that are within rounding of an end of their box set exactly to it."""
         alpha, room = self.y * beta, self.w * C
         alpha = np.where(alpha <= AT_END * room, 0.0, np.where(alpha >= room * (1.0 - AT_END), room, alpha))
         return self.y * alpha
 
     def program(self, C: float) -> BoxQP:
-        """The problem at C."""
+        """The dual problem at C."""
         return Hinge().box_qp(self.y, C * self.w, self.intercept)
 
     def _solve(self, C: float, start: Vector | None, clock: Clock) -> Vector:
-        """β at C, without a path."""
+        """Solve the problem at C directly."""
         qp = self.program(C)
         beta = near(qp, np.zeros(len(self.y)) if start is None else start)
         assert beta is not None

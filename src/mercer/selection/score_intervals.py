@@ -1,12 +1,12 @@
-"""How sure a score is that was measured on held-out rows, and how much choosing the best candidate has flattered it.
+"""Confidence intervals of scores on held-out rows, and the bias of the best candidate's score.
 
-A share of right answers has the interval of Wilson (JASA 22, 1927), which stays between 0 and 1 and is not empty where
-all answers are right. Other scores are computed again on rows drawn with replacement (Efron's bootstrap, percentiles).
-Both say how far another set of rows of this size would move the score; the training rows are taken as they are.
+Accuracy has Wilson's interval (JASA 22, 1927), which stays between 0 and 1 and is not degenerate if all answers are
+correct. Other scores have a bootstrap interval: percentiles of the scores of rows drawn with replacement. Both measure
+how much another set of held-out rows of this size would change the score; the training rows are fixed.
 
-The score of the best of several candidates is too good: the best is partly luck. Choosing again on each bootstrap
-sample and scoring the choice on the rows that were not drawn takes that luck out without a further fit (bootstrap bias
-corrected cross-validation; Tsamardinos, Greasidou & Borboudakis, Machine Learning 107, 2018).
+The score of the best of several candidates is biased upwards. Bootstrap bias corrected cross-validation chooses again
+on each bootstrap sample and scores the choice on the rows that were not drawn, which removes the bias without another
+fit (Tsamardinos, Greasidou & Borboudakis, Machine Learning 107, 2018).
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from sklearn.exceptions import UndefinedMetricWarning
 from mercer.kernels.features import Matrix, Vector
 
 CONFIDENCE = 0.95
-# resamples: of scores that are sums over rows; of those that scikit-learn computes one by one
+# number of resamples: for scores that are sums over rows; for scores that scikit-learn computes one by one
 RESAMPLES, FEW_RESAMPLES = 1000, 200
-# rows that all resamples draw together at most, and resamples of very many rows
+# limit on the total number of drawn rows, and the smallest number of resamples
 MOST_DRAWN, FEWEST = 20_000_000, 50
-# resamples whose sums are computed together
+# resamples per batch of sums
 AT_ONCE = 50
-# candidates that may be chosen again, where a score is not a sum over rows
+# only this many best candidates are compared again if the score is not a sum over rows
 FINALISTS = 10
-# an interval needs this share of resamples with a score
+# an interval needs a score on at least this fraction of the resamples
 DEFINED = 0.5
 
-# the score of the rows with these numbers, of which some are drawn twice; NaN where it is not defined
+# the score of rows given by their indices, with repetitions; NaN if undefined
 ScoreRows = Callable[[NDArray[np.intp]], float]
 
 
 class Interval(NamedTuple):
-    """The ends, NaN if there is no interval, and in words how it was found."""
+    """The ends of a confidence interval (NaN if there is none) and a description of the method."""
 
     low: float
     high: float
@@ -51,7 +51,7 @@ class Interval(NamedTuple):
 
 
 def wilson(share: float, n: float) -> Interval:
-    """Of a share of right answers among n rows."""
+    """Wilson's interval for an accuracy measured on n rows."""
     z = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -61,7 +61,7 @@ def wilson(share: float, n: float) -> Interval:
 
 
 def percentiles(scores: Vector, n: int, shift: float = 0.0) -> Interval:
-    """Of the scores of resamples of n rows, all moved by ``shift``."""
+    """The percentile interval from scores of resamples of n rows, shifted by ``shift``."""
     known = scores[np.isfinite(scores)]
     if len(known) < max(2, DEFINED * len(scores)):
         return Interval(np.nan, np.nan, "no interval: the score is not defined on most resamples of the held-out rows")
@@ -72,14 +72,14 @@ def percentiles(scores: Vector, n: int, shift: float = 0.0) -> Interval:
 
 
 def draws(n: int, resamples: int, seed: int = 0) -> Iterator[NDArray[np.intp]]:
-    """The numbers of n rows drawn with replacement, again and again, from a fixed seed."""
+    """Bootstrap samples: indices of n rows drawn with replacement, from a fixed seed."""
     rng = np.random.default_rng(seed)
     for _ in range(int(np.clip(MOST_DRAWN // n, FEWEST, resamples))):
         yield rng.integers(0, n, n)
 
 
 def safely(score: ScoreRows, rows: NDArray[np.intp]) -> float:
-    """The score of these rows, or NaN where they do not define it, such as a resample with a single class."""
+    """The score of these rows; NaN if undefined, for example for a resample with a single class."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -89,42 +89,42 @@ def safely(score: ScoreRows, rows: NDArray[np.intp]) -> float:
 
 
 def resampled(score: ScoreRows, n: int, seed: int = 0) -> Vector:
-    """The scores of rows drawn with replacement."""
+    """The scores of bootstrap samples."""
     return np.array([safely(score, rows) for rows in draws(n, FEW_RESAMPLES, seed)])
 
 
 def resampled_determination(y: Vector, predicted: Vector, seed: int = 0) -> Vector:
-    """R² of rows drawn with replacement."""
+    """R² of bootstrap samples."""
     sums = Determination(y, predicted[:, None])
     return np.concatenate([sums.scores(counts)[:, 0] for counts in _counts(len(y), seed)])
 
 
 class Accuracy:
-    """The share of right answers of several candidates; ``right`` has a row for each sample, a column for each."""
+    """The accuracy of several candidates; ``right`` has a row per sample and a column per candidate."""
 
     def __init__(self, right: Matrix) -> None:
         self.right = np.asarray(right, dtype=np.float64)
 
     def scores(self, counts: Matrix) -> Matrix:
-        """Of each candidate (columns) for each line of counts, which say how often each row is drawn."""
+        """The score of each candidate (columns) for each line of counts: how often each row was drawn."""
         return counts @ self.right / counts.sum(axis=1, keepdims=True)
 
 
 class Determination:
-    """R² of several candidates; ``predicted`` has a row for each sample, a column for each."""
+    """R² of several candidates; ``predicted`` has a row per sample and a column per candidate."""
 
     def __init__(self, y: Vector, predicted: Matrix) -> None:
         self.y = y - y.mean()
         self.errors = (y[:, None] - predicted) ** 2
 
     def scores(self, counts: Matrix) -> Matrix:
-        """Of each candidate (columns) for each line of counts, which say how often each row is drawn."""
+        """The score of each candidate (columns) for each line of counts: how often each row was drawn."""
         total = counts @ self.y**2 - (counts @ self.y) ** 2 / counts.sum(axis=1)
         return 1.0 - (counts @ self.errors) / np.where(total > 0, total, np.nan)[:, None]
 
 
 def corrected_by_sums(sums: Accuracy | Determination, n: int) -> float:
-    """The score of the best candidate without the luck of having been chosen, where scores are sums over rows."""
+    """The bias corrected score of the best candidate, for scores that are sums over rows."""
     found = []
     for counts in _counts(n):
         outside = (counts == 0).astype(np.float64)
@@ -135,7 +135,7 @@ def corrected_by_sums(sums: Accuracy | Determination, n: int) -> float:
 
 
 def corrected(candidates: list[ScoreRows], n: int) -> float:
-    """The same for any score. Only the best few candidates may be chosen again, which are given in their order."""
+    """The same for any score. ``candidates`` are sorted, best first; only the first few are compared again."""
     found = []
     for rows in draws(n, FEW_RESAMPLES // 2):
         inside = [safely(one, rows) for one in candidates[:FINALISTS]]
@@ -146,7 +146,7 @@ def corrected(candidates: list[ScoreRows], n: int) -> float:
 
 
 def _counts(n: int, seed: int = 0) -> Iterator[Matrix]:
-    """How often each of n rows is drawn, a line for each resample, some lines at a time."""
+    """How often each of n rows is drawn, one line per resample, in batches."""
     lines: list[Vector] = []
     for rows in draws(n, RESAMPLES, seed):
         lines.append(np.bincount(rows, minlength=n).astype(np.float64))

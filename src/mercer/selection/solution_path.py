@@ -1,6 +1,6 @@
-"""All solutions of a two-class SVC at once: β as a function of C, for plots, for models, and for any C between.
+"""The solution path of a two-class SVC: β as a piecewise linear function of C.
 
-How they are found is the matter of `mercer.selection.path_steps`.
+`mercer.selection.path_steps` has the algorithm.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from mercer.selection.path_steps import PathFollower
 from mercer.solvers.base import Clock, Options, Status
 from mercer.validation import thread_count
 
-# C to begin and to end with, over the mean of k(x, x)
+# default range of C, divided by the mean of k(x, x)
 RANGE = (1e-3, 1e3)
-# of the solution that the path begins with, and goes on with where rounding has lost it
+# tolerance of the first solution, and of restarts after rounding errors
 TOL = 1e-10
-# share of the free memory that the matrix and the path may take
+# fraction of the available memory for the matrix and the path
 MEMORY = 0.25
-# as many n × n matrices as that is: K, and some breaks per sample
+# estimated memory in n × n matrices: K, and several breaks per sample
 MATRICES = 6
 
 
 @dataclass(frozen=True, eq=False)
 class SolutionPath:
-    """What ``solution_path`` found: every C between the first and the last break has its exact solution.
+    """The result of ``solution_path``: the exact solution for every C between the first and the last break.
 
     Attributes
     ----------
     C : the breaks, ascending; the first and the last are the ends of the path.
-    dual_coef : β at each break, a row with one number per sample; the second class is positive.
-    intercept : b at each break; the middle of all that are optimal where there are several.
-    n_support, n_free : samples that carry weight at each break, and those of them within their box.
+    dual_coef : β at each break, one row per break and one column per sample; the second class is positive.
+    intercept : b at each break; the middle of the interval if several b are optimal.
+    n_support, n_free : the number of support vectors at each break, and of free ones.
     classes : the two labels.
-    constant : whether the last solution stays optimal for every larger C: no sample is inside the margin.
+    constant : whether the last solution is optimal for every larger C, because no sample is inside the margin.
     """
 
     C: Vector
@@ -85,7 +85,7 @@ class SolutionPath:
         return between
 
     def decision_function(self, X: Any, C: float) -> Vector:
-        """Decision values of samples at any C of the path."""
+        """The decision values of samples at any C of the path."""
         model = self._source[0]
         beta, path = self.coefficients(C), self._path
         X = model._validate_for_predict(X)
@@ -100,10 +100,10 @@ class SolutionPath:
         return found
 
     def certified(self, C: float) -> tuple[Certificate, float]:
-        """How far the solution at C is from the optimum, by the data alone, and its intercept."""
+        """The certificate of the solution at C, recomputed from the data, and its intercept."""
         C = self._inside(C)
         path = self._path
-        # in the problem the first class is positive
+        # the problem has the first class positive
         beta = -self.coefficients(C)[path.rows]
         qp = path.program(C)
         beta = path.at_ends(beta, C)
@@ -113,7 +113,7 @@ class SolutionPath:
         return proof, -float(b.sum())
 
     def model(self, C: float) -> SVC:
-        """A fitted and certified ``SVC`` of this C, which has nothing left to solve."""
+        """A fitted and certified ``SVC`` with this C, warm-started at the solution of the path."""
         _, source, X, y, sample_weight = self._source
         machine = clone(source).set_params(C=self._inside(C), warm_start=True)
         machine._warm = [-self.coefficients(C)[self._path.order] / C]
@@ -139,24 +139,24 @@ def solution_path(
 ) -> SolutionPath:
     """The exact solutions of a two-class SVC for all C in a range.
 
-    Between two breaks β is linear in C, so that the path is known everywhere. It costs about as much as some fits for
-    each sample: meant for up to one or two thousand of them.
+    β is linear in C between two breaks, so the solution is known for every C. The cost is about that of a few fits per
+    sample; use it for up to one or two thousand samples.
 
     Parameters
     ----------
     model : SVC
-        Its kernel, class_weight and fit_intercept are used; it need not be fitted, and is not changed. Of a fitted
-        search, the best one is taken.
+        Its kernel, class_weight and fit_intercept are used. It need not be fitted and is not changed. Of a fitted
+        search, ``best_estimator_`` is used.
     X, y, sample_weight : the data.
     C_min, C_max : float, default=None
-        The range; None is 1/1000 and 1000, over the mean of k(x, x).
+        The range of C; None is 1/1000 and 1000, divided by the mean of k(x, x).
     time_limit : float or None, default=None
-        Seconds after which the path ends where it is, with a warning.
+        Stop after this many seconds, with a warning; the path then ends at the C reached.
 
     Returns
     -------
     path : SolutionPath
-        Its breaks, and the solution, the decision function and the fitted SVC of any C between them.
+        The breaks, and methods for the solution, the decision function and the fitted SVC at any C between them.
 
     Examples
     --------
@@ -174,20 +174,20 @@ def solution_path(
     model = getattr(model, "best_estimator_", model)
     if not isinstance(model, SVC) or model.loss != "hinge":
         found = f"{type(model).__name__} with loss={getattr(model, 'loss', None)!r}"
-        raise InvalidInputError(f"A path in C is that of mercer's SVC with hinge loss, but {found} was given.")
+        raise InvalidInputError(f"solution_path needs mercer's SVC with hinge loss, but {found} was given.")
     n = num_samples(X)
     needed = MATRICES * 8 * n**2
     if needed > MEMORY * available_bytes():
         raise InvalidInputError(
-            f"The path of {n} samples takes about {needed / 2**30:.1f} GB. Use fewer samples, or fits with "
-            "warm_start=True at the C of interest."
+            f"The path of {n} samples takes about {needed / 2**30:.1f} GB, more than a quarter of the available "
+            "memory. Use fewer samples, or fits with warm_start=True at the C of interest."
         )
     first = clone(model).set_params(C=1.0, tol=1e-3, max_iter=1, warm_start=False, time_limit=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # only its kernel and its classes are used
         first.fit(X, y, sample_weight)
     if len(first.classes_) != 2:
-        raise InvalidInputError(f"A path in C is that of two classes, but y has {len(first.classes_)}: take a pair.")
+        raise InvalidInputError(f"solution_path needs two classes, but y has {len(first.classes_)}: pass one pair.")
     (fitted,) = fitted_problems(first, X, y, sample_weight)
     options = Options(tol=TOL, n_threads=thread_count(model.n_jobs))
     with Clock(time_limit) as clock, one_blas_thread():
@@ -210,7 +210,7 @@ def solution_path(
 
 
 def _published(path: PathFollower, source: tuple[Any, ...]) -> SolutionPath:
-    """The breaks of a followed path, with the second class positive."""
+    """The result, with the second class positive."""
     beta = np.zeros((len(path.breaks), path.whole.n))
     beta[:, path.rows] = [-one.beta for one in path.breaks]
     found = SolutionPath(

@@ -1,4 +1,4 @@
-"""Support vector classification that chooses C (or nu) and the kernel by cross-validation."""
+"""SVCCV and NuSVCCV: support vector classification that chooses C (or nu) and the kernel by cross-validation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 
 class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV):  # type: ignore[misc]
-    """One-vs-one classification whose parameters are searched."""
+    """Base of SVCCV and NuSVCCV: a search over one-vs-one classifiers."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelSearchCV._parameter_constraints,
@@ -42,7 +42,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
         X, y = self._validate_samples(X, y)
         self.classes_, codes = class_codes(y)
-        # held-out values of each sample, of all candidates of a fold and of the best one
+        # held-out values of each sample, for all candidates of a fold and for the best one
         check_memory(len(codes), len(self.classes_), SOLUTION_BYTES + 24 * len(codes))
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
         return X, codes
@@ -89,7 +89,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
         return len(class_pairs(len(self.classes_)))
 
     def _as_decision(self, values: Matrix) -> Matrix:
-        # of two classes the second is positive, against LIBSVM
+        # with two classes the second is positive, unlike in LIBSVM
         return -values if len(self.classes_) == 2 else values
 
     def _learn(self, y: Vector, weight: Vector) -> None:
@@ -98,73 +98,74 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
 
 
 class SVCCV(BaseSVCCV):
-    """``SVC`` that chooses C and the kernel's parameters by cross-validation, and learns probabilities on the way.
+    """``SVC`` that chooses C and the kernel's parameters by cross-validation and learns class probabilities.
 
-    What ``GridSearchCV(SVC())`` computes for each candidate and fold anew is shared here: distances by all gamma, the
-    kernel matrix by all folds, pairs of classes and C, and solutions by neighbouring C. Scores are those of
-    ``GridSearchCV``, up to samples within ``tol`` of the decision boundary.
+    It gives the scores of ``GridSearchCV(SVC())``, up to samples within ``tol`` of the decision boundary, but shares
+    computations: all gamma share distances; all folds, pairs of classes and C share the kernel matrix; neighbouring C
+    share solutions.
 
     Parameters
     ----------
     kernel : str, callable, Kernel or a list of these, default="rbf"
-        As in ``SVC``; of several the best is chosen.
+        As in ``SVC``; from a list the best kernel is chosen.
     Cs : int or array-like, default=8
-        Values of C, or how many: then from 0.01 to 1000 over the mean of k(x, x).
+        The values of C, or their number: then they range from 0.01 to 1000 divided by the mean of k(x, x).
     gammas : int or array-like, default=8
-        Values of gamma for "rbf", "poly" and "sigmoid", or how many: then spread around the inverse of the squared
-        distances between samples ("rbf") or of their squared norms. Other kernels keep their parameters.
+        The values of gamma for "rbf", "poly" and "sigmoid", or their number: then they are spread around the inverse
+        squared distances between samples ("rbf") or inverse squared norms. Other kernels keep their parameters.
     kernel_grid : dict or list of dict, default=None
-        Values of other parameters of the kernel(s) by name, all combinations of which are tried.
+        Values of other kernel parameters by name; all combinations are tried.
     degree, coef0 : parameters of "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        What a violated margin costs.
+        The penalty on samples that violate the margin.
     class_weight : dict or "balanced", default=None
-        Factors of C for each class; "balanced" by the training samples of each fold.
+        Factors of C for each class; "balanced" is computed from the training samples of each fold.
     cv : int, splitter or iterable, default=5
-        A number of (stratified) folds, a splitter, or (train, test) pairs.
+        The number of (stratified) folds, a splitter, or (train, test) pairs.
     scoring : str or callable, default=None
-        A scorer of labels or decision values; None for accuracy. Sample weights are used in scores, too.
+        A scorer of labels or decision values; None is accuracy. Sample weights also apply to scores.
     search : {"grid", "local"}, default="grid"
-        All combinations, or a coarse grid that is refined three times around its best candidate.
+        "grid" tries all combinations. "local" tries a coarse grid and refines it three times around the best candidate.
     prune : {None, "bound", "race"}, default=None
-        Whether candidates are given up before they were tried in all folds. "bound": those that would stay behind the
-        best one even with the highest score in every fold to come, with all larger C of the same kernel; the choice
-        and all scores are the same. "race": those that are behind it by more than chance in the folds so far (paired
-        t-test, 95 %); the choice may be another one of nearly the same score. In ``cv_results_`` they have no mean, the
-        last rank and the ``status`` "given up".
+        Whether to give up candidates before they were tried in all folds. "bound" gives up candidates that cannot beat
+        the best one even with the highest possible score in all remaining folds, if the same holds for all larger C of
+        the kernel; the choice does not change. "race" gives up candidates that are significantly behind the best one
+        (paired t-test, 95 %); the choice may change to a candidate with nearly the same score. In ``cv_results_`` such
+        candidates have no mean, the last rank and the ``status`` "given up".
     refit : bool, default=True
-        Whether the best machine is fitted to all samples; without it there is no ``predict``.
-    calibration : {"sigmoid", "isotonic", "beta"}, default="sigmoid"
-        How held-out decision values become probabilities.
+        Whether to fit the best machine to all samples; required for ``predict``.
+    calibration : {"sigmoid", "isotonic", "beta", "venn_abers"}, default="sigmoid"
+        How held-out decision values are turned into probabilities.
     tol : float, default=1e-3
         As in ``SVC``, for every machine.
     cache_size : float or "auto", default="auto"
-        Memory for kernel matrices in MB; "auto" is half of what is available. What does not fit is computed by rows.
+        Memory for kernel matrices in MB; "auto" is half of the available memory. Matrices that do not fit are computed
+        row by row.
     decision_function_shape, break_ties, fit_intercept : as in ``SVC``.
     n_jobs : int or None, default=None
-        Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job. The result does not
-        depend on it.
+        Number of threads. None uses all cores, or one inside a joblib worker; in scikit-learn None means one job. The
+        result does not depend on it.
     time_limit : float or None, default=None
-        Seconds after which the search ends with the best candidate so far, which is then fitted.
+        Stop the search after this many seconds; the best candidate so far is then fitted to all samples.
     verbose : bool, default=False
-        Log the progress of the search, with an estimate of the time left, under the name "mercer".
+        Log the progress of the search and the estimated remaining time under the name "mercer".
     precision : {"auto", "float32", "float64"}, default="auto"
-        Of the kernel matrices.
+        Precision of the kernel matrices.
 
     Attributes
     ----------
     best_estimator_ : SVC
-        Fitted to all samples, with its certificate.
+        The best machine, fitted to all samples, with its certificate.
     best_params_, best_score_, best_index_, cv_results_, n_splits_, refit_time_ : as in ``GridSearchCV``.
     C_, gamma_ : float
-        Those of ``best_params_``.
+        The values in ``best_params_``.
     cv_decision_function_ : ndarray of shape (n_samples, 1) or (n_samples, n_pairs)
-        The decision value of each sample by the best machine of the fold in which it was held out; NaN if there is
-        none. In the order of ``SVC(decision_function_shape="ovo")``.
+        The held-out decision values of the best candidate: those of each sample come from the fold that did not train
+        on it; NaN if there is none. The columns are those of ``SVC(decision_function_shape="ovo")``.
     cv_fold_ : ndarray of shape (n_samples,)
-        The number of that fold, -1 if there is none.
+        The index of that fold; -1 if there is none.
     certificate_ : Certificate
-        Of ``best_estimator_``.
+        The certificate of ``best_estimator_``.
     classes_, n_features_in_, feature_names_in_ : as in ``SVC``.
 
     Examples
@@ -266,17 +267,17 @@ class NuSVCCV(BaseSVCCV):
     Parameters
     ----------
     nus : int or array-like, default=8
-        Values of nu, or how many: then up to the largest that the classes allow. Those that a fold does not allow have
-        no score.
+        The values of nu, or their number: then they range up to nearly the largest feasible nu. Values that are
+        infeasible in a fold have no score.
     kernel, gammas, kernel_grid, degree, coef0, class_weight, cv, scoring, search, prune, refit, calibration, tol,
     cache_size, decision_function_shape, break_ties, n_jobs, time_limit, verbose, precision : as in ``SVCCV``.
 
     Attributes
     ----------
     best_estimator_ : NuSVC
-        Fitted to all samples, with its certificate.
+        The best machine, fitted to all samples, with its certificate.
     nu_, gamma_ : float
-        Those of ``best_params_``.
+        The values in ``best_params_``.
     best_params_, best_score_, cv_results_, cv_decision_function_, cv_fold_, … : as in ``SVCCV``.
 
     Examples

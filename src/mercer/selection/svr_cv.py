@@ -1,4 +1,4 @@
-"""Support vector regression that chooses C, epsilon and the kernel by cross-validation."""
+"""SVRCV: support vector regression that chooses C, epsilon and the kernel by cross-validation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mercer.validation import real_targets
 
 
 def regression_score(scoring: Any, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
-    """R² or what the user asks for, of predictions in a column."""
+    """A function that turns the held-out predictions of a fold into scores: R², or the user's scoring."""
     if scoring in (None, "r2"):
 
         def fast(values: Matrix, f: int) -> list[float]:
@@ -59,21 +59,22 @@ class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc
     kernel, gammas, kernel_grid, degree, coef0, cv, search, prune, refit, tol, cache_size, n_jobs, time_limit, verbose,
     precision, fit_intercept : as in ``SVCCV``.
     Cs : int or array-like, default=8
-        Values of C, or how many: then from 0.01 to 1000 times the spread of y, over the mean of k(x, x).
+        The values of C, or their number: then they range from 0.01 to 1000 times the standard deviation of y, divided
+        by the mean of k(x, x).
     epsilons : int or array-like, default=3
-        Values of epsilon, or how many: then from 0.01 to 0.5 times the spread of y.
+        The values of epsilon, or their number: then they range from 0.01 to 0.5 times the standard deviation of y.
     loss, quantile : as in ``SVR``.
     scoring : str or callable, default=None
-        A scorer of predictions; None for R². Sample weights are used in scores, too.
+        A scorer of predictions; None is R². Sample weights also apply to scores.
 
     Attributes
     ----------
     best_estimator_ : SVR
-        Fitted to all samples, with its certificate.
+        The best machine, fitted to all samples, with its certificate.
     C_, epsilon_, gamma_ : float
-        Those of ``best_params_``.
+        The values in ``best_params_``.
     cv_decision_function_ : ndarray of shape (n_samples, 1)
-        The prediction of each sample by the best machine of the fold in which it was held out.
+        The held-out predictions of the best candidate: each sample by the machine that was not trained on it.
     best_params_, best_score_, cv_results_, cv_fold_, certificate_, … : as in ``SVCCV``.
 
     Examples

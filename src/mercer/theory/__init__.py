@@ -1,6 +1,6 @@
-"""What the theory says of samples and fitted models: margins, separability, bounds, optimality, diagnosis.
+"""Theory applied to samples and fitted models: margins, separability, error bounds, optimality, diagnosis.
 
-Every report prints as text, and its numbers are attributes.
+Every function returns a report that prints as text and has its numbers as attributes.
 """
 
 from mercer.solvers.separation import Separation

@@ -1,4 +1,4 @@
-"""What a margin, a norm or a dimension promises about samples that have not been seen; [SSBD] 15.1.2, 15.2.1–15.2.2.
+"""Bounds on the error on unseen samples from the margin, the norm or the dimension; [SSBD] 15.1.2, 15.2.1–15.2.2.
 
 With ρ the largest |φ(x)|, γ the margin, B a bound on |w| and n training samples:
 
@@ -8,14 +8,13 @@ With ρ the largest |φ(x)|, γ the margin, B a bound on |w| and n training samp
     best_lambda    √(2ρ²/(B²n))                                that λ
     vc             L₀₁ + √(2D log(en/D)/n) + √(log(1/δ)/(2n))  halfspaces of VC dimension D, with probability 1 − δ
 
-The first two do not depend on the dimension of the feature space, the last on nothing else. It is Corollary 3.19 of
-Mohri, Rostamizadeh & Talwalkar, *Foundations of Machine Learning*; the notes give its order, √(D/n). The theorems are
-about homogeneous halfspaces: a bias is the weight of one more feature, which `error_bounds` gives the
-constant value ρ.
+The first two do not depend on the dimension of the feature space; the last depends on it alone. The last is Corollary
+3.19 of Mohri, Rostamizadeh & Talwalkar, *Foundations of Machine Learning*; the notes give its order, √(D/n). The
+theorems are about homogeneous halfspaces. `error_bounds` therefore treats a bias as the weight of an additional feature
+with the constant value ρ.
 
-A bound of 1 or more says nothing about an error. Theorem 15.4 asks for the γ and ρ of the distribution, Corollary 15.7
-for the true loss of u; where `error_bounds` puts those of the sample in their place, the result is an estimate of
-the bound.
+A bound of 1 or more on an error is vacuous. Theorem 15.4 needs γ and ρ of the distribution, Corollary 15.7 the true
+loss of u. `error_bounds` uses the values of the sample instead, so its results are estimates of the bounds.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ __all__ = [
 
 
 def hard_margin(gamma: float, rho: float, n: int, delta: float = 0.05) -> float:
-    """The error of Hard-SVM on a distribution that is separable with a (γ, ρ)-margin, with probability 1 − δ.
+    """Bound the error of Hard-SVM on a distribution that is separable with a (γ, ρ)-margin, with probability 1 − δ.
 
     √(4(ρ/γ)²/n) + √(2 log(2/δ)/n): [SSBD] Theorem 15.4, for homogeneous halfspaces.
 
@@ -66,7 +65,7 @@ def hard_margin(gamma: float, rho: float, n: int, delta: float = 0.05) -> float:
     Returns
     -------
     error : float
-        Of the 0–1 loss. It may exceed 1, and then says nothing.
+        A bound on the 0–1 loss. It is vacuous if it exceeds 1.
 
     Examples
     --------
@@ -79,10 +78,10 @@ def hard_margin(gamma: float, rho: float, n: int, delta: float = 0.05) -> float:
 
 
 def soft_margin(loss: float, norm: float, rho: float, n: int, lam: float | None = None) -> float:
-    """The expected loss of Soft-SVM, in terms of any u: its hinge loss, its norm, and what n samples cannot tell.
+    """Bound the expected loss of Soft-SVM by the hinge loss and the norm of any vector u.
 
     loss + λ|u|² + 2ρ²/(λn): [SSBD] Corollary 15.7, for λ|w|² + (1/n) Σ hinge and homogeneous halfspaces. It bounds the
-    hinge loss, and with it the error.
+    hinge loss, and therefore the error.
 
     Parameters
     ----------
@@ -116,7 +115,7 @@ def soft_margin(loss: float, norm: float, rho: float, n: int, lam: float | None 
 
 
 def best_lambda(norm: float, rho: float, n: int) -> float:
-    """The λ for which Corollary 15.7 promises most of Soft-SVM if |u| ≤ B: √(2ρ²/(B²n)).
+    """The λ that minimises the bound of Corollary 15.7 over all |u| ≤ B: √(2ρ²/(B²n)).
 
     Parameters
     ----------
@@ -143,26 +142,26 @@ def best_lambda(norm: float, rho: float, n: int) -> float:
 
 
 def vc(dimension: float, n: int, delta: float = 0.05, error: float = 0.0) -> float:
-    """The error of any halfspace, chosen in whatever way, with probability 1 − δ.
+    """Bound the error of any halfspace, however it was chosen, with probability 1 − δ.
 
-    error + √(2D log(en/D)/n) + √(log(1/δ)/(2n)). The VC dimension D of halfspaces is the number of features, and one
-    more with a bias. Up to D = n samples it says nothing.
+    error + √(2D log(en/D)/n) + √(log(1/δ)/(2n)). The VC dimension D of halfspaces is the number of features, plus one
+    with a bias. The bound is vacuous for n ≤ D.
 
     Parameters
     ----------
     dimension : float
-        D ≥ 1; inf for kernels whose feature space has no dimension.
+        D ≥ 1; inf for kernels with an infinite-dimensional feature space.
     n : int
         Number of training samples.
     delta : float, default=0.05
         The probability, in (0, 1), that the bound fails.
     error : float, default=0.0
-        The share of training samples on the wrong side.
+        The fraction of training samples on the wrong side.
 
     Returns
     -------
     error : float
-        Of the 0–1 loss; inf where n < D.
+        A bound on the 0–1 loss; inf if n < D.
 
     Examples
     --------
@@ -186,8 +185,8 @@ class Bound:
     Attributes
     ----------
     name : "hard margin", "soft margin" or "VC dimension".
-    value : the bound; inf where its theorem does not apply.
-    remark : what it was computed from, or why it does not apply.
+    value : the bound; inf if its theorem does not apply.
+    remark : the theorem, or why it does not apply.
     """
 
     name: str
@@ -197,16 +196,16 @@ class Bound:
 
 @dataclass(frozen=True)
 class BoundReport:
-    """What ``error_bounds`` found about one hyperplane.
+    """The bounds of one hyperplane.
 
     Attributes
     ----------
-    of : which classes it separates.
-    n, gamma, rho, norm : samples, smallest geometric margin, radius and |w|.
-    loss, error : the average hinge loss and the share of errors on the samples.
+    of : the classes that it separates.
+    n, gamma, rho, norm : number of samples, smallest geometric margin, radius and |w|.
+    loss, error : the mean hinge loss and the fraction of errors on the samples.
     dimension : the VC dimension of halfspaces in the feature space.
     bounds : hard margin, soft margin with the model's C, soft margin with the best λ, VC dimension.
-    best_lambda, best_C : those of Corollary 15.7 for B = |w|, which includes a bias as the weight of a feature.
+    best_lambda, best_C : the best λ of Corollary 15.7 for B = |w| (w includes a bias), and its C.
     delta : the probability that a bound fails.
     """
 
@@ -225,7 +224,7 @@ class BoundReport:
 
     @property
     def smallest(self) -> Bound:
-        """The bound that promises most."""
+        """The smallest bound."""
         return min(self.bounds, key=lambda bound: bound.value)
 
     def __str__(self) -> str:
@@ -245,7 +244,7 @@ class BoundReport:
 
 
 class BoundReports(tuple[BoundReport, ...]):
-    """What ``error_bounds`` found: a tuple of reports, one for each hyperplane, that prints as text."""
+    """The result of ``error_bounds``: a tuple of reports, one for each hyperplane, that prints as text."""
 
     __slots__ = ()
 
@@ -254,7 +253,7 @@ class BoundReports(tuple[BoundReport, ...]):
 
 
 def error_bounds(model: Any, X: Any, y: Any, delta: float = 0.05) -> BoundReports:
-    """The bounds side by side for a fitted classifier, with the numbers of the sample in place of the true ones.
+    """All bounds for a fitted classifier, estimated from its training samples.
 
     Parameters
     ----------
@@ -335,9 +334,9 @@ def _report(problem: Margins, dimension: float, C: Any, delta: float) -> BoundRe
 
 
 def feature_dimension(kernel: Kernel, n_features: int | None) -> float:
-    """The dimension of the feature space where it is finite and known: inner products and their powers; else inf.
+    """The dimension of the feature space of linear and polynomial kernels; inf for all others.
 
-    All monomials of degree k in d features are (d+k−1 choose k), all up to degree k (d+k choose k) ([CS229] 5.4).
+    d features have (d+k−1 choose k) monomials of degree k, and (d+k choose k) up to degree k ([CS229] 5.4).
     """
     if n_features is None:
         return inf
@@ -363,5 +362,5 @@ def _nonnegative(name: str, value: float) -> float:
 
 def _probability(delta: float) -> float:
     if not isinstance(delta, Real) or not 0 < delta < 1:
-        raise InvalidInputError(f"delta={delta!r} was given: a probability strictly between 0 and 1 is needed.")
+        raise InvalidInputError(f"delta={delta!r} was given: it must be a probability strictly between 0 and 1.")
     return float(delta)

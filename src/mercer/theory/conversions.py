@@ -1,6 +1,6 @@
-"""λ of the textbooks and C of the machines; [SSBD] (15.4), (15.6) and (15.12), (16.5).
+"""Convert between λ of the textbooks and C of the machines; [SSBD] (15.4), (15.6) and (15.12), (16.5).
 
-Every machine here minimises ½|w|² + C Σ ℓ. The notes weigh the norm instead and average the loss over n samples:
+All machines of mercer minimise ½|w|² + C Σ ℓ. The notes put a weight on the norm and average the loss over n samples:
 
     convention "15.4"     λ|w|² + (1/n) Σ ℓ        C = 1/(2λn)       also (15.5), (15.6), (16.4), [D6] Alg. 22
     convention "15.12"    (λ/2)|w|² + (1/n) Σ ℓ    C = 1/(λn)        also (16.5), Pegasos
@@ -15,17 +15,17 @@ from typing import Any
 
 from mercer.exceptions import InvalidInputError
 
-# of each convention: what λn is multiplied by to give 1/C
+# 1/C = factor · λn, by convention
 FACTORS = {"15.4": 2.0, "15.12": 1.0}
 
 
 def lambda_to_C(lam: float, n: int, convention: str = "15.4") -> float:
-    """The C for which ½|w|² + C Σ ℓ has the minimiser of the notes' objective with λ.
+    """The C for which ½|w|² + C Σ ℓ has the same minimiser as the notes' objective with λ.
 
     Parameters
     ----------
     lam : float
-        λ > 0. λ = inf gives C = 0, and a λ near 0 a C near inf.
+        λ > 0. λ = inf gives C = 0.
     n : int
         Number of training samples.
     convention : {"15.4", "15.12"}, default="15.4"
@@ -45,7 +45,7 @@ def lambda_to_C(lam: float, n: int, convention: str = "15.4") -> float:
 
 
 def C_to_lambda(C: float, n: int, convention: str = "15.4") -> float:
-    """The λ of the notes' objective whose minimiser is that of ½|w|² + C Σ ℓ.
+    """The λ for which the notes' objective has the same minimiser as ½|w|² + C Σ ℓ.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def C_to_lambda(C: float, n: int, convention: str = "15.4") -> float:
 
 
 def _inverse(name: str, value: float, n: int, convention: str) -> float:
-    """1/(factor · n · value): the same both ways."""
+    """1/(factor · n · value), the same in both directions."""
     if convention not in FACTORS:
         raise InvalidInputError(
             f"convention={convention!r} is not known: it must be '15.4', for λ|w|² + (1/n) Σ ℓ, or '15.12', for "
@@ -82,7 +82,7 @@ def _inverse(name: str, value: float, n: int, convention: str) -> float:
 
 
 def sample_count(n: Any) -> int:
-    """A number of samples, if it is one."""
+    """n as an int; raise if it is not a positive integer."""
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise InvalidInputError(f"n={n!r} was given: the number of samples must be a whole number of at least 1.")
     return int(n)

@@ -1,13 +1,13 @@
-"""What may be wrong with a fitted machine or its data, each symptom with its number and what to try; [M5] "Getting SVMs
-to work in practice", "Overfitting symptoms".
+"""Check a fitted machine and its data for common problems; [M5] "Getting SVMs to work in practice", "Overfitting
+symptoms".
 
-A number becomes a symptom only where something can be done about it:
+Each finding has a number. It becomes a symptom with a suggestion only if something can be done about it:
 
-* Remarks on support vectors and on the margin need a poor score: on held-out samples where they are known, else on the
-  training samples. A model may have many support vectors or a small margin, and predict well.
-* Columns of unequal scale count where they are many: some pixels are hardly ever set.
-* No advice changes a parameter that a search has chosen.
-* A model that overfits, or whose kernel matrix is near-diagonal, is not told to become richer.
+* Many support vectors or a small margin are symptoms only if the score is poor, on held-out samples if their score is
+  known, else on training samples. Good models may have both.
+* Columns of unequal scale are a symptom only if there are many of them; in images, for example, some pixels hardly
+vary. * No suggestion concerns a parameter that a search has chosen. * A model that overfits, or whose kernel matrix is
+near-diagonal, gets no suggestion to increase its complexity.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mercer.theory.model_geometry import kernel_of, own_matrix
 
 __all__ = ["Diagnosis", "Finding", "HeldOutScores", "diagnose", "optimism"]
 
-# shares and ratios from which a number is a symptom
+# thresholds from which a number is a symptom
 MANY_SUPPORT_VECTORS = 0.5
 UNEQUAL_COLUMNS = 100.0
 NARROW_COLUMNS = 0.1
@@ -43,35 +43,38 @@ UNEQUAL_CLASSES = 0.1
 MISSED_CLASS = 0.8
 LOOSE_GAP = 0.01
 NARROW_TUBE = 1e-3
-# samples whose kernel matrix is looked at
+# number of samples whose kernel matrix is checked
 EXAMINED = 500
-# columns that are named
+# at most this many columns are named
 NAMED = 5
 
 
 def diagnose(
     model: Any, X: Any, y: Any = None, sample_weight: Any = None, *, held_out: HeldOutScores | None = None
 ) -> Diagnosis:
-    """Look for the symptoms of a bad fit and of data that cannot be fitted well.
+    """Check a fitted model and its data for common problems, and suggest what to do.
 
-    Support vectors and whether they are at the bound, the margin, training errors, a near-diagonal Gram matrix, columns
-    of unequal scale, constant columns, classes of unequal size, the width of the tube, and the certificate.
+    The checks cover support vectors and those at the bound, the margin, training errors, a near-diagonal kernel matrix,
+    columns of unequal scale, constant columns, class balance, the width of the tube, and the certificate.
 
-    Training samples alone do not tell whether a model overfits: ``mercer.evaluate`` compares them with held-out ones.
+    Training samples alone do not show whether a model overfits; ``mercer.evaluate`` compares training and held-out
+    scores.
 
     Parameters
     ----------
     model : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV,
         PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or search that ends in one
-        Of mercer or of scikit-learn. No advice is given about parameters that a search has chosen.
-    X, y, sample_weight : the data that it was fitted to, in the same order; for a pipeline, what it was given.
+        From mercer or scikit-learn. There are no suggestions about parameters that a search has chosen.
+    X, y, sample_weight : the data that the model was fitted to, in the same order.
+        For a pipeline, the data that the pipeline was given.
     held_out : HeldOutScores, default=None
-        Scores on held-out samples, where they are known: ``evaluate`` passes them.
+        Scores on held-out samples if known; ``evaluate`` passes them.
 
     Returns
     -------
     diagnosis : Diagnosis
-        Prints as text; ``diagnosis["margin"].value`` is a number, ``diagnosis.symptoms`` what should be looked into.
+        Prints as text. ``diagnosis["margin"].value`` is a number; ``diagnosis.symptoms`` are the findings that need
+        attention.
 
     Examples
     --------
@@ -85,7 +88,7 @@ def diagnose(
     ['nearest similarity', 'scales of columns']
     >>> print(found["scales of columns"])
     ! scales of columns      the widest varies 5.67e+03 times as much as the narrowest (columns 2 and 1)
-        → Scale the features, for example with StandardScaler: distances see column 2 alone.
+        → Scale the features, for example with StandardScaler: column 2 alone dominates distances.
     """
     check_is_fitted(model)
     machine, X, searched = unwrap(model, X)
@@ -111,7 +114,7 @@ def diagnose(
 
 @dataclass(eq=False)
 class _Case:
-    """What several findings need: the machine, its data, and how good it is."""
+    """The machine, its data and its quality, as several findings need them."""
 
     machine: Any
     X: Any
@@ -144,48 +147,48 @@ class _Case:
 
     @property
     def is_quantile(self) -> bool:
-        """Whether it models a quantile: it has no tube, and R² does not measure it."""
+        """Whether the model estimates a quantile: it has no tube, and R² does not measure its quality."""
         return getattr(self.machine, "loss", None) == "pinball"
 
     @property
     def good(self) -> bool:
-        """Whether held-out samples say that the model is good."""
+        """Whether the score on held-out samples is known and not poor."""
         return self.held_out is not None and not self.poor
 
     @property
     def errors(self) -> float:
-        """The share of training samples with another label than the predicted one."""
+        """The fraction of training errors."""
         return float(np.mean(self.predicted != self.labels))
 
     @property
     def memorises(self) -> bool:
-        """Whether it should become simpler, not richer."""
+        """Whether the model memorises its training samples and should become simpler."""
         near_diagonal = self.mercer.near_diagonal and not self.good
         return near_diagonal or (self.held_out is not None and self.held_out.overfits)
 
     @property
     def tight(self) -> bool:
-        """Whether some margin is below ρ/√n, where (ρ/γ)² ≥ n in [SSBD] Theorem 15.4 and no bound promises anything."""
+        """Whether some margin is below ρ/√n: then (ρ/γ)² > n, and the bound of [SSBD] Theorem 15.4 is vacuous."""
         return self.margins is not None and _worst(self.margins)[0] < 1.0 / np.sqrt(_worst(self.margins)[1])
 
 
 def _worst(report: MarginReport) -> tuple[float, int, Any]:
-    """The smallest ratio of 1/|w| to the radius ρ/√n: the ratio of 1/|w| to ρ, the samples, and the problem."""
+    """The problem with the smallest margin relative to ρ/√n: its 1/(|w| ρ), its number of samples, and the problem."""
     worst = max(report.problems, key=lambda problem: problem.norm * problem.rho / np.sqrt(len(problem.rows)))
     relative = 1.0 / (worst.norm * worst.rho) if worst.norm > 0 and worst.rho > 0 else np.inf
     return relative, len(worst.rows), worst
 
 
 def _support(case: _Case, optimality: KKTReport) -> Iterator[Finding]:
-    """The share of support vectors, and of those at the bound and free over all problems."""
+    """The fractions of support vectors, of coefficients at the bound, and of free coefficients."""
     machine, count = case.machine, len(case.machine.support_)
     share = count / case.n
     entries = sum(len(problem.rows) for problem in optimality.problems)
     bound, free = optimality.count("bound") / entries, optimality.count("free") / entries
     suggestion = command = ""
     if share == 0:
-        suggestion = "No sample carries weight, so that the model is constant: lower epsilon, or raise C."
-        command = "No row carries weight, so that the model is constant: lower --epsilon."
+        suggestion = "There are no support vectors, so the model is constant: lower epsilon, or raise C."
+        command = "There are no support vectors, so the model is constant: lower --epsilon."
     elif share > MANY_SUPPORT_VECTORS and not hasattr(machine, "nu"):
         suggestion, command = _many_support_vectors(case, free >= bound)
     yield Finding("support vectors", share, f"{count} of {case.n} samples ({share:.0%})", suggestion, (), command)
@@ -194,21 +197,22 @@ def _support(case: _Case, optimality: KKTReport) -> Iterator[Finding]:
 
 
 def _many_support_vectors(case: _Case, mostly_free: bool) -> tuple[str, str]:
-    """What to try, in Python and from the command."""
+    """The suggestions for Python and for the command line."""
     is_classifier = case.classes is not None
     if case.memorises or (is_classifier and case.poor and case.tight):
-        return "", ""  # told elsewhere
+        return "", ""  # another finding reports it
     if is_classifier and mostly_free and case.held_out is None and not case.searched:
         has_gamma = any(name.rpartition("__")[2] == "gamma" for name in case.kernel.get_params())
         return (
-            "Most samples hold the margin, as in a model that memorises. Compare its scores on training and on "
-            f"held-out samples with mercer.evaluate; if they differ much, lower {'gamma or C' if has_gamma else 'C'}.",
+            "Most samples are free support vectors, as in a model that memorises. Compare its training and held-out "
+            f"scores with mercer.evaluate; if they differ much, lower {'gamma or C' if has_gamma else 'C'}.",
             "",
         )
     if not case.too_simple:
         return "", ""
     where = "inside the margin or on the wrong side" if is_classifier else "outside the tube or on its edge"
-    start = f"The score is poor, and most samples are {where}: the model is too simple, or the features say too little."
+    cause = "the model is too simple, or the features carry little information"
+    start = f"The score is poor, and most samples are {where}: {cause}."
     richer = "Choose a richer kernel, or other features"
     if "C" not in case.searched:
         richer = f"Raise C, {richer[0].lower()}{richer[1:]}"
@@ -216,17 +220,17 @@ def _many_support_vectors(case: _Case, mostly_free: bool) -> tuple[str, str]:
 
 
 def _classification(case: _Case) -> Iterator[Finding]:
-    """The margin, training errors and the sizes of classes."""
+    """The margin, training errors and class balance."""
     if case.margins is not None:
         relative, n, worst = _worst(case.margins)
         suggestion = command = ""
         if worst.norm == 0:
-            suggestion = "w = 0: the model is constant. Raise C, and look whether the classes differ at all."
-            command = "w = 0: the model is constant. Look whether the columns tell the classes apart at all."
+            suggestion = "w = 0: the model is constant. Raise C, and check whether the features separate the classes."
+            command = "w = 0: the model is constant. Check whether the columns separate the classes."
         elif case.tight and case.poor and not case.memorises:
             size = f"the margin is below 1/√n = {1 / np.sqrt(n):.2g} of the radius"
             start = f"The score is poor, and {size}: the classes overlap."
-            suggestion = f"{start} Choose a kernel in which they are farther apart, or other features."
+            suggestion = f"{start} Choose another kernel, or other features, that separate them better."
             command = f"{start} Try another --kernel, or other columns."
         margin = 1.0 / worst.norm if worst.norm > 0 else np.inf
         text = f"{margin:.3g}, {relative:.2g} of the radius {worst.rho:.3g} ({worst.name})"
@@ -236,7 +240,7 @@ def _classification(case: _Case) -> Iterator[Finding]:
 
 
 def _class_balance(case: _Case) -> Finding:
-    """Classes of unequal size are a symptom where the rarest class is missed."""
+    """The ratio of class sizes; a symptom if classes are unbalanced and the rarest one is often missed."""
     assert case.classes is not None
     classes, counts = case.classes
     order = np.argsort(counts, kind="stable")
@@ -266,11 +270,11 @@ def _tube(case: _Case) -> Iterator[Finding]:
     many = len(getattr(case.machine, "support_", ())) > MANY_SUPPORT_VECTORS * case.n
     suggestion = command = ""
     if relative >= 1:
-        start = "The tube is wider than the targets vary, so that nothing is learnt"
+        start = "The tube is wider than the standard deviation of the targets, so hardly anything is learnt"
         suggestion = f"{start}: lower epsilon, or scale the targets."
         command = f"{start}: choose an --epsilon below {spread:.2g}, the standard deviation of the targets."
     elif relative < NARROW_TUBE and many and not case.good and "epsilon" not in case.searched:
-        start = "The tube is far narrower than the targets vary, so that most samples are support vectors"
+        start = "The tube is far narrower than the spread of the targets, so most samples are support vectors"
         suggestion = f"{start}: raise epsilon to the size of the noise."
         command = f"{start}: raise --epsilon to the size of the noise."
     text = f"epsilon is {relative:.3g} standard deviations of the targets"
@@ -278,7 +282,7 @@ def _tube(case: _Case) -> Iterator[Finding]:
 
 
 def _examined(case: _Case) -> MercerReport:
-    """The kernel matrix of all samples, or of some that are drawn."""
+    """Check the kernel matrix of all samples, or of a random subset."""
     n, kernel, X = case.n, case.kernel, case.X
     part = np.arange(n) if n <= EXAMINED else np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED])
     if kernel.domain != "matrix":
@@ -292,17 +296,17 @@ def _submatrix(K: Any, part: Vector) -> Any:
 
 
 def _similarity(case: _Case) -> Iterator[Finding]:
-    """How similar the typical sample is to its most similar fellow: small where the Gram matrix is near-diagonal."""
+    """The similarity of the typical sample to its most similar other sample; small for a near-diagonal matrix."""
     report = case.mercer
     ratio, suggestion = report.offdiagonal_ratio, ""
     if report.near_diagonal and not case.good and "gamma" not in case.searched:
         suggestion = report.advice[-1]
-    text = f"{ratio:.3g} of the typical sample to its most similar other one (1 is equal, 0 a diagonal matrix)"
+    text = f"{ratio:.3g} between the typical sample and its most similar one (1: identical, 0: diagonal matrix)"
     yield Finding("nearest similarity", ratio, text, suggestion)
 
 
 def _columns(case: _Case) -> Iterator[Finding]:
-    """Columns that hardly vary, and those that vary much more than others: for kernels of vectors."""
+    """Constant columns, and columns of unequal scale; for kernels on vectors only."""
     if case.kernel.domain != "vectors":
         return
     X = as_matrix(case.X)
@@ -310,12 +314,12 @@ def _columns(case: _Case) -> Iterator[Finding]:
     constant = np.flatnonzero(spread <= 1e-12 * size)
     suggestion = ""
     if len(constant):
-        suggestion = f"Remove {_names(constant)}, for example with VarianceThreshold: it says nothing about any sample."
+        suggestion = f"Remove {_names(constant)}, for example with VarianceThreshold: it carries no information."
         if len(constant) > 1:
-            suggestion = suggestion.replace("it says", "they say")
+            suggestion = suggestion.replace("it carries", "they carry")
     text = f"{len(constant)} of {len(spread)}"
     yield Finding("constant columns", float(len(constant)), text, suggestion, tuple(constant.tolist()))
-    # columns of two values, such as those of categories, differ by nature
+    # binary columns, for example from categories, are not compared
     varying = np.array(
         [j for j in range(len(spread)) if j not in set(constant) and not _is_binary(X, j)], dtype=np.intp
     )
@@ -327,7 +331,7 @@ def _columns(case: _Case) -> Iterator[Finding]:
     narrow_share = float(np.mean(spread[varying] < spread[wide] / UNEQUAL_COLUMNS))
     if narrow_share >= NARROW_COLUMNS and not sp.issparse(X):
         alone = np.sum(spread[varying] > spread[wide] / 10) == 1
-        seen = f"distances see column {wide} alone." if alone else "distances hardly see the narrow ones."
+        seen = f"column {wide} alone dominates distances." if alone else "narrow columns hardly affect distances."
         suggestion = f"Scale the features, for example with StandardScaler: {seen}"
         command = f"Bring the columns of the file to one scale: {seen}"
     text = f"the widest varies {ratio:.3g} times as much as the narrowest (columns {wide} and {narrow})"
@@ -363,7 +367,7 @@ def _certificate(machine: Any, certificate: Certificate) -> Iterator[Finding]:
     suggestion = ""
     if not certificate.valid:
         suggestion = (
-            f"The gap bounds nothing, because {certificate.reason}: choose a positive semidefinite kernel "
+            f"The gap is not a valid bound, because {certificate.reason}: choose a positive semidefinite kernel "
             "(check_mercer), or fit again."
         )
     elif not certificate.relative_gap <= LOOSE_GAP:
@@ -373,7 +377,7 @@ def _certificate(machine: Any, certificate: Certificate) -> Iterator[Finding]:
 
 
 def _more_effort(machine: Any) -> Iterator[str]:
-    """What the machine's parameters allow to come nearer to the optimum."""
+    """Changes of the machine's parameters that bring the fit closer to the optimum."""
     params = machine.get_params()
     if isinstance(params.get("tol"), Real):
         yield f"lower tol (it is {params['tol']:g})"

@@ -1,4 +1,4 @@
-"""What a diagnosis consists of: findings, each with its number and what to try; and the scores that support them."""
+"""The findings of a diagnosis, each with a number and a suggestion; training scores against held-out scores."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from scipy import stats
 
 from mercer.kernels.features import Vector
 
-# one-sided: a difference is beyond its noise if it is positive with this confidence
+# one-sided confidence for a significant difference of scores
 CONFIDENCE = 0.95
-# of a score whose best value is 1: smaller differences do not matter in practice
+# for scores with best value 1: smaller differences are irrelevant in practice
 RELEVANT = 0.05
-# training samples must be scored better by at least this share of what the held-out score misses
+# overfitting: the difference must be at least this fraction of the distance from the held-out score to the best score
 OPTIMISM = 1.0 / 3.0
-# below this share of the way from a constant model to a perfect one, a score is poor
+# a score is poor below this fraction of the way from a constant model to a perfect one
 POOR = 0.5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes
     ----------
-    name : what it is.
+    name : the name of the check.
     value : its number.
     text : the number in words.
-    suggestion : what to try, in terms of Python's parameters; empty if it is no symptom.
-    where : the columns, classes or samples that it is about, where that is of use.
-    command : what to try with ``mercer fit``, in terms of its options; empty if ``suggestion`` serves there, too.
+    suggestion : what to try in Python; empty if there is no problem.
+    where : the columns, classes or samples concerned, if any.
+    command : what to try with ``mercer fit``; empty if ``suggestion`` applies there, too.
     """
 
     name: str
@@ -64,13 +64,13 @@ class HasFindings:
 
 @dataclass(frozen=True)
 class Diagnosis(HasFindings):
-    """What ``diagnose`` found.
+    """The result of ``diagnose``.
 
     Attributes
     ----------
-    of : the model.
-    n : its samples.
-    findings : everything that was looked at.
+    of : the model as text.
+    n : the number of samples.
+    findings : the results of all checks.
     """
 
     of: str
@@ -78,11 +78,11 @@ class Diagnosis(HasFindings):
     findings: tuple[Finding, ...]
 
     def __getitem__(self, name: str) -> Finding:
-        """The finding of that name."""
+        """The finding with this name."""
         for finding in self.findings:
             if finding.name == name:
                 return finding
-        raise KeyError(f"{name!r}; there are {', '.join(finding.name for finding in self.findings)}")
+        raise KeyError(f"{name!r}; the findings are {', '.join(finding.name for finding in self.findings)}")
 
     def __contains__(self, name: str) -> bool:
         return any(finding.name == name for finding in self.findings)
@@ -95,13 +95,13 @@ class Diagnosis(HasFindings):
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """The score of a model on held-out samples and on training samples; larger is better.
+    """The scores of a model on held-out and on training samples; larger is better.
 
     Attributes
     ----------
-    score, training : on samples held out, and on those that the model was fitted to.
-    noise : differences between the two up to this one may be chance.
-    chance : the score of a constant model; NaN if it is not known.
+    score, training : the score on held-out samples, and on training samples.
+    noise : differences between the two up to this size may be due to chance.
+    chance : the score of a constant model; NaN if unknown.
     """
 
     score: float
@@ -111,10 +111,10 @@ class HeldOutScores:
 
     @classmethod
     def of_folds(cls, scores: Vector, training: Vector, test_ratio: float, chance: float = np.nan) -> HeldOutScores:
-        """From the folds of a cross-validation, with ``test_ratio`` held-out samples for each training sample.
+        """From the folds of a cross-validation; ``test_ratio`` is n_test/n_train.
 
-        Training sets of folds overlap: the variance of the mean is (1/k + n_test/n_train) s², Nadeau & Bengio, Machine
-        Learning 52 (2003).
+        Because the training sets of folds overlap, the variance of the mean is (1/k + n_test/n_train) s²: Nadeau &
+        Bengio, Machine Learning 52 (2003).
         """
         k, differences = len(scores), training - scores
         error = np.sqrt((1.0 / k + test_ratio) * differences.var(ddof=1))
@@ -129,12 +129,12 @@ class HeldOutScores:
 
     @property
     def poor(self) -> bool:
-        """Whether it comes less than half the way from a constant model to a perfect one on held-out samples."""
+        """Whether the held-out score is less than halfway from a constant model to a perfect one."""
         return self._is_poor(self.score)
 
     @property
     def too_simple(self) -> bool:
-        """Whether it comes less than half the way on training samples as well."""
+        """Whether the training score is poor, too."""
         return self.poor and self._is_poor(self.training)
 
     def _is_poor(self, score: float) -> bool:
@@ -142,16 +142,16 @@ class HeldOutScores:
 
     @property
     def overfits(self) -> bool:
-        """Whether training samples are scored better by a difference that is relevant, and beyond its noise."""
+        """Whether the training score is better by a difference that is relevant and beyond chance."""
         difference = self.training - self.score
         least = RELEVANT if self.best == 1 else 0.0
         return difference > self.noise and difference >= least and difference >= OPTIMISM * (self.best - self.score)
 
 
 def optimism(held_out: HeldOutScores, machine: Any, searched: frozenset[str]) -> Finding:
-    """How much better training samples are scored than samples that the model has not seen.
+    """The difference between training and held-out score.
 
-    Advice about parameters is given only for those that the machine has and that no search has chosen.
+    Suggestions concern only parameters that the machine has and that no search has chosen.
     """
     difference = held_out.training - held_out.score
     text = f"the score is {held_out.training:.3g} on training samples, {held_out.score:.3g} on held-out samples"
@@ -161,13 +161,13 @@ def optimism(held_out: HeldOutScores, machine: Any, searched: frozenset[str]) ->
     linear = getattr(machine, "kernel", None) in ("linear", "precomputed")
     names = machine.get_params() if hasattr(machine, "get_params") else {}
     usable = [step for name, step in steps.items() if name in names and not (name == "gamma" and linear)]
-    start = "The model knows its training samples much better than others: it overfits. "
-    more = "Collect more samples, or remove features that say nothing about the target."
+    start = "The model overfits: it predicts its training samples much better than held-out samples. "
+    more = "Collect more samples, or remove features that are not related to the target."
     if searched or not usable:
-        found = "The search has found nothing simpler that is better. " if searched else ""
+        found = "The search has found no simpler model that is better. " if searched else ""
         suggestion = f"{start}{found}{more}"
     else:
         steps_text = " or ".join([", ".join(usable[:-1]), usable[-1]]) if len(usable) > 1 else usable[0]
         suggestion = f"{start}{steps_text[0].upper()}{steps_text[1:]}, or choose by cross-validation."
-    command = f"{start}Collect more rows, or remove columns that say nothing about the target."
+    command = f"{start}Collect more rows, or remove columns that are not related to the target."
     return Finding("optimism", difference, text, suggestion, command=command)

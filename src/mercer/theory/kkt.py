@@ -1,10 +1,11 @@
 """The optimality conditions of a fitted machine, sample by sample; [SSBD] 15.3–15.4, [D6] §4–5, [M5] "KKT".
 
-With the threshold b of its group, β is optimal if and only if for each variable
+β is optimal if and only if every variable satisfies
 
-    at zero, free, at a bound:     m ≤ b ≤ M
+    m ≤ b ≤ M
 
-where m and M are the rates of `mercer.problems.dual`. For the hinge loss, α = yβ, this is complementary slackness:
+where b is the threshold of its group, and m and M are the rates of `mercer.problems.dual`. For the hinge loss, α = yβ,
+this is complementary slackness:
 
     α = 0        y(f + b) ≥ 1        outside the margin, not a support vector
     0 < α < C    y(f + b) = 1        a free support vector, exactly on the margin
@@ -28,25 +29,25 @@ from mercer.problems.certificate import Certificate
 from mercer.problems.dual import infeasibility, rates
 
 STATES = ("zero", "free", "bound")
-# how many of the samples that violate most are printed
+# number of worst samples to print
 SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Optimality:
-    """The conditions of one problem, an entry for each of its samples.
+    """The optimality conditions of one problem, with one entry per sample.
 
     Attributes
     ----------
-    labels : the class on the positive side and the one on the negative; empty where there are no classes.
-    rows : the samples, by their numbers in X.
-    beta : their coefficients, signed.
-    state : "zero", "free" or "bound", by where β is.
+    labels : the positive and the negative class; empty for regression and novelty detection.
+    rows : indices of the samples in X.
+    beta : their signed coefficients.
+    state : "zero", "free" or "bound", by the value of β.
     decision : f + b.
-    violation : by how much the condition of the sample's state fails, in units of the decision function.
-    infeasibility : by how much β misses a bound or a sum.
-    certificate : primal, dual and gap of the problem.
-    conditions : what is asked of the samples in each state, as text.
+    violation : the violation of the condition of the sample's state, in units of the decision function.
+    infeasibility : the largest violation of a bound or a sum by β.
+    certificate : primal value, dual value and gap of the problem.
+    conditions : the condition for each state, as text.
     """
 
     labels: tuple[Any, ...]
@@ -61,7 +62,7 @@ class Optimality:
 
     @property
     def name(self) -> str:
-        """Which classes the problem separates; its loss where there are no classes."""
+        """The two classes as text; the loss if there are no classes."""
         return " against ".join(map(repr, self.labels)) or self.certificate.of
 
     @property
@@ -70,11 +71,11 @@ class Optimality:
         return float(self.violation.max(initial=0.0))
 
     def count(self, state: str) -> int:
-        """The samples in one state."""
+        """The number of samples in a state."""
         return int(np.count_nonzero(self.state == state))
 
     def violators(self, tol: float = 0.0) -> NDArray[np.intp]:
-        """The samples that violate their condition by more than tol, by their numbers in X, the worst first."""
+        """Indices in X of the samples that violate their condition by more than tol, worst first."""
         order = np.argsort(-self.violation, kind="stable")
         return self.rows[order[self.violation[order] > tol]]
 
@@ -95,7 +96,7 @@ class Optimality:
 
 @dataclass(frozen=True, eq=False)
 class KKTReport:
-    """What ``kkt_report`` found.
+    """The result of ``kkt_report``.
 
     Attributes
     ----------
@@ -106,15 +107,15 @@ class KKTReport:
 
     @property
     def largest(self) -> float:
-        """The largest violation of all."""
+        """The largest violation over all problems."""
         return max(problem.largest for problem in self.problems)
 
     def count(self, state: str) -> int:
-        """The samples in one state, "zero", "free" or "bound", summed over the problems."""
+        """The number of samples in a state ("zero", "free" or "bound"), summed over all problems."""
         return sum(problem.count(state) for problem in self.problems)
 
     def violators(self, tol: float = 0.0) -> NDArray[np.intp]:
-        """The samples that violate a condition of some problem by more than tol, in ascending order."""
+        """Indices of the samples that violate a condition of some problem by more than tol, ascending."""
         return np.unique(np.concatenate([problem.violators(tol) for problem in self.problems]))
 
     def __str__(self) -> str:
@@ -125,15 +126,15 @@ class KKTReport:
 
 
 def kkt_report(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> KKTReport:
-    """The optimality conditions of a fitted machine on its training samples: which fail, and by how much.
+    """Check the optimality (KKT) conditions of a fitted machine for each training sample.
 
     Everything is recomputed in float64 from the data and the published coefficients, as in ``certify``.
 
     Parameters
     ----------
     model : fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM, or a pipeline or search that ends in one
-        Of mercer or of scikit-learn.
-    X, y, sample_weight : the data that it was fitted to, in the same order.
+        From mercer or scikit-learn.
+    X, y, sample_weight : the data that the model was fitted to, in the same order.
 
     Returns
     -------
@@ -170,7 +171,7 @@ def _optimality(fitted: FittedProblem) -> Optimality:
     np.maximum.at(violation, sample, excess)
     np.logical_or.at(bound, sample, at_bound)
     net = qp.at_samples(beta, n)
-    # of two classes the second is positive in what a machine shows, the first in its program
+    # with two classes the second is positive in public attributes, the first in the dual problem
     flip = len(fitted.labels) == 2 and len(fitted.machine.estimator.classes_) == 2
     sign = -1.0 if flip else 1.0
     return Optimality(
@@ -187,7 +188,7 @@ def _optimality(fitted: FittedProblem) -> Optimality:
 
 
 def _conditions(loss: Loss) -> tuple[str, str, str]:
-    """What is asked of samples at zero, free and at the bound."""
+    """The conditions for samples at zero, free and at the bound, as text."""
     if isinstance(loss, EpsilonInsensitive | NuInsensitive):
         return "|y-f-b| ≤ ε", "|y-f-b| = ε", "|y-f-b| ≥ ε"
     if isinstance(loss, SquaredEpsilonInsensitive):
@@ -196,7 +197,7 @@ def _conditions(loss: Loss) -> tuple[str, str, str]:
         return "f+b ≥ 0", "f+b = 0", "f+b ≤ 0"
     if isinstance(loss, SquaredHinge):
         return "y(f+b) ≥ 1", "y(f+b) = 1 - |β|/2C", "none"
-    # ν-SVC is divided by its margin, which is 1 then
+    # ν-SVC is divided by its margin, so its margin is 1, too
     return "y(f+b) ≥ 1", "y(f+b) = 1", "y(f+b) ≤ 1"
 
 

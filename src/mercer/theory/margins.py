@@ -1,13 +1,13 @@
-"""How far samples are from the separating hyperplane; [SSBD] Claim 15.1, Definition 15.3, [CS229] 6.
+"""Margins: the distances of samples from the separating hyperplane; [SSBD] Claim 15.1, Definition 15.3, [CS229] 6.
 
     functional margin    y (⟨w, φ(x)⟩ + b)            as the machine scales it: 1 on the edge of its margin
     geometric margin     y (⟨w, φ(x)⟩ + b) / |w|      the distance to the hyperplane, negative on the wrong side
 
-The smallest geometric margin is γ, the largest |φ(x)| is ρ: the sample is separated with a (γ, ρ)-margin if γ > 0.
-Scaling all samples scales both; what counts is ρ/γ. The strip of [M5] between the classes is 2γ wide.
+γ is the smallest geometric margin and ρ the largest |φ(x)|. The samples are separated with a (γ, ρ)-margin if γ > 0.
+Scaling all samples scales both, so only ρ/γ matters. The strip of [M5] between the classes is 2γ wide.
 
-A sample is inside the strip if it is on its own side, 0 < y (⟨w, φ(x)⟩ + b), and nearer than the edge by more than the
-fit's tolerance: y (⟨w, φ(x)⟩ + b) < 1 - tol. A fit leaves the samples on the edge within tol of it, on either side.
+A sample is inside the strip if 0 < y (⟨w, φ(x)⟩ + b) < 1 - tol: on its own side, and closer than the edge by more than
+the tolerance of the fit. Samples on the edge are within tol of it, on either side.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from mercer.theory.model_geometry import (
 
 Index = NDArray[np.intp]
 
-# how many of the samples that are closest are printed
+# number of closest samples to print
 SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The margins of the samples of two classes, or of one class and the rest.
+    """The margins of the samples for one hyperplane: between two classes, or one class and the rest.
 
     Attributes
     ----------
-    positive, negative : the labels of the two sides; negative is None for the rest.
-    rows : the samples, by their numbers in X.
-    functional : y (⟨w, φ(x)⟩ + b) of each.
-    geometric : the same over |w|. Where w = 0 there is no hyperplane: ±inf, or 0 on neither side.
-    gamma : the smallest geometric margin; negative where a sample is on the wrong side.
+    positive, negative : the labels on the two sides; negative is None for "the rest".
+    rows : indices of the samples in X.
+    functional : y (⟨w, φ(x)⟩ + b) of each sample.
+    geometric : functional / |w|. If w = 0: ±inf by the sign of the functional margin, or 0.
+    gamma : the smallest geometric margin; negative if a sample is on the wrong side.
     rho : the largest |φ(x)|.
     norm : |w|.
     bias : b.
-    edge : the functional margin below which a sample is inside the strip: 1 less the fit's tolerance. 0 for a model
-        without a strip, such as the perceptron.
+    edge : the functional margin below which a sample is inside the strip, 1 − tol; 0 for models without a strip, such
+        as the perceptron.
     """
 
     positive: Any
@@ -69,7 +69,7 @@ class Margins:
 
     @property
     def name(self) -> str:
-        """Which classes are separated."""
+        """The classes on the two sides, as text."""
         return f"{self.positive!r} against " + ("the rest" if self.negative is None else repr(self.negative))
 
     @property
@@ -84,17 +84,17 @@ class Margins:
 
     @property
     def ratio(self) -> float:
-        """(ρ/γ)², which bounds the error and the updates of the Perceptron; inf where nothing is separated."""
+        """(ρ/γ)², which bounds the error and the updates of the perceptron; inf if the samples are not separated."""
         return (self.rho / self.gamma) ** 2 if self.gamma > 0 else np.inf
 
     @property
     def n_wrong(self) -> int:
-        """Samples that are not strictly on their own side."""
+        """The number of samples that are not strictly on their own side."""
         return int(np.count_nonzero(self.functional <= 0))
 
     @property
     def n_inside(self) -> int:
-        """Samples on their own side, but nearer than the edge of the strip, 1/|w|, by more than the fit's tolerance."""
+        """The number of samples on their own side, but inside the strip by more than the tolerance."""
         return int(np.count_nonzero((self.functional > 0) & (self.functional < self.edge)))
 
     def __str__(self) -> str:
@@ -117,12 +117,12 @@ class Margins:
 
 @dataclass(frozen=True, eq=False)
 class MarginReport:
-    """What ``margins`` found.
+    """The result of ``margins``.
 
     Attributes
     ----------
-    problems : the margins of each hyperplane: one, one per pair of classes, or one per class.
-    functional, geometric : of each sample, the smallest over the hyperplanes that it takes part in.
+    problems : the margins for each hyperplane: one, one per pair of classes, or one per class.
+    functional, geometric : the smallest margin of each sample over its hyperplanes.
     """
 
     problems: tuple[Margins, ...]
@@ -131,7 +131,7 @@ class MarginReport:
 
     @property
     def gamma(self) -> float:
-        """The smallest geometric margin of all."""
+        """The smallest geometric margin over all hyperplanes."""
         return min(problem.gamma for problem in self.problems)
 
     @property
@@ -141,7 +141,7 @@ class MarginReport:
 
     @property
     def separates(self) -> bool:
-        """Whether every hyperplane has every one of its samples strictly on its side."""
+        """Whether every sample is strictly on its own side of every hyperplane."""
         return all(problem.separates for problem in self.problems)
 
     def __str__(self) -> str:
@@ -153,18 +153,18 @@ class MarginReport:
 
 
 def margins(model: Any, X: Any, y: Any, *, tol: float | None = None) -> MarginReport:
-    """Functional and geometric margins of samples, and the (γ, ρ) of [SSBD] Definition 15.3.
+    """Functional and geometric margins of samples, and (γ, ρ) of [SSBD] Definition 15.3.
 
     Parameters
     ----------
     model : fitted classifier
-        SVC or NuSVC, of mercer or scikit-learn, or a linear model with ``coef_``, ``intercept_`` and
+        SVC or NuSVC of mercer or scikit-learn, or a linear model with ``coef_``, ``intercept_`` and
         ``decision_function``; or a pipeline or search that ends in one.
-    X : the samples, the training samples or others.
+    X : training samples or others.
     y : their labels.
     tol : float or None, default=None
-        A sample counts as inside the strip (``n_inside``) if its functional margin is below 1 - tol; within tol of 1 it
-        is on the edge. None takes the model's own ``tol``, or 1e-3 if it has none.
+        A sample is inside the strip (``n_inside``) if its functional margin is below 1 - tol. None is the model's own
+        ``tol``, or 1e-3 if it has none.
 
     Returns
     -------
@@ -188,8 +188,8 @@ def margins(model: Any, X: Any, y: Any, *, tol: float | None = None) -> MarginRe
     kernel = kernel_of(model)
     if not kernel.positive_semidefinite:
         raise InvalidInputError(
-            f"{kernel!r} is not positive semidefinite: it has no feature space in which samples have distances. The "
-            "values y · decision_function(X) exist all the same."
+            f"{kernel!r} is not positive semidefinite, so there is no feature space with distances. Use the values "
+            "y · decision_function(X) instead."
         )
     planes = hyperplanes(model, X)
     length = lengths(model, X)
@@ -203,7 +203,7 @@ def margins(model: Any, X: Any, y: Any, *, tol: float | None = None) -> MarginRe
 
 
 def _margins(plane: Hyperplane, labels: Vector, length: Vector, edge: float) -> Margins | None:
-    """None if no sample belongs to either side."""
+    """The margins for one hyperplane; None if no sample belongs to either side."""
     sign = plane.signs(labels)
     rows = np.flatnonzero(sign)
     if len(rows) == 0:

@@ -1,4 +1,4 @@
-"""What the theory needs of a fitted model, whoever made it: its machine, its kernel, its hyperplanes."""
+"""The geometry of a fitted model in feature space: its kernel, the lengths |φ(x)|, its hyperplanes with |w| and b."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from mercer.validation import call_kernel, resolve_kernel, thread_count
 
 # classifiers with a hyperplane for each pair of classes
 PAIRWISE = (BaseSVC, svm.SVC, svm.NuSVC)
-# classifiers whose loss asks for y f(x) >= 1: the lines f = -1 and f = 1 are the edges of their margin
+# classifiers whose loss requires y f(x) >= 1, so that f = -1 and f = 1 are the edges of a margin
 WITH_MARGIN = (*PAIRWISE, LinearSVC, svm.LinearSVC, PegasosClassifier, RampSVC)
-# the tolerance of a fit that has none
+# the tolerance for models without a parameter ``tol``
 TOL = 1e-3
 
 
@@ -40,7 +40,7 @@ class Hyperplane:
 
     Attributes
     ----------
-    positive, negative : the labels of the two sides; negative is None for the rest.
+    positive, negative : the labels on the two sides; negative is None for "the rest".
     norm : |w|.
     bias : b.
     values : ⟨w, φ(x)⟩ + b at the given samples.
@@ -59,18 +59,15 @@ class Hyperplane:
 
     @property
     def name(self) -> str:
-        """Which classes it separates."""
+        """The classes that it separates, as text."""
         return f"{self.positive!r} against " + ("the rest" if self.negative is None else repr(self.negative))
 
 
 def check_classifier(model: Any, X: Any, y: Any, asked: str) -> Vector:
-    """The labels y, if the model is a fitted classifier that knows them."""
+    """The validated labels y; raise if the model is not a fitted classifier, or a label is unknown."""
     check_is_fitted(model)
     if not hasattr(model, "classes_") or not hasattr(model, "decision_function"):
-        raise InvalidInputError(
-            f"{asked} is a question about classifiers, but was asked of {type(model).__name__}: give a fitted "
-            "classifier such as SVC."
-        )
+        raise InvalidInputError(f"{asked} needs a fitted classifier such as SVC, but was given {type(model).__name__}.")
     check_consistent_length(X, y)
     labels: Vector = column_or_1d(y, warn=True)
     unknown = np.setdiff1d(labels, model.classes_).tolist()
@@ -82,27 +79,27 @@ def check_classifier(model: Any, X: Any, y: Any, asked: str) -> Vector:
 
 
 def has_margin(machine: Any) -> bool:
-    """Whether y f(x) = 1 is the edge of a margin: of support vector machines, not of perceptrons or class means."""
+    """Whether y f(x) = 1 is the edge of a margin: for support vector machines, not for perceptrons or class means."""
     if isinstance(machine, SGDClassifier):
         return machine.loss in ("hinge", "squared_hinge")
     return isinstance(machine, WITH_MARGIN)
 
 
 def tolerance(machine: Any) -> float:
-    """How far the fit may leave samples from the edge of the margin: its ``tol``, in units of y f(x)."""
+    """The tolerance of the fit in units of y f(x): samples within it are on the edge of the margin."""
     tol = getattr(machine, "tol", None)
     return float(tol) if isinstance(tol, Real) else TOL
 
 
 def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
-    """Those of a fitted classifier with their values at samples: one per pair of classes, or one per class."""
+    """The hyperplanes of a fitted classifier with their values at X: one per pair of classes, or one per class."""
     classes = model.classes_.tolist()
     if not isinstance(model, PAIRWISE):
         return _one_per_class(model, X, classes)
     values, bias, norms = _values(model, X), np.ravel(model._intercept_), _norms(model, X)
     found = []
     for k, (i, j) in enumerate(class_pairs(len(classes))):
-        if len(classes) == 2:  # of two classes the second is positive, as in decision_function
+        if len(classes) == 2:  # with two classes the second is positive, as in decision_function
             found.append(Hyperplane(classes[1], classes[0], norms[0], -float(bias[0]) + 0.0, -values[:, 0]))
         else:
             found.append(Hyperplane(classes[i], classes[j], norms[k], float(bias[k]), values[:, k]))
@@ -110,11 +107,11 @@ def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
 
 
 def _one_per_class(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
-    """One for two classes, one against the rest for each of more: linear models, and those that say what |w| is."""
+    """Hyperplanes of linear models and of models with ``rkhs_norm_``: one for two classes, else one-vs-rest."""
     if isinstance(model, KernelCentroid) and len(classes) > 2:
         raise InvalidInputError(
-            f"KernelCentroid compares the distances to {len(classes)} class means: of more than two classes it has no "
-            "hyperplane between one class and the rest. Ask about two classes."
+            f"KernelCentroid compares the distances to {len(classes)} class means: with more than two classes it has "
+            "no hyperplane between one class and the rest. Use two classes."
         )
     if hasattr(model, "rkhs_norm_"):
         norms = np.ravel(model.rkhs_norm_)
@@ -123,7 +120,7 @@ def _one_per_class(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
         norms = np.linalg.norm(np.atleast_2d(coef), axis=1)
     else:
         raise InvalidInputError(
-            f"{type(model).__name__} shows neither coef_ nor rkhs_norm_: its margins are not known."
+            f"The margins of {type(model).__name__} are not known: it has neither coef_ nor rkhs_norm_."
         )
     bias = np.broadcast_to(np.ravel(model.intercept_), len(norms))
     values = np.asarray(model.decision_function(X)).reshape(count_samples(X), -1)
@@ -135,7 +132,7 @@ def _one_per_class(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
 
 
 def kernel_of(model: Any) -> Kernel:
-    """The kernel, bound to the training samples; that of a linear model is the inner product."""
+    """The kernel with the parameters of the fit; Linear() for linear models."""
     kernel = getattr(model, "_kernel", None)
     if kernel is not None:
         return kernel
@@ -147,22 +144,22 @@ def kernel_of(model: Any) -> Kernel:
 
 
 def own_matrix(model: Any, X: Any) -> Matrix:
-    """The kernel matrix of samples with each other, for a model whose kernel is a matrix or a function of two arrays.
+    """The kernel matrix of X with itself, for a model with a precomputed kernel or a kernel function.
 
-    X is the square matrix itself for a precomputed kernel.
+    For a precomputed kernel X must be this matrix.
     """
     if callable(model.kernel) and not isinstance(model.kernel, Kernel):
         return call_kernel(model.kernel, X, X)
     if X.shape[0] != X.shape[1]:
         raise InvalidInputError(
-            f"The kernel values of {X.shape[0]} samples with each other were asked for, but of a precomputed kernel "
-            f"only those with the {X.shape[1]} training samples are known: give the training samples' own matrix."
+            f"The kernel values of {X.shape[0]} samples with each other are needed, but X has their values with the "
+            f"{X.shape[1]} training samples: with a precomputed kernel pass the square matrix of the training samples."
         )
     return np.asarray(X, dtype=np.float64)
 
 
 def lengths(model: Any, X: Any) -> Vector:
-    """|φ(x)| of the samples that the model was fitted to, or of any others that its kernel can compare."""
+    """|φ(x)| of the samples X."""
     kernel = kernel_of(model)
     diagonal = np.diagonal(own_matrix(model, X)) if kernel.domain == "matrix" else kernel.diagonal(kernel.prepare(X))
     return np.sqrt(np.maximum(np.asarray(diagonal, dtype=np.float64), 0.0))
@@ -174,26 +171,26 @@ def _coef(model: Any) -> Matrix:
 
 
 def _values(model: Any, X: Any) -> Matrix:
-    """Decision values in LIBSVM's convention, a column for each pair of classes."""
+    """Decision values in LIBSVM's convention, one column per pair of classes."""
     if hasattr(model, "_values"):
         values: Matrix = model._values(X)
         return values
     if len(model.classes_) == 2:
         return -np.asarray(model.decision_function(X))[:, None]
-    return np.asarray(model._decision_function(X))  # scikit-learn's, before it makes them one per class
+    return np.asarray(model._decision_function(X))  # scikit-learn's pairwise values
 
 
 def _norms(model: Any, X: Any) -> list[float]:
-    """|w| of each pair of classes. X matters for scikit-learn's machines with a kernel matrix: they do not keep it."""
+    """|w| of each pair of classes. X is used only for scikit-learn's models with a precomputed kernel matrix."""
     if hasattr(model, "rkhs_norm_"):
         return [float(norm) for norm in model.rkhs_norm_]
     coef, n_train, vectors_ = _coef(model), model.shape_fit_[0], model.support_vectors_
     if kernel_of(model).domain == "matrix":
         if count_samples(X) != n_train:
             raise InvalidInputError(
-                f"|w| of a {type(model).__name__} of scikit-learn with a kernel matrix is computed from the matrix of "
-                f"its {n_train} training samples, but {count_samples(X)} samples were given: give the training "
-                "samples, or fit mercer's."
+                f"|w| of scikit-learn's {type(model).__name__} with a precomputed kernel needs the matrix of its "
+                f"{n_train} training samples, but {count_samples(X)} samples were given: pass the training samples, or "
+                "use mercer's class."
             )
         vectors_ = own_matrix(model, X)[model.support_]
     vectors = SupportVectors(kernel_of(model), vectors_, model.support_, model._n_support, n_train, np.empty(0))

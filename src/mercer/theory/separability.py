@@ -1,4 +1,9 @@
-"""Can classes be told apart by a hyperplane? With a proof of the answer; [SSBD] 15.1, [D6] Definition 6."""
+"""Decide whether a hyperplane separates the classes, with a proof either way; [SSBD] 15.1, [D6] Definition 6.
+
+The decision and its proofs are those of the hard-margin machines (`mercer.solvers.separation`). In few dimensions the
+finite algorithm runs first, because it does not depend on the scales of features; the hard-margin solver runs if that
+has not found the largest margin.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +25,21 @@ from mercer.solvers.margin import Candidate
 from mercer.solvers.separation import Separation, TwoClasses
 from mercer.validation import validate_samples
 
-# up to this many dimensions the finite algorithm comes first, as it takes tenths of a second
+# up to this many dimensions the finite algorithm runs first: it takes tenths of a second
 FIRST_UP_TO = 120
-# of the solver that looks for the largest margin
+# tolerance of the hard-margin solver
 MARGIN_TOL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class PairSeparability:
-    """Of one pair of classes.
+    """The result for one pair of classes.
 
     Attributes
     ----------
-    positive, negative : their labels.
-    n : their samples.
-    biased, homogeneous : the answer for hyperplanes with a bias, and for those through the origin.
+    positive, negative : the labels.
+    n : the number of samples.
+    biased, homogeneous : the results for hyperplanes with a bias, and for hyperplanes through the origin.
     """
 
     positive: Any
@@ -50,12 +55,12 @@ class PairSeparability:
 
 @dataclass(frozen=True, eq=False)
 class SeparabilityReport:
-    """What ``separability`` found.
+    """The result of ``separability``.
 
     Attributes
     ----------
-    kernel : the kernel, with the parameters that the samples decide.
-    pairs : the answer for each pair of classes.
+    kernel : the kernel, bound to the samples.
+    pairs : the results for each pair of classes.
     """
 
     kernel: Any
@@ -63,22 +68,22 @@ class SeparabilityReport:
 
     @property
     def separable(self) -> bool:
-        """Whether each pair of classes is, with a bias."""
+        """Whether each pair of classes is separable by a hyperplane with a bias."""
         return all(pair.biased.separable for pair in self.pairs)
 
     @property
     def homogeneous(self) -> bool:
-        """Whether each pair of classes is, through the origin."""
+        """Whether each pair of classes is separable by a hyperplane through the origin."""
         return all(pair.homogeneous.separable for pair in self.pairs)
 
     @property
     def decided(self) -> bool:
-        """Whether every answer is proven."""
+        """Whether every result is proven."""
         return all(pair.biased.decided and pair.homogeneous.decided for pair in self.pairs)
 
     @property
     def margin(self) -> float:
-        """The smallest margin of the pairs, with a bias; 0 where one is not separable."""
+        """The smallest margin over all pairs, with a bias; 0 if a pair is not separable."""
         return min(pair.biased.margin for pair in self.pairs)
 
     def __str__(self) -> str:
@@ -91,17 +96,17 @@ class SeparabilityReport:
 
 
 def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None = 10.0) -> SeparabilityReport:
-    """Whether the classes can be separated in the feature space of a kernel, with a certificate either way.
+    """Decide whether the classes are separable in the feature space of a kernel, with a proof either way.
 
     Parameters
     ----------
     X : the samples.
-    y : their labels, two or more classes; several are examined in pairs.
+    y : their labels. More than two classes are examined in pairs.
     kernel : str, callable, Kernel or None, default=None
-        As in ``SVC``; None is the linear kernel. It must be positive semidefinite: otherwise there is no feature space.
+        As in ``SVC``; None is the linear kernel. It must be positive semidefinite; otherwise there is no feature space.
     time_limit : float or None, default=10.0
-        Seconds for each search for a largest margin, two for each pair of classes. A search that ends early leaves a
-        wider interval for the margin, and may leave a question undecided.
+        Seconds for each search for the largest margin; there are two searches for each pair of classes. A search that
+        ends early gives a wider interval for the margin and may leave the question undecided.
 
     Returns
     -------
@@ -128,8 +133,8 @@ def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None
     data = machine._bind(X / unit if unit != 1.0 else X, n)
     if not data.psd:
         raise InvalidInputError(
-            f"{data.kernel!r} is not positive semidefinite: it has no feature space in which classes could be "
-            "separated. Choose another kernel; check_mercer shows by how much it fails."
+            f"{data.kernel!r} is not positive semidefinite, so there is no feature space in which classes could be "
+            "separated. Choose another kernel; check_mercer shows its negative eigenvalues."
         )
     classes = machine.classes_.tolist()
     pairs = []
@@ -148,13 +153,13 @@ def separability(X: Any, y: Any, kernel: Any = None, *, time_limit: float | None
 
 
 def _unit(X: Any) -> float:
-    """A power of two near the largest number in X where squares of it would leave the range of float64; else 1."""
+    """A power of two near the largest number in X if its square is outside the range of float64; else 1."""
     largest = float(abs(X).max()) if X.shape[1] else 0.0
     return 1.0 if largest == 0 or 1e-100 < largest < 1e100 else 2.0 ** round(np.log2(largest))
 
 
 class Pair:
-    """Samples of two classes with labels ±1, and the machine that looks for the largest margin."""
+    """Samples of two classes with labels ±1, and the machine that finds the largest margin."""
 
     def __init__(self, machine: SVC, data: Data, rows: Vector, y: Vector) -> None:
         self.machine = machine
@@ -163,7 +168,7 @@ class Pair:
         self.classes = TwoClasses.of(self.data, y)
 
     def separation(self, intercept: bool) -> Separation:
-        """The best of what the candidates prove."""
+        """The strongest result that the candidates prove."""
         return self.classes.decide(self._candidates(intercept), intercept).placed(self.rows, self.n_all)
 
     def _candidates(self, intercept: bool) -> Iterator[Candidate]:
@@ -176,7 +181,7 @@ class Pair:
             yield from classes.finite(intercept)
 
     def _largest_margin(self, intercept: bool) -> Candidate:
-        """The solver of the hard margin; where it has no model, the weights of its proof."""
+        """The result of the hard-margin solver; if it found no model, the weights of its proof."""
         self.machine.fit_intercept = intercept
         options = self.machine._options()
         with Clock(self.machine.time_limit) as clock:

@@ -155,7 +155,7 @@ def test_pairs_without_samples_and_rows_without_values():
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     with pytest.raises(InvalidInputError, match="No sample was held out"):
         calibrate(np.full((3, 1), np.nan), np.array([0, 1, 1]), 2)
-    with pytest.raises(InvalidInputError, match="calibration='magic' was given, but there are 'sigmoid'"):
+    with pytest.raises(InvalidInputError, match="calibration='magic' is not known: use one of 'sigmoid'"):
         calibrate(values, codes, 3, "magic")
 
 

@@ -100,7 +100,9 @@ def test_values_that_were_never_made():
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0, float("nan"), "0.1"])
 def test_alpha(alpha):
     """alpha is a share."""
-    with pytest.raises(InvalidInputError, match=r"alpha=.* was given: it is the share of samples that may be missed"):
+    with pytest.raises(
+        InvalidInputError, match=r"alpha=.* was given: it is the fraction of samples that may be missed"
+    ):
         conformal_intervals(np.zeros(9), np.ones(9)).interval(np.zeros(1), alpha)
     with pytest.raises(InvalidInputError, match=r"alpha="):
         conformal_sets(np.zeros((3, 2)), np.zeros(3, np.intp)).sets(np.zeros((1, 2)), alpha)

@@ -168,7 +168,7 @@ def test_mistakes_of_novelty_detection_are_explained():
     X, _ = data()
     with pytest.raises(InvalidInputError, match="nus asks for 2 values"):
         OneClassSVMCV(nus=[0.1, 0.2]).fit(X)
-    with pytest.raises(InvalidInputError, match="needs a label of each of the 60 samples"):
+    with pytest.raises(InvalidInputError, match="needs a label for each of the 60 samples"):
         OneClassSVMCV(nus=[0.1, 0.2], scoring="accuracy").fit(X)
 
 
@@ -178,7 +178,7 @@ def test_without_refit_there_is_no_prediction():
     model = SVCCV(Cs=2, gammas=2, refit=False).fit(X, y)
     with pytest.raises(AttributeError) as caught:
         model.predict(X)
-    assert "has refit=False, so that it cannot predict" in str(caught.value.__cause__)
+    assert "has refit=False, so it cannot predict" in str(caught.value.__cause__)
     assert not hasattr(model, "best_estimator_")
 
 

@@ -1,1 +1,1 @@
-"""What held-out decision values add to a machine: probabilities, sets of labels, intervals."""
+"""Uncertainty from held-out decision values: calibrated probabilities, Venn–Abers intervals, conformal prediction."""

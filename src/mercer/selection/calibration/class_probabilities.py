@@ -1,18 +1,19 @@
-"""Probabilities from held-out decision values, which never contradict the labels that the machine predicts.
+"""Class probabilities from held-out decision values, consistent with the labels that the machine predicts.
 
     sigmoid      P = 1/(1 + exp(−(a f + c))), a ≥ 0          Platt (1999); Lin, Lin & Weng, Machine Learning 68 (2007)
     beta         logit P = a log s − b log(1 − s) + c, a, b ≥ 0, s the sigmoid of f; Kull, Silva Filho & Flach (2017)
     isotonic     any P that does not fall with f             Zadrozny & Elkan, KDD (2002)
     venn_abers   the middle of a Venn–Abers interval         `mercer.selection.calibration.venn_abers`
 
-Decision values come in a ``Scheme``: one column for two classes, whose positive values speak for the second; one for
+A ``Scheme`` says what the columns of decision values are: one column for two classes, positive for the second; one for
 each pair (i, j), positive for i; or one for each class against the rest. Pairs are coupled (Wu, Lin & Weng, JMLR 5,
-2004). For several classes this leaves too much or too little confidence: a power p^τ, normalised, of all probabilities
-corrects it (Guo, Pleiss, Sun & Weinberger, ICML 2017).
+2004). With several classes the result may be over- or underconfident; temperature scaling, a normalised power p^τ,
+corrects this (Guo, Pleiss, Sun & Weinberger, ICML 2017).
 
-Where a calibrated probability is largest for another class than the one predicted, it is moved to the nearest
-probabilities that agree (`agree`). Few samples need it, all of them near the boundary, unless the machine's threshold
-is far from equal odds: with ``class_weight``, probabilities are therefore those of classes that weigh as it says.
+If the largest calibrated probability belongs to another class than the predicted one, the probabilities are moved to
+the nearest ones that agree with the prediction (`agree`). This affects few samples, all near the decision boundary,
+unless the threshold of the machine is far from equal odds. With ``class_weight`` the probabilities therefore refer to
+classes weighted in the same way.
 """
 
 from __future__ import annotations
@@ -34,27 +35,27 @@ from mercer.selection.calibration.venn_abers import venn_abers
 
 Index = NDArray[np.intp]
 Map = Callable[[Vector], Vector]
-# how much the predicted class is given more than any other, at least: seen in float32, too
+# the smallest advantage of the predicted class over all others; large enough for float32
 ADVANTAGE = 1e-6
-# powers of probabilities that are tried, and the smallest probability that is raised to one
+# range of the power τ, and the smallest probability that is raised to it
 POWERS = (0.1, 10.0)
 SMALLEST = 1e-12
 
 
 class Scheme(Enum):
-    """What the columns of decision values stand for."""
+    """The meaning of the columns of decision values."""
 
     PAIRS = "one against one"
     REST = "one against the rest"
 
     def columns(self, n_classes: int) -> int:
-        """How many there are."""
+        """The number of columns."""
         if n_classes == 2:
             return 1
         return len(class_pairs(n_classes)) if self is Scheme.PAIRS else n_classes
 
     def margins(self, values: Matrix, n_classes: int) -> Matrix:
-        """By how much each class wins against the one that is hardest to beat: positive for one class at most."""
+        """The smallest margin of each class over the other classes; positive for at most one class."""
         if n_classes == 2:
             return np.column_stack([-values[:, 0], values[:, 0]])
         margins = np.full((len(values), n_classes), np.inf)
@@ -68,7 +69,7 @@ class Scheme(Enum):
         return margins
 
 
-# ---- one problem -----------------------------------------------------------------------------------------------------
+# ---- one column ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Sigmoid:
 
 @dataclass(frozen=True)
 class Beta:
-    """logit P = a log s − b log(1 − s) + c with s = sigmoid(f): a slope of its own on either side."""
+    """logit P = a log s − b log(1 − s) + c with s = sigmoid(f): different slopes on the two sides."""
 
     sigmoid: Sigmoid
     a: float
@@ -100,7 +101,7 @@ class Beta:
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """P as a function that does not fall, linear between the knots and constant beyond them."""
+    """P as a non-decreasing function, linear between the knots and constant beyond them."""
 
     knots: Vector
     probabilities: Vector
@@ -111,7 +112,7 @@ class Isotonic:
 
 
 def fit_sigmoid(values: Vector, positive: Vector, weight: Vector) -> Sigmoid:
-    """Platt's sigmoid with smoothed targets; constant where larger values do not speak for the positive class."""
+    """Platt's sigmoid with smoothed targets; constant if its slope would be negative."""
     target = smoothed_targets(positive, weight)
     slope, offset = logistic_regression(values[:, None], target, weight)
     if not slope > 0:
@@ -121,7 +122,7 @@ def fit_sigmoid(values: Vector, positive: Vector, weight: Vector) -> Sigmoid:
 
 
 def fit_beta(values: Vector, positive: Vector, weight: Vector) -> Beta:
-    """The best a, b ≥ 0 and c: the problem is convex, so that it is the best of those with none, one or both at 0."""
+    """The best a, b ≥ 0 and c. The problem is convex: compare the optima with none, one or both of a and b set to 0."""
     sigmoid = fit_sigmoid(values, positive, weight)
     target = smoothed_targets(positive, weight)
     sides = np.column_stack(_sides(sigmoid, values))
@@ -144,7 +145,7 @@ def _sides(sigmoid: Sigmoid, values: Vector) -> tuple[Vector, Vector]:
 
 
 def fit_isotonic(values: Vector, positive: Vector, weight: Vector) -> Isotonic:
-    """Pool adjacent violators. Nothing is certain: the ends are Platt's targets at most."""
+    """Isotonic regression. Probabilities are clipped to Platt's targets, so none is 0 or 1."""
     knots, place = np.unique(values, return_inverse=True)
     total = np.bincount(place, weight, len(knots))
     share = np.bincount(place, weight * positive, len(knots)) / total
@@ -160,12 +161,12 @@ METHODS: dict[str, Callable[[Vector, Vector, Vector], Map]] = {
     "venn_abers": venn_abers,
 }
 
-# ---- all problems ----------------------------------------------------------------------------------------------------
+# ---- all columns -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """From decision values to class probabilities: a map for each column, coupling or normalising, and a power."""
+    """Maps decision values to class probabilities: a map per column, coupling or normalisation, and a power."""
 
     scheme: Scheme
     n_classes: int
@@ -173,7 +174,7 @@ class Calibration:
     power: float = 1.0
 
     def probabilities(self, values: Matrix, winners: Index | None = None) -> Matrix:
-        """One column per class. With the number of each sample's predicted class, they agree with it."""
+        """Probabilities, one column per class; consistent with the predicted class indices ``winners`` if given."""
         p = np.column_stack([one(values[:, column]) for column, one in enumerate(self.maps)])
         if self.n_classes == 2:
             p = np.column_stack([1.0 - p[:, 0], p[:, 0]])
@@ -196,21 +197,21 @@ def calibrate(
     weight: Vector | None = None,
     scheme: Scheme = Scheme.PAIRS,
 ) -> Calibration:
-    """Learn the probabilities of classes from decision values of samples that their machines have not seen.
+    """Fit a calibration to decision values of samples that were not used to train their machine.
 
     Parameters
     ----------
-    values : a column for each problem, in the order of ``scheme``; rows with NaN were never held out.
-    codes : the number of each sample's class.
+    values : decision values in the columns of ``scheme``; rows with NaN (never held out) are ignored.
+    codes : class indices of the samples.
     method : "sigmoid", "beta", "isotonic" or "venn_abers".
-    weight : of the samples; only ratios matter.
+    weight : sample weights; only their ratios matter.
     """
     if method not in METHODS:
-        raise InvalidInputError(f"calibration={method!r} was given, but there are {', '.join(map(repr, METHODS))}.")
+        raise InvalidInputError(f"calibration={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
     weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
     known = held_out(values) & (weight > 0)
     if not known.any():
-        raise InvalidInputError("No sample was held out, so that there is nothing to learn probabilities from.")
+        raise InvalidInputError("No sample with positive weight was held out: probabilities cannot be learnt.")
     values, codes, weight = values[known], codes[known], weight[known]
     weight = weight * (len(weight) / weight.sum())
     fit = METHODS[method]
@@ -221,13 +222,13 @@ def calibrate(
             part = values[taking_part, column], codes[taking_part] == positive, weight[taking_part]
             maps.append(fit(*part))
         else:
-            maps.append(Sigmoid(1.0, 0.0))  # nothing is known of this pair
+            maps.append(Sigmoid(1.0, 0.0))  # no samples of this pair
     found = Calibration(scheme, n_classes, tuple(maps))
     return found if n_classes == 2 else replace(found, power=_power(found.probabilities(values), codes, weight))
 
 
 def _power(p: Matrix, codes: Index, weight: Vector) -> float:
-    """The power of these probabilities, normalised, that has the least cross-entropy: a convex problem."""
+    """The power τ that minimises the cross-entropy of the normalised p^τ: a convex problem."""
     logs = np.log(np.maximum(p, SMALLEST))
     own = logs[np.arange(len(codes)), codes]
 
@@ -238,7 +239,7 @@ def _power(p: Matrix, codes: Index, weight: Vector) -> float:
 
 
 def _problems(n_classes: int, scheme: Scheme) -> list[tuple[int, int | None, int]]:
-    """The positive and the negative class of each column; None for the rest."""
+    """(positive class, negative class or None for the rest, column) of each column."""
     if n_classes == 2:
         return [(1, 0, 0)]
     if scheme is Scheme.PAIRS:
@@ -247,15 +248,15 @@ def _problems(n_classes: int, scheme: Scheme) -> list[tuple[int, int | None, int
 
 
 def held_out(values: Matrix) -> NDArray[np.bool_]:
-    """Whether each sample was held out, and has values."""
+    """Whether each sample was held out, so that its values are finite."""
     return np.asarray(np.isfinite(values).all(axis=1))
 
 
 def agree(p: Matrix, winners: Index) -> Matrix:
-    """The probabilities nearest to p (by squares) of which that of the winner is the largest.
+    """The probabilities nearest to p in squared distance for which the winner has the largest one.
 
-    The winner and those above it are given what they have on average. All winners then get a small advantage that
-    grows with their own probability, so that samples keep their order and no two classes tie.
+    The winner and the classes above it get their average. Every winner then gets a small advantage that grows with its
+    original probability, so that samples keep their order and no two classes tie.
     """
     n, k = p.shape
     rows = np.arange(n)
@@ -263,7 +264,7 @@ def agree(p: Matrix, winners: Index) -> Matrix:
     others = p.copy()
     others[rows, winners] = -np.inf
     others = -np.sort(-others, axis=1)[:, : k - 1]
-    # averages of the winner with the 0, 1, … largest others: enough are pooled where the next is not above
+    # averages of the winner with the 0, 1, … largest others; pool until the next one is not above the average
     level = (own[:, None] + np.column_stack([np.zeros(n), np.cumsum(others, axis=1)])) / np.arange(1, k + 1)
     enough = np.column_stack([level[:, :-1] >= others, np.ones(n, np.bool_)])
     level = level[rows, enough.argmax(axis=1)]

@@ -1,15 +1,14 @@
-"""Sets of labels and intervals that contain the truth with a chosen probability, from scores of held-out samples.
+"""Conformal prediction: label sets and intervals that contain the true value with a chosen probability.
 
-If a new sample and m held-out ones are exchangeable, the rank of its score among theirs is uniform: of its m + 1
-places each is as likely. So a label is kept if more than a share α of the places is no better than its own, and the
-interval is as wide as the ⌈(1 − α)(m + 1)⌉-th smallest residual. Vovk, Gammerman & Shafer, *Algorithmic Learning in a
+If a new sample and m held-out samples are exchangeable, the rank of its score among theirs is uniform on m + 1 places.
+A label is kept if its p-value, the fraction of these m + 1 scores that are no better, is above α. The half-width of the
+interval is the ⌈(1 − α)(m + 1)⌉-th smallest absolute residual. Vovk, Gammerman & Shafer, *Algorithmic Learning in a
 Random World* (2005); Lei, G'Sell, Rinaldo, Tibshirani & Wasserman, JASA 113 (2018).
 
-* Scores of fresh samples (``conformalize``): P(truth inside) ≥ 1 − α, exactly, whatever the model and the
-  distribution.
-* Scores of cross-validation, the default: the models behind them saw fewer samples than the final one, so that the
-  scores tend to be a little worse than those of new samples, and they helped to choose the parameters. Coverage is
-  close to 1 − α, not guaranteed. Samples of weight 0 are left out, all others count alike.
+* With scores of fresh samples (``conformalize``) coverage is at least 1 − α for any model and any distribution.
+* With scores of cross-validation, the default, coverage is close to 1 − α but not guaranteed: the models of the folds
+  were trained on fewer samples than the final one, which makes scores slightly worse, and the scores were used to
+  choose the parameters. Samples of weight 0 are left out; all others count equally.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from mercer.kernels.features import Matrix, Vector
 
 @dataclass(frozen=True, eq=False)
 class ConformalSets:
-    """Scores of held-out samples of each class, in ascending order: larger ones speak for their own class."""
+    """Sorted scores of the held-out samples of each class; larger scores favour their own class."""
 
     by_class: tuple[Vector, ...]
 
@@ -36,7 +35,7 @@ class ConformalSets:
         return sum(map(len, self.by_class))
 
     def p_values(self, scores: Matrix, mondrian: bool = False) -> Matrix:
-        """Of each label, the share of places that are no better than this sample's, among all or its own class."""
+        """The p-value of each label, from all held-out scores or with ``mondrian`` from those of the label's class."""
         everyone = np.sort(np.concatenate(self.by_class))
         found = np.empty_like(scores)
         for c, own in enumerate(self.by_class):
@@ -45,14 +44,14 @@ class ConformalSets:
         return found
 
     def sets(self, scores: Matrix, alpha: float, mondrian: bool = False) -> NDArray[np.bool_]:
-        """The labels that are kept, one column per class."""
+        """Whether each label is kept, one column per class."""
         check_alpha(alpha)
-        # a p-value is a whole multiple of 1/(m + 1): what is equal but for rounding is not above
+        # p-values are multiples of 1/(m + 1): one that equals alpha up to rounding is not above it
         return self.p_values(scores, mondrian) > alpha * (1.0 + 1e-12)
 
 
 def conformal_sets(scores: Matrix, codes: NDArray[np.intp]) -> ConformalSets:
-    """From the score of every class for held-out samples, and the number of their true class."""
+    """From the scores of all classes for held-out samples, and their true class indices."""
     known = np.isfinite(scores).all(axis=1)
     own = scores[np.arange(len(scores)), codes]
     return ConformalSets(tuple(np.sort(own[known & (codes == c)]) for c in range(scores.shape[1])))
@@ -60,7 +59,7 @@ def conformal_sets(scores: Matrix, codes: NDArray[np.intp]) -> ConformalSets:
 
 @dataclass(frozen=True, eq=False)
 class ConformalIntervals:
-    """Residuals y − f of held-out samples, in ascending order."""
+    """Sorted residuals y − f of held-out samples."""
 
     residuals: Vector
 
@@ -70,9 +69,9 @@ class ConformalIntervals:
         return len(self.residuals)
 
     def interval(self, predictions: Vector, alpha: float, symmetric: bool = True) -> Matrix:
-        """The lower and the upper end of each; infinite where there are too few residuals for so small an alpha.
+        """Lower and upper ends; infinite if there are too few residuals for this alpha.
 
-        Symmetric intervals leave out the largest |residuals|; others the same share of positive and of negative ones.
+        Symmetric intervals use the quantile of |residuals|; others use separate quantiles with alpha/2 on each side.
         """
         check_alpha(alpha)
         if symmetric:
@@ -89,7 +88,7 @@ class ConformalIntervals:
 
 
 def conformal_intervals(predictions: Vector, y: Vector) -> ConformalIntervals:
-    """From held-out predictions and the true values; predictions that are NaN were never made."""
+    """From held-out predictions and true values; NaN predictions are ignored."""
     residuals = np.asarray(y, dtype=np.float64) - predictions
     return ConformalIntervals(np.sort(residuals[np.isfinite(residuals)]))
 
@@ -98,6 +97,6 @@ def check_alpha(alpha: float) -> None:
     """Raise unless 0 < alpha < 1."""
     if not isinstance(alpha, Real) or not 0 < alpha < 1:
         raise InvalidInputError(
-            f"alpha={alpha!r} was given: it is the share of samples that may be missed, between 0 and 1; 0.1 asks for "
-            "90 % coverage."
+            f"alpha={alpha!r} was given: it is the fraction of samples that may be missed, strictly between 0 and 1; "
+            "0.1 gives 90 % coverage."
         )

@@ -1,12 +1,12 @@
-"""What held-out decision values add to a machine: probabilities, sets of labels, intervals.
+"""Mixins that add probabilities, label sets and intervals to searches, from held-out decision values.
 
-``ProbabilityMixin`` is for classifiers, ``IntervalMixin`` for regressors. A class that mixes one in has, after fit,
+``ProbabilityMixin`` is for classifiers, ``IntervalMixin`` for regressors. The class must have, after fit,
 
-    best_estimator_          the machine that was fitted to all samples; predict
-    cv_decision_function_    of each sample by a machine that has not seen it (NaN if there is none): in the columns of
-                             ``Scheme``; of a regressor, the prediction
+    best_estimator_          the machine fitted to all samples
+    cv_decision_function_    the decision values of each sample from a machine that was trained without it (NaN if there
+                             is none), in the columns of ``Scheme``; for a regressor, the prediction
 
-and calls ``_learn_probabilities`` or ``_learn_intervals`` at the end of its fit.
+and must call ``_learn_probabilities`` or ``_learn_intervals`` at the end of its fit.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ def problem_values(machine: Any, X: Any) -> Matrix:
     """Decision values of a fitted classifier in the columns of its ``Scheme``."""
     if isinstance(machine, BaseSVC):
         values = machine._values(X)
-        # of two classes LIBSVM's first one is positive
+        # with two classes LIBSVM's first class is positive
         return -values if len(machine.classes_) == 2 else values
-    # scikit-learn's by pairs, too, whatever shape is asked of it
+    # pairwise values of scikit-learn's SVC, regardless of decision_function_shape
     by_pairs = isinstance(machine, svm.SVC | svm.NuSVC)
     found = np.asarray(machine._decision_function(X) if by_pairs else machine.decision_function(X), dtype=np.float64)
     return found.reshape(len(found), -1)
 
 
 class ProbabilityMixin:
-    """predict_proba, Venn–Abers intervals and conformal sets of labels from held-out decision values."""
+    """Adds predict_proba, Venn–Abers intervals and conformal label sets, from held-out decision values."""
 
     _scheme: ClassVar[Scheme] = Scheme.PAIRS
-    # values of the constructor's parameter ``calibration``
+    # allowed values of the parameter ``calibration``
     _calibrations: ClassVar[tuple[str, ...]] = tuple(METHODS)
 
     calibration: str
@@ -63,7 +63,7 @@ class ProbabilityMixin:
     _held_out: tuple[Matrix, Index, Vector]
 
     def _learn_probabilities(self, codes: Index, weight: Vector) -> None:
-        """From ``cv_decision_function_``, the numbers of the samples' classes and their weights (class_weight too)."""
+        """Fit the calibration to ``cv_decision_function_``; ``weight`` includes class_weight."""
         k = len(self.classes_)
         values = np.asarray(self.cv_decision_function_, dtype=np.float64).reshape(len(codes), -1)
         known = held_out(values) & (weight > 0)
@@ -75,7 +75,7 @@ class ProbabilityMixin:
 
     @available_if(_is_refitted)
     def predict_proba(self, X: Any) -> Matrix:
-        """Probabilities of the classes, learnt from the decision values of held-out samples.
+        """Class probabilities, calibrated on the decision values of held-out samples.
 
         The class with the largest probability is always the one that ``predict`` returns.
 
@@ -92,7 +92,7 @@ class ProbabilityMixin:
         check_is_fitted(self)
         if self._calibration is None:
             raise InvalidInputError(
-                "No sample was held out before the search ended, so that there are no probabilities. Allow more time."
+                "There are no probabilities because the search ended before any sample was held out. Raise time_limit."
             )
         winners = np.searchsorted(self.classes_, self.best_estimator_.predict(X))
         return self._calibration.probabilities(problem_values(self.best_estimator_, X), winners)
@@ -115,10 +115,10 @@ class ProbabilityMixin:
 
     @available_if(_is_refitted)
     def predict_proba_interval(self, X: Any) -> Matrix:
-        """Venn–Abers intervals of the probability of each class against all others.
+        """Venn–Abers intervals for the probability of each class against all others.
 
-        They are wide where few samples have similar decision values. Unlike ``predict_proba``, they say nothing of
-        how a machine's margins are distributed: isotonic regression is all that is used.
+        They are wide where few samples have similar decision values. Unlike ``predict_proba``, they assume nothing
+        about the distribution of decision values, because they use isotonic regression only.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class ProbabilityMixin:
         scores = self._scores(X)
         values, codes, weight = self._held_out
         margins, k = self._scheme.margins(values, len(self.classes_)), len(self.classes_)
-        # a new sample counts as much as the average one
+        # a new sample has the average weight
         weight = weight / weight.mean() if len(weight) else weight
         abers = [venn_abers(margins[:, c], codes == c, weight) for c in range(k)]
         return np.stack([one.interval(scores[:, c]) for c, one in enumerate(abers)], axis=1)
@@ -142,28 +142,27 @@ class ProbabilityMixin:
     def predict_set(
         self, X: Any, alpha: float = 0.1, mondrian: bool = False, *, as_mask: bool = False
     ) -> NDArray[np.object_] | NDArray[np.bool_]:
-        """Sets of labels that contain the true one with probability 1 − alpha (conformal prediction).
+        """Sets of labels that contain the true label with probability 1 − alpha (conformal prediction).
 
-        Hard samples get several labels; a sample like no other may get none. See ``conformalize`` for an exact
-        guarantee; without it coverage rests on cross-validated scores and is close to 1 − alpha.
+        Difficult samples get several labels, and a sample unlike all others may get none. By default the sets are based
+        on cross-validated scores and coverage is close to 1 − alpha; ``conformalize`` gives an exact guarantee.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         alpha : float, default=0.1
-            The share of samples whose true label may be missed.
+            The fraction of samples whose true label may be missed.
         mondrian : bool, default=False
-            Whether this is to hold for the samples of each class by themselves, also for rare ones.
+            Whether coverage holds for each class separately, including rare ones.
         as_mask : bool, default=False
-            Whether to return a boolean matrix in place of labels.
+            Whether to return a boolean matrix instead of labels.
 
         Returns
         -------
         sets : ndarray of shape (n_samples,), dtype object
             A tuple of labels for each sample, in the order of ``classes_``: ``("cat",)``, ``("cat", "dog")`` or ``()``.
-            With ``as_mask`` an ndarray of shape (n_samples, n_classes), dtype bool: whether each label, in the order
-            of ``classes_``, belongs to the set.
+            With ``as_mask`` an ndarray of shape (n_samples, n_classes), dtype bool: whether each label is in the set.
 
         Examples
         --------
@@ -184,30 +183,30 @@ class ProbabilityMixin:
 
     @available_if(_is_refitted)
     def conformal_p_values(self, X: Any, mondrian: bool = False) -> Matrix:
-        """How usual a sample would be with each label: ``predict_set`` keeps the labels of more than alpha.
+        """The conformal p-value of each label; ``predict_set`` keeps the labels with p-values above alpha.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         mondrian : bool, default=False
-            Whether to compare with held-out samples of that class only.
+            Whether to compare with held-out samples of the same class only.
 
         Returns
         -------
         p_values : ndarray of shape (n_samples, n_classes)
-            Of samples like the training samples, at most a share p has so small a value for its true label.
+            For new samples like the training samples, P(p-value of the true label ≤ p) ≤ p.
         """
         return self._conformal_fitted().p_values(self._scores(X), mondrian)
 
     @available_if(_is_refitted)
     def conformalize(self, X: Any, y: Any) -> Any:
-        """Base ``predict_set`` on fresh samples: then 1 − alpha is guaranteed, whatever the distribution.
+        """Base ``predict_set`` on fresh samples, which guarantees coverage of 1 − alpha for any distribution.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples that had no part in the fit.
+            Samples that were not used in the fit.
         y : array-like of shape (n_samples,)
             Their labels.
 
@@ -226,20 +225,20 @@ class ProbabilityMixin:
         return self._conformal
 
     def _scores(self, X: Any) -> Matrix:
-        """By how much each class wins, at new samples."""
+        """The margin of each class at new samples."""
         check_is_fitted(self)
         return self._scheme.margins(problem_values(self.best_estimator_, X), len(self.classes_))
 
 
 class IntervalMixin:
-    """Conformal intervals of a regression from the residuals of held-out samples."""
+    """Adds conformal prediction intervals to regressors, from the residuals of held-out samples."""
 
     best_estimator_: Any
     cv_decision_function_: Vector
     _conformal: ConformalIntervals
 
     def _learn_intervals(self, y: Vector, weight: Vector) -> None:
-        """From ``cv_decision_function_`` (predictions), the targets and the samples' weights."""
+        """Collect the residuals of ``cv_decision_function_`` (the held-out predictions)."""
         predictions, used = np.asarray(self.cv_decision_function_, dtype=np.float64).ravel(), weight > 0
         self._conformal = conformal_intervals(predictions[used], y[used])
 
@@ -247,36 +246,37 @@ class IntervalMixin:
     def predict_interval(self, X: Any, alpha: float = 0.1, symmetric: bool = True) -> Matrix:
         """Intervals that contain the true value with probability 1 − alpha (conformal prediction).
 
-        See ``conformalize`` for an exact guarantee; without it coverage rests on cross-validated residuals and is close
-        to 1 − alpha.
+        By default the intervals are based on cross-validated residuals and coverage is close to 1 − alpha;
+        ``conformalize`` gives an exact guarantee.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The samples.
         alpha : float, default=0.1
-            The share of samples that may be missed.
+            The fraction of samples that may be missed.
         symmetric : bool, default=True
-            Whether the prediction is in the middle. If not, each end is missed by a share alpha/2: for skewed errors.
+            Whether the prediction is in the middle. If False, each side is missed with probability alpha/2, which suits
+            skewed errors.
 
         Returns
         -------
         intervals : ndarray of shape (n_samples, 2)
-            The lower and the upper end; infinite if there are too few residuals for so small an alpha.
+            Lower and upper ends; infinite if there are too few residuals for this alpha.
         """
         check_is_fitted(self)
         return self._conformal.interval(self.best_estimator_.predict(X), alpha, symmetric)
 
     @available_if(_is_refitted)
     def conformalize(self, X: Any, y: Any) -> Any:
-        """Base ``predict_interval`` on fresh samples: then 1 − alpha is guaranteed, whatever the distribution.
+        """Base ``predict_interval`` on fresh samples, which guarantees coverage of 1 − alpha for any distribution.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples that had no part in the fit.
+            Samples that were not used in the fit.
         y : array-like of shape (n_samples,)
-            Their values.
+            Their target values.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Which candidates are tried, and the table of what they have scored."""
+"""The candidates of a search, the table of their scores, pruning, and the progress log."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mercer.selection.chains import Setting
 
 logger = logging.getLogger("mercer")
 
-# seconds between two lines about the progress
+# seconds between two log lines
 EVERY = 1.0
-# of a race: how sure one must be that a candidate is behind
+# confidence of the t-test that drops a candidate from a race
 CONFIDENCE = 0.95
-# of means of scores
+# rounding error of mean scores
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """A kernel with numbers for all its parameters, and the estimator's parameters that describe it."""
+    """A bound kernel, and the estimator's parameters that give it."""
 
     kernel: Kernel
     params: dict[str, Any]
@@ -38,7 +38,7 @@ class KernelChoice:
 
 @dataclass(frozen=True)
 class SettingChoice:
-    """A loss with its C, and the estimator's parameters that describe them."""
+    """A loss with its C, and the estimator's parameters that give them."""
 
     setting: Setting
     params: dict[str, Any]
@@ -46,7 +46,7 @@ class SettingChoice:
 
 @dataclass
 class Candidate:
-    """One machine: its parameters, and its score and seconds in each fold (NaN where it did not come to that)."""
+    """One combination of parameters, with its score and times in each fold (NaN, or -1 for fits, if not tried)."""
 
     number: int
     params: dict[str, Any]
@@ -62,39 +62,39 @@ class Candidate:
 
     @property
     def status(self) -> str:
-        """Whether it was tried in all folds, in some, or in none."""
+        """One of "tried" (in all folds), "given up" and "not tried"."""
         if self.given_up:
             return "given up"
         return "tried" if self.complete else "not tried"
 
     @property
     def mean(self) -> float:
-        """The mean over the folds."""
+        """The mean score over all folds; NaN if not complete."""
         return float(np.mean(self.scores)) if self.complete else np.nan
 
 
 def better_mean(a: Candidate, b: Candidate) -> bool:
-    """The larger mean; of equal ones the first in the table."""
+    """Whether a has the larger mean score; in a tie the candidate with the smaller number wins."""
     return a.mean > b.mean or (a.mean == b.mean and a.number < b.number)
 
 
 @dataclass(frozen=True)
 class Prune:
-    """When a candidate is given up that was not yet tried in all folds.
+    """The rule that gives up candidates before they were tried in all folds.
 
     Attributes
     ----------
-    rule : "bound": even with the highest score in all folds to come it would stay behind the best one so far, and so
-        would all that start from its solution;
-        "race": in the folds so far it is behind that one by more than chance, by a t-test of the paired differences.
-    top : the highest score there is.
+    rule : "bound" gives up a candidate that would stay behind the best one even with the highest possible score in all
+        remaining folds. "race" gives up a candidate that is significantly behind the best one in the folds so far, by a
+        t-test of the paired differences.
+    top : the highest possible score.
     """
 
     rule: str
     top: float = np.inf
 
     def is_hopeless(self, candidate: Candidate, best: Candidate) -> bool:
-        """Whether the candidate is to be given up; best was tried in all folds."""
+        """Whether to give up the candidate; ``best`` was tried in all folds."""
         done = candidate.fit_seconds >= 0
         n, n_folds = int(done.sum()), len(done)
         scores, others = candidate.scores[done], best.scores[done]
@@ -112,10 +112,10 @@ class Prune:
 
 @dataclass
 class Table:
-    """All candidates so far, and the held-out values of the best of them.
+    """All candidates so far, and the held-out values of the best one.
 
-    ``planned`` is how many candidates the search would try at most if nothing ended it; 0 if all are in the table.
-    ``record`` is told the held-out values of each candidate that was tried in all folds.
+    ``planned`` is the maximum number of candidates of the whole search; 0 if all are already in the table. ``record``
+    is called with the held-out values of each candidate that was tried in all folds.
     """
 
     n_folds: int
@@ -129,7 +129,7 @@ class Table:
     lock: Any = field(default_factory=threading.Lock)
 
     def new(self, params: dict[str, Any]) -> Candidate:
-        """One more candidate."""
+        """Add a candidate."""
         empty = np.full(self.n_folds, np.nan)
         candidate = Candidate(len(self.candidates), params, empty.copy(), np.full(self.n_folds, -1.0), empty.copy())
         self.candidates.append(candidate)
@@ -137,19 +137,19 @@ class Table:
 
     @property
     def n_tried(self) -> int:
-        """How many candidates were tried in all folds."""
+        """The number of candidates that were tried in all folds."""
         return sum(candidate.complete for candidate in self.candidates)
 
     @property
     def fits(self) -> tuple[int, int]:
-        """How many fits are done or given up, and how many there are at most."""
+        """The number of fits that are done or given up, and the total."""
         done = sum(
             self.n_folds if one.given_up else int(np.count_nonzero(one.fit_seconds >= 0)) for one in self.candidates
         )
         return done, self.n_folds * max(len(self.candidates), self.planned)
 
     def consider(self, candidate: Candidate, values: list[Matrix]) -> None:
-        """Keep a complete candidate if it is the best; the first of equal ones in the order of the table."""
+        """Record a complete candidate, and keep its values if it is the best so far."""
         if not np.isfinite(candidate.mean):
             return
         if self.record is not None:
@@ -197,9 +197,9 @@ OnStep = Callable[[int, int, Table], None]
 
 
 class Progress:
-    """Says in the log how far a search is, and about how long it will take.
+    """Logs the progress of a search, with an estimate of the remaining time.
 
-    ``on_step`` hears of each step: the fits that are done, how many there are at most, and the best candidate so far.
+    ``on_step`` is called after each step with the number of fits done, the total, and the table.
     """
 
     def __init__(self, wanted: bool, table: Table, on_step: OnStep | None = None) -> None:
@@ -209,7 +209,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def step(self) -> None:
-        """Some more fits are done."""
+        """Report that more fits are done."""
         with self._lock:
             done, total = self.table.fits
             if self.on_step is not None:
@@ -228,7 +228,7 @@ class Progress:
 
 
 def bar(share: float, width: int = 20) -> str:
-    """A row of ``width`` marks of which this share is filled."""
+    """A progress bar of ``width`` characters, filled to this fraction."""
     filled = int(width * share)
     return "#" * filled + "." * (width - filled)
 
@@ -242,5 +242,5 @@ def short_params(params: dict[str, Any]) -> str:
 
 
 def middle_first(n: int) -> list[int]:
-    """0 … n − 1 from the middle outwards: what is tried first if time is short."""
+    """0 … n − 1 from the middle outwards, so that central values are tried first if time is short."""
     return sorted(range(n), key=lambda i: (abs(i - (n - 1) / 2), i))

@@ -1,4 +1,4 @@
-"""Values of parameters that are worth trying, from the data."""
+"""Default grids of C, gamma, epsilon and nu, from the scale of the data."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import Gaussian, Kernel, Linear
 from mercer.kernels.features import Vector, count_samples, take_samples
 
-# samples whose distances are looked at
+# number of samples used to find the scale
 EXAMINED = 500
-# C times the mean of k(x, x), and of the spread of y in regression
+# range of C, relative to spread(y) / mean k(x, x)
 C_RANGE = (1e-2, 1e3)
-# gamma times an upper and a lower quantile of squared distances
+# range of gamma for "rbf", relative to the inverse of an upper and a lower quantile of squared distances
 GAMMA_RANGE, QUANTILES = (0.02, 10.0), (0.9, 0.1)
-# gamma times the mean squared norm, where the kernel is a function of inner products
+# range of gamma for "poly" and "sigmoid", relative to the inverse mean squared norm
 PRODUCT_RANGE = (0.03, 10.0)
-# epsilon over the spread of y; nu of novelty detection, and the share of the largest feasible nu of classification
+# range of epsilon relative to the spread of y; of nu in novelty detection; of nu relative to the largest feasible one
 EPSILON_RANGE, NOVELTY_RANGE, NU_RANGE = (0.01, 0.5), (0.01, 0.5), (0.05, 0.9)
 
 
@@ -32,9 +32,10 @@ def values_of(
     low: float = 0.0,
     high: float = np.inf,
 ) -> list[float]:
-    """The values that a parameter lists; so many between the ends of the default if it is a whole number.
+    """The values of a parameter: the given list, or for an integer that many values from the default range.
 
-    Evenly spaced by their logarithms, in increasing order. Each must be greater than ``low`` and at most ``high``.
+    Values from the range are evenly spaced on a logarithmic scale. The result is sorted; every value must be greater
+    than ``low`` and at most ``high``.
     """
     if isinstance(given, Integral) and not isinstance(given, bool):
         if given < 1:
@@ -57,13 +58,13 @@ def values_of(
 
 
 def sample_of(X: Any) -> Any:
-    """A random part of the samples, the same each time."""
+    """A random subset of the samples, from a fixed seed."""
     n = count_samples(X)
     return X if n <= EXAMINED else take_samples(X, np.sort(np.random.default_rng(0).permutation(n)[:EXAMINED]))
 
 
 def gamma_range(X: Any) -> tuple[float, float]:
-    """For Gaussian kernels: from nearly linear to nearly an island around each sample."""
+    """The range of gamma for Gaussian kernels: from nearly linear to one narrow bump per sample."""
     part = sample_of(X)
     part = part.toarray() if sp.issparse(part) else np.asarray(part, dtype=np.float64)
     products = part @ part.T
@@ -77,14 +78,14 @@ def gamma_range(X: Any) -> tuple[float, float]:
 
 
 def product_range(X: Any) -> tuple[float, float]:
-    """For polynomials and the sigmoid: around the inverse of the mean squared norm."""
+    """The range of gamma for polynomial and sigmoid kernels, around the inverse mean squared norm."""
     square = float(np.mean(Linear().diagonal(Linear().prepare(sample_of(X)))))
     scale = 1.0 / square if 0 < square < np.inf else 1.0
     return PRODUCT_RANGE[0] * scale, PRODUCT_RANGE[1] * scale
 
 
 def C_range(kernels: Sequence[Kernel], X: Any, spread: float = 1.0) -> tuple[float, float]:
-    """C does for K what C/c does for cK: around the inverse of the mean of k(x, x)."""
+    """The range of C, around the inverse of the mean of k(x, x): scaling K by c is the same as scaling C by c."""
     part = sample_of(X)
     sizes = []
     for kernel in kernels[len(kernels) // 2 :: max(1, len(kernels))]:
@@ -100,13 +101,13 @@ def C_range(kernels: Sequence[Kernel], X: Any, spread: float = 1.0) -> tuple[flo
 
 
 def spread_of(y: Vector) -> float:
-    """The standard deviation of the targets; 1 where they are all equal."""
+    """The standard deviation of the targets; 1 if all are equal."""
     found = float(np.std(y)) if len(y) else 1.0
     return found if 0 < found < np.inf else 1.0
 
 
 def largest_nu(counts: Vector) -> float:
-    """The largest nu that is feasible for every pair of classes of these sizes."""
+    """The largest nu that is feasible for every pair of classes with these (weighted) sizes."""
     sizes = np.sort(counts[counts > 0])
     if len(sizes) < 2:
         return 1.0

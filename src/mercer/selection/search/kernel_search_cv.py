@@ -1,4 +1,4 @@
-"""Machines with a kernel that choose it, and the other parameters, by cross-validation."""
+"""The base class of searches over kernel machines: which kernels are tried, on a grid or by local refinement."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from mercer.validation import (
     validate_samples,
 )
 
-# kernels whose gamma is searched, and parameters that the estimator has for them
+# kernels whose gamma is searched, and their parameters in the estimator
 WITH_GAMMA = ("rbf", "poly", "sigmoid")
 NAMED_PARAMETERS = ("gamma", "degree", "coef0")
-# of the local search: values of each parameter in the first round, and rounds that halve their distance
+# local search: values of each parameter in the coarse grid, and number of refinements
 COARSE, ROUNDS = 4, 3
 
 Score = Callable[[Matrix, int], Sequence[float]]
 
 
 class KernelSearchCV(KernelParameters, SearchCV):
-    """The kernel's part of the search: which kernels are tried, and the engine that tries them."""
+    """Base of searches over kernel machines: lists the kernels and runs the engine that tries them."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SearchCV._parameter_constraints,
@@ -94,7 +94,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
     # ---- candidates ------------------------------------------------------------------------------------------
 
     def _kernels(self, X: Any) -> list[KernelChoice]:
-        """All kernels that are tried, with numbers for their parameters."""
+        """All candidate kernels, bound to the samples."""
         given = self._given_kernels()
         choices: list[KernelChoice] = []
         for kernel in given:
@@ -119,7 +119,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
         return choices
 
     def _named(self, kernel: str, params: dict[str, Any], outer: dict[str, Any], X: Any) -> KernelChoice:
-        """One of scikit-learn's kernels with these parameters."""
+        """A named kernel ("rbf", "poly", "sigmoid") with these parameters."""
         used = {"degree": self.degree, "coef0": self.coef0, **params}
         resolved = resolve_kernel(kernel, used["degree"], used["gamma"], used["coef0"])
         return KernelChoice(self._bound(resolved, X), {**outer, **params})
@@ -131,19 +131,19 @@ class KernelSearchCV(KernelParameters, SearchCV):
 
     @abstractmethod
     def _settings(self, X: Any, y: Vector, kernels: Sequence[KernelChoice]) -> list[SettingChoice]:
-        """All other parameters that are tried, in order of C."""
+        """All candidate settings (loss and C, or nu), in order of C."""
 
     @abstractmethod
     def _setting(self, params: dict[str, Any]) -> SettingChoice:
-        """The loss that these parameters describe."""
+        """The setting given by these parameters."""
 
     @abstractmethod
     def _family(self, folds: Folds, y: Vector, weight: Vector) -> ClassifierFolds | SingleFolds:
-        """Which problems the folds pose."""
+        """The problems of all folds: pairs of classes, or one problem per fold."""
 
     @abstractmethod
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
-        """What turns the values of a fold, a matrix for each setting, into scores."""
+        """A function that turns the held-out values of a fold (one matrix per setting) into scores."""
 
     def _table(self, n_folds: int) -> Table:
         rule = getattr(self, "prune", None)
@@ -152,8 +152,8 @@ class KernelSearchCV(KernelParameters, SearchCV):
         top = highest_score(self.scoring)
         if rule == "bound" and not np.isfinite(top):
             raise InvalidInputError(
-                f"prune='bound' needs a score whose highest value is known, which scoring={self.scoring!r} has not. "
-                "Use prune='race', or None."
+                f"prune='bound' needs a score with a known highest value, but that of scoring={self.scoring!r} is not "
+                "known. Use prune='race', or None."
             )
         return Table(n_folds, prune=Prune(rule, top))
 
@@ -186,17 +186,17 @@ class KernelSearchCV(KernelParameters, SearchCV):
     def _local(
         self, task: GridTask, kernels: list[KernelChoice], settings: list[SettingChoice], X: Any, clock: Clock
     ) -> None:
-        """A coarse grid, then finer ones around the best candidate so far.
+        """Search a coarse grid, then refine around the best candidate.
 
-        In each round gamma and C (or nu) are tried half a step, on a logarithmic scale, to either side; epsilon is
-        chosen before, at the best candidate of the coarse grid.
+        Each round tries gamma and C (or nu) half a step to either side on a logarithmic scale. epsilon is chosen
+        before, at the best candidate of the coarse grid.
         """
         groups: dict[Any, list[KernelChoice]] = {}
         for choice in kernels:
             groups.setdefault(repr({k: v for k, v in choice.params.items() if k != "gamma"}), []).append(choice)
         coarse = [choice for group in groups.values() for choice in _spread(group)]
         name = next((key for key in ("C", "nu") if key in settings[0].params), "C")
-        # of the other parameters, such as epsilon, the middle one first; then all of them at the best of these
+        # the middle value of other parameters such as epsilon first; all values at the best of these later
         others: dict[Any, list[SettingChoice]] = {}
         for setting in settings:
             others.setdefault(repr({k: v for k, v in setting.params.items() if k != name}), []).append(setting)
@@ -204,7 +204,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
         first = _spread(several.pop(len(several) // 2))
         gamma_step = _step([choice.params.get("gamma") for choice in _spread(max(groups.values(), key=len))])
         step = _step([choice.params[name] for choice in first])
-        # in each round the values to either side, but for the middle, which is known
+        # each round tries the neighbours of the best candidate, which itself is known
         per_round = (3 if gamma_step > 1.0 else 1) * (3 if step > 1.0 else 1) - 1
         task.table.planned = len(coarse) * len(first) + len(several) + ROUNDS * per_round
         task.run(coarse, first)
@@ -232,7 +232,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
     def _around(
         self, best: Candidate, kernels: list[KernelChoice], step: float, outer: dict[str, Any], X: Any
     ) -> list[KernelChoice]:
-        """The kernel of a candidate, and those with a gamma to either side of it."""
+        """The kernel of a candidate, and the same kernel with gamma a step lower and higher."""
         gamma, given = best.params.get("gamma"), outer.get("kernel", self.kernel)
         if not isinstance(gamma, float) or not (isinstance(given, str) and given in WITH_GAMMA) or step == 1.0:
             return [choice for choice in kernels if all(best.params.get(k) == v for k, v in choice.params.items())][:1]
@@ -243,20 +243,20 @@ class KernelSearchCV(KernelParameters, SearchCV):
         ]
 
     def _publish_names(self) -> None:
-        """What was chosen, by the names that scikit-learn's estimators with built-in cross-validation use."""
+        """Set C_, gamma_, …: the best parameters, named as in scikit-learn's estimators with built-in search."""
         for name, value in self.best_params_.items():
             setattr(self, f"{name}_", value)
 
 
 def _spread(choices: Sequence[Any]) -> list[Any]:
-    """A few of them, evenly spread, the ends half a step inside."""
+    """At most COARSE of them, evenly spread, the outer ones half a step from the ends."""
     if len(choices) <= COARSE:
         return list(choices)
     return [choices[round((k + 0.5) * len(choices) / COARSE - 0.5)] for k in range(COARSE)]
 
 
 def _step(values: Sequence[float | None]) -> float:
-    """The ratio of neighbours; 1 where there are none."""
+    """The ratio of neighbouring values; 1 for fewer than two."""
     numbers = sorted({float(v) for v in values if v is not None})
     if len(numbers) < 2:
         return 1.0
@@ -264,7 +264,7 @@ def _step(values: Sequence[float | None]) -> float:
 
 
 def _params_key(params: dict[str, Any]) -> str:
-    """Parameters that differ by rounding only have the same key."""
+    """A key that is equal for parameters that differ by rounding only."""
     return repr(sorted((k, f"{v:.6g}" if isinstance(v, Real) else repr(v)) for k, v in params.items()))
 
 

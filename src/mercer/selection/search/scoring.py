@@ -1,4 +1,4 @@
-"""Scores of held-out decision values, by any of scikit-learn's scorers or one that the user wrote."""
+"""Scores of held-out decision values, by scikit-learn's scorers or user-defined ones."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from mercer.estimators.pairs import votes
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 
-# scorers of scikit-learn's without a highest score
+# scikit-learn's scorers without a highest score
 UNBOUNDED = ("mutual_info_score", "neg_negative_likelihood_ratio", "positive_likelihood_ratio")
 
 
 class HeldOutModel(BaseEstimator):  # type: ignore[misc]
-    """A fitted estimator that knows the answer for one set of samples only."""
+    """Looks like a fitted estimator to scorers, but returns stored decision values of one set of held-out samples."""
 
     values: Matrix
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Nothing is left to learn."""
+        """Do nothing."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -41,7 +41,7 @@ class HeldOutModel(BaseEstimator):  # type: ignore[misc]
 
 
 class HeldOutClassifier(ClassifierMixin, HeldOutModel):  # type: ignore[misc]
-    """Of a classifier by pairs; values in LIBSVM's convention."""
+    """A one-vs-one classifier; values in LIBSVM's convention."""
 
     def __init__(self, classes: Any = None, shape: str = "ovr", break_ties: bool = False, values: Any = None) -> None:
         self.classes, self.shape, self.break_ties, self.values = classes, shape, break_ties, values
@@ -63,7 +63,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutModel):  # type: ignore[misc]
 
 
 class HeldOutOneVsRest(ClassifierMixin, HeldOutModel):  # type: ignore[misc]
-    """Of a linear classifier: one value for two classes, else one for each class."""
+    """A one-vs-rest classifier: one value for two classes, else one for each class."""
 
     def __init__(self, classes: Any = None, values: Any = None) -> None:
         self.classes, self.values = classes, values
@@ -81,7 +81,7 @@ class HeldOutOneVsRest(ClassifierMixin, HeldOutModel):  # type: ignore[misc]
 
 
 class HeldOutRegressor(RegressorMixin, HeldOutModel):  # type: ignore[misc]
-    """Of a regressor."""
+    """A regressor."""
 
     def __init__(self, values: Any = None) -> None:
         self.values = values
@@ -91,7 +91,7 @@ class HeldOutRegressor(RegressorMixin, HeldOutModel):  # type: ignore[misc]
 
 
 class HeldOutDetector(OutlierMixin, HeldOutModel):  # type: ignore[misc]
-    """Of a novelty detector."""
+    """A novelty detector."""
 
     def __init__(self, values: Any = None) -> None:
         self.values = values
@@ -104,7 +104,7 @@ class HeldOutDetector(OutlierMixin, HeldOutModel):  # type: ignore[misc]
 
 
 def predicted_codes(values: Matrix, n_classes: int, break_ties: bool = False) -> Vector:
-    """The class of each row of pairwise values: by votes, or by the sum of confidences."""
+    """The class index of each row of pairwise values: by votes, or with ``break_ties`` by summed confidences."""
     if n_classes == 2:
         return (values[:, 0] <= 0).astype(np.intp)
     if break_ties:
@@ -113,18 +113,18 @@ def predicted_codes(values: Matrix, n_classes: int, break_ties: bool = False) ->
 
 
 def rest_codes(values: Matrix) -> Vector:
-    """The class of each row of values, one for each class or one for two."""
+    """The class index of each row of one-vs-rest values (a single column for two classes)."""
     return (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
 
 
 def accuracy(predicted: Vector, codes: Vector, weight: Vector) -> float:
-    """The share of weight that is predicted rightly; NaN where nothing has a weight."""
+    """The weighted accuracy; NaN if the total weight is 0."""
     total = weight.sum()
     return float(weight @ (predicted == codes) / total) if total > 0 else np.nan
 
 
 def determination(predicted: Vector, y: Vector, weight: Vector) -> float:
-    """R²; NaN for fewer than two samples, as scikit-learn's."""
+    """The weighted R²; NaN for fewer than two samples, as in scikit-learn."""
     if np.count_nonzero(weight) < 2:
         return np.nan
     left = float(weight @ (y - predicted) ** 2)
@@ -135,7 +135,7 @@ def determination(predicted: Vector, y: Vector, weight: Vector) -> float:
 
 
 def highest_score(scoring: Any) -> float:
-    """The score of perfect predictions; inf where nothing is known of it."""
+    """The score of perfect predictions; inf if unknown."""
     if scoring is None:
         return 1.0  # accuracy or R²
     if not isinstance(scoring, str) or scoring in UNBOUNDED:
@@ -144,7 +144,7 @@ def highest_score(scoring: Any) -> float:
 
 
 def scorer_of(witness: HeldOutModel, scoring: Any) -> Callable[..., float]:
-    """score(estimator, X, y, weight) for a scorer's name or function."""
+    """A function score(estimator, X, y, weight) for the name of a scorer or a scoring function."""
     scorer = check_scoring(witness, scoring=scoring)
     weighs = is_sklearn_scorer(scorer)
 
@@ -156,7 +156,7 @@ def scorer_of(witness: HeldOutModel, scoring: Any) -> Callable[..., float]:
         except AttributeError as error:
             if "predict_proba" in str(error):
                 raise InvalidInputError(
-                    f"scoring={scoring!r} needs probabilities, which are only learnt after the best parameters are "
+                    f"scoring={scoring!r} needs probabilities, which are learnt only after the best parameters are "
                     "known. Use a scorer of labels or decision values, such as 'accuracy', 'roc_auc' or 'f1_macro'."
                 ) from error
             raise

@@ -1,4 +1,4 @@
-"""What all machines that choose their parameters have in common."""
+"""The base class of all searches: cross-validate candidates, choose the best, refit."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from mercer.selection.search.search_record import SearchRecord
 from mercer.solvers.base import Clock, Options, Status
 from mercer.validation import thread_count, validate_weights
 
-# of the memory that is free, for all matrices together
+# fraction of the available memory for all kernel matrices
 MEMORY_SHARE = 0.5
 
 
 def _is_refitted(self: Any) -> bool:
     if not self.refit:
         raise AttributeError(
-            f"This {type(self).__name__} has refit=False, so that it cannot predict. Fit one with best_params_."
+            f"This {type(self).__name__} has refit=False, so it cannot predict. Fit a model with best_params_."
         )
     return True
 
 
 class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
-    """Choose by cross-validation, then fit to all samples.
+    """Choose parameters by cross-validation, then fit to all samples.
 
-    ``fit`` goes in one direction: validate, make folds, try candidates, choose, refit, publish.
+    ``fit`` runs top down: validate, make folds, try candidates, choose, refit, learn probabilities or intervals.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -64,36 +64,36 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         "verbose": ["verbose"],
     }
 
-    # a module of compiled loops and the functions of it of which every fit needs one
+    # a module of compiled loops, and functions of it: if none of them is in the cache, the fit announces compilation
     _compiled: ClassVar[tuple[str, ...]] = ("chains", "follow")
 
-    # for whoever drives the search, such as `mercer fit`: progress, and the held-out values of all candidates
+    # hooks for callers such as `mercer fit`: progress, and the held-out values of all candidates
     _on_step: OnStep | None = None
     _record: SearchRecord | None = None
 
     best_estimator_: Any
     refit: bool
 
-    # ---- what the machines differ in -------------------------------------------------------------------------
+    # ---- defined by subclasses -------------------------------------------------------------------------------
 
     @abstractmethod
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
-        """Samples and targets as arrays; sets what belongs to them, such as classes_."""
+        """Samples and targets as arrays. Sets related attributes such as ``classes_``."""
 
     @abstractmethod
     def _search(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock) -> Table:
-        """Try candidates until the clock is over."""
+        """Try candidates until all are done or time is up."""
 
     @abstractmethod
     def _machine(self) -> Any:
-        """The estimator whose parameters are chosen, with all others set."""
+        """The estimator to search over, with all parameters set that are not searched."""
 
     @abstractmethod
     def _held_out_model(self, values: Matrix) -> HeldOutModel:
-        """An estimator that knows the answer for held-out samples with these values."""
+        """An estimator that returns these held-out values as its decision values, for scorers."""
 
     def _learn(self, y: Vector, weight: Vector) -> None:
-        """What held-out values teach besides the choice: probabilities, intervals."""
+        """Learn probabilities or intervals from the held-out values of the best candidate."""
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         sample_weight : array-like of shape (n_samples,), default=None
             Factors of C, one per sample, and weights in the scores.
         groups : array-like of shape (n_samples,), default=None
-            For splitters that keep groups of samples together.
+            Groups of samples for the splitter, which keeps them together.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
             with clock.governs(limit=True):
                 table = self._search(samples, targets, weight, folds, clock)
             if not clock.interrupted:
-                until_fitted.close()  # the last fit minds Ctrl-C by itself; a second Ctrl-C ends everything
+                until_fitted.close()  # the last fit handles Ctrl-C itself; a second Ctrl-C ends everything
             self.n_splits_ = len(folds)
             self.cv_results_ = table.results()
             self._publish_choice(table, folds, n, clock)
@@ -142,7 +142,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _refit(self, X: Any, y: Any, sample_weight: Any = None) -> None:
-        """Fit the machine that was chosen to all samples."""
+        """Fit the best candidate to all samples."""
         started = time.perf_counter()
         self.best_estimator_ = self._machine().set_params(**self.best_params_)
         with_weight = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -165,7 +165,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         return Options(tol=float(self.tol), budget=budget, n_threads=thread_count(self.n_jobs), precision=precision)
 
     def _publish_choice(self, table: Table, folds: list[tuple[Any, Any]], n: int, clock: Clock) -> None:
-        """The best candidate, its score and its held-out values; a warning if the search was cut short."""
+        """Set the best candidate, its score and its held-out values; warn if the search was cut short."""
         missed = [c for c in table.candidates if not c.complete]
         failed = [c for c in table.candidates if c.complete and not np.isfinite(c.mean)]
         over = clock.over()
@@ -182,7 +182,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         if over is not None and (missed or table.n_tried < table.planned):
             why = "was interrupted" if over is Status.INTERRUPTED else f"ended after time_limit={self.time_limit} s"
             done, planned = table.n_tried, max(len(table.candidates), table.planned)
-            chosen = "the best of these is taken" if done else "a candidate from the middle is taken untried"
+            chosen = "the best of these is used" if done else "an untried candidate from the middle is used"
             again = "; interrupt again to end without a model" if over is Status.INTERRUPTED and self.refit else ""
             warn_user(
                 f"The search {why}: {done} of {planned} candidates were tried in all folds; {chosen}{again}.",
@@ -190,8 +190,8 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
             )
         if failed and table.best is not None:
             warn_user(
-                f"{len(failed)} of {len(table.candidates)} candidates have no score in some fold, such as "
-                f"{failed[0].params}: they are not considered.",
+                f"{len(failed)} of {len(table.candidates)} candidates have no score in some fold and are ignored, for "
+                f"example {failed[0].params}.",
                 FitFailedWarning,
             )
         self.best_index_ = best.number
@@ -207,17 +207,17 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         self.cv_decision_function_ = self._as_decision(values)
 
     def _progress(self, table: Table) -> Progress:
-        """Of a search with this table; also tells the table who wants to know of its candidates."""
+        """The progress log of a search with this table; connects ``_record`` to the table."""
         if self._record is not None:
             table.record = self._record.keep
         return Progress(bool(self.verbose), table, self._on_step)
 
     def _columns(self) -> int:
-        """Of the decision values of one sample."""
+        """The number of decision values per sample."""
         return 1
 
     def _as_decision(self, values: Matrix) -> Matrix:
-        """Held-out values as they are published."""
+        """Held-out values in the convention of ``cv_decision_function_``."""
         return values
 
     # ---- prediction ------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class DecisionMixin:
-    """decision_function of the best machine."""
+    """Adds ``decision_function`` of the best machine."""
 
     best_estimator_: Any
 
@@ -263,14 +263,14 @@ class DecisionMixin:
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_columns)
-            As the machine gives them.
+            As in the best machine.
         """
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
 
 class GridTask:
-    """Tries kernels × settings with an engine and keeps the table. One for each search."""
+    """Tries kernels × settings with an engine and fills the table; one object per search."""
 
     def __init__(
         self, engine: Engine, table: Table, score: Any, folds: list[tuple[Any, Any]], progress: Progress
@@ -278,14 +278,14 @@ class GridTask:
         self.engine, self.table, self.score, self.folds, self.progress = engine, table, score, folds, progress
 
     def run(self, kernels: Sequence[KernelChoice], settings: Sequence[SettingChoice]) -> list[Candidate]:
-        """All combinations, the settings outside: GridSearchCV's order for C and gamma."""
+        """Try all combinations; settings vary slowest, which is GridSearchCV's order for C and gamma."""
         place = {
             (k, s): self.table.new({**setting.params, **kernel.params})
             for s, setting in enumerate(settings)
             for k, kernel in enumerate(kernels)
         }
         order = middle_first(len(kernels))
-        # of each kernel and setting the values in each fold
+        # held-out values by (kernel, setting) and fold
         kept: dict[tuple[int, int], dict[int, Matrix]] = {key: {} for key in place}
 
         def report(found: HeldOut) -> None:
@@ -308,14 +308,14 @@ class GridTask:
         best: list[Candidate | None] = [None]
 
         def survivors(number: int) -> list[int]:
-            """The settings of a kernel that may still become best: of the candidates before this batch of kernels."""
+            """The settings of a kernel that may still beat the best candidate of earlier batches of kernels."""
             k, prune = order[number], self.table.prune
             mine = [place[k, s] for s in range(len(settings))]
             if all(np.all(candidate.fit_seconds < 0) for candidate in mine):
                 best[0] = self.table.best
             if best[0] is not None and prune is not None:
                 hopeless = [one.given_up or prune.is_hopeless(one, best[0]) for one in mine]
-                # machines start from the one before: leaving out the last ones does not change the others
+                # each machine starts from the one before, so only the last settings can be dropped without effect
                 last = max((s for s, gone in enumerate(hopeless) if not gone), default=-1)
                 for s, candidate in enumerate(mine):
                     candidate.given_up = hopeless[s] and (s > last or prune.rule != "bound")

@@ -1,4 +1,4 @@
-"""The held-out values of all candidates of a search, and the score that they give its choice without its luck."""
+"""Record the held-out values of all candidates, and correct the best score for the bias of choosing the best."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mercer.selection.search.scoring import highest_score, scorer_of
 
 
 class CorrectedScore(NamedTuple):
-    """A score with its interval, and what it is the score of."""
+    """The corrected score of a search with its interval, the number of rows and of candidates."""
 
     scoring: str
     score: float
@@ -34,26 +34,26 @@ class CorrectedScore(NamedTuple):
 
 
 def scoring_name(search: Any) -> str:
-    """The name of the score by which a search chooses."""
+    """The name of the score that a search maximises."""
     if search.scoring is None:
         return "accuracy" if hasattr(search, "classes_") else "r2"
     return search.scoring if isinstance(search.scoring, str) else getattr(search.scoring, "__name__", "score")
 
 
 class SearchRecord:
-    """What each candidate says of the samples that it was not fitted to: as little as the score needs."""
+    """The held-out values of each candidate, reduced to what the score needs."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[Candidate, Matrix]] = []
 
     def start(self, search: Any, folds: list[tuple[Any, Any]], y: Vector) -> None:
-        """A search begins, with these folds and targets."""
+        """Start recording a search with these folds and targets."""
         self.search, self.kept = search, []
         self.rows = np.concatenate([test for _, test in folds])
         self.y = y[self.rows]
 
     def keep(self, candidate: Candidate, parts: list[Matrix]) -> None:
-        """The values of the samples of each fold."""
+        """Record the values of a candidate, one matrix per fold."""
         values = np.concatenate(parts)
         name = scoring_name(self.search)
         if name == "accuracy":
@@ -65,7 +65,7 @@ class SearchRecord:
         self.kept.append((candidate, values))
 
     def corrected_score(self) -> CorrectedScore:
-        """The score of the chosen candidate as new samples would give it."""
+        """An estimate of the best candidate's score on new samples (bootstrap bias corrected cross-validation)."""
         name, n = scoring_name(self.search), len(self.rows)
         order = sorted(self.kept, key=lambda one: -one[0].mean)
         chosen = next(k for k, (candidate, _) in enumerate(order) if candidate.number == self.search.best_index_)
