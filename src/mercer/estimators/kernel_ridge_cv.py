@@ -24,7 +24,7 @@ from mercer.solvers.base import Clock, Options, Status, TracePoint
 from mercer.solvers.data import Data, check_finite
 
 # decompositions reach n³/SPEED seconds; at least this many samples are used for the choice
-SPEED, FEWEST_JUDGED = 8e9, 200
+SPEED, SMALLEST_SUBSET = 8e9, 200
 
 
 class Identity(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,7 +50,7 @@ def determination(predictions: Matrix, Y: Matrix, weight: Vector) -> float:
     return float(1.0 - np.mean(np.divide(left, total, out=constant, where=total != 0)))
 
 
-class Tried(NamedTuple):
+class KernelScores(NamedTuple):
     """The result for one kernel: scores for each λ (and target), the values behind them, and the decomposition."""
 
     scores: Matrix
@@ -189,7 +189,7 @@ class KernelRidgeCV(BaseRidge):
         self.time_limit = time_limit
         self.verbose = verbose
 
-    # ---- what is tried ---------------------------------------------------------------------------------------
+    # ---- candidates ------------------------------------------------------------------------------------------
 
     @property
     def _has_folds(self) -> bool:
@@ -244,16 +244,16 @@ class KernelRidgeCV(BaseRidge):
         best, best_kernel, scores = None, None, []
         # a splitter assigns all samples to folds, with weight or without
         candidates = np.arange(len(Y)) if self._has_folds else used
-        judged = self._judged(candidates, len(kernels), clock)
+        subset = self._subset(candidates, len(kernels), clock)
         for index, kernel in enumerate(kernels):
             if index > 0 and clock.over() is not None:
                 break
             data = self._bind_kernel(kernel, X, X, len(Y))
-            part = data if len(judged) == data.n else data.take(judged)
+            part = data if len(subset) == data.n else data.take(subset)
             if self._has_folds:
-                tried = self._by_folds(part, Y[judged], weight[judged], alphas, options)
+                tried = self._by_folds(part, Y[subset], weight[subset], alphas, options)
             else:
-                tried = self._left_out(part, Y[judged], weight[judged], alphas, options)
+                tried = self._left_out(part, Y[subset], weight[subset], alphas, options)
             scores.append(tried.scores)
             if best is None or tried.best > best.best:
                 best, best_kernel, best_data = tried, self._kernel, data
@@ -261,13 +261,13 @@ class KernelRidgeCV(BaseRidge):
         assert best is not None and best_kernel is not None
         self._kernel = self.kernel_ = best_kernel
         self.kernels_ = kernels
-        self._publish_choice(best, scores, alphas, judged, weight)
+        self._publish_choice(best, scores, alphas, subset, weight)
         alpha = np.broadcast_to(self.alpha_, Y.shape[1])
-        reduction = best.reduction if len(judged) == len(candidates) else None
+        reduction = best.reduction if len(subset) == len(candidates) else None
         self._refit(best_data, reduction, Y, weight, alpha, options, clock)
-        if len(judged) < len(candidates):
+        if len(subset) < len(candidates):
             warn_user(
-                f"alpha and the kernel were chosen on {len(judged)} of {len(candidates)} samples, drawn at random, "
+                f"alpha and the kernel were chosen on {len(subset)} of {len(candidates)} samples, drawn at random, "
                 f"because time_limit={self.time_limit} s allows no more. The model is fitted to all samples.",
                 UserWarning,
             )
@@ -278,14 +278,14 @@ class KernelRidgeCV(BaseRidge):
                 UserWarning,
             )
 
-    def _judged(self, candidates: Vector, n_kernels: int, clock: Clock) -> Vector:
+    def _subset(self, candidates: Vector, n_kernels: int, clock: Clock) -> Vector:
         """The samples used for the choice: all, or a random subset that can be decomposed in half of the time."""
         of_its_own = self._has_folds and not isinstance(self.cv, Integral)  # a splitter may depend on all samples
         if clock.left == np.inf or of_its_own:
             return candidates
         n_folds = int(self.cv) if self._has_folds else 1
         most = int(np.cbrt(0.5 * max(0.0, clock.left) * SPEED / (n_kernels * n_folds)))
-        most = max(most, FEWEST_JUDGED)
+        most = max(most, SMALLEST_SUBSET)
         if len(candidates) <= most:
             return candidates
         return np.sort(np.random.default_rng(0).permutation(candidates)[:most])
@@ -313,7 +313,7 @@ class KernelRidgeCV(BaseRidge):
         self._publish(data, solutions, weight)
 
     def _publish_choice(
-        self, best: Tried, scores: list[Matrix], alphas: Vector, judged: Vector, weight: Vector
+        self, best: KernelScores, scores: list[Matrix], alphas: Vector, subset: Vector, weight: Vector
     ) -> None:
         """Set alpha_, best_score_, scores_ and cv_results_."""
         chosen = np.argmax(best.scores, axis=0)  # the first of equal scores
@@ -328,10 +328,10 @@ class KernelRidgeCV(BaseRidge):
         if self.store_cv_results and best.values is not None:
             values = np.full((len(weight), *best.values.shape[1:]), np.nan)
             values[weight == 0] = 0.0 if self.scoring is None else np.nan
-            values[judged] = best.values
+            values[subset] = best.values
             self.cv_results_ = values[:, 0] if self._ravel else values
 
-    def _left_out(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
+    def _left_out(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> KernelScores:
         """Leave-one-out and generalised cross-validation with one kernel."""
         reduction = reduce(data, weight, float(alphas.min()), options)
         found = reduction.residuals(Y, alphas, bool(self.fit_intercept), options.n_threads, mean=self.cv == "gcv")
@@ -345,7 +345,7 @@ class KernelRidgeCV(BaseRidge):
         else:
             values = Y - errors / root
             scores = np.array([self._score(prediction, Y, weight) for prediction in values])
-        return Tried(scores, np.moveaxis(values, 0, -1), reduction)
+        return KernelScores(scores, np.moveaxis(values, 0, -1), reduction)
 
     def _score(self, predictions: Matrix, Y: Matrix, weight: Vector) -> list[float]:
         """The scores of predictions: one, or one per target if each target has its own λ."""
@@ -359,7 +359,7 @@ class KernelRidgeCV(BaseRidge):
             predictions, Y = predictions[:, 0], Y[:, 0]
         return [float(scorer(Identity(), predictions, Y, **params))]
 
-    def _by_folds(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> Tried:
+    def _by_folds(self, data: Data, Y: Matrix, weight: Vector, alphas: Vector, options: Options) -> KernelScores:
         """Cross-validation with one kernel: K is computed once and decomposed for the training samples of each fold."""
         needed = 24 * data.n**2
         if needed > options.budget:
@@ -386,4 +386,4 @@ class KernelRidgeCV(BaseRidge):
             scores.append([self._score(block @ beta[k] + b[k], Y[test], weight[test]) for k in range(len(alphas))])
         if not scores:
             raise InvalidInputError("cv gives no fold with test samples: give a splitter with at least one.")
-        return Tried(np.mean(scores, axis=0), None, None)
+        return KernelScores(np.mean(scores, axis=0), None, None)
