@@ -26,7 +26,7 @@ from mercer.io.machines import plain_model
 from mercer.io.onnx import to_onnx
 from mercer.io.probabilities import plain_probabilities
 from mercer.io.tables import read_samples
-from mercer.selection.calibration.mixins import problem_values
+from mercer.selection.calibration.prediction_mixins import problem_values
 from mercer.selection.linear_cv import LinearSVCCV
 from mercer.selection.svc_cv import SVCCV
 from mercer.workflow import train

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, InvalidInputError, KernelRidge, NuSVC, RampSVC
-from mercer.selection.calibration.mixins import problem_values
+from mercer.selection.calibration.prediction_mixins import problem_values
 from mercer.selection.leave_one_out import leave_one_out
 
 TOL = 1e-6

@@ -40,7 +40,7 @@ from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Hinge
 from mercer.problems.dual import DualProblem, survey
-from mercer.selection.calibration.mixins import problem_values
+from mercer.selection.calibration.prediction_mixins import problem_values
 from mercer.solvers.base import Clock, Options, Status
 from mercer.solvers.exact import near, solve
 from mercer.solvers.whole import WholeMatrix

@@ -20,7 +20,7 @@ from mercer.estimators.linear.linear_svr import LinearSVR
 from mercer.kernels import Linear
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.selection.calibration.class_probabilities import METHODS, Scheme
-from mercer.selection.calibration.mixins import IntervalMixin, ProbabilityMixin
+from mercer.selection.calibration.prediction_mixins import IntervalMixin, ProbabilityMixin
 from mercer.selection.search.candidates import Table
 from mercer.selection.search.grids import C_range, spread_of, values_of
 from mercer.selection.search.kernel_search_cv import Score

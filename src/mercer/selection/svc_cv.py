@@ -16,7 +16,7 @@ from mercer.estimators.svc import SVC, NuSVC
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import NuHinge
 from mercer.selection.calibration.class_probabilities import METHODS
-from mercer.selection.calibration.mixins import ProbabilityMixin
+from mercer.selection.calibration.prediction_mixins import ProbabilityMixin
 from mercer.selection.chains import Setting
 from mercer.selection.folds import ClassifierFolds, Folds
 from mercer.selection.search.candidates import KernelChoice, SettingChoice

@@ -14,7 +14,7 @@ from mercer.estimators.parameters import regression_loss
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, take_samples
-from mercer.selection.calibration.mixins import IntervalMixin
+from mercer.selection.calibration.prediction_mixins import IntervalMixin
 from mercer.selection.chains import Setting
 from mercer.selection.folds import Folds, SingleFolds
 from mercer.selection.search.candidates import KernelChoice, SettingChoice

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import SVC, SVR, InvalidInputError, LinearSVC
 from mercer.selection.calibration.class_probabilities import METHODS, Scheme
-from mercer.selection.calibration.mixins import IntervalMixin, ProbabilityMixin, problem_values
+from mercer.selection.calibration.prediction_mixins import IntervalMixin, ProbabilityMixin, problem_values
 
 
 class Classifier(ProbabilityMixin, BaseEstimator):
