@@ -293,7 +293,7 @@ class TestSamples:
         model = GaussianProcessRegressor(1.0 * Precomputed() + White()).fit(K, Y)
         same = GaussianProcessRegressor(1.0 * Fixed(Gaussian(0.5)) + White()).fit(X, Y)
         np.testing.assert_allclose(model.predict(cross), same.predict(NEW), atol=1e-6)
-        with pytest.raises(InvalidInputError, match="Ask for the mean alone, or give the kernel itself"):
+        with pytest.raises(InvalidInputError, match="Predict the mean only, or pass the kernel"):
             model.predict(cross, return_std=True)
 
     def test_the_prior(self):
@@ -319,7 +319,7 @@ class TestLimits:
 
     def test_time_limit_leaves_a_usable_model(self):
         """No time at all: the kernel as it was given."""
-        with pytest.warns(ConvergenceWarning, match=r"ended after time_limit=0 s, before its first step: they are"):
+        with pytest.warns(ConvergenceWarning, match=r"ended after time_limit=0 s, before its first step: the given parameters"):
             model = GaussianProcessRegressor(NOISY, time_limit=0).fit(X, Y)
         assert model.n_evaluations_ == 1
         np.testing.assert_allclose(model.kernel_.theta, NOISY.theta)

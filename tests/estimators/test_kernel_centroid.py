@@ -85,7 +85,7 @@ class TestVariants:
         np.testing.assert_allclose(
             model.decision_function(X), psi(X) @ (means / np.linalg.norm(means, axis=1)[:, None]).T, rtol=1e-8
         )
-        with pytest.raises(InvalidInputError, match="that of class 'a' is 0: its samples cancel"):
+        with pytest.raises(InvalidInputError, match="the mean of class 'a' is 0: its samples cancel"):
             KernelCentroid(kernel="linear", normalize=True).fit([[-1.0], [1.0], [2.0]], ["a", "a", "b"])
 
     @pytest.mark.parametrize("shrinkage", [0.0, 0.3, 1.0])

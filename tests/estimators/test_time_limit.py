@@ -111,7 +111,7 @@ def test_part_decides(monkeypatch):
     """Where there is no time to decompose the matrix of all samples, a part decides on alpha, and all are fitted."""
     X, y = samples(0)
     monkeypatch.setattr("mercer.estimators.kernel_ridge_cv.SPEED", 2e6)
-    with pytest.warns(UserWarning, match=r"\d+ of 1500 samples, taken at random, have decided on alpha"):
+    with pytest.warns(UserWarning, match=r"chosen on \d+ of 1500 samples, drawn at random"):
         model = mercer.KernelRidgeCV(kernel="rbf", time_limit=60.0, store_cv_results=True).fit(X, y)
     judged = np.isfinite(model.cv_results_).all(axis=1)
     assert 200 <= judged.sum() < 1500 and model.dual_coef_.shape == (1500,)

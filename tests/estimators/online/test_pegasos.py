@@ -206,7 +206,7 @@ class TestParts:
             model.partial_fit(X, y, classes=[0, 1])
         with pytest.raises(InvalidInputError, match="X is sparse, but earlier samples were dense"):
             model.partial_fit(sp.csr_matrix(X), y)
-        with pytest.raises(InvalidInputError, match="average='tail' needs to know"):
+        with pytest.raises(InvalidInputError, match="average='tail' needs the total number of steps"):
             PegasosClassifier(average="tail").partial_fit(X, y, classes=[0, 1, 2])
         assert not hasattr(PegasosClassifier(kernel="precomputed"), "partial_fit")
         with pytest.raises(InvalidInputError, match="budget=5 cannot be used with the linear kernel"):

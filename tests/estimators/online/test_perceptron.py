@@ -235,5 +235,5 @@ class TestParametersOfSklearn:
         """w is made of samples that may not come again: an error that names partial_fit."""
         X, y = separable()
         model = Perceptron(kernel="rbf", warm_start=True).fit(X, y)
-        with pytest.raises(InvalidInputError, match="Use partial_fit to go on with other kernels"):
+        with pytest.raises(InvalidInputError, match="With other kernels use partial_fit"):
             model.fit(X, y)
