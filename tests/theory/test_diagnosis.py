@@ -293,7 +293,7 @@ class TestOtherInput:
     def test_unknown_finding(self):
         """A KeyError that says what there is."""
         X, y = healthy()
-        with pytest.raises(KeyError, match="there are support vectors, at the bound, free, margin"):
+        with pytest.raises(KeyError, match="the findings are support vectors, at the bound, free, margin"):
             diagnose(SVC().fit(X, y), X, y)["weather"]
 
     def test_not_fitted(self):

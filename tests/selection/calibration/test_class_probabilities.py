@@ -153,7 +153,7 @@ def test_pairs_without_samples_and_rows_without_values():
     values[::2] = np.nan
     found = calibrate(values, codes, 3).probabilities(values[1::2])
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    with pytest.raises(InvalidInputError, match="No sample was held out"):
+    with pytest.raises(InvalidInputError, match="No sample with positive weight was held out"):
         calibrate(np.full((3, 1), np.nan), np.array([0, 1, 1]), 2)
     with pytest.raises(InvalidInputError, match="calibration='magic' is not known: use one of 'sigmoid'"):
         calibrate(values, codes, 3, "magic")

@@ -168,7 +168,7 @@ def test_unusable():
         model.conformalize(X, y[:50])
     model.cv_decision_function_[:] = np.nan
     model._learn_probabilities(y, np.ones(100))
-    with pytest.raises(InvalidInputError, match="No sample was held out before the search ended"):
+    with pytest.raises(InvalidInputError, match="the search ended before any sample was held out"):
         model.predict_proba(X)
     assert model.predict_set(X, as_mask=True).all()
     model.refit = False
