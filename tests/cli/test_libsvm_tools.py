@@ -8,7 +8,7 @@ from tests.io.make_libsvm_data import libsvm_values
 
 import mercer
 from mercer.cli import main
-from mercer.io.libsvm_probabilities import density_marks
+from mercer.io.formats.libsvm_probabilities import density_marks
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from mercer import (
     TubeDisplay,
     White,
 )
-from mercer.display.machines import distance_words
+from mercer.display.fitted_model import distance_words
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

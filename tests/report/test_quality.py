@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer.io.tables import read_samples
 from mercer.report.quality import BINS, _bins, quality, reliability
 from mercer.workflow import train
-from mercer.workflow.held_out import held_out_classes
+from mercer.workflow.class_scores import held_out_classes
 
 pytest.importorskip("matplotlib")
 

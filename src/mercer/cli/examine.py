@@ -20,8 +20,8 @@ TEXT = (".model", ".libsvm", ".liblinear", ".txt")
 def read_model(path: str, n_features: int | None = None, nu: bool = False) -> Any:
     """A model of mercer, a text file of LIBSVM or LIBLINEAR, or the support vector machine of an ONNX graph."""
     from mercer.io import load
-    from mercer.io.libsvm import read_model as read_text
-    from mercer.io.onnx_models import read_onnx
+    from mercer.io.formats.libsvm import read_model as read_text
+    from mercer.io.formats.onnx_import import read_onnx
 
     suffix = Path(path).suffix.lower()
     if suffix == ".onnx":
@@ -124,7 +124,7 @@ def _samples(arguments: argparse.Namespace, model: Any) -> Any:
 def _own(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """A model that knows what it was fitted with, and its samples as it sees them."""
     from mercer.exceptions import InvalidInputError
-    from mercer.io.files import is_pickle
+    from mercer.io.model_file.save_load import is_pickle
     from mercer.workflow.preparation import prepared
 
     if not arguments.trust_pickle and is_pickle(arguments.model):
@@ -152,8 +152,8 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     import numpy as np
 
     from mercer.exceptions import InvalidInputError
-    from mercer.io.onnx_models import prepared_for
-    from mercer.io.training_data import with_training_data
+    from mercer.io.formats.onnx_import import prepared_for
+    from mercer.io.formats.training_data import with_training_data
 
     samples = _samples(arguments, read_model(arguments.model))
     X = samples.X
@@ -247,10 +247,10 @@ def convert(arguments: argparse.Namespace) -> int:
     from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
     from mercer.io import compress, save
-    from mercer.io.libsvm import write_model
-    from mercer.io.machines import only_scales
-    from mercer.io.onnx import to_onnx
-    from mercer.io.source import to_c, to_python
+    from mercer.io.formats.libsvm import write_model
+    from mercer.io.formats.onnx_export import to_onnx
+    from mercer.io.formats.plain_model import only_scales
+    from mercer.io.formats.source_code import to_c, to_python
     from mercer.workflow.preparation import table_reader
 
     check_writable(Path(arguments.output))

@@ -57,7 +57,7 @@ def train(words: Sequence[str]) -> int:
     """Fit, write LIBSVM's model file, print what svm-train prints of a model."""
     import numpy as np
 
-    from mercer.io.libsvm import training_order, write_model
+    from mercer.io.formats.libsvm import training_order, write_model
 
     options, files = _options(words, "s t d g r c n p m e h b v w* q")
     if len(files) not in (1, 2):
@@ -103,7 +103,7 @@ def _add_probabilities(model: Any, X: Any, y: Any, kind: int, quiet: bool) -> No
     """What a machine without classes has of probabilities. Edits the model."""
     import numpy as np
 
-    from mercer.io.libsvm_probabilities import density_marks, residual_scale
+    from mercer.io.formats.libsvm_probabilities import density_marks, residual_scale
 
     if kind == 2:
         marks = density_marks(model.decision_function(X))
@@ -121,8 +121,8 @@ def predict(words: Sequence[str]) -> int:
     """Predict with LIBSVM's model file, write a line per sample, print accuracy or errors as svm-predict does."""
     import numpy as np
 
-    from mercer.io.libsvm import read_model
-    from mercer.io.libsvm_probabilities import has_probabilities
+    from mercer.io.formats.libsvm import read_model
+    from mercer.io.formats.libsvm_probabilities import has_probabilities
 
     options, files = _options(words, "b q")
     if len(files) != 3:
@@ -163,7 +163,7 @@ def _probabilities(model: Any, X: Any) -> tuple[str, Any, Any]:
     """The first line, the labels and the probabilities, in the order of the model file's labels."""
     import numpy as np
 
-    from mercer.io.libsvm_probabilities import class_probabilities, normal_probability
+    from mercer.io.formats.libsvm_probabilities import class_probabilities, normal_probability
 
     if hasattr(model, "offset_"):
         inside = normal_probability(model.decision_function(X), model._prob_density_marks)

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from mercer._sklearn_compat import safe_indexing
 from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InvalidInputError, MercerError
-from mercer.io.machines import plain_model
+from mercer.io.formats.plain_model import plain_model
 from mercer.kernels.features import Matrix, Vector, as_matrix
 from mercer.report.names import class_words
 from mercer.workflow.preparation import MACHINE, PREPARE

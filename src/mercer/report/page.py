@@ -12,7 +12,7 @@ import numpy as np
 
 import mercer
 from mercer.display.canvas import pyplot
-from mercer.display.machines import (
+from mercer.display.fitted_model import (
     ConvergenceDisplay,
     GramDisplay,
     MarginDisplay,

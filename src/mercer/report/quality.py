@@ -14,7 +14,7 @@ from mercer.kernels.features import Vector
 from mercer.report import html
 from mercer.report.importance import targets
 from mercer.report.names import class_words
-from mercer.workflow.held_out import HeldOutClasses, held_out_classes
+from mercer.workflow.class_scores import HeldOutClasses, held_out_classes
 from mercer.workflow.summary import is_fresh, score_name
 from mercer.workflow.training import Outcome
 

@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from mercer.exceptions import InvalidInputError
-from mercer.io.dates import find_dates
-from mercer.io.number_formats import find_numbers
-from mercer.io.table_reader import TableReader
 from mercer.io.tables import Samples
+from mercer.io.tables.dates import find_dates
+from mercer.io.tables.number_formats import find_numbers
+from mercer.io.tables.table_reader import TableReader
 from mercer.kernels import Kernel, parse_kernel
 from mercer.selection.linear_cv import LinearSVCCV, LinearSVRCV
 from mercer.selection.svc_cv import SVCCV

@@ -25,8 +25,8 @@ from mercer.selection.evaluation import Evaluation, evaluate_folds
 from mercer.selection.held_out import SearchRecord
 from mercer.selection.linear_cv import LinearSearchCV, LinearSVCCV
 from mercer.selection.scoring import predicted_codes, rest_codes
+from mercer.workflow.assessment import Judgement, by_evaluation, by_fresh_rows, by_search
 from mercer.workflow.job import FIT, JUDGING, SEARCH, Job
-from mercer.workflow.judgement import Judgement, by_evaluation, by_fresh_rows, by_search
 from mercer.workflow.preparation import MACHINE, check_classes, detect_task, pipeline_for, prepared, why_linear
 
 # rows on which a machine with a kernel is searched; the final fit takes all
