@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from mercer.cli import bench, examine, fit, libsvm_tools, predict
+from mercer.cli import bench, certify, convert, fit, inspect, kernel_check, libsvm_tools, predict
 from mercer.exceptions import MercerError
 
 __all__ = ["command", "main"]
@@ -79,14 +79,15 @@ def _parser() -> argparse.ArgumentParser:
     for name, module, text in (
         ("fit", fit, "fit a model to a data file, judge it and write it"),
         ("predict", predict, "predict new samples with a model file"),
+        ("inspect", inspect, "say what is in a model file"),
+        ("certify", certify, "recompute how far a model is from its optimum"),
+        ("kernel-check", kernel_check, "test Mercer's condition"),
+        ("convert", convert, "write a model as ONNX, Python, C, LIBSVM text or a model file"),
+        ("bench", bench, "time the same fit by mercer and by scikit-learn"),
     ):
         one = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         module.add_arguments(one)
         one.set_defaults(run=module.run)
-    examine.add_arguments(commands)
-    one = commands.add_parser("bench", help="time the same fit by mercer and by scikit-learn")
-    bench.add_arguments(one)
-    one.set_defaults(run=bench.run)
 
     demo = commands.add_parser(
         "demo",

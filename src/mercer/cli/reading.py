@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from mercer.cli.terminal import say
 
 # columns that are listed one by one
 SHOWN = 40
+# suffixes of model files by what is in them
+TEXT = (".model", ".libsvm", ".liblinear", ".txt")
 
 
 def read_new(arguments: argparse.Namespace, **more: Any) -> Any:
@@ -53,3 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser, training: bool = False) -> No
         default="error",
         help="rows of a table without a target: stop, or leave them out (default: error)",
     )
+
+
+def read_model(path: str, n_features: int | None = None, nu: bool = False) -> Any:
+    """A model of mercer, a text file of LIBSVM or LIBLINEAR, or the support vector machine of an ONNX graph."""
+    from mercer.io import load
+    from mercer.io.formats.libsvm import read_model as read_text
+    from mercer.io.formats.onnx_import import read_onnx
+
+    suffix = Path(path).suffix.lower()
+    if suffix == ".onnx":
+        return read_onnx(path, nu=nu)
+    return read_text(path, n_features) if suffix in TEXT else load(path)
