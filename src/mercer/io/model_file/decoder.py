@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import ModelFileError
-from mercer.io.model_file.arrays import build_sparse, can_store
+from mercer.io.model_file.arrays import build_frame, build_sparse, can_store
 from mercer.io.model_file.classes import find_class, put_together
 from mercer.io.model_file.encoder import DEPTH, DIGITS, SCALARS, TYPES
-from mercer.io.model_file.frames import build_frame
 from mercer.kernels.features import Vector
 
 

@@ -17,9 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.io.model_file.arrays import can_store, sparse_parts
+from mercer.io.model_file.arrays import can_store, frame_parts, is_frame, sparse_parts
 from mercer.io.model_file.classes import name_of, take_apart
-from mercer.io.model_file.frames import frame_parts, is_frame
 from mercer.kernels import Kernel
 from mercer.kernels.features import Vector
 
