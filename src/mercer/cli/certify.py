@@ -1,4 +1,4 @@
-"""``mercer certify``: how far a model is from its optimum, recomputed from its training data."""
+"""``mercer certify``: recompute from the training data how far a model is from the optimum of its problem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer.cli.terminal import number, say
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Recompute how far a model is from its optimum; 1 if that is more than the tolerance."""
+    """Recompute the certificate of a model; return 1 if its relative gap is larger than the tolerance."""
     import mercer
     from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _samples(arguments: argparse.Namespace, model: Any) -> Any:
-    """The samples of a model, with targets unless it has learnt from none."""
+    """Read the training samples of a model, with targets unless it is a novelty detector."""
     from mercer.display.canvas import machine_of
     from mercer.workflow.preparation import table_reader
 
@@ -48,33 +48,33 @@ def _samples(arguments: argparse.Namespace, model: Any) -> Any:
 
 
 def _own(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """A model that knows what it was fitted with, and its samples as it sees them."""
+    """Return a model whose file contains its parameters, and its preprocessed samples and targets."""
     from mercer.exceptions import InvalidInputError
     from mercer.io.model_file.save_load import is_pickle
     from mercer.workflow.preparation import prepared
 
     if not arguments.trust_pickle and is_pickle(arguments.model):
         raise InvalidInputError(
-            f"{arguments.model} is a pickle: loading it runs the code in it. If you trust it, add --trust-pickle."
+            f"{arguments.model} is a pickle, and loading it can run any code. If you trust it, add --trust-pickle."
         )
     model = _trusted(arguments.model) if arguments.trust_pickle else read_model(arguments.model)
     if "with_training_data" in getattr(getattr(model, "certificate_", None), "reason", ""):
-        return _foreign(arguments)  # it was converted from a file of another program
+        return _foreign(arguments)  # the model was converted from another program's file
     samples = _samples(arguments, model)
     X = prepared(model, samples.X)
     if hasattr(X, "to_numpy") and not hasattr(model, "feature_names_in_"):
-        X = X.to_numpy()  # it knows no names
+        X = X.to_numpy()  # the model has no feature names
     return model, X, samples.y
 
 
 def _is_foreign(arguments: argparse.Namespace) -> bool:
-    """Whether the model is of a format that leaves out what it was fitted with."""
+    """Whether the model file is in a format that does not contain the parameters of the fit."""
     said = any(value is not None for value in (arguments.C, arguments.epsilon, arguments.nu))
     return not arguments.trust_pickle and (said or Path(arguments.model).suffix.lower() in (*TEXT, ".onnx"))
 
 
 def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """The same for models of other programs, whose parameters the command line says."""
+    """The same for files of other programs; the parameters of the fit come from the command line."""
     import numpy as np
 
     from mercer.exceptions import InvalidInputError
@@ -87,17 +87,23 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
         names = [column.name for column in samples.columns if X[column.name].dtype.kind not in "fiub"]
         if names:
             raise InvalidInputError(
-                f"The column {names[0]!r} does not hold numbers, but the model was fitted to numbers."
+                f"The column {names[0]!r} does not hold numbers, but the model was fitted to numbers: give the samples "
+                "as numbers."
             )
         X = X.to_numpy(dtype=float)
     elif samples.kind == "strings":
-        raise InvalidInputError(f"{arguments.model} was fitted to vectors, but {arguments.data} holds sequences.")
+        raise InvalidInputError(
+            f"{arguments.model} was fitted to vectors, but {arguments.data} holds sequences: give the training data."
+        )
     model = read_model(arguments.model, _width(arguments, X), arguments.nu is not None)
     if getattr(model, "kernel", "") == "precomputed":
         X = (X.toarray() if hasattr(X, "toarray") else X)[:, -X.shape[0] :]  # LIBSVM's first column is a number
     if hasattr(model, "before_"):
         if X.shape[1] != len(model.before_[0]):
-            raise InvalidInputError(f"The samples have {X.shape[1]} features, the model {len(model.before_[0])}.")
+            raise InvalidInputError(
+                f"The samples have {X.shape[1]} features, but the model has {len(model.before_[0])}: give the training "
+                "data."
+            )
         X = prepared_for(model, X.toarray() if hasattr(X, "toarray") else X)
     y = None if samples.y is None else np.asarray(samples.y)
     weights = {label: float(weight) for label, weight in arguments.class_weight or ()}
@@ -106,7 +112,7 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 
 def _width(arguments: argparse.Namespace, X: Any) -> int | None:
-    """The number of features for a file that does not say it; LIBLINEAR's do, and precomputed kernels have none."""
+    """The number of features, if the file does not contain it. LIBLINEAR's do; precomputed kernels have none."""
     with open(arguments.model, encoding="utf-8", errors="replace") as file:
         head = file.read(300)
     return None if "solver_type" in head or "precomputed" in head else int(X.shape[1])
@@ -119,7 +125,7 @@ def _trusted(path: str) -> Any:
 
     from mercer.exceptions import InvalidInputError
 
-    say(f"{path} is a pickle: loading it runs the code in it.")
+    say(f"{path} is a pickle: loading it runs the code that it contains.")
     try:
         return joblib.load(path)
     except (OSError, pickle.UnpicklingError, EOFError, ValueError, KeyError, AttributeError, ImportError) as error:
@@ -127,28 +133,28 @@ def _trusted(path: str) -> Any:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ``mercer certify`` understands."""
+    """Add the arguments of ``mercer certify``."""
     parser.add_argument(
         "model", help="a model file of mercer, LIBSVM, LIBLINEAR or ONNX (or, with --trust-pickle, of scikit-learn)"
     )
-    parser.add_argument("data", help="the samples that it was fitted to")
-    parser.add_argument("--target", metavar="COLUMN", help="default: that of the fit, or the last column")
-    reading.add_arguments(parser, training=True)
-    parser.add_argument("--labels", metavar="FILE", help="for FASTA")
+    parser.add_argument("data", help="the training data")
     parser.add_argument(
-        "--C",
-        type=number(above=0),
-        help="the C that the model was fitted with, if the file does not say",
+        "--target", metavar="COLUMN", help="the target column (default: the target of the fit, or the last column)"
     )
-    parser.add_argument("--epsilon", type=number(least=0), help="the epsilon that the model was fitted with")
-    parser.add_argument("--nu", type=number(above=0), help="the nu that the model was fitted with")
+    reading.add_arguments(parser, training=True)
+    parser.add_argument("--labels", metavar="FILE", help="for FASTA: a label, or a name and a label, per line")
+    parser.add_argument("--C", type=number(above=0), help="C of the fit, if the file does not contain it")
+    parser.add_argument("--epsilon", type=number(least=0), help="epsilon of the fit, if the file does not contain it")
+    parser.add_argument("--nu", type=number(above=0), help="nu of the fit, if the file does not contain it")
     parser.add_argument(
         "--class-weight",
         nargs=2,
         action="append",
         metavar=("LABEL", "WEIGHT"),
-        help="the weight of a class that the model was fitted with",
+        help="the weight of a class in the fit; may be repeated",
     )
-    parser.add_argument("--tol", type=number(least=0), default=1e-2, help="largest relative gap (default: 0.01)")
-    parser.add_argument("--trust-pickle", action="store_true", help="load a pickle, which may run any code")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--tol", type=number(least=0), default=1e-2, help="largest allowed relative gap (default: 0.01)"
+    )
+    parser.add_argument("--trust-pickle", action="store_true", help="load a pickle, which can run any code")
+    parser.add_argument("--json", action="store_true", help="print JSON")

@@ -1,4 +1,4 @@
-"""``mercer convert``: a model in another format."""
+"""``mercer convert``: convert a model to another format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mercer.cli.terminal import check_writable, number, say
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """A model in another format, which the name of the output says."""
+    """Write the model in the format given by the suffix of the output; return the exit status."""
     from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
     from mercer.io import compress, save
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         reader = table_reader(model)
         if reader is not None and any(column.kind == "date" for column in reader.columns):
             names = ", ".join(column.name for column in reader.columns if column.kind == "date")
-            say(f"note: the inputs of dates ({names}) are numbers: days since 1970-01-01 (UTC).")
+            say(f"note: the inputs for dates ({names}) are numbers: days since 1970-01-01 (UTC).")
     elif suffix in (".py", ".c"):
         write: Callable[[Any], str] = to_python if suffix == ".py" else to_c
         text = write(model if only_scales(model) else _last(model))
@@ -46,26 +46,31 @@ def run(arguments: argparse.Namespace) -> int:
         write_model(machine_of(_last(model)), arguments.output)
     else:
         raise InvalidInputError(
-            f"The output format is chosen by the file's suffix, and {Path(arguments.output).name!r} has none that is "
-            "known: use .mercer, .onnx, .py, .c or .model."
+            f"The suffix of the output chooses the format, but {Path(arguments.output).name!r} has no known suffix: "
+            "use .mercer, .onnx, .py, .c or .model."
         )
     return 0
 
 
 def _last(model: Any) -> Any:
-    """The model without its steps before, with a word about them."""
+    """Return the last step of a pipeline, with a note about the other steps."""
     steps = getattr(model, "steps", ())
     if len(steps) > 1:
         names = ", ".join(name for name, _ in steps[:-1])
-        say(f"note: only the machine is written; apply the model's other steps to the samples first ({names}).")
+        say(f"note: only the last step is written; apply the other steps ({names}) to samples first.")
     return model[-1] if steps else model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ``mercer convert`` understands."""
-    parser.add_argument("model")
-    parser.add_argument("output", help="its suffix says what is written: .onnx, .py, .c, .model or .mercer")
+    """Add the arguments of ``mercer convert``."""
+    parser.add_argument("model", help="a model file of mercer, LIBSVM, LIBLINEAR or ONNX (support vector machines)")
+    parser.add_argument(
+        "output", help="the output file; its suffix chooses the format: .onnx, .py, .c, .model, .mercer"
+    )
     parser.add_argument("--double", action="store_true", help="ONNX with inputs and outputs in float64")
     parser.add_argument(
-        "--compress", type=number(above=0), metavar="ERROR", help="drop support vectors, to within ERROR"
+        "--compress",
+        type=number(above=0),
+        metavar="ERROR",
+        help="remove support vectors; no decision value changes by more than ERROR",
     )

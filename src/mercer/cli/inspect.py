@@ -1,4 +1,4 @@
-"""``mercer inspect``: what is in a model file."""
+"""``mercer inspect``: show what a model file contains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mercer.cli.reading import read_model
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say what is in a model file."""
+    """Print the contents of a model file; return the exit status."""
     from mercer.display.canvas import machine_of
     from mercer.workflow.preparation import table_reader
     from mercer.workflow.summary import plain, support_count
@@ -64,6 +64,6 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ``mercer inspect`` understands."""
+    """Add the arguments of ``mercer inspect``."""
     parser.add_argument("model", help="a model file of mercer, LIBSVM, LIBLINEAR or ONNX (support vector machines)")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")

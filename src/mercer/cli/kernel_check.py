@@ -1,4 +1,4 @@
-"""``mercer kernel-check``: does a kernel or a matrix satisfy Mercer's condition?"""
+"""``mercer kernel-check``: test whether a kernel or a matrix satisfies Mercer's condition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mercer.cli import reading
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Whether a kernel, on these samples, or a matrix satisfies Mercer's condition; 1 if not."""
+    """Test Mercer's condition for a matrix, or for a kernel on samples; return 1 if it does not hold."""
     import mercer
 
     if arguments.kernel is None:
@@ -42,13 +42,13 @@ def _matrix(path: str) -> Any:
         raise InvalidInputError(f"{path} is empty: a matrix file has one line of numbers for each row.") from None
     except ValueError as error:
         raise InvalidInputError(
-            f"{path} is not a matrix of numbers: {str(error).rstrip('.')}. For a table of samples name a --kernel."
+            f"{path} is not a matrix of numbers: {str(error).rstrip('.')}. If it is a table of samples, give --kernel."
         ) from None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ``mercer kernel-check`` understands."""
-    parser.add_argument("data", help="samples; or, without --kernel, a matrix (.npy, .csv, text)")
+    """Add the arguments of ``mercer kernel-check``."""
+    parser.add_argument("data", help="samples or, without --kernel, a kernel matrix (.npy, .csv or text)")
     parser.add_argument("--kernel", help='an expression such as "gaussian(gamma=0.1) * linear()"')
     parser.add_argument("--target", metavar="COLUMN", help="a column to leave out")
     reading.add_arguments(parser)

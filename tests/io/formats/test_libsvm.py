@@ -77,7 +77,7 @@ class TestRead:
     def test_certificate(self):
         """The distance to the optimum is unknown until someone looks."""
         model = read("c_svc rbf three classes")
-        assert not model.certificate_.valid and "LIBSVM does not say" in model.certificate_.reason
+        assert not model.certificate_.valid and "LIBSVM files do not tell" in model.certificate_.reason
         y = make_libsvm_data.targets(TRAIN, "c_svc", True)
         with pytest.raises(InvalidInputError, match="X has 36 samples"):
             mercer.certify(model, TRAIN, y)
@@ -159,7 +159,7 @@ class TestWrite:
         model = mercer.SVC().fit(X, THREE)
         with pytest.raises(InvalidInputError, match=r"labels=\[0, 1\] must be the classes of the model, \[0, 1, 2\]"):
             write_model(model, io.StringIO(), labels=[0, 1])
-        with pytest.raises(InvalidInputError, match="not of SVR"):
+        with pytest.raises(InvalidInputError, match="labels was given for a SVR"):
             write_model(mercer.SVR().fit(X, REAL), io.StringIO(), labels=[0, 1])
 
     @pytest.mark.filterwarnings("ignore")
@@ -190,12 +190,12 @@ class TestWrite:
     @pytest.mark.parametrize(
         ("model", "target", "words"),
         [
-            (mercer.SVC(), BINARY, "are whole numbers"),
-            (mercer.SVC(), THREE + 0.5, "are whole numbers"),
-            (mercer.SVC(kernel=mercer.Matern()), THREE, "LIBSVM has no kernel Matern"),
+            (mercer.SVC(), BINARY, "must be integers"),
+            (mercer.SVC(), THREE + 0.5, "must be integers"),
+            (mercer.SVC(kernel=mercer.Matern()), THREE, "LIBSVM does not support the kernel Matern"),
             (mercer.SVC(kernel=mercer.Gaussian((1.0, 2.0, 1.0, 1.0))), THREE, "with one gamma"),
             (mercer.RampSVC(), THREE, "LIBSVM has no RampSVC"),
-            (mercer.LinearSVC(), BINARY, "are whole numbers"),
+            (mercer.LinearSVC(), BINARY, "must be integers"),
         ],
         ids=["text", "fractions", "kernel", "widths", "machine", "linear"],
     )
@@ -251,7 +251,7 @@ class TestHostile:
             (changed(GOOD, "SV\n", "SV\n0\n"), 10, "the coefficients has 1 numbers, but must have 2"),
             (GOOD + "0 0 1:1\n", len(GOOD.splitlines()) + 1, "but there are more support vectors"),
             ("\n".join(GOOD.splitlines()[:-1]), len(GOOD.splitlines()), "but there are"),
-            (GOOD.split("rho")[0] + "SV\n", 6, "the lines before have no rho"),
+            (GOOD.split("rho")[0] + "SV\n", 6, "the header has no line rho"),
             (changed(LINEAR, "L2R_L2LOSS_SVC_DUAL", "L2R_LR"), 1, "solver_type is 'L2R_LR'"),
             (changed(LINEAR, "nr_feature 3", "nr_feature 2147483647"), 4, "nr_feature is '2147483647'"),
             (changed(LINEAR, "nr_feature 3", "nr_feature 1000000000"), len(LINEAR.splitlines()) + 1,

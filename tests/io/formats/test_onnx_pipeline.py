@@ -161,11 +161,11 @@ def test_refused(tmp_path):
     texts = pd.DataFrame({"t": [f"word{i % 5} and word{i % 3}" for i in range(N)], "a": Z[:, 0]})
     steps = ColumnTransformer([("t", TfidfVectorizer(), "t"), ("a", StandardScaler(), ["a"])])
     model = make_pipeline(steps, mercer.LinearSVC()).fit(texts, LABEL)
-    with pytest.raises(InvalidInputError, match=r"TfidfVectorizer \(of 't'\) cannot be written as ONNX: of a pipeline"):
+    with pytest.raises(InvalidInputError, match=r"TfidfVectorizer \(of 't'\) cannot be exported to ONNX"):
         to_onnx(model)
     with warnings.catch_warnings(action="ignore"):
         model = make_pipeline(KBinsDiscretizer(3), mercer.LinearSVC()).fit(Z, LABEL)
-    with pytest.raises(InvalidInputError, match="KBinsDiscretizer cannot be written as ONNX"):
+    with pytest.raises(InvalidInputError, match="KBinsDiscretizer cannot be exported to ONNX"):
         to_onnx(model)
     many = ColumnTransformer([("c", OneHotEncoder(max_categories=2), ["colour"])])
     with pytest.raises(InvalidInputError, match="leave out min_frequency and max_categories"):

@@ -205,10 +205,12 @@ class TestRidge:
 class TestRefused:
     def test_other_classes(self):
         """What is not known is refused, with what is."""
-        with pytest.raises(InvalidInputError, match=r"from_sklearn knows SVC, .* was given sklearn\.linear_model"):
+        with pytest.raises(InvalidInputError, match=r"from_sklearn converts SVC, .* was given sklearn\.linear_model"):
             mercer.from_sklearn(LogisticRegression().fit(X, THREE))
-        with pytest.raises(InvalidInputError, match="to_sklearn knows SVC"):
+        with pytest.raises(InvalidInputError, match="to_sklearn converts SVC"):
             mercer.to_sklearn(svm.SVC().fit(X, THREE))
+        with pytest.raises(InvalidInputError, match="was given mercer.estimators.pegasos.PegasosClassifier"):
+            mercer.to_sklearn(mercer.PegasosClassifier().fit(X, THREE))
 
     @pytest.mark.parametrize(
         ("function", "model"), [(mercer.to_sklearn, mercer.SVC()), (mercer.from_sklearn, svm.SVC())], ids=["to", "from"]

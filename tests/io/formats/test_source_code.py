@@ -128,12 +128,12 @@ class TestPython:
         [
             (mercer.SVC(kernel=lambda a, b: np.asarray(a) @ np.asarray(b).T), X, "Python function"),
             (mercer.SVC(kernel="precomputed"), X @ X.T, "precomputed kernel"),
-            (mercer.SVC(kernel=k.Normalized(k.Linear() + k.White())), X, "no formula"),
+            (mercer.SVC(kernel=k.Normalized(k.Linear() + k.White())), X, "cannot be exported"),
         ],
         ids=["function", "precomputed", "observations"],
     )
     def test_refused(self, model, data, words):
-        """What has no formula is refused with a reason."""
+        """What has cannot be exported is refused with a reason."""
         with pytest.raises(InvalidInputError, match=words):
             to_python(model.fit(data, BINARY))
 

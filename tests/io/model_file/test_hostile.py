@@ -183,7 +183,7 @@ class TestArchive:
         at = data.rfind(b"PK\x01\x02")
         for size in (2**31, 2**32 - 2):
             data[at + 20 : at + 28] = struct.pack("<II", size, size)
-            refused(bytes(data), "bytes, but the file has")
+            refused(bytes(data), "bytes in all, but the file has")
 
     def test_encrypted(self):
         """Encrypted members are refused."""
@@ -201,14 +201,14 @@ class TestArchive:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"version": 2}, "its version is 2, written by mercer"),
+            ({"version": 2}, "it has version 2 of the format, written by mercer"),
             ({"version": 0}, "0 is not a valid version"),
             ({"version": "1"}, "'1' is not a valid version"),
             ({"version": True}, "True is not a valid version"),
             ({"format": "other"}, "does not describe a model file"),
             ({"members": []}, "does not list each member"),
             ({"members": {"model.json": {"bytes": "1", "sha256": ""}}}, "does not list each member"),
-            ({"members": {}}, "its manifest and its members differ"),
+            ({"members": {}}, "its manifest does not match its members"),
         ],
         ids=range(8),
     )
@@ -280,10 +280,10 @@ class TestModel:
             ({"$array": -1}, "refers to an array by -1"),
             ({"$array": "0"}, "refers to an array by '0'"),
             ({"$array": True}, "refers to an array by True"),
-            ({"$shared": 0}, "not one of those before it"),
+            ({"$shared": 0}, "does not come before it"),
             ({"$code": "print()"}, "of the unknown kind '$code'"),
-            ({"$array": 0, "$tuple": []}, "of a form that no model file has"),
-            ({}, "of a form that no model file has"),
+            ({"$array": 0, "$tuple": []}, "does not have exactly one key"),
+            ({}, "does not have exactly one key"),
             ({"$object": {"class": "os.system", "state": {}}}, "names the class 'os.system'"),
             ({"$object": {"class": "subprocess.Popen", "state": {}}}, "names the class 'subprocess.Popen'"),
             ({"$object": {"class": ["SVC"], "state": {}}}, "names the class ['SVC']"),
@@ -297,8 +297,8 @@ class TestModel:
             ({"$object": {"class": "Gaussian", "state": {"gama": 1}}}, "has an unknown parameter 'gama'"),
             ({"$object": {"class": "Gaussian", "state": []}}, "the state of an object is not a table"),
             ({"$object": {"class": "Gaussian"}}, "an object has no class"),
-            ({"$object": {"class": "SVC", "state": {"predict": 1}}}, "an attribute 'predict', which would replace"),
-            ({"$object": {"class": "SVC", "state": {"coef_": 1}}}, "an attribute 'coef_', which would replace"),
+            ({"$object": {"class": "SVC", "state": {"predict": 1}}}, "an attribute 'predict', which would override"),
+            ({"$object": {"class": "SVC", "state": {"coef_": 1}}}, "an attribute 'coef_', which would override"),
             ({"$object": {"class": "SVC", "state": {"__class__": 1}}}, "an attribute '__class__'"),
             ({"$object": {"class": "SVC", "state": {"a b": 1}}}, "an attribute 'a b'"),
             ({"$object": {"class": "SVC", "state": {"C": -1.0}}}, "The 'C' parameter of SVC must be"),
@@ -319,7 +319,7 @@ class TestModel:
             ({"$set": [[1]]}, "a key of a dictionary is not a plain value"),
             ({"$bytes": "zz"}, "bytes are not written as hexadecimal digits"),
             ({"$bytes": 5}, "bytes are not written as hexadecimal digits"),
-            ({"$slice": ["a", 1, 1]}, "a slice is not made of whole numbers"),
+            ({"$slice": ["a", 1, 1]}, "a slice or range is not made of integers"),
             ({"$range": [0, 1, 0]}, "a range is not valid"),
             ({"$objects": {"shape": [10**9], "items": []}}, "has the shape [1000000000]"),
             ({"$objects": {"shape": [2, 2], "items": [1]}}, "has the shape"),

@@ -84,7 +84,7 @@ def test_parquet_and_json_lines_agree_with_csv(write, tmp_path):
         ("a.jsonl", '{"x": 1, "y": 0}\n{"x": }\n', ["line 2", "column"]),
         ("a.jsonl", "[1, 2]\n", ["line 1", "object"]),
         ("a.svm", "1 1:2 2:3\n0 1:x\n", ["line 2"]),
-        ("a.npz", b"not a zip", ["is not an archive", "numpy.savez"]),
+        ("a.npz", b"not a zip", ["is not an npz archive", "numpy.savez"]),
         ("a.fasta", "ACGT\n", ["line 1", "header"]),
         ("a.fasta", ">one\nACGT\n", ["sequence 1", "no label"]),
         ("a.dat", "1", ["--format"]),
@@ -221,7 +221,7 @@ def test_dates(tmp_path, form):
         ("a,b\n", "a line of names, but no rows"),
         ("5.1,3.5,setosa\n4.9,3.0,setosa\n", "must hold the names of the columns, but it holds numbers such as '5.1'"),
         ("1,1,2\n3,4,5\n", "holds numbers such as '1'. Add a line of names above it"),
-        ("a,y\n1\0,2\n", "line 2: there is a zero byte"),
+        ("a,y\n1\0,2\n", "line 2: found a zero byte"),
         ("a\n1\n2\n", "Columns are separated by commas, semicolons, tabs or"),
     ],
 )
@@ -243,5 +243,5 @@ def test_typed_targets(tmp_path):
 
 
 def test_folder(tmp_path):
-    with pytest.raises(InvalidInputError, match="is a folder: give a file"):
+    with pytest.raises(InvalidInputError, match="is a folder, not a file"):
         read_samples(tmp_path)

@@ -213,7 +213,7 @@ def test_dates_in_onnx(tmp_path, capsys):
     model = train(samples, judge="none", Cs=2, gammas=2, search="grid", cv=2).model
     mercer.save(model, tmp_path / "m.mercer")
     assert main(["convert", str(tmp_path / "m.mercer"), str(tmp_path / "m.onnx"), "--double"]) == 0
-    assert "the inputs of dates (when) are numbers: days since 1970-01-01 (UTC)" in capsys.readouterr().err
+    assert "the inputs for dates (when) are numbers: days since 1970-01-01 (UTC)" in capsys.readouterr().err
     graph = onnx.load(tmp_path / "m.onnx")
     about = {one.name: one.doc_string for one in graph.graph.input}
     assert about["when"] == "a date as the number of days since 1970-01-01 (UTC)" and "4733" not in about["price"]

@@ -1,6 +1,6 @@
-"""The pieces of generated C.
+"""Templates of generated C code.
 
-"@l@" and "@U@" stand for the prefix of all names in small and capital letters.
+"@l@" and "@U@" stand for the prefix of all names in lower and upper case.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class CLanguage(Language):
 
 
 def _escaped(text: str) -> str:
-    """A text as UTF-8 in a C string: letters and digits themselves, all else as octal numbers."""
+    """Encode a string as a UTF-8 C string: letters and digits as they are, all other bytes as octal escapes."""
     return "".join(chr(b) if chr(b).isalnum() and b < 128 else f"\\{b:03o}" for b in text.encode())
 
 

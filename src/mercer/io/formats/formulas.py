@@ -1,7 +1,7 @@
-"""Kernels on vectors as formulas: trees that can be written in any language.
+"""Kernels on vectors as expression trees, which the exporters write as ONNX, Python or C.
 
-A formula says how k(x, z) follows from sums over features of a sample x and a support vector z. Each writer (ONNX,
-Python, C) knows these nodes alone, no kernel by name.
+A formula computes k(x, z) from sums over the features of a sample x and a support vector z. The exporters handle only
+the node types of this module; they do not know individual kernels.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Features(Formula):
     """Σ weight_k term(x_k, z_k) over some columns.
 
     term is "dot" (x z), "square" ((x - z)²), "absolute" (|x - z|), "min", "chi2" ((x - z)² / (x + z), 0 for 0/0), or
-    "sine" (4 sin²(x - z)). ``columns`` are numbers of features, ``weights`` one factor for each. ``small`` says that
-    small sums must be right to their last digits, because a root follows.
+    "sine" (4 sin²(x - z)). ``columns`` are feature indices, ``weights`` one factor per column. ``small`` requires small
+    sums to be accurate to full precision, because a square root follows.
     """
 
     term: str
@@ -100,7 +100,7 @@ class Call(Formula):
 
 @dataclass(frozen=True, eq=False)
 class Whole(Formula):
-    """base ** exponent for a whole exponent of at least 0."""
+    """base ** exponent for an integer exponent ≥ 0."""
 
     base: Formula
     exponent: int
@@ -108,30 +108,30 @@ class Whole(Formula):
 
 @dataclass(frozen=True, eq=False)
 class Unit(Formula):
-    """1 / √v(x), or 0 where it is 0, where v(x) is the formula for the pair (x, x)."""
+    """1 / √v(x), or 0 if v(x) = 0, where v(x) is the formula ``own`` for the pair (x, x)."""
 
     own: Formula
 
 
 @dataclass(frozen=True, eq=False)
 class UnitStored(Formula):
-    """The same for the support vector z, which is known when the model is written."""
+    """`Unit` of the support vector z instead of x. The exporters store its value."""
 
     own: Formula
 
 
 def formula_of(kernel: Kernel, n_features: int) -> Formula:
-    """The formula of a bound kernel for vectors of so many features."""
+    """Return the formula of a bound kernel for vectors with ``n_features`` features."""
     return _formula(kernel, tuple(range(n_features)))
 
 
 @singledispatch
 def _formula(kernel: Kernel, columns: tuple[int, ...]) -> Formula:
-    if hasattr(kernel, "expression"):  # a name for a combination of others
+    if hasattr(kernel, "expression"):  # the kernel is defined as a combination of others
         return _formula(kernel.expression(), columns)
     raise InvalidInputError(
-        f"{kernel!r} cannot be written as a formula of vectors. Kernels on vectors and combinations of them can; for "
-        "others use mercer.save."
+        f"{kernel!r} cannot be exported. Kernels on vectors and combinations of them can; save models with other "
+        "kernels with mercer.save."
     )
 
 
@@ -223,7 +223,7 @@ def _(kernel: Constant, columns: tuple[int, ...]) -> Formula:
 
 @_formula.register
 def _(kernel: White, columns: tuple[int, ...]) -> Formula:
-    return Number(0.0)  # a new sample is none of the support vectors
+    return Number(0.0)  # a new sample is not one of the support vectors
 
 
 @_formula.register
@@ -254,7 +254,10 @@ def _(kernel: Transparent, columns: tuple[int, ...]) -> Formula:
 @_formula.register
 def _(kernel: Normalized, columns: tuple[int, ...]) -> Formula:
     if any(isinstance(inside, White) for inside in kernel.get_params().values()):
-        raise InvalidInputError(f"{kernel!r} depends on which observations are the same: it has no formula.")
+        raise InvalidInputError(
+            f"{kernel!r} cannot be exported: White noise depends on which observations are the same. Save the model "
+            "with mercer.save."
+        )
     inner = _formula(kernel.kernel, columns)
     return inner * Unit(inner) * UnitStored(inner)
 
@@ -262,7 +265,9 @@ def _(kernel: Normalized, columns: tuple[int, ...]) -> Formula:
 @_formula.register
 def _(kernel: On, columns: tuple[int, ...]) -> Formula:
     if kernel.names:
-        raise InvalidInputError(f"{kernel!r} chooses columns by name; formulas know them by number alone.")
+        raise InvalidInputError(
+            f"{kernel!r} selects columns by name and cannot be exported: select them by number, or use mercer.save."
+        )
     chosen = kernel.columns if isinstance(kernel.columns, tuple) else (kernel.columns,)
     return _formula(kernel.kernel, tuple(columns[int(c)] for c in chosen))
 
@@ -270,15 +275,17 @@ def _(kernel: On, columns: tuple[int, ...]) -> Formula:
 @_formula.register
 def _(kernel: SklearnKernel, columns: tuple[int, ...]) -> Formula:
     if kernel.equal is None:
-        raise InvalidInputError(f"{kernel!r} is computed by scikit-learn: it has no formula here.")
+        raise InvalidInputError(
+            f"{kernel!r} is computed by scikit-learn and cannot be exported: use a kernel of mercer, or mercer.save."
+        )
     return _formula(kernel.equal.kernel, columns)
 
 
-# ---- values, for what is known when a model is written ---------------------------------------------------------------
+# ---- evaluation, for values that are known when the model is exported ------------------------------------------------
 
 
 def evaluate(formula: Formula, A: Matrix, B: Matrix) -> Matrix:
-    """The formula for each row of A with the same row of B."""
+    """Evaluate the formula for each row of A paired with the same row of B."""
     if isinstance(formula, Number):
         return np.full(len(A), formula.value)
     if isinstance(formula, Features):
@@ -301,7 +308,7 @@ def evaluate(formula: Formula, A: Matrix, B: Matrix) -> Matrix:
 
 
 def stored_units(formula: UnitStored, vectors: Matrix) -> Vector:
-    """The factors of all support vectors."""
+    """Return the values of the formula for all support vectors."""
     return _reciprocal_root(evaluate(formula.own, vectors, vectors))
 
 

@@ -1,4 +1,4 @@
-"""Fitted kernel machines from coefficients that another program has found."""
+"""Build fitted kernel machines from coefficients that another program computed."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.certificate import Certificate
 
-UNKNOWN = "the model comes from elsewhere: mercer.certify(model, X, y) says how far it is from the optimum"
-# squared lengths are computed for models of at most so many support vectors at once
+UNKNOWN = "another program fitted the model: mercer.certify(model, X, y) computes the distance from the optimum"
+# |w| is computed for models with at most this many support vectors
 LARGEST_NORMS = 20_000
 
 
 def unknown_certificate(of: str, reason: str = UNKNOWN) -> Certificate:
-    """The certificate of a model whose distance to the optimum nobody has looked at."""
+    """Return the certificate of a model whose distance from the optimum has not been computed."""
     inf = float("inf")
     return Certificate(inf, -inf, inf, inf, inf, inf, valid=False, of=of, reason=reason)
 
 
-def leave_unknown(model: Any, n_problems: int, reason: str = UNKNOWN) -> None:
-    """Mark what only the solver knows as unknown. Edits the model."""
+def mark_uncertified(model: Any, n_problems: int, reason: str = UNKNOWN) -> None:
+    """Give the model an unknown certificate and no solver trace. Edits the model."""
     model.certificate_ = unknown_certificate(type(model).__name__, reason)
     model.certificates_ = [model.certificate_] * n_problems
     model.trace_ = []
     model._statuses = []
 
 
-def assemble(
+def make_fitted(
     model: Any,
     kernel: Kernel,
     vectors: Any,
@@ -49,10 +49,10 @@ def assemble(
     n_features: int,
     classes: Vector | None = None,
 ) -> Any:
-    """Make an estimator fitted by LIBSVM's numbers: coefficients and intercepts as ``_values`` takes them.
+    """Set all fitted attributes of an estimator. Coefficients and intercepts are in LIBSVM's layout and signs.
 
-    ``vectors`` is an array or CSR matrix, of no use for a precomputed kernel; ``support`` are the numbers of the
-    support vectors among ``n_train`` samples. Edits the model and returns it.
+    ``vectors`` is an array or CSR matrix, ignored for a precomputed kernel; ``support`` holds the indices of the
+    support vectors among the ``n_train`` training samples. Edits the model and returns it.
     """
     pairwise = kernel.domain == "matrix"
     vectors = np.empty((0, 0)) if pairwise else vectors
@@ -80,15 +80,15 @@ def assemble(
     if not isinstance(model, BaseSVC) and hasattr(model, "nu") and hasattr(model, "score_samples"):
         model.offset_ = -intercept
     model._support = SupportVectors(kernel, vectors, model.support_, model._n_support, n_train, np.empty(0))
-    model.rkhs_norm_ = model._support.norms = lengths(model._support, coef, len(intercept))
+    model.rkhs_norm_ = model._support.norms = weight_norms(model._support, coef, len(intercept))
     with np.errstate(divide="ignore"):
         model.margin_ = 1.0 / model.rkhs_norm_
-    leave_unknown(model, len(intercept))
+    mark_uncertified(model, len(intercept))
     return model
 
 
-def lengths(support: SupportVectors, coef: Matrix, n_problems: int) -> Vector:
-    """|w| of each problem; infinite where it is not known, which rounding bounds are based on."""
+def weight_norms(support: SupportVectors, coef: Matrix, n_problems: int) -> Vector:
+    """|w| of each problem, which bounds on rounding errors need; inf where it is unknown."""
     m = len(support.support)
     if support.kernel.domain == "matrix" or m > LARGEST_NORMS:
         return np.full(n_problems, np.inf)

@@ -1,11 +1,11 @@
-"""Model files of LIBLINEAR: the weights of the features, a row for each.
+"""Model files of LIBLINEAR: a line of weights per feature.
 
     solver_type L2R_L2LOSS_SVC_DUAL
     nr_class 3
     label 1 2 3                 for classes
     nr_feature 4
-    bias 1                      the value of a constant feature, whose weights come last; negative for none
-    w                           then a line per feature with the weight of each class (one for two classes)
+    bias 1                      the value of a constant feature, whose weights come last; negative if there is none
+    w                           then a line per feature with one weight per class (a single one for two classes)
 
 Fan, Chang, Hsieh, Wang & Lin, "LIBLINEAR: a library for large linear classification", JMLR 9 (2008).
 """
@@ -18,11 +18,11 @@ import numpy as np
 
 from mercer.estimators import LinearSVC, LinearSVR
 from mercer.exceptions import InvalidInputError
-from mercer.io.formats.from_parts import leave_unknown
+from mercer.io.formats.from_parts import mark_uncertified
 from mercer.io.formats.libsvm_lines import CLASSES, Lines, text_of
 from mercer.linear.solution import LinearPlan
 
-# scikit-learn's parameters of LIBLINEAR's solvers
+# scikit-learn's parameters for each of LIBLINEAR's solvers
 CLASSIFIERS: dict[str, dict[str, Any]] = {
     "L2R_L2LOSS_SVC_DUAL": {},
     "L2R_L2LOSS_SVC": {},
@@ -39,7 +39,7 @@ FEATURES = 2**31 - 2
 
 
 def read_linear(lines: Lines, first: list[str], n_features: int | None) -> Any:
-    """The model after its first line, which has been read."""
+    """Read a model whose first line has already been read."""
     solver = first[1] if len(first) == 2 else ""
     if solver not in CLASSIFIERS and solver not in REGRESSORS:
         lines.fail(
@@ -85,7 +85,9 @@ def read_linear(lines: Lines, first: list[str], n_features: int | None) -> Any:
     W = W[:, :d]
     if n_features is not None and n_features != d:
         if n_features < d:
-            raise InvalidInputError(f"n_features={n_features} was given, but {lines.name} has {d}.")
+            raise InvalidInputError(
+                f"n_features={n_features} was given, but {lines.name} has weights for {d} features: give at least {d}."
+            )
         W = np.hstack([W, np.zeros((columns, n_features - d))])
     scaling: dict[str, Any] = (
         {"fit_intercept": True, "intercept_scaling": bias} if bias > 0 else {"fit_intercept": False}
@@ -97,9 +99,9 @@ def read_linear(lines: Lines, first: list[str], n_features: int | None) -> Any:
 
 def _classifier(model: Any, W: Any, intercept: Any, labels: Any) -> Any:
     if len(labels) == 2:
-        if len(W) == 2:  # Crammer and Singer's: only the difference matters
+        if len(W) == 2:  # Crammer and Singer's machine: only the difference of the two rows matters
             W, intercept = W[[0]] - W[[1]], intercept[[0]] - intercept[[1]]
-        # the first label of the file is positive, the second of ours
+        # LIBLINEAR's decision value is positive for the first label, ours for the second
         if labels[0] > labels[1]:
             labels = labels[::-1]
         else:
@@ -117,13 +119,13 @@ def _publish(model: Any, W: Any, intercept: Any, n_problems: int) -> Any:
     with np.errstate(divide="ignore"):
         model.margin_ = 1.0 / np.linalg.norm(np.atleast_2d(model.coef_), axis=1)
     model._warm = None
-    leave_unknown(model, n_problems)
+    mark_uncertified(model, n_problems)
     model.plan_ = LinearPlan(())
     return model
 
 
 def linear_text(model: Any) -> str:
-    """The model as LIBLINEAR writes it."""
+    """Return the text of LIBLINEAR's model file."""
     from mercer.io.formats.libsvm import whole_labels
 
     classifier = isinstance(model, LinearSVC)
@@ -137,7 +139,7 @@ def linear_text(model: Any) -> str:
             W, b = np.vstack([-0.5 * W, 0.5 * W]), np.concatenate([-0.5 * b, 0.5 * b])
     elif classifier:
         if len(labels) == 2:
-            labels = labels[::-1]  # the first one is positive
+            labels = labels[::-1]  # the first label is the positive class
         solver = "L2R_L1LOSS_SVC_DUAL" if model.loss == "hinge" else "L2R_L2LOSS_SVC_DUAL"
         if model.penalty == "l1" and model.loss == "squared_hinge":
             solver = "L1R_L2LOSS_SVC"

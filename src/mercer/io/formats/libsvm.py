@@ -1,14 +1,14 @@
 """Model files of LIBSVM and LIBLINEAR, and data in their format.
 
-    svm_type c_svc              which machine
-    kernel_type rbf             and kernel, with its parameters
+    svm_type c_svc              the machine
+    kernel_type rbf             the kernel, then its parameters
     …
     SV                          then a line per support vector: coefficients, index:value …
 
-Chang & Lin, "LIBSVM: a library for support vector machines", ACM TIST 2 (2011). A model that is read predicts what
-LIBSVM's own programs predict from the same file. The files say nothing of C or the training data: parameters that only
-matter for a fit have their defaults, and the certificate is unknown. ``mercer.io.with_training_data`` finds out which
-training samples the support vectors are, so that ``mercer.certify`` can compute it.
+Chang & Lin, "LIBSVM: a library for support vector machines", ACM TIST 2 (2011). A model read from a file predicts the
+same as LIBSVM's own programs. The files contain neither C nor the training data: parameters that only matter for a fit
+have their defaults, and the certificate is unknown. ``mercer.io.with_training_data`` matches the support vectors with
+the training samples, so that ``mercer.certify`` can compute it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators.pairs import class_layout, class_pairs, pair_coefficients
 from mercer.exceptions import InvalidInputError
-from mercer.io.formats.from_parts import assemble, leave_unknown
+from mercer.io.formats.from_parts import make_fitted, mark_uncertified
 from mercer.io.formats.libsvm_lines import CLASSES, Lines, text_of
 from mercer.io.formats.libsvm_probabilities import N_MARKS
 from mercer.io.model_file.archive import writable
@@ -43,11 +43,11 @@ MACHINES: dict[str, type] = {
     "nu_svr": NuSVR,
 }
 KERNELS = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
-UNKNOWN = "a file of LIBSVM does not say which samples its vectors are: mercer.io.with_training_data finds them"
-# features of a vector at most: LIBSVM's indices are C integers
+UNKNOWN = "LIBSVM files do not tell which samples the support vectors are: mercer.io.with_training_data finds them"
+# the largest number of features: LIBSVM's indices are C integers
 FEATURES = 2**31 - 2
 VECTORS = 10**8
-# of one-class models with probabilities
+# the header line of one-class models with probabilities
 MARKS = "prob_density_marks"
 
 
@@ -59,17 +59,17 @@ def read_model(path: Any, n_features: int | None = None, *, file_order: bool = F
     path : str, path or open file
         The text file.
     n_features : int, default=None
-        How many features samples have, or training samples for a precomputed kernel. LIBSVM's files do not say: None is
-        the largest index in them. LIBLINEAR's do.
+        The number of features, or of training samples for a precomputed kernel. None: the largest index in a LIBSVM
+        file, which does not store the number; the stored number of a LIBLINEAR file.
     file_order : bool, default=False
-        Of two classes of a LIBSVM model: whether ``classes_`` has the order of the file's line ``label`` instead of
-        ascending order.
+        For a LIBSVM model of two classes: whether ``classes_`` has the order of the line ``label`` instead of ascending
+        order.
 
     Returns
     -------
     model : SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC or LinearSVR
         The fitted estimator. Support vectors are sparse if less than half of their entries are set. Three or more
-        classes keep the order of the file, which decides ties between votes. ``decision_function`` of two classes is
+        classes keep the order of the file, which breaks ties between votes. With two classes ``decision_function`` is
         positive for ``classes_[1]``, as in scikit-learn; LIBSVM's value is positive for the first label of the file.
     """
     lines = Lines(path)
@@ -83,22 +83,25 @@ def read_model(path: Any, n_features: int | None = None, *, file_order: bool = F
 
 
 def write_model(model: Any, path: Any, *, labels: Any = None) -> None:
-    """Write a model file that LIBSVM, or for LinearSVC and LinearSVR that LIBLINEAR, reads.
+    """Write a model file for LIBSVM, or for LIBLINEAR if the model is a LinearSVC or LinearSVR.
 
     Parameters
     ----------
     model : fitted SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC or LinearSVR
-        With a kernel that LIBSVM has, and whole numbers as labels.
-    path : str, path or file that is open for writing text
+        With a kernel of LIBSVM, and integers as labels.
+    path : str, path or open text file
         Written completely or not at all.
     labels : sequence of int, default=None
-        The order of the classes in a file of LIBSVM, whose decision values are positive for the class that comes first
-        (``training_order(y)`` of `mercer.io.libsvm` is the order in which LIBSVM's svm-train writes them). None is the
-        order of ``classes_``, or that of the file from which the model was read.
+        The order of the classes in a LIBSVM file. Decision values are positive for the class that comes first;
+        ``mercer.io.libsvm.training_order(y)`` is the order in which LIBSVM's svm-train writes them. None: the order of
+        the file from which the model was read, else of ``classes_``.
     """
     check_is_fitted(model)
     if labels is not None and not isinstance(model, SVC | NuSVC):
-        raise InvalidInputError(f"labels gives the order of classes of SVC and NuSVC, not of {type(model).__name__}.")
+        raise InvalidInputError(
+            f"labels was given for a {type(model).__name__}, but only SVC and NuSVC files have an order of classes: "
+            "leave it out."
+        )
     if isinstance(model, LinearSVC | LinearSVR):
         from mercer.io.formats.liblinear import linear_text
 
@@ -117,12 +120,12 @@ def write_model(model: Any, path: Any, *, labels: Any = None) -> None:
 #     label 1 0                   the class of the first training sample comes first
 #     rho, SV                     a decision value is positive for the class that comes first
 #
-# The order of the labels decides the sign of every decision value, the order of the pairs of classes, and which class
-# wins where several have equally many votes.
+# The order of the labels determines the sign of every decision value, the order of the pairs of classes, and which
+# class wins a tie between votes.
 
 
 def training_order(y: Vector) -> Vector:
-    """The classes in the order that LIBSVM gives them: by first appearance, but +1 always before -1."""
+    """Return the classes in LIBSVM's order: by first appearance, but +1 always before -1."""
     labels, first = np.unique(y, return_index=True)
     if labels.tolist() == [-1, 1]:
         return labels[::-1]
@@ -135,9 +138,9 @@ class ClassOrder:
 
     Attributes
     ----------
-    labels : the classes in their order.
-    counts : support vectors of each class.
-    coef : LIBSVM's coefficients, (n_classes - 1) x n_vectors.
+    labels : the classes in order.
+    counts : the number of support vectors of each class.
+    coef : LIBSVM's coefficients, (n_classes - 1) × n_vectors.
     intercept : of each pair of classes.
     probA, probB : the sigmoid of each pair; empty without probabilities.
     """
@@ -150,10 +153,10 @@ class ClassOrder:
     probB: Vector
 
     def arranged(self, labels: Any) -> tuple[Self, Vector]:
-        """The same model with the classes in another order, and the place that each support vector has now.
+        """Return the same model with the classes in another order, and the permutation of the support vectors.
 
-        Where a pair of classes is turned round, its decision value f becomes -f. P = 1 / (1 + exp(A f + B)) becomes
-        1 - P, so that A stays and B changes its sign.
+        If the two classes of a pair change places, its decision value f becomes -f and P = 1 / (1 + exp(A f + B))
+        becomes 1 - P, so A stays the same and B changes its sign.
         """
         wanted, known = np.asarray(labels).tolist(), self.labels.tolist()
         if sorted(wanted) != sorted(known):
@@ -185,7 +188,7 @@ class ClassOrder:
 
 
 def _read_header(lines: Lines, words: list[str]) -> dict[str, tuple[int, list[str]]]:
-    """All lines up to "SV", by their first word, with their numbers for errors."""
+    """Read all lines up to "SV": first word -> (line number for errors, other words)."""
     known = {
         "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label", "probA", "probB",
         "prob_density_marks", "nr_sv",
@@ -207,10 +210,10 @@ class _Reader:
         self.last = lines.number
 
     def words(self, name: str) -> list[str]:
-        """What stands after a word; errors then name its line."""
+        """Return the words of a header line; later errors name that line."""
         if name not in self.header:
             self.lines.number = self.last
-            self.lines.fail(f"the lines before have no {name}")
+            self.lines.fail(f"the header has no line {name}")
         self.lines.number, found = self.header[name]
         return found
 
@@ -243,7 +246,7 @@ class _Reader:
         classifier, kernel = kind.endswith("svc"), self.kernel()
         k = lines.whole(self.one("nr_class"), "nr_class", 1 if classifier else 2, CLASSES if classifier else 2)
         if k == 1:
-            lines.fail("the model has only one class: LIBSVM was trained without a second one")
+            lines.fail("the model has only one class: LIBSVM's training data had a single label")
         total, n_pairs = lines.whole(self.one("total_sv"), "total_sv", 0, VECTORS), k * (k - 1) // 2
         rho = lines.reals(self.words("rho"), "rho", n_pairs if classifier else 1)
         labels, counts = self.classes(k, total) if classifier else (None, np.array([total]))
@@ -265,11 +268,11 @@ class _Reader:
             X, support = X[order], support[order]
             probabilities["probB"] = found.probB
         n = X.shape[1] if kernel.domain == "matrix" else int(support.max(initial=-1)) + 1
-        assemble(
+        make_fitted(
             model, kernel, X, coef, intercept,
             support=support, n_support=counts.tolist(), n_train=n, n_features=X.shape[1], classes=labels,
         )  # fmt: skip
-        leave_unknown(model, len(intercept), UNKNOWN)
+        mark_uncertified(model, len(intercept), UNKNOWN)
         for name, values in probabilities.items():
             if len(values):
                 setattr(model, f"_{name}", values)
@@ -294,7 +297,7 @@ class _Reader:
         return self.lines.reals(self.words(name), name, count) if name in self.header else np.empty(0)
 
     def vectors(self, total: int, rows: int, kernel: Kernel) -> tuple[Matrix, Any, Vector]:
-        """Coefficients, the vectors as an array or CSR matrix, and their numbers among the training samples."""
+        """Read the coefficients, the vectors as an array or CSR matrix, and their indices in the training data."""
         lines, precomputed = self.lines, kernel.domain == "matrix"
         coef: list[Vector] = []
         data: list[float] = []
@@ -328,13 +331,13 @@ class _Reader:
         return C, X if len(data) < 0.5 * total * d else X.toarray(), np.arange(total)
 
     def _numbers(self, data: list[float], indices: list[int], indptr: list[int], total: int) -> tuple[Any, Vector]:
-        """Of a precomputed kernel each support vector is 0:number, numbers beginning with 1."""
+        """Read the support vectors of a precomputed kernel: 0:number, where numbers start at 1."""
         first = [(data[a], indices[a]) if a < b else (0.0, -1) for a, b in pairwise(indptr)]
         if any(index != 0 or value != int(value) or not 1 <= value <= VECTORS for value, index in first):
             self.lines.fail("support vectors of a precomputed kernel must be 0:number, with numbers from 1 on")
         support = np.array([int(value) - 1 for value, _ in first], dtype=np.int64)
         n = self._width(int(support.max(initial=0)) + 1)
-        return sp.csr_array((total, n)), support  # only its shape is of use
+        return sp.csr_array((total, n)), support  # only the shape is used
 
     def _width(self, found: int) -> int:
         if self.n_features is None:
@@ -348,7 +351,7 @@ class _Reader:
 
 
 def _parameters(kernel: Kernel) -> dict[str, Any]:
-    """scikit-learn's parameters of a kernel that LIBSVM has."""
+    """scikit-learn's parameters for a kernel of LIBSVM."""
     if isinstance(kernel, Gaussian):
         return {"kernel": "rbf", "gamma": kernel.gamma}
     if isinstance(kernel, Polynomial):
@@ -365,8 +368,8 @@ def _text(model: Any, labels: Any) -> str:
     kind = next((name for name, cls in MACHINES.items() if type(model) is cls), None)
     if kind is None:
         raise InvalidInputError(
-            f"LIBSVM has no {type(model).__name__}: SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC and LinearSVR can "
-            "be written."
+            f"LIBSVM has no {type(model).__name__}. SVC, NuSVC, OneClassSVM, SVR, NuSVR, LinearSVC and LinearSVR can "
+            "be written; use mercer.save for other models."
         )
     kernel, classifier = model._kernel, kind.endswith("svc")
     lines = [f"svm_type {kind}", *kernel_lines(kernel)]
@@ -405,13 +408,13 @@ def _text(model: Any, labels: Any) -> str:
 
 
 def _file_labels(model: Any) -> Vector:
-    """The order of the file from which the model was read, if it has these classes; else that of ``classes_``."""
+    """The class order of the file from which the model was read, if the classes are the same; else ``classes_``."""
     found: Vector = getattr(model, "_labels_in_file", model.classes_)
     return found if sorted(found.tolist()) == sorted(model.classes_.tolist()) else model.classes_
 
 
 def kernel_lines(kernel: Kernel) -> list[str]:
-    """LIBSVM's description of a kernel."""
+    """Return the header lines that describe a kernel."""
     gamma = getattr(kernel, "gamma", None)
     if type(kernel) in (Gaussian, Polynomial, Sigmoid) and isinstance(gamma, float):
         shift = f"coef0 {text_of(kernel.coef0)}" if hasattr(kernel, "coef0") else ""
@@ -423,23 +426,23 @@ def kernel_lines(kernel: Kernel) -> list[str]:
     if type(kernel) in (Linear, Precomputed):
         return [f"kernel_type {'linear' if isinstance(kernel, Linear) else 'precomputed'}"]
     raise InvalidInputError(
-        f"LIBSVM has no kernel {kernel!r}: it has the linear, polynomial, Gaussian and sigmoid kernels with one gamma, "
-        "and precomputed ones. Fit the model with one of these, or use mercer.save."
+        f"LIBSVM does not support the kernel {kernel!r}: it supports linear, polynomial, Gaussian and sigmoid kernels "
+        "with one gamma, and precomputed kernels. Fit the model with one of these, or use mercer.save."
     )
 
 
 def numbers(name: str, values: Vector) -> str:
-    """A line of numbers."""
+    """Return a header line of numbers."""
     return " ".join([name, *(text_of(v) for v in values.tolist())])
 
 
 def whole_labels(classes: Vector) -> list[int]:
-    """The labels as whole numbers."""
+    """Return the labels as integers; raise if they are not integers."""
     if classes.dtype.kind in "biu" or (classes.dtype.kind == "f" and np.all(classes == np.round(classes))):
         labels = [int(label) for label in classes.tolist()]
         if all(abs(label) < 2**31 for label in labels):
             return labels
     raise InvalidInputError(
-        f"Labels in files of LIBSVM and LIBLINEAR are whole numbers, but the classes are {classes.tolist()!r:.80}. Fit "
-        "the model to numbers, such as those of sklearn.preprocessing.LabelEncoder."
+        f"Labels in files of LIBSVM and LIBLINEAR must be integers, but the classes are {classes.tolist()!r:.80}. Fit "
+        "the model to integer labels, for example with sklearn.preprocessing.LabelEncoder."
     )

@@ -1,4 +1,4 @@
-"""Text files read line by line, with errors that say where."""
+"""Read text files of LIBSVM and LIBLINEAR line by line, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from mercer.exceptions import ModelFileError
 from mercer.kernels.features import Vector
 
-# a header line has at most a few numbers per pair of classes
+# the largest number of classes
 CLASSES = 10_000
 
 
 class Lines:
-    """The lines of a text file, one after the other."""
+    """Reads the lines of a text file in order and converts their words to numbers."""
 
     def __init__(self, source: Any) -> None:
         self.name = str(source) if isinstance(source, str | os.PathLike) else "the file"
@@ -31,7 +31,7 @@ class Lines:
         self.number = 0
 
     def next(self) -> str:
-        """The next line."""
+        """Return the next line."""
         for line in self._lines:
             self.number += 1
             return line
@@ -39,7 +39,7 @@ class Lines:
         self.fail("the file ends too early")
 
     def rest(self) -> Iterator[str]:
-        """All further lines that are not empty."""
+        """Yield all remaining lines that are not empty."""
         for line in self._lines:
             self.number += 1
             if line.strip():
@@ -50,7 +50,7 @@ class Lines:
         raise ModelFileError(f"{self.name}, line {self.number}: {what}.")
 
     def whole(self, text: str, what: str, smallest: int, largest: int) -> int:
-        """A whole number within limits."""
+        """Convert a word to an integer between the limits."""
         try:
             number = int(text) if len(text) < 20 else None
         except ValueError:
@@ -60,7 +60,7 @@ class Lines:
         return number
 
     def real(self, text: str, what: str) -> float:
-        """A finite number."""
+        """Convert a word to a finite number."""
         try:
             number = float(text) if len(text) < 60 and "_" not in text else np.nan
         except ValueError:
@@ -70,12 +70,12 @@ class Lines:
         return number
 
     def reals(self, words: list[str], what: str, count: int) -> Vector:
-        """So many finite numbers."""
+        """Convert ``count`` words to finite numbers."""
         if len(words) != count:
             self.fail(f"{what} has {len(words)} numbers, but must have {count}")
         return np.array([self.real(word, what) for word in words])
 
 
 def text_of(number: float) -> str:
-    """A number with all its digits, as short as they allow."""
+    """Return the shorter of 15 and 17 digits that represents a number exactly."""
     return f"{number:.17g}" if float(f"{number:.15g}") != number else f"{number:.15g}"

@@ -1,10 +1,10 @@
-"""LIBSVM's probabilities (-b 1): what its model files hold of them, and what its programs make of that.
+"""LIBSVM's probabilities (-b 1): the entries of its model files, and the probabilities that its programs compute.
 
-    c_svc, nu_svc            probA, probB       a sigmoid for each pair of classes; pairs are coupled
-    epsilon_svr, nu_svr      probA              σ of Laplace's law of the residuals
-    one_class                prob_density_marks ten values of f between which the share of normal samples rises
+    c_svc, nu_svc            probA, probB        a sigmoid for each pair of classes; pairwise coupling
+    epsilon_svr, nu_svr      probA               scale σ of a Laplace distribution of the residuals
+    one_class                prob_density_marks  ten values of f; the probability of a normal sample rises at each
 
-Wu, Lin & Weng, JMLR 5 (2004), algorithm 2, stopped where LIBSVM stops it; Lin & Weng, "Simple probabilistic predictions
+Wu, Lin & Weng, JMLR 5 (2004), algorithm 2 with LIBSVM's stopping rule; Lin & Weng, "Simple probabilistic predictions
 for support vector regression" (2004); Que & Lin, "One-class SVM probabilistic outputs" (2022).
 """
 
@@ -21,21 +21,21 @@ from mercer.estimators.probability import FOLDS, couple
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 
-# LIBSVM's end of the coupling, for each class, and its steps at most
+# LIBSVM's stopping rule of the coupling: tolerance (divided by the number of classes) and largest number of steps
 ENOUGH, STEPS = 0.005, 100
-# residuals of more than so many standard deviations do not count
+# residuals beyond this many standard deviations are ignored
 OUTLIERS = 5.0
-# marks of one-class machines, and the probabilities beyond them
+# number of marks of one-class machines; the probability beyond the last mark
 N_MARKS, SURE = 10, 0.999
 
 
 def has_probabilities(model: Any) -> bool:
-    """Whether a machine of LIBSVM's kinds has what -b 1 needs."""
+    """Whether a model has the parameters that -b 1 needs."""
     return any(np.size(getattr(model, name, ())) > 0 for name in ("_probA", "_prob_density_marks"))
 
 
 def residual_scale(model: Any, X: Any, y: Vector, random_state: int = 0) -> float:
-    """σ of the residuals of held-out samples, without those that are far off."""
+    """Return σ of the residuals of held-out samples, without outliers."""
     if len(y) < FOLDS:
         raise InvalidInputError(
             f"Probabilities need at least {FOLDS} samples, one for each fold, but there are {len(y)}."
@@ -47,7 +47,7 @@ def residual_scale(model: Any, X: Any, y: Vector, random_state: int = 0) -> floa
 
 
 def density_marks(values: Vector) -> Vector | None:
-    """The marks of decision values of the training samples; None if there are too few on one side of 0."""
+    """Return the marks for the decision values of the training samples; None if one side of 0 has too few samples."""
     values, half = np.sort(values), N_MARKS // 2
     n_outside = int(np.searchsorted(values, 0.0))
     n_inside = len(values) - n_outside
@@ -61,7 +61,7 @@ def density_marks(values: Vector) -> Vector | None:
 
 
 def normal_probability(values: Vector, marks: Vector) -> Vector:
-    """How sure it is that samples with these decision values are normal."""
+    """Return the probability that samples with these decision values are normal."""
     place = np.searchsorted(marks, values, side="right")
     found = np.where(place < N_MARKS, place / N_MARKS, 0.0)
     found[values < marks[0]] = 1.0 - SURE
@@ -70,13 +70,13 @@ def normal_probability(values: Vector, marks: Vector) -> Vector:
 
 
 def class_probabilities(model: Any, X: Any) -> Matrix:
-    """Probabilities of the classes of an SVC or NuSVC, to the digits that LIBSVM prints."""
+    """Return the class probabilities of an SVC or NuSVC, equal to LIBSVM's in all digits that it prints."""
     r = expit(-(model._probA * model._values(X) + model._probB))
     return couple(r, len(model.classes_), _as_libsvm)
 
 
 def _as_libsvm(Q: Matrix) -> Matrix:
-    """The minimiser of p'Qp on the simplex, one class after the other, to LIBSVM's precision."""
+    """Minimise p'Qp on the simplex by coordinate descent, with LIBSVM's stopping rule."""
     n, k = Q.shape[:2]
     p = np.full((n, k), 1.0 / k)
     left = np.arange(n)

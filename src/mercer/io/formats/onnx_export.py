@@ -1,4 +1,4 @@
-"""Models as ONNX graphs of basic operators, so that every kernel on vectors runs wherever ONNX does."""
+"""Write models as ONNX graphs of basic operators, so that every kernel on vectors runs in every ONNX runtime."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ from mercer.io.formats.formulas import (
 from mercer.io.formats.onnx_graph import Graph
 from mercer.io.formats.onnx_probabilities import write_probabilities
 from mercer.io.formats.onnx_steps import write_steps
-from mercer.io.formats.plain_model import PlainModel, plain_model
-from mercer.kernels.features import Matrix, Vector
+from mercer.io.formats.plain_model import PlainModel, label_array, plain_model
+from mercer.kernels.features import Matrix
 
 __all__ = ["to_onnx"]
 
-# squared distances by inner products may lose this much of a kernel's exponent, in the precision of the graph
+# squared distances are computed by inner products if that changes a kernel's exponent by at most this much
 CANCELLATION = 1e-6
-# what float32 may lose of a decision value before arithmetic is in float64
+# arithmetic is in float64 if float32 would change a decision value by more than this
 ROUNDING = 2e-6
 
 
 def to_onnx(model: Any, *, dtype: Any = np.float32, name: str = "mercer") -> Any:
-    """A fitted model as an ONNX graph.
+    """Convert a fitted model to an ONNX graph.
 
-    Outputs have the names, the order and the shapes that skl2onnx gives them (with its option ``zipmap=False``):
+    Outputs have the names, order and shapes of skl2onnx (with its option ``zipmap=False``):
 
-    * Classifiers that have probabilities (a search such as `SVCCV`, or ``probability=True``): ``label`` of shape (n,),
-      ``probabilities`` of shape (n, n_classes), and ``scores``, what ``decision_function`` returns.
-    * Other classifiers: ``label`` and ``scores``. skl2onnx calls these scores ``probabilities``, which they are not.
+    * Classifiers with probabilities (a search such as `SVCCV`, or ``probability=True``): ``label`` of shape (n,),
+      ``probabilities`` of shape (n, n_classes), and ``scores``, the values of ``decision_function``.
+    * Other classifiers: ``label`` and ``scores``. (skl2onnx names these scores ``probabilities``, which they are not.)
     * Novelty detectors: ``label`` and ``scores``, both of shape (n, 1).
-    * Regressors: ``variable`` of shape (n, n_targets); of a Gaussian process that is the mean.
+    * Regressors: ``variable`` of shape (n, n_targets); for a Gaussian process, the mean.
 
     The input ``X`` has a row for each sample. A pipeline that was fitted to a data frame has an input of shape (n, 1)
-    for each column that it uses, by the column's name: numbers (NaN where one is missing) or texts (empty where one is
-    missing). A column whose name is that of an output has an underscore behind it. Cells that `mercer fit` reads as
-    numbers are numbers here: 4733 for "$4,733.00", 1 for "yes", and days since 1970-01-01 (UTC) for a date; the
-    description of each input says so.
+    for each column that it uses, named after the column: numbers (NaN if missing) or strings (empty if missing). A
+    column with the name of an output gets an underscore appended. Cells that `mercer fit` reads as numbers are numeric
+    inputs: 4733 for "$4,733.00", 1 for "yes", and days since 1970-01-01 (UTC) for a date. The description of each input
+    documents this.
 
     Parameters
     ----------
     model : fitted estimator
-        Of any kernel on vectors, or linear; or a pipeline of steps and one. The steps may be ColumnTransformer,
-        SimpleImputer, OneHotEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and pipelines of these:
-        what ``mercer fit`` makes of tables without texts.
+        A linear machine, a machine with any kernel on vectors, or a pipeline that ends in one. The steps before may be
+        ColumnTransformer, SimpleImputer, OneHotEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and
+        pipelines of these, as ``mercer fit`` builds them for tables without free text.
     dtype : numpy.float32 or numpy.float64, default=numpy.float32
-        Of inputs and outputs. Arithmetic is in float64, too, where float32 would lose more than about 1e-5 of a
-        decision value to large coefficients.
+        The type of inputs and outputs. Arithmetic is in float64 if float32 would change decision values by more than
+        about 1e-5, because coefficients are large.
     name : str, default="mercer"
         Name of the graph.
 
@@ -76,7 +76,7 @@ def to_onnx(model: Any, *, dtype: Any = np.float32, name: str = "mercer") -> Any
         raise MissingExtraError("An ONNX export", package="onnx", extra="onnx") from None
     precision = np.dtype(dtype)
     if precision not in (np.float32, np.float64):
-        raise InvalidInputError(f"dtype={dtype!r} was given: an ONNX graph is in numpy.float32 or numpy.float64.")
+        raise InvalidInputError(f"dtype={dtype!r} was given: it must be numpy.float32 or numpy.float64.")
     check_is_fitted(model)
     steps = model.steps[:-1] if isinstance(model, Pipeline) else []
     plain = plain_model(model.steps[-1][1] if steps else model)
@@ -86,7 +86,7 @@ def to_onnx(model: Any, *, dtype: Any = np.float32, name: str = "mercer") -> Any
 
 
 class _Graph(Graph):
-    """The nodes of a machine; each formula is written once."""
+    """Writes the nodes of a machine; each formula is written once."""
 
     def __init__(self, onnx: Any, dtype: np.dtype[Any], outside: np.dtype[Any]) -> None:
         super().__init__(onnx, dtype, outside)
@@ -97,7 +97,7 @@ class _Graph(Graph):
     # ---- values of each problem ------------------------------------------------------------------------------
 
     def values(self, plain: PlainModel) -> str:
-        """f(x), a column for each problem."""
+        """Write f(x), a column for each problem."""
         if plain.weights is not None:
             return self.op("Add", self.op("MatMul", self.x, plain.weights.T), plain.intercept)
         assert plain.formula is not None and plain.vectors is not None and plain.coef is not None
@@ -112,7 +112,7 @@ class _Graph(Graph):
         return self.op("Add", self.op("MatMul", K, plain.coef.T), plain.intercept)
 
     def formula(self, formula: Formula, own: bool = False) -> str:
-        """The formula for all pairs of a sample and a support vector; ``own``: for each sample with itself."""
+        """Write the formula for all pairs of sample and support vector, or, if ``own``, of each sample with itself."""
         key = id(formula), own
         if key not in self._known:
             self._known[key] = self._formula(formula, own)
@@ -120,7 +120,7 @@ class _Graph(Graph):
 
     def _formula(self, formula: Formula, own: bool) -> str:
         if isinstance(formula, Number):
-            # a row and not one number: onnxruntime would make that a float32 attribute of a product next to it
+            # a row instead of a scalar: onnxruntime would fuse a scalar into an adjacent product as a float32 attribute
             return self.constant(np.full((1, 1 if own else len(self.vectors)), formula.value))
         if isinstance(formula, Features):
             return self._own(formula) if own else self._pairs(formula)
@@ -146,7 +146,7 @@ class _Graph(Graph):
         return self.op("Where", positive, self.op("Reciprocal", root), np.array(0.0))
 
     def _columns(self, formula: Features) -> tuple[str, Matrix]:
-        """The columns of the samples and of the support vectors that a sum is over."""
+        """Return the columns of the samples and of the support vectors over which a sum runs."""
         Z = self.vectors[:, list(formula.columns)]
         if formula.columns == tuple(range(self.vectors.shape[1])):
             return self.x, Z
@@ -170,7 +170,7 @@ class _Graph(Graph):
         if term == "dot":
             return self.op("MatMul", x, (Z * weights).T)
         if term == "square":
-            # distances do not depend on the origin: the one in the middle loses the fewest digits
+            # distances do not depend on the origin: centring keeps rounding errors small
             centre, root = Z.mean(axis=0).astype(self.dtype).astype(np.float64), np.sqrt(weights)
             A, B = self.op("Mul", self.op("Sub", x, centre), root), (Z - centre) * root
             squares = (B**2).sum(axis=1)
@@ -195,23 +195,23 @@ class _Graph(Graph):
         return self.total(self.op("Mul", parts, weights), 2, keep=0)
 
     def _rows(self, name: str) -> str:
-        """Samples as (n, 1, d), to be compared with all support vectors."""
+        """Reshape samples to (n, 1, d), to compare them with all support vectors."""
         return self.op("Unsqueeze", name, np.array([1], np.int64))
 
 
 def _has_pairs(formula: Formula) -> bool:
-    """Whether the formula has a value for each pair by itself, and not one that is the same for several."""
+    """Whether the formula depends on both x and z, so that its result has the shape (samples, support vectors)."""
     if isinstance(formula, Features):
         return True
     inside = [getattr(formula, name, None) for name in ("left", "right", "argument", "base")]
     return any(_has_pairs(part) for part in inside if part is not None)
 
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- predictions -----------------------------------------------------------------------------------------------------
 
 
 def _outputs(graph: _Graph, plain: PlainModel, values: str) -> list[Any]:
-    """The nodes that turn values into answers, and their descriptions."""
+    """Write the nodes that convert values to predictions; return the descriptions of the outputs."""
     k = plain.n_problems
     if plain.rule == "regression":
         return [graph.publish(values, "variable", ["n", k])]
@@ -247,7 +247,7 @@ def _flat(graph: _Graph, values: str) -> str:
 
 
 def _pairs(graph: _Graph, plain: PlainModel, values: str, n_classes: int) -> tuple[str, str]:
-    """scikit-learn's decision function of the votes of all pairs, and the number of the winner."""
+    """Write scikit-learn's decision function from the votes of all pairs, and the index of the winning class."""
     first, second = np.zeros((plain.n_problems, n_classes)), np.zeros((plain.n_problems, n_classes))
     for p, (i, j) in enumerate(combinations(range(n_classes), 2)):
         first[p, i] = second[p, j] = 1.0
@@ -269,9 +269,9 @@ def _pairs(graph: _Graph, plain: PlainModel, values: str, n_classes: int) -> tup
 
 
 def _is_enough(plain: PlainModel) -> bool:
-    """Whether float32 keeps the digits of values, by the size that its rounding has on average, and of probabilities.
+    """Whether float32 is accurate enough for decision values, judged by its average rounding error, and probabilities.
 
-    Values that hardly differ, as with a tiny C, have a steep way to probabilities, which magnifies rounding.
+    If decision values hardly differ, as with a tiny C, the map to probabilities is steep and magnifies rounding errors.
     """
     eps = float(np.finfo(np.float32).eps)
     rounding = np.zeros(plain.n_problems)
@@ -282,15 +282,3 @@ def _is_enough(plain: PlainModel) -> bool:
         return False
     steep = max((one.steepness for one in plain.probabilities.maps), default=0.0) if plain.probabilities else 0.0
     return bool(steep * (float(rounding.max(initial=0.0)) + eps * float(np.abs(plain.intercept).max())) <= ROUNDING)
-
-
-def label_array(classes: Vector | None) -> Vector:
-    """Labels as an array of text or numbers."""
-    assert classes is not None
-    if classes.dtype == object and all(isinstance(c, str) for c in classes):
-        return classes.astype(str)
-    if classes.dtype.kind == "i":
-        return classes.astype(np.int64)
-    if classes.dtype.kind in "Ubuf":
-        return classes
-    raise InvalidInputError(f"Labels of the type {classes.dtype} cannot be written out: use texts or numbers.")

@@ -1,4 +1,4 @@
-"""An ONNX graph while it is written: nodes and constants."""
+"""Build an ONNX graph: nodes, constants, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-# an old enough version of each for every runtime of the last years
+# versions old enough for every runtime of recent years
 OPSET, ML_OPSET, IR = 17, 3, 8
 ML = "ai.onnx.ml"
 
 
 class Graph:
-    """Nodes, constants and inputs. Names of its own begin with an underscore.
+    """Nodes, constants and inputs. Generated names begin with an underscore.
 
-    ``dtype`` is that of all arithmetic, ``outside`` that of inputs and outputs.
+    ``dtype`` is the type of all arithmetic, ``outside`` the type of inputs and outputs.
     """
 
     def __init__(self, onnx: Any, dtype: np.dtype[Any], outside: np.dtype[Any]) -> None:
@@ -26,7 +26,7 @@ class Graph:
         self.outside = onnx.helper.np_dtype_to_tensor_dtype(outside)
 
     def constant(self, value: Any, exact: bool = False) -> str:
-        """A tensor: numbers in the precision of the graph, or ``exact`` ones; labels and positions as they are."""
+        """Add a constant. Floats take the type of the graph, or float64 if ``exact``; other types stay as they are."""
         array = np.asarray(value)
         if array.dtype.kind == "f":
             with np.errstate(over="ignore"):
@@ -41,32 +41,32 @@ class Graph:
         return name
 
     def op(self, kind: str, *inputs: Any, output: str | None = None, exact: bool = False, **attributes: Any) -> str:
-        """A node; inputs that are no names are constants, ``exact`` ones in float64."""
+        """Add a node and return the name of its output. Inputs that are not names become constants."""
         names = [i if isinstance(i, str) else self.constant(i, exact) for i in inputs]
         output = f"_t{len(self.nodes)}" if output is None else output
         self.nodes.append(self.onnx.helper.make_node(kind, names, [output], **attributes))
         return output
 
     def total(self, name: str, axis: int, keep: int = 1) -> str:
-        """The sum along an axis."""
+        """Sum along an axis."""
         return self.op("ReduceSum", name, np.array([axis], np.int64), keepdims=keep)
 
     def take(self, name: str, shape: list[Any]) -> str:
-        """A new input of numbers, as they are computed with."""
+        """Add a numeric input and return its name after conversion to the type of the graph."""
         self.inputs.append(self.describe(name, self.outside, shape))
         return self.op("Cast", name, to=self.element) if self.outside != self.element else name
 
     def publish(self, name: str, output: str, shape: list[Any]) -> Any:
-        """Numbers as an output."""
+        """Add a numeric output."""
         self.op("Cast", name, to=self.outside, output=output)
         return self.describe(output, self.outside, shape)
 
     def describe(self, name: str, element: int, shape: list[Any]) -> Any:
-        """An input or output."""
+        """Describe an input or output."""
         return self.onnx.helper.make_tensor_value_info(name, element, shape)
 
     def model(self, name: str, outputs: list[Any]) -> Any:
-        """The whole, checked."""
+        """Return the finished and checked ONNX model."""
         helper = self.onnx.helper
         made = helper.make_graph(self.nodes, name, self.inputs, outputs, self.constants)
         versions = [helper.make_opsetid("", OPSET)]

@@ -1,9 +1,9 @@
-"""Support vector machines in ONNX graphs of other programs: the operators SVMClassifier and SVMRegressor.
+"""Read support vector machines from ONNX graphs of other programs: the operators SVMClassifier and SVMRegressor.
 
-    SVMClassifier    f_ij(x) = Σ coef k(v, x) + rho, class i for f_ij > 0, as LIBSVM and scikit-learn have them
+    SVMClassifier    f_ij(x) = Σ coef k(v, x) + rho, class i if f_ij > 0, as in LIBSVM and scikit-learn
     SVMRegressor     f(x) = Σ coef k(v, x) + rho, also for one-class machines
 
-A file is read as numbers; nothing in it is run.
+Only the numbers of the file are read; the graph is not run.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ import numpy as np
 
 from mercer.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.exceptions import MissingExtraError, ModelFileError
-from mercer.io.formats.from_parts import assemble, leave_unknown
+from mercer.io.formats.from_parts import make_fitted, mark_uncertified
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Sigmoid
 from mercer.kernels.features import Matrix, Vector
 
-UNKNOWN = "a file of ONNX does not say which samples its vectors are: mercer.io.with_training_data finds them"
-# steps before the machine that only scale
+UNKNOWN = "ONNX files do not tell which samples the support vectors are: mercer.io.with_training_data finds them"
+# operators that scale features
 SCALES = ("Scaler", "Sub", "Div", "Mul", "Add")
-# numbers of a file at most
+# the largest number of support vectors
 LARGEST = 10**9
 
 
 def read_onnx(path: Any, *, nu: bool = False) -> Any:
-    """Read a support vector machine from an ONNX file, such as skl2onnx writes.
+    """Read a support vector machine from an ONNX file, such as those of skl2onnx.
 
     Parameters
     ----------
     path : str or path
-        The file. Scalers before the machine become the model's attribute ``before_``: see `prepared_for`.
+        The file. Scalers before the machine become the model's attribute ``before_``; `prepared_for` applies them.
     nu : bool, default=False
-        Whether a classifier is a NuSVC, a regressor a NuSVR: graphs do not say.
+        Whether to read a classifier as NuSVC and a regressor as NuSVR: the graph does not tell.
 
     Returns
     -------
     model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        The fitted estimator. Its numbers have the precision of the file, float32.
+        The fitted estimator. Its numbers have float32 precision, as in the file.
     """
     try:
         import onnx
@@ -49,14 +49,14 @@ def read_onnx(path: Any, *, nu: bool = False) -> Any:
         graph = onnx.load_model_from_string(Path(path).read_bytes()).graph
     except FileNotFoundError:
         raise
-    except Exception as error:  # whatever protobuf says of a damaged file
+    except Exception as error:  # protobuf may raise anything on a damaged file
         raise ModelFileError(f"{path} is not an ONNX file: {str(error)[:200] or type(error).__name__}.") from None
     machines = [node for node in graph.node if node.op_type in ("SVMClassifier", "SVMRegressor")]
     if len(machines) != 1:
         kinds = ", ".join(sorted({node.op_type for node in graph.node})[:8]) or "no operator"
         raise ModelFileError(
-            f"{path} has {len(machines)} operators SVMClassifier or SVMRegressor, but one is expected (it has "
-            f"{kinds}): other graphs do not keep support vectors. Certify the model that it was written from."
+            f"{path} has {len(machines)} SVMClassifier or SVMRegressor operators, but exactly one is needed (found "
+            f"{kinds}): other graphs do not keep support vectors. Certify the model from which it was exported."
         )
     node = machines[0]
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
@@ -71,13 +71,13 @@ def read_onnx(path: Any, *, nu: bool = False) -> Any:
 
 
 def prepared_for(model: Any, X: Matrix) -> Matrix:
-    """Samples as the machine of a graph sees them."""
+    """Scale samples as the graph does before its machine."""
     scale, shift = model.before_
     return np.asarray(X, dtype=np.float64) * scale + shift
 
 
 class _Reader:
-    """The attributes of one operator as a machine."""
+    """Builds a machine from the attributes of one operator."""
 
     def __init__(self, name: str, attributes: dict[str, Any]) -> None:
         self.name, self.attributes = name, attributes
@@ -102,10 +102,15 @@ class _Reader:
             return Linear()
         params = self.numbers("kernel_params")
         if len(params) != 3 or kind not in ("RBF", "POLY", "SIGMOID"):
-            raise self.fail(f"the kernel {kind!r:.40} with {len(params)} parameters is not known")
+            raise self.fail(
+                f"kernel_type is {kind!r:.40} with {len(params)} kernel_params, but must be LINEAR, or RBF, POLY or "
+                "SIGMOID with 3"
+            )
         gamma, coef0, degree = params.tolist()
         if gamma < 0 or degree < 0 or degree != int(degree):
-            raise self.fail(f"gamma {gamma:g} or degree {degree:g} is not possible")
+            raise self.fail(
+                f"gamma is {gamma:g} and degree is {degree:g}, but must not be negative, and degree must be an integer"
+            )
         if kind == "RBF":
             return Gaussian(gamma)
         return Polynomial(int(degree), gamma, coef0) if kind == "POLY" else Sigmoid(gamma, coef0)
@@ -114,7 +119,8 @@ class _Reader:
         flat = self.numbers("support_vectors")
         if m < 1 or len(flat) == 0 or len(flat) % m:
             raise self.fail(
-                f"{len(flat)} numbers are no {m} support vectors, without which the distance to the optimum is unknown"
+                f"support_vectors has {len(flat)} numbers, which do not form {m} support vectors; without support "
+                "vectors the distance from the optimum is unknown"
             )
         return flat.reshape(m, -1)
 
@@ -135,31 +141,31 @@ class _Reader:
         if k == 2 and classes[0] > classes[1]:
             order = np.r_[counts[0] : m, 0 : counts[0]]
             coef, rho, classes, counts, X = -coef[:, order], -rho, classes[::-1], counts[::-1], X[order]
-        return self._assembled(cls, X, coef, rho, counts.tolist(), classes)
+        return self._fitted(cls, X, coef, rho, counts.tolist(), classes)
 
     def regressor(self, cls: type) -> Any:
         m = int(self.attributes.get("n_supports", 0))
         X, coef, rho = self.vectors(m), self.numbers("coefficients"), self.numbers("rho")
         if len(coef) != m or len(rho) != 1:
             raise self.fail(f"{len(coef)} coefficients and {len(rho)} thresholds do not fit {m} vectors")
-        return self._assembled(cls, X, coef[None, :], rho, [m], None)
+        return self._fitted(cls, X, coef[None, :], rho, [m], None)
 
-    def _assembled(self, cls: type, X: Matrix, coef: Matrix, b: Vector, counts: list[int], classes: Any) -> Any:
+    def _fitted(self, cls: type, X: Matrix, coef: Matrix, b: Vector, counts: list[int], classes: Any) -> Any:
         kernel = self.kernel()
         names = {Linear: "linear", Gaussian: "rbf", Polynomial: "poly", Sigmoid: "sigmoid"}
         shown = {name: getattr(kernel, name) for name in ("gamma", "coef0", "degree") if hasattr(kernel, name)}
         model = cls(kernel=names[type(kernel)], **shown)
         m, d = X.shape
-        assemble(
+        make_fitted(
             model, kernel, X, coef, b,
             support=np.arange(m), n_support=counts, n_train=m, n_features=d, classes=classes,
         )  # fmt: skip
-        leave_unknown(model, len(b), UNKNOWN)
+        mark_uncertified(model, len(b), UNKNOWN)
         return model
 
 
 def _before(onnx: Any, graph: Any, node: Any, path: str, d: int) -> tuple[Vector, Vector]:
-    """(scale, shift) of all that stands between the input and the machine, which may only scale."""
+    """Return (scale, shift) of all operators between the input and the machine; raise if one does not scale."""
     constants = {tensor.name: tensor for tensor in graph.initializer}
     makers = {output: other for other in graph.node for output in other.output}
     scale, shift, name = np.ones(d), np.zeros(d), node.input[0]
@@ -171,8 +177,8 @@ def _before(onnx: Any, graph: Any, node: Any, path: str, d: int) -> tuple[Vector
         inputs = [i for i in other.input if i not in constants]
         if other.op_type not in (*SCALES, "Cast", "Identity") or len(inputs) != 1:
             raise ModelFileError(
-                f"{path} prepares samples by {other.op_type} before its machine; only scaling is understood here. "
-                "Write the machine alone, and certify it with samples that are prepared."
+                f"{path} applies {other.op_type} to samples before its machine, but only scaling can be read. Export "
+                "the machine alone, and certify it with preprocessed samples."
             )
         factor, move = np.ones(1), np.zeros(1)
         if other.op_type == "Scaler":
@@ -182,13 +188,16 @@ def _before(onnx: Any, graph: Any, node: Any, path: str, d: int) -> tuple[Vector
             values = onnx.numpy_helper.to_array(constants[next(i for i in other.input if i in constants)])
             number = np.ravel(np.asarray(values, dtype=np.float64))
             if other.op_type in ("Sub", "Div") and other.input[0] in constants:
-                raise ModelFileError(f"{path} has a {other.op_type} whose first input is a constant: no scaling.")
+                raise ModelFileError(f"{path} has a {other.op_type} whose first input is a constant: not a scaling.")
             if other.op_type in ("Mul", "Div"):
                 factor = number if other.op_type == "Mul" else 1.0 / number
             else:
                 move = number if other.op_type == "Add" else -number
         if any(len(v) not in (1, d) for v in (factor, move)):
-            raise ModelFileError(f"{path}: a {other.op_type} has other than {d} numbers, one for each feature.")
-        # this one comes before those seen so far
+            raise ModelFileError(
+                f"{path}: a {other.op_type} has {max(len(factor), len(move))} numbers, but must have 1 or {d}, one for "
+                "each feature."
+            )
+        # this operator runs before those visited so far
         scale, shift, name = scale * factor, shift + scale * move, inputs[0]
-    raise ModelFileError(f"{path}: its operators go round in a circle.")
+    raise ModelFileError(f"{path}: its operators form a cycle.")

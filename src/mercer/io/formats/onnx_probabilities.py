@@ -1,4 +1,4 @@
-"""Probabilities in an ONNX graph, all in float64: powers of small ones would magnify the rounding of float32."""
+"""Write probabilities into an ONNX graph, all in float64: powers of small numbers magnify float32's rounding errors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mercer.io.formats.plain_probabilities import (
 
 
 def write_probabilities(graph: Graph, plain: PlainProbabilities, values: str, winner: str, k: int) -> str:
-    """Probabilities of k classes, from the values of all problems and the number of the predicted class."""
+    """Write the probabilities of k classes, from the values of all problems and the index of the predicted class."""
     double = graph.onnx.TensorProto.DOUBLE
     f = graph.op("Cast", values, to=double)
     p = _maps(graph, plain, f)
     if plain.clipped:
         p = graph.op("Min", graph.op("Max", p, np.array(SMALLEST), exact=True), np.array(1.0 - SMALLEST), exact=True)
     if k == 2:
-        # p and 1 - p side by side
+        # the columns 1 - p and p
         p = graph.op("Add", graph.op("Mul", p, np.array([[-1.0, 1.0]]), exact=True), np.array([[1.0, 0.0]]), exact=True)
     elif plain.pairs:
         p = _coupled(graph, p, k)
@@ -42,7 +42,7 @@ def _shares(graph: Graph, p: str) -> str:
 
 
 def _maps(graph: Graph, plain: PlainProbabilities, f: str) -> str:
-    """The probability of each problem's positive class, a column each."""
+    """Write the probability of each problem's positive class, a column per problem."""
     if all(isinstance(one, Logistic) for one in plain.maps):
         table = np.array([[m.slope, m.offset, m.a, m.b, m.c] for m in plain.maps if isinstance(m, Logistic)]).T
         return _logistic(graph, f, *(row[None, :] for row in table))
@@ -85,9 +85,9 @@ def _pieces(graph: Graph, f: str, one: Pieces) -> str:
 
 
 def _coupled(graph: Graph, r: str, k: int) -> str:
-    """p of Qp = λe, e'p = 1: a multiple of z with (Q + ee')z = e, by elimination, class by class.
+    """Pairwise coupling: solve Qp = λe, e'p = 1. p is a multiple of z with (Q + ee')z = e, by Gaussian elimination.
 
-    Q + ee' is positive definite, as Q is 0 along no direction whose entries have the sum 0: no pivots are looked for.
+    Q + ee' is positive definite, because v'Qv > 0 for every v ≠ 0 with e'v = 0: elimination needs no pivoting.
     """
     pairs = list(combinations(range(k), 2))
     place, other, constant = np.zeros((len(pairs), k * k)), np.zeros((len(pairs), k * k)), np.zeros((1, k * k))
@@ -105,7 +105,7 @@ def _coupled(graph: Graph, r: str, k: int) -> str:
             spread[i * k + j, j * k + j] = 1.0
     squares = graph.op("MatMul", graph.op("Mul", R, R), spread, exact=True)
     Q = graph.op("Add", graph.op("Sub", squares, graph.op("Mul", R, T)), np.ones((1, k * k)), exact=True)
-    # columns of the system as k tensors (n, k), and the right side
+    # the matrix of the system and its right-hand side
     system = graph.op("Reshape", Q, np.array([-1, k, k], np.int64))
     right = graph.op(
         "Add", graph.op("Mul", graph.total(system, 2), np.zeros((1, k, 1)), exact=True), np.ones((1, k, 1)), exact=True
@@ -117,7 +117,7 @@ def _coupled(graph: Graph, r: str, k: int) -> str:
         column = graph.op("Gather", A, np.array([t], np.int64), axis=2)
         unit = np.zeros((1, k, 1))
         unit[0, t] = 1.0
-        # its own row becomes the row, all others lose it
+        # row t becomes the pivot row; a multiple of it is subtracted from all others
         kept = graph.op("Mul", A, 1.0 - unit, exact=True)
         gained = graph.op(
             "Mul", graph.op("Sub", unit, graph.op("Mul", column, 1.0 - unit, exact=True), exact=True), row
@@ -128,12 +128,12 @@ def _coupled(graph: Graph, r: str, k: int) -> str:
 
 
 def _agreed(graph: Graph, p: str, winner: str, k: int) -> str:
-    """The nearest probabilities of which that of the predicted class is the largest; see ``calibration.agree``."""
+    """Project on the nearest probabilities whose largest is that of the predicted class; see ``calibration.agree``."""
     numbers = np.arange(k)[None, :]
     is_winner = graph.op("Equal", graph.op("Unsqueeze", winner, np.array([1], np.int64)), numbers)
     own = graph.total(graph.op("Where", is_winner, p, np.zeros((1, k)), exact=True), 1)
     others = graph.op("Where", is_winner, -np.ones((1, k)), p, exact=True)
-    # averages of the winner with the 0, 1, … largest others: the largest of them is that of those above the next
+    # the level is the largest average of the winner with the 0, 1, 2, … largest others
     graph.nodes.append(
         graph.onnx.helper.make_node(
             "TopK", [others, graph.constant(np.array([k - 1], np.int64))], ["_largest", "_places"], axis=1

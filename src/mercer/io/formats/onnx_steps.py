@@ -1,7 +1,7 @@
-"""What stands before a machine, in an ONNX graph: columns of a table, missing values, scales, categories.
+"""Write the preprocessing steps of a pipeline into an ONNX graph: columns, missing values, scaling, categories.
 
-Each kind of step has one function, which takes a table (columns of numbers or texts) and returns the matrix that the
-step makes of it.
+Each type of step has one function. It takes a table (columns of numbers or strings) and returns the matrix into which
+the step transforms it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KNOWN = (
 
 
 class Table:
-    """Samples on their way through a graph: one matrix, or the columns of a data frame, each an input by itself."""
+    """The samples between two steps: one matrix, or the columns of a data frame, each of them an input of the graph."""
 
     def __init__(
         self,
@@ -43,29 +43,29 @@ class Table:
     ) -> None:
         self.about = about or {}
         self.graph, self.n_columns, self.names, self._matrix = graph, n_columns, names, matrix
-        # inputs that there are already: whether it is a text, and its name in the graph
+        # inputs so far, by column: (whether it holds strings, name in the graph)
         self.used = {} if used is None else used
 
     def column(self, j: int, text: bool = False) -> str:
-        """One column as (n, 1)."""
+        """Return one column, of shape (n, 1)."""
         if self.names is None:
             if text:
                 raise InvalidInputError(
-                    "A pipeline that takes texts in an array cannot be written as ONNX, whose arrays are all numbers "
-                    "or all texts: fit it to a data frame, whose columns become inputs of their own."
+                    "A pipeline on an array with strings cannot be exported to ONNX, whose arrays hold only numbers or "
+                    "only strings: fit it to a data frame, whose columns become separate inputs."
                 )
             return self.graph.op("Gather", self._matrix, np.array([j], np.int64), axis=1)
         return self._input(self.names[j], text)
 
     def matrix(self) -> str:
-        """All columns side by side, numbers."""
+        """Return all columns as one numeric matrix."""
         if self.names is None:
             return self._matrix
         names = [self.column(j) for j in range(self.n_columns)]
         return self.graph.op("Concat", *names, axis=1) if len(names) > 1 else names[0]
 
     def take(self, places: Sequence[int]) -> Table:
-        """Some columns."""
+        """Return a table of some columns."""
         if self.names is not None:
             return Table(self.graph, len(places), [self.names[j] for j in places], used=self.used, about=self.about)
         if list(places) == list(range(self.n_columns)):
@@ -78,11 +78,11 @@ class Table:
             was_text, found = self.used[name]
             if was_text != text:
                 raise InvalidInputError(
-                    f"The column {name!r} is used as a number and as a text, which an input of ONNX cannot be: leave "
-                    "it out of one of the steps."
+                    f"The pipeline uses the column {name!r} both as numbers and as strings, but an ONNX input has one "
+                    "type: leave it out of one of the steps."
                 )
             return found
-        # names of outputs, and those that begin as ours do
+        # avoid the names of outputs and of generated nodes
         safe = f"{name}_" if name in OUTPUTS or name.startswith("_") else name
         if text:
             self.graph.inputs.append(self.graph.describe(safe, self.graph.onnx.TensorProto.STRING, ["n", 1]))
@@ -92,7 +92,7 @@ class Table:
 
 
 def write_steps(graph: Graph, model: Any, steps: Sequence[tuple[str, Any]], n_features: int) -> str:
-    """The inputs of a model and all steps before the machine; the name of the matrix that it gets."""
+    """Write the inputs and all steps before the machine; return the name of the machine's input matrix."""
     first = next((step for _, step in steps if not _passes(step)), None)
     if isinstance(first, ColumnTransformer) and hasattr(first, "feature_names_in_"):
         names = [str(name) for name in first.feature_names_in_]
@@ -107,12 +107,12 @@ def write_steps(graph: Graph, model: Any, steps: Sequence[tuple[str, Any]], n_fe
 
 
 def _passes(step: Any) -> bool:
-    """Whether a step does nothing; inputs of a graph have the types that a TableReader would give them."""
+    """Whether a step does nothing. TableReader counts: the inputs of a graph already have the types it produces."""
     return step is None or isinstance(step, TableReader) or (isinstance(step, str) and step == "passthrough")
 
 
 def _about(column: Column) -> str:
-    """What the input of a column is, where its cells were not plain numbers or words."""
+    """Describe the input of a column whose cells are not plain numbers or strings."""
     if column.kind == "date":
         return "a date as the number of days since 1970-01-01 (UTC)"
     if column.kind == "boolean":
@@ -129,11 +129,11 @@ def _after(step: Any, table: Table) -> Table:
 
 @singledispatch
 def _write(step: Any, table: Table) -> tuple[str, int]:
-    """The matrix that a fitted step makes of a table, and its columns."""
+    """Write a fitted step; return its output matrix and the number of its columns."""
     columns = f" (of {', '.join(repr(n) for n in table.names[:3])})" if table.names is not None else ""
     raise InvalidInputError(
-        f"{type(step).__name__}{columns} cannot be written as ONNX: of a pipeline {KNOWN} can. Leave such columns out, "
-        "write the last step alone, model[-1], and transform samples before, or use mercer.save."
+        f"{type(step).__name__}{columns} cannot be exported to ONNX. Steps that can: {KNOWN}. Leave such columns out, "
+        "export the last step alone, model[-1], and transform samples yourself, or use mercer.save."
     )
 
 
@@ -156,7 +156,7 @@ def _(step: ColumnTransformer, table: Table) -> tuple[str, int]:
             parts.append(part.matrix())
             width += part.n_columns
     if not parts:
-        raise InvalidInputError("The ColumnTransformer leaves no column: there is nothing to write.")
+        raise InvalidInputError("The ColumnTransformer has no output columns: there is nothing to export.")
     return (table.graph.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]), width
 
 
@@ -167,20 +167,20 @@ def _(step: SimpleImputer, table: Table) -> tuple[str, int]:
     is_nan = isinstance(missing, float) and np.isnan(missing)
     if step.add_indicator or values.dtype.kind not in "fiu" or not (is_nan or isinstance(missing, int | float)):
         raise InvalidInputError(
-            "A SimpleImputer can be written as ONNX for numbers, without add_indicator: fill in texts before, or let "
-            "OneHotEncoder have a category for what is missing."
+            "A SimpleImputer can be exported to ONNX only for numbers and without add_indicator. For strings, use a "
+            "OneHotEncoder alone: it has a category for missing values."
         )
     values = values.astype(np.float64)
     kept = [j for j in range(len(values)) if not np.isnan(values[j])]  # columns without any value are dropped
     if not kept:
-        raise InvalidInputError("All columns of a SimpleImputer are without a value: there is nothing to write.")
+        raise InvalidInputError("All columns of a SimpleImputer are empty: there is nothing to export.")
     x, graph = table.take(kept).matrix(), table.graph
     gone = graph.op("IsNaN", x) if is_nan else graph.op("Equal", x, np.array([[float(missing)]]))
     return graph.op("Where", gone, values[kept][None, :], x), len(kept)
 
 
 def _scaled(table: Table, centre: Any, factor: Any, move: Any = None) -> tuple[str, int]:
-    """(x − centre) · factor + move: by the centre of the data first, as a large shift would lose digits."""
+    """(x − centre) · factor + move. The centre is subtracted first, because one large shift would lose digits."""
     x, graph = table.matrix(), table.graph
     for kind, value, nothing in (("Sub", centre, 0.0), ("Mul", factor, 1.0), ("Add", move, 0.0)):
         if value is not None and np.any(np.asarray(value) != nothing):
@@ -219,7 +219,7 @@ def _(step: OneHotEncoder, table: Table) -> tuple[str, int]:
     rare = getattr(step, "_infrequent_enabled", False) and any(i is not None for i in step.infrequent_categories_)
     if rare:
         raise InvalidInputError(
-            "OneHotEncoder with rare categories in one column cannot be written as ONNX: leave out min_frequency and "
+            "A OneHotEncoder that merges infrequent categories cannot be exported to ONNX: leave out min_frequency and "
             "max_categories."
         )
     parts, width = [], 0
@@ -230,12 +230,12 @@ def _(step: OneHotEncoder, table: Table) -> tuple[str, int]:
             parts.append(_one_hot(table, j, categories, kept))
             width += len(kept)
     if not parts:
-        raise InvalidInputError("OneHotEncoder leaves no column: there is nothing to write.")
+        raise InvalidInputError("The OneHotEncoder has no output columns: there is nothing to export.")
     return (table.graph.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]), width
 
 
 def _one_hot(table: Table, j: int, categories: Vector, kept: list[int]) -> str:
-    """1 in the column of the category, 0 elsewhere; an unknown one has none."""
+    """Write a 1 in the column of the category and 0 elsewhere; an unknown category gives only zeros."""
     graph = table.graph
     if categories.dtype.kind in "fiub":
         x, numbers = table.column(j), categories.astype(np.float64)
@@ -247,8 +247,8 @@ def _one_hot(table: Table, j: int, categories: Vector, kept: list[int]) -> str:
     texts = ["" if gone else c for c, gone in zip(categories.tolist(), missing, strict=True)]
     if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
         raise InvalidInputError(
-            f"The categories {categories.tolist()!r:.80} cannot be written as ONNX: they must be all numbers or all "
-            "texts, of which the empty one stands for what is missing."
+            f"The categories {categories.tolist()!r:.80} cannot be exported to ONNX: they must be all numbers or all "
+            "strings, where the empty string means missing."
         )
     column = graph.op("Squeeze", table.column(j, text=True), np.array([1], np.int64))
     encoded = graph.op("OneHotEncoder", column, domain=ML, cats_strings=[texts[i] for i in kept], zeros=1)

@@ -1,4 +1,4 @@
-"""Fitted models reduced to what prediction needs: values f(x) of each problem, and a rule that makes them an answer."""
+"""Reduce fitted models to what prediction needs: the values f(x) of each problem, and a rule that gives predictions."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from mercer.io.formats.plain_probabilities import PlainProbabilities, plain_prob
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Matrix, Vector
 
-# numbers of the support vectors of a model that is written out
+# exported support vectors have at most this many numbers in all
 LARGEST = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class PlainModel:
-    """f(x) = b + W x, or f(x) = b + Σ coef_i k(x_i, x): a row of W or coef for each problem.
+    """f(x) = b + W x, or f(x) = b + Σ coef_i k(x_i, x), with a row of W or coef for each problem.
 
     Attributes
     ----------
-    rule : what becomes of the values.
-        "regression": they are the answer. "novelty": 1 where f ≥ 0, else -1. "binary": the second class where f > 0, or
-        where f = 0 too if ``tie`` is 1. "largest": the class with the largest value. "pairs": a value for each pair
-        (i, j) of classes votes for i where it is positive, else for j; the first class with the most votes.
-    n_features : of a sample.
+    rule : how values become predictions.
+        "regression": the value is the prediction. "novelty": 1 if f ≥ 0, else -1. "binary": the second class if f > 0,
+        or if f = 0 and ``tie`` is 1. "largest": the class with the largest value. "pairs": the value of each pair
+        (i, j) of classes votes for i if it is positive, else for j; the first class with the most votes wins.
+    n_features : number of features of a sample.
     intercept : b of each problem.
     weights : W, or None.
     kernel, formula, vectors, coef : of a kernel model, or None.
     classes : the labels, or None.
-    tie : for "binary", the number of the class where f = 0.
-    by_decision : for "pairs", whether the class is the one with the largest decision value (``break_ties``).
-    shape : for "pairs", "ovr" or "ovo": which decision values are published.
-    flat : whether the answer of a regression is one number and not a row.
-    scale, shift : what a sample is multiplied by and moved by first, or None.
+    tie : for "binary", the index of the class if f = 0.
+    by_decision : for "pairs", whether the class with the largest decision value wins (``break_ties``).
+    shape : for "pairs", the shape of the decision function: "ovr" or "ovo".
+    flat : whether the prediction of a regression is a number instead of a row.
+    scale, shift : samples are first transformed to scale · x + shift; or None.
     probabilities : how the values of a classifier become probabilities, or None.
     """
 
@@ -74,12 +74,12 @@ class PlainModel:
 
     @property
     def n_problems(self) -> int:
-        """How many values there are for a sample."""
+        """The number of values of a sample."""
         return len(self.intercept)
 
 
 def plain_model(model: Any) -> PlainModel:
-    """What a fitted estimator, or a pipeline of scalers and one, does with a vector."""
+    """Reduce a fitted estimator, or a pipeline of scalers and an estimator, to a `PlainModel`."""
     check_is_fitted(model)
     if isinstance(model, Pipeline):
         return _pipeline(model)
@@ -96,11 +96,13 @@ def plain_model(model: Any) -> PlainModel:
     if isinstance(model, GaussianProcessRegressor):
         return _process(model)
     if getattr(model, "_function_samples", None) is not None:
-        raise InvalidInputError("The kernel is a Python function: it cannot be written out. Use a kernel object.")
+        raise InvalidInputError(
+            "The kernel is a Python function, so the model cannot be exported. Use a kernel object of mercer."
+        )
     if isinstance(model, OnlineClassifier):
         return _online(model)
     if not hasattr(model, "_support"):
-        raise InvalidInputError(f"{type(model).__name__} cannot be written out: a machine of mercer can.")
+        raise InvalidInputError(f"{type(model).__name__} cannot be exported: give a fitted estimator of mercer.")
     coef = model._dual_coef_.toarray() if sp.issparse(model._dual_coef_) else model._dual_coef_
     known = (model._kernel, model.support_vectors_)
     b = np.asarray(model._intercept_, dtype=np.float64)
@@ -119,23 +121,25 @@ def plain_model(model: Any) -> PlainModel:
         return _kernel_model(*known, coef, b, model, rule="largest", classes=model.classes_)
     if isinstance(model, BaseSVR | KernelLMS):
         return _kernel_model(*known, coef, b, model, rule="regression")
-    raise InvalidInputError(f"{type(model).__name__} cannot be written out: this kind of model is not known here.")
+    raise InvalidInputError(f"{type(model).__name__} cannot be exported. Save it with mercer.save.")
 
 
 def _kernel_model(kernel: Kernel, vectors: Any, coef: Matrix, b: Vector, model: Any, **rule: Any) -> PlainModel:
     if kernel.domain == "matrix":
         raise InvalidInputError(
-            "A model with a precomputed kernel cannot be written out: it needs the kernel values of each new sample. "
-            "Fit it with the kernel itself."
+            "A model with a precomputed kernel cannot be exported: it needs the kernel values of each new sample. Fit "
+            "it with a kernel object."
         )
     formula = formula_of(kernel, int(model.n_features_in_)) if hasattr(model, "n_features_in_") else None
     if kernel.domain != "vectors" or formula is None:
-        raise InvalidInputError(f"{kernel!r} does not compare vectors: the model cannot be written out.")
+        raise InvalidInputError(
+            f"{kernel!r} is not a kernel on vectors, so the model cannot be exported. Save it with mercer.save."
+        )
     d = int(model.n_features_in_)
     if np.prod(vectors.shape, dtype=np.float64) > LARGEST:
         raise InvalidInputError(
-            f"The model has {vectors.shape[0]} support vectors with {d} features, too many to be written out as "
-            "numbers. Reduce them by mercer.compress, or use mercer.save."
+            f"The model has {vectors.shape[0]} support vectors with {d} features, but at most {LARGEST:,} numbers can "
+            "be exported. Reduce the support vectors with mercer.compress, or use mercer.save."
         )
     if isinstance(kernel, Linear):
         return PlainModel(n_features=d, intercept=b, weights=np.asarray(coef @ vectors, dtype=np.float64), **rule)
@@ -166,14 +170,14 @@ def _online(model: OnlineClassifier) -> PlainModel:
 
 
 def only_scales(model: Any) -> bool:
-    """Whether a model is a machine, or a pipeline of scalers and one: what `plain_model` knows."""
+    """Whether `plain_model` accepts a model: its steps before the estimator, if any, are scalers."""
     known = (StandardScaler, MinMaxScaler, MaxAbsScaler, type(None))
     steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
     return all(isinstance(step, known) or step == "passthrough" for step in steps)
 
 
 def _pipeline(model: Pipeline) -> PlainModel:
-    """Scalers multiply and shift; all of them together do it once."""
+    """Combine all scalers into one multiplication and one shift."""
     last = plain_model(model.steps[-1][1])
     d = int(model.n_features_in_)
     scale, shift = np.ones(d), np.zeros(d)
@@ -189,16 +193,28 @@ def _pipeline(model: Pipeline) -> PlainModel:
             factor, move = 1.0 / step.scale_, np.zeros(d)
         else:
             raise InvalidInputError(
-                f"{type(step).__name__} cannot be written out: of a pipeline StandardScaler, MinMaxScaler and "
-                "MaxAbsScaler can. Write the last step alone, model[-1], and transform samples before."
+                f"{type(step).__name__} cannot be exported. Steps that can: StandardScaler, MinMaxScaler and "
+                "MaxAbsScaler. Export the last step alone, model[-1], and transform samples yourself."
             )
         scale, shift = scale * factor, shift * factor + move
     return replace(last, scale=scale, shift=shift)
 
 
 def _process(model: GaussianProcessRegressor) -> PlainModel:
-    """The mean alone."""
+    """Reduce a Gaussian process to its mean."""
     alpha = np.atleast_2d(model.alpha_.T) if model.alpha_.ndim == 1 else model.alpha_.T
     scale, shift = (np.broadcast_to(v, len(alpha)) for v in (model._y_train_std, model._y_train_mean))
     coef, flat = scale[:, None] * alpha, len(alpha) == 1
     return _kernel_model(model._kernel, model.X_train_, coef, shift.copy(), model, rule="regression", flat=flat)
+
+
+def label_array(classes: Vector | None) -> Vector:
+    """Return the labels as an array of strings or numbers."""
+    assert classes is not None
+    if classes.dtype == object and all(isinstance(c, str) for c in classes):
+        return classes.astype(str)
+    if classes.dtype.kind == "i":
+        return classes.astype(np.int64)
+    if classes.dtype.kind in "Ubuf":
+        return classes
+    raise InvalidInputError(f"Labels of type {classes.dtype} cannot be exported: use strings or numbers.")

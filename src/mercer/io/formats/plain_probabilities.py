@@ -1,7 +1,7 @@
-"""How a fitted classifier makes probabilities of decision values, reduced to two kinds of functions.
+"""Reduce the calibration of a fitted classifier to two types of functions from decision values to probabilities.
 
-Every map of `mercer.selection.calibration`, and LIBSVM's sigmoids, are logistic functions or functions of straight
-pieces. The writers of ONNX, Python and C know these two alone.
+Every map of `mercer.selection.calibration`, and LIBSVM's sigmoid, is a logistic or a piecewise linear function. The
+exporters to ONNX, Python and C handle only these two.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Logistic:
 
     @property
     def steepness(self) -> float:
-        """The largest slope that it may have."""
+        """A bound on its slope."""
         return 0.25 * abs(self.slope) * max(abs(self.a), abs(self.b))
 
     def __call__(self, f: Vector) -> Vector:
@@ -44,9 +44,9 @@ class Logistic:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """P = base[i] + slope[i] (f − anchor[i]), where i counts the thresholds below f and those not above it.
+    """P = base[i] + slope[i] (f − anchor[i]), where i is the number of thresholds < f plus the number ≤ f.
 
-    Even i are between two thresholds, odd ones at a threshold.
+    i is even between two thresholds and odd at a threshold.
     """
 
     thresholds: Vector
@@ -56,7 +56,7 @@ class Pieces:
 
     @property
     def steepness(self) -> float:
-        """The largest slope between two steps."""
+        """The largest slope of a piece."""
         return float(np.abs(self.slope).max(initial=0.0))
 
     def __call__(self, f: Vector) -> Vector:
@@ -66,16 +66,16 @@ class Pieces:
 
 @dataclass(frozen=True, eq=False)
 class PlainProbabilities:
-    """From the values of all problems to the probabilities of the classes.
+    """How the values of all problems become class probabilities.
 
     Attributes
     ----------
-    maps : of each problem, the probability of its positive class: the second of two; of pairs (i, j) the class i; of
-        machines against the rest their own.
-    pairs : whether more than two classes are coupled, and not divided by their sum.
-    power : that probabilities are raised to and divided by their sum, for more than two classes.
-    agree : whether they are moved so that the predicted class has the largest.
-    clipped : whether those of a problem are kept from 0 and 1 by ``SMALLEST``.
+    maps : for each problem, the probability of its positive class: the second of two classes; the class i of a pair
+        (i, j); the own class of a machine against the rest.
+    pairs : whether more than two classes are combined by pairwise coupling; else by division by their sum.
+    power : with more than two classes, probabilities are raised to this power and divided by their sum.
+    agree : whether probabilities are changed so that the predicted class has the largest.
+    clipped : whether the probability of each problem is clipped to [SMALLEST, 1 − SMALLEST].
     """
 
     maps: tuple[Logistic | Pieces, ...]
@@ -86,7 +86,7 @@ class PlainProbabilities:
 
 
 def plain_probabilities(model: Any) -> PlainProbabilities | None:
-    """How a fitted classifier, or a search for one, makes probabilities; None if it makes none."""
+    """Reduce the probabilities of a fitted classifier or search; None if it has none."""
     calibration = getattr(model, "_calibration", None)
     if isinstance(calibration, Calibration):
         pairs = calibration.scheme is Scheme.PAIRS and calibration.n_classes > 2
@@ -95,7 +95,7 @@ def plain_probabilities(model: Any) -> PlainProbabilities | None:
         return PlainProbabilities(maps, pairs, power, clipped=pairs)
     if not isinstance(model, BaseSVC) or np.size(getattr(model, "_probA", ())) == 0:
         return None
-    # of two classes LIBSVM's positive one is the first
+    # with two classes, LIBSVM's positive class is the first one
     sign = 1.0 if len(model.classes_) == 2 else -1.0
     known = zip(model._probA.tolist(), model._probB.tolist(), strict=True)
     maps = tuple(Logistic(-A, sign * B) for A, B in known)
@@ -131,7 +131,7 @@ def _interleave(even: Vector, odd: Vector) -> Vector:
 
 
 def _without_repeats(x: Vector, base: Vector, slope: Vector, anchor: Vector) -> Pieces:
-    """Thresholds at which nothing changes are left out."""
+    """Remove thresholds at which the function does not change."""
     flat: Matrix = np.column_stack(
         [slope[:-2:2] == 0, slope[2::2] == 0, base[:-2:2] == base[1::2], base[2::2] == base[1::2]]
     )

@@ -1,4 +1,4 @@
-"""What is written in the language of generated source, and its pieces in Python; those in C are in `c_templates`."""
+"""The interface of a target language for generated source code, and its templates in Python; `c_templates` has C."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDTH = 110
 
 
 def wrapped(words: Iterable[str], indent: str) -> str:
-    """Words with commas, on lines that are not too long."""
+    """Join words with commas, on lines of at most `WIDTH` characters."""
     lines, line = [], indent
     for word in words:
         if len(line) + len(word) + 2 > WIDTH and line != indent:
@@ -26,9 +26,9 @@ def wrapped(words: Iterable[str], indent: str) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """How numbers and tables are written, and the functions of the generated text.
+    """How numbers and tables are written, and templates of functions.
 
-    ``sums`` are the functions that a kernel may need, ``rules`` those that make values an answer.
+    ``sums`` are functions that kernels use, ``rules`` functions that convert values to predictions.
     """
 
     head: str
@@ -41,31 +41,31 @@ class Language:
     indent: str = field(default="    ")
 
     def ref(self, name: str) -> str:
-        """A table by its name."""
+        """Return the reference to a table."""
         return name
 
     def number(self, value: float) -> str:
-        """A number with all its digits."""
+        """Write a number with full precision."""
         return repr(value) if np.isfinite(value) else f'float("{value}")'
 
     def integer(self, name: str, value: int) -> str:
-        """A named whole number."""
+        """Define a named integer."""
         return f"{name} = {value}"
 
     def _table(self, kind: str, name: str, words: Iterable[str], size: str) -> str:
         return f"{name} = [\n{wrapped(words, self.indent)},\n]"
 
     def numbers(self, name: str, values: Vector) -> str:
-        """A table of numbers."""
+        """Define a table of numbers."""
         words = (self.number(v) for v in np.asarray(values, dtype=np.float64).tolist())
         return self._table("double", name, words, str(len(values)))
 
     def integers(self, name: str, values: Vector) -> str:
-        """A table of whole numbers."""
+        """Define a table of integers."""
         return self._table("int", name, (str(v) for v in values.tolist()), str(len(values)))
 
     def matrix(self, name: str, values: Matrix) -> str:
-        """A table of rows."""
+        """Define a matrix."""
         rows = ",\n".join(
             f"{self.indent}[\n{wrapped((self.number(v) for v in row), 2 * self.indent)},\n{self.indent}]"
             for row in values.tolist()
@@ -73,20 +73,20 @@ class Language:
         return f"{name} = [\n{rows},\n]"
 
     def labels(self, name: str, values: list[Any]) -> str:
-        """How many classes there are, and which."""
+        """Define the number of classes and their labels."""
         words = (self.number(v) if isinstance(v, float) else repr(v) for v in values)
         return f"{self.integer('N_CLASSES', len(values))}\n{self._table('', name, words, '')}"
 
     def call(self, function: str) -> str:
-        """A function of the language's library."""
+        """Return the name of a function of the standard library."""
         return f"math.{function}"
 
     def assign(self, name: str, text: str) -> str:
-        """A statement."""
+        """Write an assignment."""
         return f"{self.indent}{name} = {text}"
 
     def function(self, statements: list[str], result: str) -> str:
-        """k(x, z) for the support vector z of number i."""
+        """Define k(x, z) for the support vector z with index i."""
         body = "\n".join(statements)
         return f"def _k(x, i):\n    z = VECTORS[i]\n{body}\n    return {result}"
 

@@ -1,4 +1,4 @@
-"""Fitted models of mercer as fitted models of scikit-learn, and back."""
+"""Convert fitted models of mercer to fitted models of scikit-learn, and back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
 from mercer._sklearn_compat import in_configured_interface
-from mercer.estimators.kinds import KINDS
 from mercer.estimators.linear import LinearMachine
 from mercer.estimators.ridge import SKLEARN_KERNELS, TrainingSamples
 from mercer.exceptions import InvalidInputError
-from mercer.io.formats.from_parts import assemble, leave_unknown
+from mercer.io.formats.from_parts import make_fitted, mark_uncertified
 from mercer.kernels import (
     AdditiveChi2,
     Chi2,
@@ -33,8 +32,8 @@ from mercer.kernels.features import Matrix, count_samples
 from mercer.linear.solution import LinearPlan
 from mercer.validation import resolve_kernel
 
-NAMES = (*KINDS, "KernelRidge")
-# scikit-learn's names of kernels with one gamma
+NAMES = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LinearSVC", "LinearSVR", "KernelRidge")
+# scikit-learn's kernel names
 _KERNELS: dict[type, str] = {
     Linear: "linear",
     Polynomial: "poly",
@@ -46,21 +45,20 @@ _RIDGE_KERNELS = {**_KERNELS, Laplacian: "laplacian", Cosine: "cosine", Chi2: "c
 
 
 def to_sklearn(model: Any) -> Any:
-    """A fitted estimator of scikit-learn that predicts the same.
+    """Return a fitted scikit-learn estimator with the same predictions.
 
-    Kernels that scikit-learn does not have are given to it as functions. What it has no parameter for, such as
-    ``loss="squared_hinge"`` of SVC, is lost: the result predicts the same, but a new ``fit`` would solve another
-    problem.
+    Kernels that scikit-learn lacks become callables. Parameters that it lacks, such as ``loss="squared_hinge"`` of SVC,
+    are lost: predictions stay the same, but a new ``fit`` would solve a different problem.
 
     Parameters
     ----------
     model : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR or KernelRidge
-        Of mercer.
+        An estimator of mercer.
 
     Returns
     -------
-    estimator : the class of the same name of scikit-learn
-        With all attributes of a fitted one.
+    estimator : scikit-learn's class of the same name
+        With all fitted attributes.
 
     Examples
     --------
@@ -80,19 +78,19 @@ def to_sklearn(model: Any) -> Any:
 
 
 def from_sklearn(estimator: Any) -> Any:
-    """A fitted estimator of mercer that predicts the same as scikit-learn's.
+    """Return a fitted mercer estimator with the same predictions as scikit-learn's.
 
-    Its certificate is unknown: ``mercer.certify(model, X, y)`` computes it from the training data.
+    Its certificate is unknown; ``mercer.certify(model, X, y)`` computes it from the training data.
 
     Parameters
     ----------
     estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR or KernelRidge
-        Of scikit-learn.
+        An estimator of scikit-learn.
 
     Returns
     -------
-    model : the class of the same name of mercer
-        With all attributes of a fitted one.
+    model : mercer's class of the same name
+        With all fitted attributes.
 
     Examples
     --------
@@ -113,22 +111,22 @@ def from_sklearn(estimator: Any) -> Any:
 
 
 def _name(model: Any, package: str, function: str) -> str:
-    """Which of the known machines a model is."""
+    """Return the name of the supported class of a model; raise if it is not supported."""
     for base in type(model).__mro__:
         if base.__name__ in NAMES and base.__module__.partition(".")[0] == package:
             return base.__name__
     library = "mercer" if package == "mercer" else "scikit-learn"
     raise InvalidInputError(
-        f"{function} knows {', '.join(NAMES)} of {library}, but was given {type(model).__module__}."
-        f"{type(model).__name__}. Of a pipeline pass the last step, model[-1]."
+        f"{function} converts {', '.join(NAMES)} of {library}, but was given {type(model).__module__}."
+        f"{type(model).__name__}. For a pipeline, pass its last step, model[-1]."
     )
 
 
 def _common_parameters(source: BaseEstimator, target: type) -> dict[str, Any]:
-    """Parameters that both classes have.
+    """The parameters that both classes have.
 
-    Without probabilities ``probability`` is left at the target's default: False before scikit-learn 1.9, "deprecated"
-    since.
+    If the model has no probabilities, ``probability`` keeps the target's default: False before scikit-learn 1.9,
+    "deprecated" since.
     """
     names = target._get_param_names()  # type: ignore[attr-defined]
     found = {name: value for name, value in source.get_params(deep=False).items() if name in names}
@@ -152,7 +150,7 @@ def _machine_to_sklearn(name: str, model: Any) -> Any:
     if params.get("cache_size") == "auto":
         params["cache_size"] = 200
     if params.get("C") == np.inf:
-        params["C"] = float(np.finfo(np.float64).max)  # scikit-learn's must be finite
+        params["C"] = float(np.finfo(np.float64).max)  # scikit-learn requires a finite C
     theirs = getattr(svm, name)(**params)
     own = params["kernel"] in _KERNELS.values()
     function = model._function_samples is not None
@@ -161,7 +159,7 @@ def _machine_to_sklearn(name: str, model: Any) -> Any:
         theirs.kernel, theirs._BaseLibSVM__Xfit = model.kernel, model._function_samples
         support = model._support.support
     elif not own:
-        # scikit-learn calls a function with the samples of fit: the support vectors are enough
+        # scikit-learn calls the function with the training samples: the support vectors suffice
         theirs._BaseLibSVM__Xfit, support = vectors, np.arange(len(support), dtype=np.int32)
     elif not sp.issparse(vectors) and kernel.domain != "matrix":
         vectors = np.asarray(vectors, dtype=np.float64, order="C")
@@ -198,7 +196,7 @@ def _machine_to_sklearn(name: str, model: Any) -> Any:
 
 
 def _all_stored(coef: Matrix) -> Any:
-    """A CSR matrix that also stores its zeros: LIBSVM reads the numbers one after the other."""
+    """Return a CSR matrix with explicit zeros: LIBSVM reads the stored numbers as a dense array."""
     rows, columns = coef.shape
     indices = np.tile(np.arange(columns, dtype=np.int32), rows)
     indptr = columns * np.arange(rows + 1, dtype=np.int32)
@@ -218,11 +216,11 @@ def _machine_from_sklearn(name: str, theirs: Any) -> Any:
     coef = np.asarray(coef.toarray() if sp.issparse(coef) else coef)
     if classes is not None and len(classes) != len(coef) + 1:
         raise InvalidInputError(
-            f"The estimator has {len(classes)} classes, but coefficients for {len(coef) + 1}: a class had no weight "
-            "when it was fitted. Fit mercer's estimator instead."
+            f"The estimator has {len(classes)} classes, but coefficients for {len(coef) + 1}: all samples of a class "
+            "had weight 0 in its fit. Fit mercer's estimator instead."
         )
     width = theirs.shape_fit_[1] if len(theirs.shape_fit_) > 1 else theirs.shape_fit_[0]
-    assemble(
+    make_fitted(
         model, kernel, vectors, coef, theirs._intercept_, support=theirs.support_, n_support=n_support,
         n_train=theirs.shape_fit_[0], n_features=int(getattr(theirs, "n_features_in_", width)), classes=classes,
     )  # fmt: skip
@@ -239,7 +237,7 @@ def _machine_from_sklearn(name: str, theirs: Any) -> Any:
 
 
 def _kernel_parameters(kernel: Kernel, names: dict[type, str]) -> dict[str, Any]:
-    """scikit-learn's parameters of a kernel; the kernel itself, which is a function, where it has no name."""
+    """scikit-learn's parameters for a kernel; the kernel object, which is callable, if it has no name there."""
     gamma = getattr(kernel, "gamma", None)
     if type(kernel) not in names or isinstance(gamma, tuple):
         return {"kernel": kernel}
@@ -285,7 +283,7 @@ def _linear_from_sklearn(name: str, theirs: Any) -> Any:
     if hasattr(theirs, "classes_"):
         model.classes_ = theirs.classes_
         model.class_weight_ = np.ones(len(theirs.classes_))
-    leave_unknown(model, len(W))
+    mark_uncertified(model, len(W))
     model.plan_ = LinearPlan(())
     _copy_names(theirs, model)
     return model
@@ -297,7 +295,7 @@ def _linear_from_sklearn(name: str, theirs: Any) -> Any:
 def _ridge_to_sklearn(model: Any) -> Any:
     if np.any(model.intercept_):
         raise InvalidInputError(
-            "scikit-learn's KernelRidge has no intercept, but that of this model is not 0: fit it with "
+            "scikit-learn's KernelRidge has no intercept, but the intercept of this model is not 0: fit it with "
             "fit_intercept=False, or subtract the mean from the targets."
         )
     params = _common_parameters(model, kernel_ridge.KernelRidge)
@@ -315,7 +313,7 @@ def _ridge_to_sklearn(model: Any) -> Any:
 
 
 class _OfPairs:
-    """A kernel as a function of two samples."""
+    """Turns a kernel into a function of two samples."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -349,6 +347,6 @@ def _ridge_from_sklearn(theirs: Any) -> Any:
         squares = np.maximum(0.0, (model.dual_coef_ * F).sum(axis=0))
         model.rkhs_norm_ = float(np.sqrt(squares)) if model._ravel else np.sqrt(squares)
     model.n_iter_ = model.fit_status_ = model.kernel_evaluations_ = 0
-    leave_unknown(model, targets)
+    mark_uncertified(model, targets)
     _copy_names(theirs, model)
     return model

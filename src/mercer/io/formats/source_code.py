@@ -1,4 +1,4 @@
-"""Small models as source text that needs no library: Python, or C99."""
+"""Write small models as source code without dependencies, in Python or C99."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from mercer.io.formats.formulas import (
     Whole,
     stored_units,
 )
-from mercer.io.formats.onnx_export import label_array
-from mercer.io.formats.plain_model import PlainModel, plain_model
+from mercer.io.formats.plain_model import PlainModel, label_array, plain_model
 from mercer.io.formats.python_templates import PYTHON, Language
 from mercer.io.formats.source_probabilities import probability_parts
 
 __all__ = ["to_c", "to_python"]
 
-# numbers in a source text at most: compilers read about a million of them in seconds
+# the largest count of numbers in source code: compilers read about a million of them in seconds
 LARGEST = 2_000_000
 
 
 def to_python(model: Any) -> str:
-    """The source of a Python module that predicts what the model predicts, with the standard library alone.
+    """Return the source code of a Python module with the model's predictions. It needs only the standard library.
 
-    The module has ``predict(x)`` for one sample, a sequence of numbers, for classifiers and novelty detectors
-    ``decision(x)``, and for classifiers that have probabilities ``probabilities(x)``. Arithmetic is float64; values
-    differ from the model's by rounding.
+    The module has a function ``predict(x)`` for one sample, a sequence of numbers. Classifiers and novelty detectors
+    also have ``decision(x)``, and classifiers with probabilities ``probabilities(x)``. Arithmetic is in float64; values
+    differ from the model's by rounding errors.
 
     Parameters
     ----------
     model : fitted estimator
-        Of any kernel on vectors, or linear; or a pipeline of StandardScaler, MinMaxScaler and MaxAbsScaler and one.
+        A linear machine, a machine with any kernel on vectors, or a pipeline of StandardScaler, MinMaxScaler or
+        MaxAbsScaler and one of these.
 
     Returns
     -------
     source : str
-        Write it to a file, or run it.
+        The text of the module.
 
     Examples
     --------
@@ -63,20 +63,22 @@ def to_python(model: Any) -> str:
 
 
 def to_c(model: Any, prefix: str = "model") -> str:
-    """The source of a C99 file that predicts what the model predicts, with <math.h> alone.
+    """Return the source code of a C99 file with the model's predictions. It needs only <math.h>.
 
-    For a classifier ``int model_predict(const double *x)`` returns the number of the class in ``model_classes``; for a
-    novelty detector 1 or -1; for a regression ``double model_predict(const double *x)``, or with several targets
-    ``void model_predict(const double *x, double *out)``. ``void model_decision(const double *x, double *out)`` writes
-    what ``decision_function`` returns, ``MODEL_N_DECISION`` numbers; for classifiers that have probabilities, ``void
-    model_probabilities(const double *x, double *out)`` writes ``MODEL_N_CLASSES`` of them.
+    * ``int model_predict(const double *x)``: for a classifier the index of the class in ``model_classes``; for a
+      novelty detector 1 or -1. A regression has ``double model_predict(const double *x)`` or, with several targets,
+      ``void model_predict(const double *x, double *out)``.
+    * ``void model_decision(const double *x, double *out)`` writes the ``MODEL_N_DECISION`` values of
+      ``decision_function``.
+    * ``void model_probabilities(const double *x, double *out)``, for classifiers with probabilities, writes
+      ``MODEL_N_CLASSES`` numbers.
 
     Parameters
     ----------
     model : fitted estimator
         As in `to_python`.
     prefix : str, default="model"
-        What the names begin with.
+        The prefix of all names.
 
     Returns
     -------
@@ -84,19 +86,21 @@ def to_c(model: Any, prefix: str = "model") -> str:
         Compile it as C99 or later, with -lm.
     """
     if not prefix.isidentifier() or not prefix.isascii():
-        raise InvalidInputError(f"prefix={prefix!r} cannot begin a name in C: use letters, digits and underscores.")
+        raise InvalidInputError(
+            f"prefix={prefix!r} cannot begin a name in C: use letters, digits and underscores, and no digit first."
+        )
     return _write(C, plain_model(model)).replace("@U@", prefix.upper()).replace("@l@", prefix)
 
 
 def _write(language: Language, plain: PlainModel) -> str:
-    if plain.vectors is not None and len(plain.vectors) == 0:  # no language has empty tables
+    if plain.vectors is not None and len(plain.vectors) == 0:  # C has no empty arrays
         zeros = np.zeros((plain.n_problems, plain.n_features))
         plain = replace(plain, formula=None, vectors=None, coef=None, weights=zeros)
     size = sum(part.size for part in (plain.weights, plain.vectors, plain.coef) if part is not None)
     if size > LARGEST:
         raise InvalidInputError(
-            f"The model has {size} numbers, at most {LARGEST} are written as source text. Reduce its support vectors "
-            "by mercer.compress, or use mercer.save or mercer.io.onnx.to_onnx."
+            f"The model has {size} numbers, but source code may have at most {LARGEST}. Reduce its support vectors "
+            "with mercer.compress, or use mercer.save or mercer.io.onnx.to_onnx."
         )
     parts = [language.head, language.integer("N_FEATURES", plain.n_features)]
     parts += [language.integer("N_PROBLEMS", plain.n_problems), language.numbers("INTERCEPT", plain.intercept)]
@@ -116,7 +120,7 @@ def _write(language: Language, plain: PlainModel) -> str:
 
 
 class _Kernel:
-    """k(x, z) of a formula as one statement per node, and the tables that these need."""
+    """Writes k(x, z) as one statement per node of the formula, and the tables that the statements need."""
 
     def __init__(self, language: Language, plain: PlainModel) -> None:
         self.language, self.plain = language, plain
@@ -129,11 +133,11 @@ class _Kernel:
         self.result = self.name(plain.formula, own=False)
 
     def function(self) -> str:
-        """The function of a sample and the number of a support vector."""
+        """Return the source of k as a function of a sample and the index of a support vector."""
         return self.language.function(self.statements, self.result)
 
     def name(self, formula: Formula, own: bool) -> str:
-        """The variable that holds a formula; ``own``: with the sample itself in place of the support vector."""
+        """Return the variable that holds a formula; ``own``: of the pair (x, x) instead of (x, z)."""
         key = id(formula), own
         if key not in self._known:
             self._known[key] = f"t{len(self._known)}"
@@ -163,7 +167,7 @@ class _Kernel:
         return f"{self._sum('unit')}({self.name(formula.own, own=True)})"
 
     def _sum(self, name: str) -> str:
-        """A function that the language is to define."""
+        """Request a function of the language's templates; return its name."""
         if name not in self.sums:
             self.sums.append(name)
         return f"{self.language.inside}{name}"
@@ -182,7 +186,7 @@ class _Kernel:
 
 
 def _answers(language: Language, plain: PlainModel) -> list[str]:
-    """From values to labels."""
+    """Return the functions that convert values to predictions."""
     rules = language.rules
     if plain.rule == "regression":
         return [rules["regression" if plain.flat else "regressions"]]

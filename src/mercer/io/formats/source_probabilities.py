@@ -1,4 +1,4 @@
-"""The part of generated source text that makes probabilities, in each language."""
+"""Generate the source code that computes probabilities, in Python and C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mercer.io.formats.python_templates import Language
 
 
 def probability_parts(language: Language, plain: PlainProbabilities, n_classes: int, tables_known: bool) -> list[str]:
-    """Functions up to ``probabilities(x)``; ``tables_known``: whether FIRST and SECOND, the classes of pairs, exist."""
+    """Return the functions up to ``probabilities(x)``. ``tables_known``: the tables FIRST and SECOND of pairs exist."""
     text = _C if isinstance(language, CLanguage) else _PYTHON
     parts, calls = [], []
     for number, one in enumerate(plain.maps):

@@ -1,4 +1,4 @@
-"""Which training samples the support vectors of a model are, where its file does not say."""
+"""Match the support vectors of a model with the training samples, if its file does not identify them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators.kinds import codes_of
 from mercer.exceptions import InvalidInputError
-from mercer.io.formats.from_parts import assemble
+from mercer.io.formats.from_parts import make_fitted
 from mercer.kernels.features import Matrix, Vector, as_matrix
 from mercer.validation import real_targets
 
-# what no file says of each machine
+# the parameters that files lack
 NEEDED: dict[type, tuple[str, ...]] = {
     SVC: ("C",),
     NuSVC: ("nu",),
@@ -25,36 +25,37 @@ NEEDED: dict[type, tuple[str, ...]] = {
     LinearSVC: ("C",),
     LinearSVR: ("C", "epsilon"),
 }
-# how far a support vector may be from its sample, relative to the largest number of each feature: float32, or 8 digits
+# the largest difference between a support vector and its sample, relative to the largest value of each feature: files
+# have float32 precision or 8 digits
 DIGITS = 2e-6
-# kernel values between support vectors and samples at a time
+# the largest number of distances computed at a time
 ENTRIES = 4_000_000
 
 
 def with_training_data(
     model: Any, X: Any, y: Any = None, *, class_weight: dict[Any, float] | None = None, **parameters: float
 ) -> Any:
-    """A model that was read from a file of LIBSVM, LIBLINEAR or ONNX, with what these files leave out.
+    """Complete a model read from a LIBSVM, LIBLINEAR or ONNX file with its training data, so that it can be certified.
 
-    They keep neither C, ε and ν nor which samples the support vectors are. Each support vector is looked for among the
-    samples of its class, to the digits that such files have; ``mercer.certify`` then tells how far the model is from
-    its optimum. It is judged with the samples themselves instead of their rounded copies.
+    These files contain neither C, ε and ν nor the indices of the support vectors. Each support vector is matched with a
+    sample of its class, to the precision of the file. ``mercer.certify`` then computes the distance from the optimum,
+    with the samples themselves instead of their rounded copies in the file.
 
     Parameters
     ----------
     model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC or LinearSVR
-        As ``mercer.io.libsvm.read_model`` or ``mercer.io.onnx.read_onnx`` returns it.
-    X, y : the samples that it was fitted to, as they were then (scaled, for instance).
+        The result of ``mercer.io.libsvm.read_model`` or ``mercer.io.onnx.read_onnx``.
+    X, y : the training data, preprocessed (scaled, for instance) as in the fit.
     class_weight : dict, default=None
-        The weights of classes by label, where they were not 1.
+        Class weights by label, if they were not 1.
     parameters : C, epsilon, nu
-        Those that the model was fitted with: C of an SVC, C and epsilon of an SVR, nu of a NuSVC or OneClassSVM, C and
-        nu of a NuSVR.
+        The parameters of the fit: C of an SVC, C and epsilon of an SVR, nu of a NuSVC or OneClassSVM, C and nu of a
+        NuSVR.
 
     Returns
     -------
     model : the same class
-        A copy that knows its training samples.
+        A copy with the indices of its support vectors.
 
     Examples
     --------
@@ -70,13 +71,16 @@ def with_training_data(
     """
     needed = next((names for cls, names in NEEDED.items() if type(model) is cls), None)
     if needed is None:
-        raise InvalidInputError(f"A {type(model).__name__} says itself what it was fitted to.")
+        raise InvalidInputError(
+            f"with_training_data completes models from LIBSVM, LIBLINEAR and ONNX files, but was given a "
+            f"{type(model).__name__}. Call mercer.certify(model, X, y) directly."
+        )
     missing = [name for name in needed if parameters.get(name) is None]
     surplus = [name for name, value in parameters.items() if value is not None and name not in needed]
     if missing or surplus:
         raise InvalidInputError(
-            f"The file does not say with which {' and '.join(needed)} this {type(model).__name__} was fitted: "
-            + (f"give {' and '.join(missing)}." if missing else f"{surplus[0]} is not one of its parameters.")
+            f"The file of this {type(model).__name__} does not contain {' and '.join(needed)}: "
+            + (f"give {' and '.join(missing)}." if missing else f"give only {' and '.join(needed)}, not {surplus[0]}.")
         )
     found = copy.copy(model)
     found.set_params(**{name: float(parameters[name]) for name in needed})
@@ -87,20 +91,20 @@ def with_training_data(
     if isinstance(found, LinearSVC | LinearSVR):
         return found
     if found._kernel.domain == "matrix":
-        found.shape_fit_ = (len(X), len(X))  # the file has the numbers of the samples
+        found.shape_fit_ = (len(X), len(X))  # the file contains the indices of the samples
         return found
     X = as_matrix(X)
     if X.shape[1] != found.n_features_in_:
         raise InvalidInputError(
-            f"The samples have {X.shape[1]} features, but the support vectors have {found.n_features_in_}: give the "
-            "samples as they were when the model was fitted."
+            f"The samples have {X.shape[1]} features, but the support vectors have {found.n_features_in_}: preprocess "
+            "the samples as in the fit."
         )
     support = _places(found, X, y, classes)
     vectors = X[support]
     coef = found._dual_coef_.toarray() if sp.issparse(found._dual_coef_) else found._dual_coef_
     _check_bounds(found, coef)
     kept = {name: getattr(found, name, None) for name in ("_probA", "_probB", "class_weight_", "certificate_")}
-    assemble(
+    make_fitted(
         found, found._kernel, vectors, coef, found._intercept_, support=support, n_support=found._n_support.tolist(),
         n_train=X.shape[0], n_features=X.shape[1], classes=classes,
     )  # fmt: skip
@@ -115,33 +119,35 @@ def _class_weights(classes: Vector, given: dict[Any, float] | None) -> Vector:
     for label, weight in (given or {}).items():
         places = [i for i, known in enumerate(classes.tolist()) if known == label or str(known) == str(label)]
         if not places:
-            raise InvalidInputError(f"The weight of {label!r} was given, but the classes are {classes.tolist()}.")
+            raise InvalidInputError(
+                f"class_weight has a weight for {label!r}, which is not one of the classes {classes.tolist()}."
+            )
         weights[places] = float(weight)
     return weights
 
 
 def _check_bounds(model: Any, coef: Matrix) -> None:
-    """A coefficient above C says that C is another one."""
+    """Raise if a coefficient exceeds C, which then cannot be the C of the fit."""
     if not isinstance(model, SVC | SVR):
         return
     factor = model.C * float(np.max(getattr(model, "class_weight_", 1.0)))
     largest = float(np.abs(coef).max(initial=0.0))
     if largest > factor * (1.0 + DIGITS):
         raise InvalidInputError(
-            f"C={model.C:g} cannot be what the model was fitted with: its largest coefficient is {largest:g}, and C "
-            "times the weight of the class bounds them all."
+            f"The model was not fitted with C={model.C:g}: coefficients are at most C times the class weight, but its "
+            f"largest coefficient is {largest:g}. Give the C of the fit."
         )
 
 
 def _places(model: Any, X: Any, y: Any, classes: Vector | None) -> Vector:
-    """The sample that each support vector is."""
+    """Return the index of the training sample of each support vector."""
     groups: list[tuple[Vector, Vector]]
     if classes is None:
         groups = [(np.arange(len(model.support_)), np.arange(X.shape[0]))]
     else:
         codes = codes_of(model, y)
         if len(codes) != X.shape[0]:
-            raise InvalidInputError(f"X has {X.shape[0]} samples, y {len(codes)}.")
+            raise InvalidInputError(f"X has {X.shape[0]} samples, but y has {len(codes)}.")
         ends = np.concatenate([[0], np.cumsum(model._n_support)])
         groups = [(np.arange(ends[c], ends[c + 1]), np.flatnonzero(codes == c)) for c in range(len(classes))]
     places = np.empty(len(model.support_), dtype=np.int64)
@@ -149,9 +155,11 @@ def _places(model: Any, X: Any, y: Any, classes: Vector | None) -> Vector:
     for members, rows in groups:
         if len(members) > len(rows):
             raise InvalidInputError(
-                f"The model has {len(members)} support vectors where there are {len(rows)} samples"
-                + (" of their class" if classes is not None else "")
-                + ": give all samples that it was fitted to."
+                f"The model has {len(members)} support vectors"
+                + (" of a class" if classes is not None else "")
+                + f", but there are only {len(rows)} samples"
+                + (" of that class" if classes is not None else "")
+                + ": give all training samples."
             )
         if len(members):
             places[members] = rows[_match(model.support_vectors_[members], X[rows], size)]
@@ -159,9 +167,9 @@ def _places(model: Any, X: Any, y: Any, classes: Vector | None) -> Vector:
 
 
 def _by_target(model: Any, X: Any, y: Vector, places: Vector) -> Vector:
-    """The same samples, but that of equal ones with other targets larger ones have larger coefficients.
+    """Reassign support vectors among equal samples, so that larger targets get larger coefficients.
 
-    At the optimum they have: the function is the same for all of them, so that β does not fall with y.
+    f is the same for equal samples, so at the optimum β does not decrease with y.
     """
     coef = np.ravel(model._dual_coef_.toarray() if sp.issparse(model._dual_coef_) else model._dual_coef_)
     groups: dict[bytes, list[int]] = {}
@@ -177,7 +185,7 @@ def _by_target(model: Any, X: Any, y: Vector, places: Vector) -> Vector:
             continue
         ranked = sorted(rows, key=lambda i: y[i])
         negative = sum(coef[i] < 0 for i in members)
-        # the negative ones from below, the others from above, those without a coefficient between them
+        # negative coefficients go to the smallest targets, positive ones to the largest
         found[members] = [*ranked[:negative], *ranked[len(ranked) - len(members) + negative :]]
     return found
 
@@ -190,8 +198,8 @@ def _column_sizes(X: Any) -> Vector:
 
 
 def _match(vectors: Any, X: Any, size: Vector) -> Vector:
-    """Of each vector the nearest row of X that is not yet another one's: equal rows in their order."""
-    # features of one size, so that each of them counts
+    """Match each vector with the nearest unused row of X; equal rows are used in order."""
+    # scale features to equal size, so that all of them count
     V: Any = _divided(vectors, size)
     A: Any = _divided(X, size)
     if sp.issparse(V) != sp.issparse(A):
@@ -205,14 +213,14 @@ def _match(vectors: Any, X: Any, size: Vector) -> Vector:
         part = slice(start, min(start + step, m))
         distances = squares_v[part, None] + squares_a - 2.0 * _dense(V[part] @ A.T)
         for i, row in enumerate(distances):
-            # rounding of the products hides distances below it
+            # rounding errors of the products hide smaller differences between distances
             near = np.flatnonzero(row <= row.min() + 1e-11 * (1.0 + squares_v[start + i]) + A.shape[1] * DIGITS**2)
             found[start + i] = _nearest_free(V, A, start + i, near, used, row)
     return found
 
 
 def _nearest_free(V: Any, A: Any, i: int, near: Vector, used: Vector, distances: Vector) -> int:
-    """The first row, of those that are equal to a vector to its digits, that is free. Edits used."""
+    """Return the first unused row that equals a vector to the precision of the file. Edits used."""
     one, rows = _dense(V[[i]]), _dense(A[near])
     off = np.abs(rows - one).max(axis=1, initial=0.0)
     fits = near[(off <= DIGITS) & ~used[near]]
@@ -220,17 +228,17 @@ def _nearest_free(V: Any, A: Any, i: int, near: Vector, used: Vector, distances:
         if np.any(off <= DIGITS):
             raise InvalidInputError(
                 f"Support vector {i + 1} occurs more often in the model than among the samples of its class: give all "
-                "samples that it was fitted to."
+                "training samples."
             )
         nearest = int(np.argmin(distances))
         gap = np.abs(_dense(A[[nearest]]) - one)[0]
         raise InvalidInputError(
-            f"Support vector {i + 1} of its class is not among the samples: the nearest one differs from it by up to "
-            f"{100 * gap.max():.2g} % of the largest value, in feature {int(gap.argmax()) + 1}. Give the samples as "
-            "they were when the model was fitted: scaled, encoded and in the same columns."
+            f"Support vector {i + 1} of its class is not among the samples: the nearest sample differs from it by up "
+            f"to {100 * gap.max():.2g} % of the largest value, in feature {int(gap.argmax()) + 1}. Preprocess the "
+            "samples as in the fit: the same scaling, encoding and columns."
         )
     best = off[np.searchsorted(near, fits)]
-    # equal rows, in their order; else the one that is nearer
+    # the first of equal rows; else the nearest
     chosen = int(fits[np.argmax(best <= best.min() + 1e-3 * DIGITS)])
     used[chosen] = True
     return chosen

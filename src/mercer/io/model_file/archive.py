@@ -1,11 +1,11 @@
-"""The container of a model file: a zip archive of stored members, each with its size and SHA-256 in the manifest.
+"""The container of a model file: a zip archive of uncompressed members, with their sizes and SHA-256 in a manifest.
 
-    manifest.json    format, version, who wrote it, and of each other member its bytes and checksum
-    model.json       the model: plain values, and numbers of arrays
-    arrays/0.npy …   NumPy's format, without objects
+    manifest.json    format, version, versions of mercer and scikit-learn, size and checksum of each other member
+    model.json       the model: plain values, and references to arrays
+    arrays/0.npy …   NumPy's format, without Python objects
 
-Nothing is compressed, so that no member can be larger than the file, and nothing is ever written to disk on reading.
-The same model gives the same bytes.
+Members are not compressed, so none can be larger than the file. Reading writes nothing to disk. The same model gives
+the same bytes.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ FORMAT = "mercer model"
 VERSION = 1
 MANIFEST, MODEL = "manifest.json", "model.json"
 MEMBER = re.compile(r"model\.json|arrays/(0|[1-9][0-9]{0,6})\.npy")
-# members of a file at most
+# the largest number of members
 MEMBERS = 100_000
-# the only date that the writer knows: equal models are equal files
+# a fixed time stamp, so that equal models give equal files
 DATE = (1980, 1, 1, 0, 0, 0)
-# what zipfile raises for archives that were damaged or made up
+# exceptions that zipfile raises for damaged or forged archives
 DAMAGE = (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, struct.error)
 
 
 def write_archive(target: Any, members: dict[str, bytes], about: dict[str, Any]) -> None:
-    """Write members and their manifest to a path, all or nothing, or to a binary file that is open for writing."""
+    """Write members and their manifest to a path, completely or not at all, or to an open binary file."""
     listed = {name: {"bytes": len(data), "sha256": checksum(data)} for name, data in members.items()}
     manifest = {"format": FORMAT, "version": VERSION, **about, "members": listed}
     text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False).encode()
     with writable(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in {MANIFEST: text, **members}.items():
             entry = zipfile.ZipInfo(name, date_time=DATE)
-            entry.create_system, entry.external_attr = 3, 0o644 << 16  # the same on every system
+            entry.create_system, entry.external_attr = 3, 0o644 << 16  # the same bytes on every system
             archive.writestr(entry, data)
 
 
 @contextmanager
 def writable(target: Any) -> Iterator[IO[bytes]]:
-    """An open file, or a new one beside the target that takes its place at the end."""
+    """Yield the open file, or a temporary file that replaces the target path when the block succeeds."""
     if hasattr(target, "write"):
         yield target
         return
     path = Path(target)
     try:
-        # a link stays a link
+        # replace the file that a link points to, not the link
         path = path.resolve()
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def writable(target: Any) -> Iterator[IO[bytes]]:
 
 
 def _mode(path: Path) -> int:
-    """The permissions of the file that is replaced, or those of a new file."""
+    """The permissions of the existing file, or the default permissions of a new one."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -83,7 +83,7 @@ def _mode(path: Path) -> int:
 
 
 class Archive:
-    """The members of a model file that is open for reading; each is checked when it is read."""
+    """The members of an open model file. Each member is checked when it is read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         size = file.seek(0, os.SEEK_END)
@@ -91,7 +91,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(file)
         except DAMAGE as error:
-            raise ModelFileError(f"it is not a zip archive, or only part of one ({error})") from None
+            raise ModelFileError(f"it is not a zip archive or is incomplete ({error})") from None
         self._entries = _entries(self._zip.infolist(), size)
         if MANIFEST not in self._entries:
             raise ModelFileError(f"it has no {MANIFEST}: it was not written by mercer.save")
@@ -99,15 +99,15 @@ class Archive:
         self._listed = self.manifest["members"]
         if set(self._listed) != set(self._entries) - {MANIFEST}:
             odd = sorted(set(self._listed) ^ (set(self._entries) - {MANIFEST}))
-            raise ModelFileError(f"its manifest and its members differ: {odd[0]!r} is only in one of them")
+            raise ModelFileError(f"its manifest does not match its members: {odd[0]!r} is only in one of the two")
 
     @property
     def names(self) -> set[str]:
-        """All members but the manifest."""
+        """The names of all members except the manifest."""
         return set(self._listed)
 
     def read(self, name: str) -> bytearray:
-        """The bytes of a member, if they are those that were written."""
+        """Return the bytes of a member; raise if its size or checksum is wrong."""
         if name not in self._listed:
             raise ModelFileError(f"it has no member {name!r}")
         data = self._raw(name)
@@ -122,16 +122,16 @@ class Archive:
         try:
             with self._zip.open(entry) as member:
                 read = member.readinto(data)  # type: ignore[attr-defined]
-                rest = member.read(1)  # where the checksum of the archive is looked at
+                rest = member.read(1)  # reading past the end makes zipfile verify its CRC
         except (*DAMAGE, OSError) as error:
             raise ModelFileError(f"{name} cannot be read ({error})") from None
         if read != len(data) or rest:
-            raise ModelFileError(f"{name} has another length than the archive says")
+            raise ModelFileError(f"{name} does not have the length that the archive declares")
         return data
 
 
 def _entries(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
-    """The members by name, if all have names, sizes and storage that the writer gives."""
+    """Return the members by name; raise if a name, a size or a storage method is not one that `save` writes."""
     if len(infos) > MEMBERS:
         raise ModelFileError(f"it has {len(infos)} members, but at most {MEMBERS} are allowed")
     entries: dict[str, zipfile.ZipInfo] = {}
@@ -142,16 +142,16 @@ def _entries(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipIn
         if name in entries:
             raise ModelFileError(f"it has two members {name!r}")
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size or info.flag_bits & 1:
-            raise ModelFileError(f"{name} is compressed or encrypted, but members of a model file must not be")
+            raise ModelFileError(f"{name} is compressed or encrypted, which members of a model file may not be")
         entries[name] = info
     total = sum(info.file_size for info in infos)
     if total > size:
-        raise ModelFileError(f"its members claim {total} bytes, but the file has {size}")
+        raise ModelFileError(f"its members declare {total} bytes in all, but the file has {size}")
     return entries
 
 
 def _manifest(data: bytearray) -> dict[str, Any]:
-    """The manifest, if it is one of a version that can be read."""
+    """Parse the manifest; raise if it is not valid or its version is not supported."""
     manifest = parse_json(data, MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError(f"its {MANIFEST} does not describe a model file")
@@ -160,8 +160,8 @@ def _manifest(data: bytearray) -> dict[str, Any]:
         raise ModelFileError(f"{version!r} is not a valid version")
     if version > VERSION:
         raise ModelFileError(
-            f"its version is {version}, written by mercer {manifest.get('mercer')!s:.40}; this mercer reads versions "
-            f"up to {VERSION}: install a newer mercer"
+            f"it has version {version} of the format, written by mercer {manifest.get('mercer')!s:.40}; this mercer "
+            f"reads versions up to {VERSION}: install a newer mercer"
         )
     members = manifest.get("members")
     if not isinstance(members, dict) or not all(
@@ -173,7 +173,7 @@ def _manifest(data: bytearray) -> dict[str, Any]:
 
 
 def parse_json(data: bytes | bytearray, name: str) -> Any:
-    """A JSON text without repeated keys and without NaN."""
+    """Parse JSON; repeated keys and NaN are errors."""
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecursionError:
@@ -194,5 +194,5 @@ def _no_constant(name: str) -> Any:
 
 
 def checksum(data: bytes | bytearray) -> str:
-    """SHA-256 in hexadecimal digits."""
+    """Return the SHA-256 in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

@@ -1,4 +1,7 @@
-"""Arrays as bytes in NumPy's own format, and back with every size and type checked before memory is asked for."""
+"""Arrays, sparse matrices and data frames as members of a model file, and back.
+
+Reading checks every size and type before memory is allocated.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from numpy.lib import format as npy
 from mercer.exceptions import ModelFileError
 from mercer.kernels.features import Vector
 
-# kinds of numbers and texts that arrays may hold: bool, int, uint, float, bytes, str; never objects
+# dtype kinds that arrays may have: bool, int, uint, float, bytes, str; never objects
 KINDS = "biufSU"
+# bytes per number, at most
 LARGEST_NUMBER = 8
-# bytes of the description in front of an array
+# bytes of the header in front of an array, at most
 LONGEST_HEADER = 4096
 DIMENSIONS = 8
 # of data frames
@@ -24,25 +28,25 @@ LIBRARIES = ("pandas", "polars")
 
 
 def can_store(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of this dtype may be in a model file."""
+    """Whether a model file may hold arrays of this dtype."""
     return dtype.kind in KINDS and dtype.subdtype is None and (dtype.kind in "SU" or dtype.itemsize <= LARGEST_NUMBER)
 
 
 def array_bytes(array: Vector) -> bytes:
-    """An array in NumPy's format, little-endian."""
+    """Return an array in NumPy's file format, little-endian."""
     out = io.BytesIO()
     npy.write_array(out, array.astype(array.dtype.newbyteorder("<"), copy=False), version=(1, 0), allow_pickle=False)
     return out.getvalue()
 
 
 def read_array(data: bytearray, name: str) -> Vector:
-    """The array in these bytes, which it keeps; writable and in the byte order of this machine."""
+    """Return the array stored in these bytes: a writable view of them, in the byte order of this machine."""
     stream = io.BytesIO(data[:LONGEST_HEADER])
     try:
         if npy.read_magic(stream) != (1, 0):
             raise ValueError("its version is not 1.0")
         shape, fortran, dtype = npy.read_array_header_1_0(stream, max_header_size=LONGEST_HEADER)
-    except Exception as error:  # of NumPy's parser, which lets those of Python's tokenizer pass
+    except Exception as error:  # NumPy's parser also passes on exceptions of Python's tokenizer
         raise ModelFileError(f"{name} is not an array in NumPy's format ({error!s:.100})") from None
     if not can_store(dtype):
         raise ModelFileError(f"{name} holds values of type {dtype}, which a model file may not hold")
@@ -51,7 +55,7 @@ def read_array(data: bytearray, name: str) -> Vector:
         raise ModelFileError(f"{name} has the shape {shape}, which is not valid")
     start = stream.tell()
     if math.prod(sizes) * dtype.itemsize != len(data) - start:
-        raise ModelFileError(f"{name} says shape {tuple(sizes)} of {dtype}, but has {len(data) - start} bytes")
+        raise ModelFileError(f"{name} declares shape {tuple(sizes)} of {dtype}, but has {len(data) - start} bytes")
     if math.prod(sizes) == 0 or dtype.itemsize == 0:
         if math.prod(sizes) > 0 or max(sizes, default=0) > np.iinfo(np.int32).max:
             raise ModelFileError(f"{name} has the shape {tuple(sizes)} without any bytes")
@@ -64,7 +68,7 @@ def read_array(data: bytearray, name: str) -> Vector:
 
 
 def sparse_parts(matrix: Any) -> dict[str, Any]:
-    """What a CSR or CSC matrix is made of."""
+    """Return the parts of a CSR or CSC matrix."""
     return {
         "format": matrix.format,
         "array": isinstance(matrix, sp.sparray),
@@ -76,7 +80,7 @@ def sparse_parts(matrix: Any) -> dict[str, Any]:
 
 
 def build_sparse(parts: dict[str, Any], name: str) -> Any:
-    """The matrix, if each of its indices lies inside of it: compiled loops trust them."""
+    """Build a sparse matrix. Raise if an index lies outside its shape: compiled loops do not check indices."""
     if set(parts) != {"format", "array", "shape", "data", "indices", "indptr"}:
         raise ModelFileError(f"{name} is not a sparse matrix")
     shape, form, data, indices, indptr = (parts[key] for key in ("shape", "format", "data", "indices", "indptr"))
@@ -105,7 +109,7 @@ def build_sparse(parts: dict[str, Any], name: str) -> Any:
     return matrix
 
 
-# ---- data frames of pandas and polars, as columns and back --------------------------------------------------------------
+# ---- data frames of pandas and polars --------------------------------------------------------------------------------
 
 
 def is_frame(value: Any) -> bool:
@@ -114,7 +118,7 @@ def is_frame(value: Any) -> bool:
 
 
 def frame_parts(frame: Any) -> dict[str, Any]:
-    """The library, the names and the values of the columns; the index of pandas says nothing to a kernel."""
+    """Return the library, the column names and the values of a data frame. Kernels ignore the index of pandas."""
     columns = [frame[name] for name in frame.columns]
     return {
         "library": type(frame).__module__.partition(".")[0],
@@ -125,13 +129,13 @@ def frame_parts(frame: Any) -> dict[str, Any]:
 
 
 def _values(column: Any) -> Any:
-    """Numbers as an array, anything else as a list."""
+    """Return numbers as an array, anything else as a list."""
     array: Vector = column.to_numpy()
     return array if array.dtype.kind in "biuf" and can_store(array.dtype) else column.to_list()
 
 
 def build_frame(parts: dict[str, Any]) -> Any:
-    """The data frame, if its library is installed."""
+    """Build the data frame; raise if its library is not installed."""
     if set(parts) != {"library", "columns", "values", "length"} or parts["library"] not in LIBRARIES:
         raise ModelFileError("a data frame comes from an unknown library")
     names, values, length = parts["columns"], parts["values"], parts["length"]
@@ -151,5 +155,5 @@ def build_frame(parts: dict[str, Any]) -> Any:
         return pl.DataFrame({str(name): column for name, column in zip(names, values, strict=True)})
     except ImportError:
         raise ModelFileError(f"it needs {parts['library']}, which is not installed") from None
-    except Exception as error:  # whatever a data frame has against its columns
+    except Exception as error:  # the data frame library may raise anything on bad columns
         raise ModelFileError(f"{parts['library']} refuses a data frame ({error})") from None

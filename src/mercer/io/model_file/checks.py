@@ -1,7 +1,7 @@
-"""Whether what was put together from a file can be a fitted estimator: sizes that compiled loops trust, above all.
+"""Check that objects read from a model file are consistent, above all the array sizes that compiled loops rely on.
 
-A damaged file is found by its checksums. These checks are for files that someone made up: whatever they say, a loaded
-model predicts or raises, and reads no memory but its own.
+Checksums detect damaged files. These checks are against forged files: whatever the file contains, a loaded model either
+predicts or raises, and never reads memory outside its arrays.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_object(value: Any) -> None:
             _check_graph(value)
     except ModelFileError:
         raise
-    except Exception as error:  # an attribute that is missing, or of a type that cannot be compared
+    except Exception as error:  # a missing attribute, or a type that cannot be compared
         what = str(error) or type(error).__name__
         raise ModelFileError(f"its {type(value).__name__} is not consistent: {what:.300}") from None
 
@@ -53,7 +53,7 @@ def _require(truth: Any, what: str) -> None:
 
 
 def _numbers(value: Any, dimensions: int, kinds: str = "f") -> Any:
-    """An array or sparse matrix of numbers with so many dimensions."""
+    """Return the value if it is an array or sparse matrix of numbers with this many dimensions; else raise."""
     array = value.data if sp.issparse(value) else value
     _require(isinstance(array, np.ndarray) and array.dtype.kind in kinds, "expected an array of numbers")
     _require(value.ndim == dimensions, f"expected an array of {dimensions} dimensions, found {value.ndim}")
@@ -66,7 +66,7 @@ def _check_vectors(vectors: SupportVectors) -> None:
     support = _numbers(vectors.support, 1, "iu")
     _require(
         type(vectors.n_train) is int and vectors.n_train >= 0,
-        "the number of training samples is not a whole number of at least 0",
+        "the number of training samples is not a non-negative integer",
     )
     if len(support):
         _require(
@@ -87,7 +87,7 @@ def _check_vectors(vectors: SupportVectors) -> None:
 
 
 def _check_graph(graph: Any) -> None:
-    """Edges between nodes that there are, and as many labels and weights as there must be."""
+    """Check that edges join existing nodes, and that labels and weights have the right lengths."""
     n, edges = graph.n_nodes, _numbers(graph.edges, 2, "i")
     _require(type(n) is int and 0 <= n < 2**31 and type(graph.directed) is bool, "a graph has no valid size")
     _require(edges.dtype == np.int64 and edges.shape[1] == 2, "the edges are not pairs of nodes")
@@ -111,7 +111,7 @@ def _check_estimator(model: BaseEstimator) -> None:
     if "classes_" in state:
         _require(isinstance(model.classes_, np.ndarray) and model.classes_.ndim == 1, "the classes are not a vector")
     if "vocabulary_" in state:
-        # the numbers become columns of a matrix
+        # the numbers become column indices of a matrix
         places = list(model.vocabulary_.values())
         whole = all(isinstance(p, int | np.integer) and not isinstance(p, bool) for p in places)
         _require(
@@ -134,7 +134,7 @@ def _check_estimator(model: BaseEstimator) -> None:
 
 
 def _check_machine(model: Any) -> None:
-    """Coefficients, intercepts and classes that belong to the support vectors."""
+    """Check that coefficients, intercepts and classes fit the support vectors."""
     support: SupportVectors = model._support
     _require(isinstance(support, SupportVectors) and support.kernel == model._kernel, "it has two different kernels")
     coef, m = _numbers(model._dual_coef_, 2), len(support.support)

@@ -1,8 +1,8 @@
-"""Which classes a model file may name, how their objects are taken apart, and how they are put together again.
+"""The classes that a model file may contain, and how their objects are converted to plain state and back.
 
-A file names a class by a word that is looked up here. Only classes in these tables are ever imported, and no file can
-add to them: public estimators and kernels of mercer, what they keep inside, and what pipelines need of scikit-learn. A
-class of one's own is added by `register`.
+A file names a class, and the name is looked up in the tables of this module. Only these classes are ever imported, and
+a file cannot add to them: public estimators and kernels of mercer, the objects that they keep in private attributes,
+and the scikit-learn classes that pipelines need. Users add their own classes with `register`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import mercer
 from mercer.exceptions import InvalidInputError, ModelFileError
 from mercer.kernels import Kernel
 
-# what estimators keep that is not public
+# private classes, by the module in which they are today; files name them without the module
 INSIDE = {
     "mercer.estimators.decision": ("Expansion", "SupportVectors"),
     "mercer.estimators.ridge": ("TrainingSamples",),
@@ -35,7 +35,7 @@ INSIDE = {
     "mercer.linear.crammer_singer": ("JointSolution",),
     "mercer.online.sgd": ("Memory", "ObjectivePoint"),
 }
-# named with their module: scikit-learn's, and those whose name is not the only one of its kind
+# classes that files name with their module: those of scikit-learn, and those whose bare name is not unique
 # a FunctionTransformer can only be the identity here: files hold no functions
 QUALIFIED = {
     "mercer.selection.calibration": ("Beta", "Calibration", "Isotonic", "Scheme", "Sigmoid"),
@@ -63,30 +63,30 @@ _registered: dict[str, type] = {}
 
 
 def register(cls: type) -> type:
-    """Allow model files to hold objects of a class of your own: a kernel, or an estimator.
+    """Allow model files to hold objects of your own kernel or estimator class.
 
-    An object is taken apart into the fields of a dataclass or, for other classes, what its ``__getstate__`` returns,
-    and is put together without a call of ``__init__``. Register the class before ``save`` and before ``load``.
+    ``save`` stores the fields of a dataclass or, for other classes, the result of ``__getstate__``; ``load`` restores
+    the object without calling ``__init__``. Register the class before ``save`` and before ``load``.
 
     Parameters
     ----------
     cls : type
-        The class. Its name in files is ``module.name``, so it must be at the top of its module.
+        The class. Its name in files is ``module.name``, so it must be defined at the top level of its module.
 
     Returns
     -------
     cls : type
-        The same class, so that this can be a decorator.
+        The same class, so that `register` can be used as a decorator.
     """
     if not isinstance(cls, type) or "<locals>" in cls.__qualname__:
-        raise InvalidInputError(f"{cls!r} cannot be registered: give a class from the top of a module.")
+        raise InvalidInputError(f"{cls!r} cannot be registered: give a class defined at the top level of a module.")
     _registered[f"{cls.__module__}.{cls.__qualname__}"] = cls
     return cls
 
 
 @cache
 def _table() -> dict[str, str]:
-    """The module of each class by its name in files."""
+    """Map each class name in files to the module that defines the class."""
     own = {name: module for name, module in mercer._HOME.items() if name[:1].isupper()}
     inside = {name: module for module, names in INSIDE.items() for name in names}
     foreign = {f"{module}.{name}": module for module, names in QUALIFIED.items() for name in names}
@@ -94,7 +94,7 @@ def _table() -> dict[str, str]:
 
 
 def find_class(name: Any) -> type:
-    """The class that a file names."""
+    """Return the class that a file names."""
     if isinstance(name, str) and name in _registered:
         return _registered[name]
     if not isinstance(name, str) or name not in _table():
@@ -106,12 +106,12 @@ def find_class(name: Any) -> type:
 
 
 def name_of(cls: type) -> str | None:
-    """The name of a class in files; None if it is not allowed."""
+    """Return the name of a class in files; None if files may not hold it."""
     for name in (f"{cls.__module__}.{cls.__qualname__}", cls.__name__):
         if name in _registered:
             return name
     candidates = [cls.__name__]
-    # scikit-learn's classes are known by their package, not by the file they happen to be in
+    # scikit-learn's classes are named by their public package, not by the private module that defines them
     candidates += [f"{module}.{cls.__name__}" for module in QUALIFIED if cls.__module__.startswith(module)]
     for name in candidates:
         if name in _table() and getattr(import_module(_table()[name]), cls.__name__, None) is cls:
@@ -127,8 +127,8 @@ def _is_sklearn_kernel(cls: type) -> bool:
     return cls.__module__ == "sklearn.gaussian_process.kernels"
 
 
-def take_apart(value: Any) -> dict[str, Any]:
-    """The state of an object of an allowed class, by the names of its attributes."""
+def state_of(value: Any) -> dict[str, Any]:
+    """Return the state of an object of an allowed class: attribute name -> value."""
     cls = type(value)
     if _is_tuple(cls):
         return value._asdict()
@@ -140,8 +140,8 @@ def take_apart(value: Any) -> dict[str, Any]:
     return {name: part for name, part in (state or {}).items() if not name.startswith("_skl_callback")}
 
 
-def put_together(cls: type, state: dict[str, Any]) -> Any:
-    """The object that was taken apart into this state."""
+def object_from_state(cls: type, state: dict[str, Any]) -> Any:
+    """Restore the object with this state."""
     if issubclass(cls, Enum):
         raise ModelFileError(f"{cls.__name__} is an enumeration and has no attributes to restore")
     try:
@@ -151,7 +151,7 @@ def put_together(cls: type, state: dict[str, Any]) -> Any:
             return _call(cls, state)
     except ModelFileError:
         raise
-    except Exception as error:  # whatever a constructor has against its arguments
+    except Exception as error:  # a constructor may raise anything on bad arguments
         raise ModelFileError(f"its {cls.__name__} is not valid: {str(error) or type(error).__name__}") from None
     if inspect.isabstract(cls) or not (issubclass(cls, BaseEstimator) or _has_plain_state(cls)):
         raise ModelFileError(f"an object of class {cls.__name__} cannot be stored in a model file")
@@ -159,7 +159,7 @@ def put_together(cls: type, state: dict[str, Any]) -> Any:
         known = inspect.getattr_static(cls, name, None)
         if not name.isidentifier() or name.startswith("__") or callable(known) or isinstance(known, property):
             raise ModelFileError(
-                f"its {cls.__name__} has an attribute {name!r:.60}, which would replace one of the class"
+                f"its {cls.__name__} has an attribute {name!r:.60}, which would override a method or property"
             )
     value: Any = cls.__new__(cls)
     if hasattr(cls, "__setstate__") and not issubclass(cls, BaseEstimator):
@@ -178,12 +178,12 @@ def _call(cls: type, state: dict[str, Any]) -> Any:
 
 
 def _has_plain_state(cls: type) -> bool:
-    """Whether objects are nothing but their attributes."""
+    """Whether the attributes of an object are its whole state."""
     return not issubclass(cls, Kernel | BaseException | type) and cls.__new__ is object.__new__
 
 
 def _defaults(cls: type) -> dict[str, Any]:
-    """The parameters of an estimator, for those that the version which wrote a file did not have yet."""
+    """Default parameters of an estimator: files of older versions lack parameters that were added later."""
     if not issubclass(cls, BaseEstimator):
         return {}
     parameters = inspect.signature(cls).parameters.values()

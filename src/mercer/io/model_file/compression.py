@@ -1,12 +1,11 @@
-"""Fewer support vectors for nearly the same function, with a bound on what is lost.
+"""Approximate a model by one with fewer support vectors, with a bound on the change of every decision value.
 
-f = Σ βᵢ φ(xᵢ) is replaced by its projection g on the span of some of the φ(xᵢ). By Cauchy and Schwarz
+f = Σ βᵢ φ(xᵢ) is replaced by its projection g on the span of some of the φ(xᵢ). By the Cauchy-Schwarz inequality
 
     |f(x) - g(x)| = |⟨f - g, φ(x)⟩| ≤ |f - g| √k(x, x)
 
-for every x, and |f - g|² = δ'Kδ with δ = β - γ is computed, not estimated. The samples of the span are chosen greedily:
-the next one is that which takes away most of what is left (orthogonal matching pursuit, with a Cholesky factor that
-grows by a column for each).
+for every x, and |f - g|² = δ'Kδ with δ = β - γ is computed, not estimated. Orthogonal matching pursuit chooses the
+samples: each step adds the sample that reduces the residual most, and a column to a Cholesky factor.
 """
 
 from __future__ import annotations
@@ -30,32 +29,32 @@ from mercer.estimators.pairs import class_layout, pair_coefficients
 from mercer.estimators.ridge import BaseRidge, TrainingSamples
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
-from mercer.io.formats.from_parts import leave_unknown
+from mercer.io.formats.from_parts import mark_uncertified
 from mercer.kernels import Constant, Cosine, Kernel, Normalized, On, Power, Product, Scaled, Sum, White
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
 from mercer.kernels.learnable import Transparent
 from mercer.kernels.radial import RadialKernel
 from mercer.validation import thread_count
 
-COMPRESSED = "support vectors were removed: mercer.certify(model, X, y) says how far the model is from the optimum"
-# a sample within this share of its squared length of the span adds nothing but rounding
+COMPRESSED = "support vectors were removed: mercer.certify(model, X, y) computes the distance from the optimum"
+# a sample depends on the span if its squared distance to it is at most this share of k(x, x)
 DEPENDENT = 1e-10
-# of rounding in δ'Kδ, relative to (Σ |δᵢ| √kᵢᵢ)²
+# a bound on the rounding error of δ'Kδ, relative to (Σ |δᵢ| √kᵢᵢ)²
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
-# the search stops a little below what is allowed
+# the search stops slightly below the allowed distance
 MARGIN = 0.98
 ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
 class Compression:
-    """What `compress` has done.
+    """The result of `compress`.
 
     Attributes
     ----------
-    before, after : support vectors.
+    before, after : the numbers of support vectors.
     distances : |f - g| in feature space, for each problem (pair of classes, or target).
-    radius : the largest √k(x, x) for which ``bound`` holds; for kernels with bounded k(x, x), all x.
+    radius : ``bound`` holds for all x with √k(x, x) ≤ radius; for kernels with bounded k(x, x) these are all x.
     bound : no decision value has changed by more than this.
     """
 
@@ -73,7 +72,7 @@ class Compression:
 
 
 def compress(model: Any, *, max_error: float, radius: float | None = None) -> Any:
-    """A copy of a model with fewer support vectors whose decision values differ by at most ``max_error``.
+    """Return a copy of a model with fewer support vectors, whose decision values change by at most ``max_error``.
 
     Parameters
     ----------
@@ -81,17 +80,17 @@ def compress(model: Any, *, max_error: float, radius: float | None = None) -> An
         With support vectors (SVC, NuSVC, SVR, NuSVR, OneClassSVM, …) or a KernelRidge. The kernel must be positive
         semidefinite.
     max_error : float
-        What any value of any problem may change by; for several classes, the value of each pair of them.
+        The largest allowed change of a decision value; with more than two classes, of the value of each pair.
     radius : float, default=None
-        The bound holds for samples with √k(x, x) ≤ radius. None is the largest value that there is for kernels such as
-        Gaussian, for which k(x, x) is bounded, and the largest among the support vectors for others. For a sample with
-        another k(x, x) the change is at most ``compression_.distances[i] * sqrt(k(x, x))``.
+        The bound holds for samples with √k(x, x) ≤ radius. None: the maximum of √k(x, x) over all x for kernels with
+        bounded k(x, x), such as Gaussian, and over the support vectors for other kernels. For any other sample the
+        change is at most ``compression_.distances[i] * sqrt(k(x, x))``.
 
     Returns
     -------
     compressed : estimator
-        With ``compression_``: numbers of support vectors before and after, and the bound. Its certificate is unknown:
-        it is no longer the optimum of its problem.
+        With ``compression_``: numbers of support vectors before and after, and the bound. Its certificate is unknown,
+        because it is no longer the optimum of its problem.
 
     Examples
     --------
@@ -117,14 +116,14 @@ def compress(model: Any, *, max_error: float, radius: float | None = None) -> An
     found = _Reduction(kernel, features, root, coef, members, threads).run(allowed)
     used = np.flatnonzero(found.any(axis=0))
     if len(used) == np.count_nonzero(coef.any(axis=0)):
-        found = coef  # nothing is gained by other coefficients
+        found = coef  # no support vector was removed: keep the exact coefficients
     distances = tuple(_distance(kernel, features, root, d, threads) for d in coef - found)
     record = Compression(coef.shape[1], len(used), distances, reach, reach * max(distances, default=0.0))
     return _published(model, kernel, take_samples(vectors, used), found[:, used], used, record)
 
 
 def _parts(model: Any) -> tuple[Kernel, Any, Matrix, list[Vector]]:
-    """The kernel, the samples, a row of coefficients for each problem, and the samples that may serve each."""
+    """Return the kernel, the samples, a row of coefficients per problem, and the samples each problem may use."""
     known = isinstance(model, BaseRidge) or (isinstance(model, KernelMachine) and hasattr(model, "_support"))
     if not known:
         raise InvalidInputError(
@@ -132,9 +131,15 @@ def _parts(model: Any) -> tuple[Kernel, Any, Matrix, list[Vector]]:
         )
     kernel: Kernel = model._kernel
     if kernel.domain == "matrix":
-        raise InvalidInputError("A precomputed kernel or function gives no kernel values of the support vectors alone.")
+        raise InvalidInputError(
+            "A model with a precomputed kernel or a kernel function cannot be compressed: the kernel values between "
+            "support vectors are not known. Fit it with a kernel object."
+        )
     if not kernel.positive_semidefinite:
-        raise InvalidInputError(f"{kernel!r} is not positive semidefinite: there is no distance between functions.")
+        raise InvalidInputError(
+            f"{kernel!r} is not positive semidefinite, so the change of decision values cannot be bounded. Use a "
+            "positive semidefinite kernel."
+        )
     if isinstance(model, BaseRidge):
         coef = np.array(np.atleast_2d(model.dual_coef_.T), dtype=np.float64)
         return kernel, model.X_fit_, coef, [np.arange(coef.shape[1])] * len(coef)
@@ -149,7 +154,7 @@ def _parts(model: Any) -> tuple[Kernel, Any, Matrix, list[Vector]]:
 
 
 class _Reduction:
-    """The search for a common set of samples for all problems."""
+    """Searches one set of samples that serves all problems."""
 
     def __init__(
         self, kernel: Kernel, features: Features, root: Vector, coef: Matrix, members: list[Vector], threads: int
@@ -158,10 +163,10 @@ class _Reduction:
         self.coef, self.members = coef, members
 
     def run(self, allowed: float) -> Matrix:
-        """New coefficients of all problems, each within the allowed distance of its own."""
+        """Return new coefficients of all problems, each within the allowed distance of the original function."""
         chosen = np.zeros(len(self.root), dtype=bool)
         found, known = np.zeros_like(self.coef), np.zeros(len(self.coef), dtype=np.intp)
-        # the second time all problems share what each of them has chosen
+        # in the second pass every problem uses the samples that all problems have chosen
         for p in [*range(len(self.coef)), *range(len(self.coef))]:
             inside = self.members[p]
             if known[p] == 0 or known[p] < 1 + np.count_nonzero(chosen[inside]):
@@ -170,7 +175,7 @@ class _Reduction:
         return found
 
     def _grow(self, p: int, chosen: Vector, allowed: float) -> Vector:
-        """Choose samples until the projection is close enough, and return its coefficients. Edits ``chosen``."""
+        """Add samples until the projection is close enough; return its coefficients. Edits ``chosen``."""
         inside, beta = self.members[p], self.coef[p]
         target = MARGIN * allowed
         for _ in range(ATTEMPTS):
@@ -180,15 +185,15 @@ class _Reduction:
             missed = _distance(self.kernel, self.features, self.root, beta - gamma, self.threads)
             if missed <= allowed:
                 return gamma
-            target *= 0.3  # rounding has hidden a part of what is left
+            target *= 0.3  # rounding made the running residual too small: aim lower
         chosen[inside[beta[inside] != 0]] = True
         return beta
 
     def _project(self, inside: Vector, beta: Vector, chosen: Vector, target: float) -> Vector:
-        """Coefficients of the projection on chosen samples, to which others are added until |rest| ≤ target."""
+        """Project on the chosen samples and add samples until |residual| ≤ target. Return the coefficients."""
         features = self.features if len(inside) == len(self.root) else self.features.take(inside)
         squares = self.root[inside] ** 2
-        rest = product(self.kernel, features, features, beta, self.threads)  # ⟨what is left, φ(xᵢ)⟩
+        rest = product(self.kernel, features, features, beta, self.threads)  # ⟨residual, φ(xᵢ)⟩
         left = float(beta @ rest)
         order: list[int] = []
         heights = squares.copy()  # squared distances to the span
@@ -230,7 +235,7 @@ class _Reduction:
 
 
 def _distance(kernel: Kernel, features: Features, root: Vector, delta: Vector, threads: int) -> float:
-    """√(δ'Kδ), and what rounding may have hidden of it."""
+    """√(δ'Kδ) plus a bound on its rounding error."""
     used = np.flatnonzero(delta)
     if len(used) == 0:
         return 0.0
@@ -250,7 +255,7 @@ def _radius(kernel: Kernel, root: Vector, radius: float | None) -> float:
 
 @singledispatch
 def largest_square(kernel: Kernel) -> float | None:
-    """The largest k(x, x) of all x; None if there is none, or it is not known."""
+    """Return the maximum of k(x, x) over all x; None if it is unbounded or unknown."""
     return largest_square(kernel.expression()) if hasattr(kernel, "expression") else None
 
 
@@ -299,7 +304,7 @@ def _(kernel: Any) -> float | None:
 
 
 def _published(model: Any, kernel: Kernel, vectors: Any, coef: Matrix, used: Vector, record: Compression) -> Any:
-    """A copy of the model with these support vectors."""
+    """Return a copy of the model with these support vectors."""
     small = copy(model)
     small.compression_ = record
     if isinstance(model, BaseRidge):
@@ -320,9 +325,9 @@ def _published(model: Any, kernel: Kernel, vectors: Any, coef: Matrix, used: Vec
         if isinstance(model._support, Expansion):
             small._support = Expansion(kernel, vectors, small.support_, n_train)
         else:
-            # lengths are not longer than they were: g is a projection of f
+            # the old norms stay upper bounds: |g| ≤ |f| for a projection g of f
             norms = model._support.norms
             small._support = SupportVectors(kernel, vectors, small.support_, n_support, n_train, norms)
     if hasattr(model, "certificate_"):
-        leave_unknown(small, len(coef), COMPRESSED)
+        mark_uncertified(small, len(coef), COMPRESSED)
     return small

@@ -1,4 +1,4 @@
-"""Values from JSON and arrays, as `encoder` has written them; each is looked at before it is used."""
+"""Read values from the JSON and arrays that `encoder` writes. Every value is checked before it is used."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from mercer.exceptions import ModelFileError
 from mercer.io.model_file.arrays import build_frame, build_sparse, can_store
-from mercer.io.model_file.classes import find_class, put_together
+from mercer.io.model_file.classes import find_class, object_from_state
 from mercer.io.model_file.encoder import DEPTH, DIGITS, SCALARS, TYPES
 from mercer.kernels.features import Vector
 
 
 class Decoder:
-    """Rebuilds values; ``array(i)`` reads the i-th array, ``check`` looks at each object that has been put together."""
+    """Rebuilds values. ``array(i)`` reads the i-th array; ``check`` is called with each restored object."""
 
     def __init__(self, array: Callable[[int], Vector], check: Callable[[Any], None]) -> None:
         self._array = array
@@ -26,7 +26,7 @@ class Decoder:
         self.classes: set[str] = set()
 
     def decode_all(self, document: Any) -> Any:
-        """The model of a document: its shared values first, which may refer to those before them."""
+        """Decode the shared values, each of which may refer to earlier ones, then the model."""
         if not isinstance(document, dict) or set(document) != {"model", "shared"}:
             raise ModelFileError("its model.json does not hold a model")
         if not isinstance(document["shared"], list):
@@ -38,7 +38,7 @@ class Decoder:
         return self.decode(document["model"])
 
     def decode(self, value: Any, depth: int = 0) -> Any:
-        """The value of a JSON."""
+        """Decode one JSON value."""
         if depth > DEPTH:
             raise ModelFileError(f"its values are nested more than {DEPTH} deep")
         if value is None or isinstance(value, bool | str | float):
@@ -50,7 +50,7 @@ class Decoder:
         if isinstance(value, list):
             return [self.decode(v, depth + 1) for v in value]
         if not isinstance(value, dict) or len(value) != 1:
-            raise ModelFileError("it has a value of a form that no model file has")
+            raise ModelFileError("it has a JSON object that does not have exactly one key")
         ((tag, content),) = value.items()
         read = _READERS.get(tag)
         if read is None:
@@ -69,14 +69,14 @@ class Decoder:
 
     def _read_array(self, content: Any, depth: int) -> Vector:
         if type(content) is not int or content < 0:
-            raise ModelFileError(f"it refers to an array by {content!r:.40}, which is not a whole number of at least 0")
+            raise ModelFileError(f"it refers to an array by {content!r:.40}, which is not a non-negative integer")
         if content not in self._arrays:
             self._arrays[content] = self._array(content)
         return self._arrays[content]
 
     def _read_shared(self, content: Any, depth: int) -> Any:
         if type(content) is not int or not 0 <= content < len(self._shared):
-            raise ModelFileError(f"it refers to the shared value {content!r:.40}, which is not one of those before it")
+            raise ModelFileError(f"it refers to the shared value {content!r:.40}, which does not come before it")
         return self._shared[content]
 
     def _objects(self, content: Any, depth: int) -> Vector:
@@ -96,7 +96,7 @@ class Decoder:
         data, mask = self._items(content, depth, 2)
         arrays = isinstance(data, np.ndarray) and isinstance(mask, np.ndarray)
         if not arrays or mask.dtype != bool or mask.shape != data.shape:
-            raise ModelFileError("the mask of an array is not an array of truth values of the same shape")
+            raise ModelFileError("the mask of an array is not a boolean array of the same shape")
         return np.ma.MaskedArray(data, mask)
 
     def _float(self, content: Any, depth: int) -> float:
@@ -142,7 +142,7 @@ class Decoder:
     def _three(self, content: Any, depth: int) -> list[Any]:
         numbers = self._items(content, depth, 3)
         if not all(n is None or (type(n) is int and abs(n) < 2**63) for n in numbers):
-            raise ModelFileError("a slice is not made of whole numbers")
+            raise ModelFileError("a slice or range is not made of integers")
         return numbers
 
     def _range(self, content: Any, depth: int) -> range:
@@ -186,7 +186,7 @@ class Decoder:
             raise ModelFileError("an object has no class")
         cls = find_class(content["class"])
         self.classes.add(content["class"])
-        value = put_together(cls, self._state(content["state"], depth))
+        value = object_from_state(cls, self._state(content["state"], depth))
         self._check(value)
         return value
 
@@ -216,7 +216,7 @@ _READERS: dict[str, Callable[[Decoder, Any, int], Any]] = {
 
 
 def random_state(state: Any) -> Any:
-    """The generator with this state, whose numbers NumPy does not check."""
+    """Return the random generator with this state. The numbers are checked here because NumPy does not check them."""
     kind = state.get("bit_generator") if isinstance(state, dict) else None
     inner = state.get("state") if kind in ("MT19937", "PCG64") else None
     if not isinstance(inner, dict):

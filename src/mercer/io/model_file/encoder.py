@@ -1,8 +1,8 @@
-"""Values as JSON and arrays; `decoder` reads them.
+"""Write values as JSON and arrays; `decoder` reads them.
 
-Numbers, texts, truth values, None and lists are themselves. Anything else is an object with one key that says what it
-is: {"$array": 3} is the third array, {"$object": {"class": …, "state": …}} an object of a class in `classes`. What
-several attributes share is written once and is shared again.
+Numbers, strings, booleans, None and lists are written as they are. Any other value is a JSON object with one key that
+gives its type: {"$array": 3} is arrays/3.npy, {"$object": {"class": …, "state": …}} an object of a class in `classes`.
+A value that several attributes share is written once and is shared again after reading.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
 from mercer.io.model_file.arrays import can_store, frame_parts, is_frame, sparse_parts
-from mercer.io.model_file.classes import name_of, take_apart
+from mercer.io.model_file.classes import name_of, state_of
 from mercer.kernels import Kernel
 from mercer.kernels.features import Vector
 
@@ -26,12 +26,12 @@ from mercer.kernels.features import Vector
 DEPTH = 60
 # lists of at least this length are shared
 LONG = 16
-# numbers of more digits are no parameters
+# integers may have at most this many digits
 DIGITS = 1000
 SCALARS = {np.dtype(name).name: np.dtype(name).type for name in (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 )}  # fmt: skip
-# types that are values themselves, such as OneHotEncoder's dtype
+# types that occur as values, such as the parameter dtype of OneHotEncoder
 TYPES: dict[str, type] = {**SCALARS, "python int": int, "python float": float, "python bool": bool, "python str": str}
 BY_TYPE = {kind: name for name, kind in TYPES.items()}
 
@@ -44,10 +44,10 @@ class Encoder:
     shared: list[Any] = field(default_factory=list)
     classes: set[str] = field(default_factory=set)
     _known: dict[int, Any] = field(default_factory=dict)
-    _alive: list[Any] = field(default_factory=list)  # so that no two of them have the same id
+    _alive: list[Any] = field(default_factory=list)  # keeps values alive, so that their ids stay unique
 
     def encode(self, value: Any, where: str, depth: int = 0) -> Any:
-        """The JSON of a value; ``where`` is its place in the model, for errors."""
+        """Return the JSON of a value. ``where`` is its position in the model, for error messages."""
         if depth > DEPTH:
             raise InvalidInputError(
                 f"{where} is nested more than {DEPTH} deep, or contains itself: it cannot be saved."
@@ -86,7 +86,10 @@ class Encoder:
             items = self._items(array.ravel().tolist(), where, depth)
             return {"$objects": {"shape": list(array.shape), "items": items}}
         if not can_store(array.dtype):
-            raise InvalidInputError(f"{where} is an array of type {array.dtype}, which a model file does not hold.")
+            raise InvalidInputError(
+                f"{where} is an array of type {array.dtype}, which cannot be stored in a model file: convert it to "
+                "numbers or strings."
+            )
         self.arrays.append(array)
         return self._remember(value, {"$array": len(self.arrays) - 1})
 
@@ -108,7 +111,7 @@ class Encoder:
         return {"$dict": [self._items(pair, f"{where}[{pair[0]!r:.40}]", depth) for pair in value.items()]}
 
     def _set(self, value: Any, where: str, depth: int) -> Any:
-        # in an order of their own, so that equal sets are written alike
+        # sorted, so that equal sets give equal files
         return {f"${type(value).__name__}": self._items(sorted(value, key=repr), where, depth)}
 
     def _enum(self, value: Any, where: str, depth: int) -> Any:
@@ -120,13 +123,13 @@ class Encoder:
         if state["bit_generator"] != ("MT19937" if legacy else "PCG64"):
             return self._refuse(value, where)
         if legacy:
-            # the words as plain numbers: 624 of them
+            # the 624 words as plain integers
             state = {**state, "state": {**state["state"], "key": state["state"]["key"].tolist()}}
         return {"$random": self.encode(state, where, depth)}
 
     def _object(self, value: Any, where: str, depth: int) -> Any:
         name = self._class(value, where)
-        return {"$object": {"class": name, "state": self._state(take_apart(value), name, depth)}}
+        return {"$object": {"class": name, "state": self._state(state_of(value), name, depth)}}
 
     def _class(self, value: Any, where: str) -> str:
         name = name_of(type(value))
@@ -144,8 +147,8 @@ class Encoder:
         if hasattr(value, "best_estimator_"):
             raise InvalidInputError(f"{where} is a {type(value).__name__}: save its best_estimator_ instead.")
         raise InvalidInputError(
-            f"{where} is {value!r:.80} of type {type(value).__module__}.{type(value).__qualname__}, which a model file "
-            "does not hold. A class of your own can be allowed by mercer.io.register(cls)."
+            f"{where} is {value!r:.80} of type {type(value).__module__}.{type(value).__qualname__}, which cannot be "
+            "stored in a model file. Allow a class of your own with mercer.io.register(cls)."
         )
 
 

@@ -23,18 +23,18 @@ from mercer.kernels import Kernel
 
 
 def save(model: Any, path: Any) -> None:
-    """Write a model to a file that holds no code.
+    """Write a model to a file that contains no code.
 
-    Every estimator and kernel of mercer can be written, fitted or not, and pipelines of them with scikit-learn's common
-    preprocessing. The file is a zip archive of JSON and NumPy arrays with checksums. It appears complete or not at all:
-    an interrupted ``save`` leaves an older file as it was.
+    Every estimator and kernel of mercer can be saved, fitted or not, and pipelines of them with scikit-learn's common
+    preprocessing. The file is a zip archive of JSON and NumPy arrays with checksums. It is written completely or not at
+    all: an interrupted ``save`` leaves an existing file unchanged.
 
     Parameters
     ----------
     model : estimator, pipeline or kernel
-        A function inside of it, such as a kernel that is one, cannot be written.
+        It must not contain Python functions, such as a callable kernel.
     path : str, path or binary file
-        By custom it ends in ".mercer".
+        By convention the name ends in ".mercer".
 
     Examples
     --------
@@ -60,7 +60,7 @@ def save(model: Any, path: Any) -> None:
 
 
 def load(path: Any) -> Any:
-    """Read a model that `save` has written. No code of the file is run: there is none in it.
+    """Read a model that `save` has written. Loading runs no code from the file.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def load(path: Any) -> Any:
     Returns
     -------
     model : estimator, pipeline or kernel
-        It predicts what the saved one predicted, to the last bit.
+        Its predictions are bit-identical to those of the saved model.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def load(path: Any) -> Any:
     except ModelFileError as error:
         if not hasattr(path, "read") and is_pickle(path):
             raise ModelFileError(
-                f"{name} is a pickle, which runs code when it is loaded, and not a model file. If you trust it, load "
+                f"{name} is not a model file but a pickle, which runs code when it is loaded. If you trust it, load "
                 "it with joblib.load and write a model file with mercer.save."
             ) from None
         raise ModelFileError(f"{name} cannot be read as a model: {error}.") from None
@@ -95,7 +95,7 @@ def load(path: Any) -> Any:
 
 
 def is_pickle(path: Any) -> bool:
-    """Whether a file is a pickle, by its first bytes or, where it is compressed, by its name."""
+    """Whether a file is a pickle, by its first bytes or, since it may be compressed, by its suffix."""
     if Path(path).suffix.lower() in (".pkl", ".pickle", ".joblib"):
         return True
     with Path(path).open("rb") as file:
@@ -116,15 +116,15 @@ def _load(file: Any) -> Any:
         model = decoder.decode_all(document)
     except ModelFileError:
         raise
-    except Exception as error:  # a value of a type that some check did not think of
+    except Exception as error:  # a value of a type that no check covers
         raise ModelFileError(f"it is not consistent ({type(error).__name__}: {error!s:.200})") from None
     if not isinstance(model, BaseEstimator | Kernel):
         raise ModelFileError("it holds neither an estimator nor a kernel")
     written = archive.manifest.get("scikit-learn")
     if written != sklearn.__version__ and any(name.startswith("sklearn.") for name in decoder.classes):
         warn_user(
-            f"The file was written with scikit-learn {written!s:.20}, but {sklearn.__version__} is installed: parts of "
-            "the pipeline that are scikit-learn's may not work.",
+            f"The file was written with scikit-learn {written!s:.20}, but {sklearn.__version__} is installed: the "
+            "scikit-learn steps of the pipeline may not work.",
             UserWarning,
         )
     return model

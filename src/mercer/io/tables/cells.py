@@ -1,7 +1,7 @@
-"""The cells of a column from any source as floats, or as texts with None where a value is missing.
+"""Convert the cells of one column to floats, or to strings with None for missing values.
 
-Sources are lists of texts from a file and columns of pandas, polars and pyarrow. None, NaN, NaT, pandas.NA and the
-words in `MISSING` are all the same: a missing value.
+A column is a list of strings from a file, or a column of pandas, polars or pyarrow. None, NaN, NaT, pandas.NA and the
+words in `MISSING` all count as missing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from mercer.io.tables.dates import days
 from mercer.kernels.features import Vector
 
-# texts that stand for a missing value, in lower case: those of pandas.read_csv, and ?
+# strings that mean "missing", in lower case: those of pandas.read_csv, and "?"
 MISSING = frozenset({
     "", "?", "#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "-nan", "1.#ind", "1.#qnan", "<na>", "n/a", "na", "nan",
     "none", "null",
 })  # fmt: skip
 LONGEST = max(len(word) for word in MISSING)
-# whole numbers up to here are exact
+# float64 represents every integer below this exactly
 EXACT = 2**53
 
 
@@ -30,11 +30,10 @@ class Cells:
 
     Attributes
     ----------
-    numbers : floats, NaN where missing, if the source knows that they are numbers, dates (as days) or durations (as
-        days); else None.
-    are_dates : whether the numbers are dates.
-    booleans : whether the source knows that they are true or false.
-    large : whether there are whole numbers that a float does not hold exactly.
+    numbers : floats, NaN where missing, if the column's type is numeric, date or duration (both in days); else None.
+    are_dates : whether ``numbers`` are dates.
+    booleans : whether the column's type is boolean.
+    large : whether some integers are too large for float64 to represent exactly.
     """
 
     def __init__(self, column: Any) -> None:
@@ -44,7 +43,7 @@ class Cells:
         self.are_dates = self.booleans = self.large = False
         if isinstance(column, list):
             self._texts = texts_of(column)
-        elif getattr(column, "dtype", None) == np.float64 and hasattr(column, "iloc"):  # nothing to find out
+        elif getattr(column, "dtype", None) == np.float64 and hasattr(column, "iloc"):  # float64 already
             self.numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             self._convert(column)
@@ -53,7 +52,7 @@ class Cells:
         return len(self._source)
 
     def texts(self) -> list[str | None]:
-        """The cells as texts, None where missing."""
+        """Return the cells as strings, None where missing."""
         if self._texts is None:
             assert self.numbers is not None
             if self.are_dates:
@@ -64,7 +63,7 @@ class Cells:
         return self._texts
 
     def different(self) -> int:
-        """The number of different values, exact for large whole numbers."""
+        """Return the number of distinct values; exact for large integers too."""
         return len(set(self._source.tolist() if self._texts is None else self._texts) - {None})
 
     def _convert(self, column: Any) -> None:
@@ -94,7 +93,7 @@ class Cells:
 
 
 def _series(column: Any) -> Any:
-    """A column of polars, pyarrow or numpy as one of pandas."""
+    """Convert a column of polars, pyarrow or numpy to a pandas Series."""
     import pandas
 
     kind = type(column).__module__.partition(".")[0]
@@ -112,14 +111,14 @@ def _series(column: Any) -> Any:
 
 
 def _microseconds(series: Any) -> Any:
-    """Since 1970, UTC; the smallest number for NaT."""
+    """Microseconds since 1970 (UTC); NaT is the smallest int64."""
     if getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     return series.to_numpy(dtype="datetime64[us]").astype(np.int64)
 
 
 def texts_of(values: Sequence[Any]) -> list[str | None]:
-    """Values of any type as texts, None where one is missing."""
+    """Convert values of any type to strings, None where missing."""
     return [_text(value) for value in values]
 
 
@@ -130,7 +129,7 @@ def _text(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, datetime | date):
-        return None if value != value else value.isoformat()  # NaT is not itself
+        return None if value != value else value.isoformat()  # NaT != NaT
     if isinstance(value, bytes):
         return _text(value.decode("utf-8", "replace"))
     text = repr(float(value)) if isinstance(value, float) else str(value)

@@ -1,7 +1,7 @@
-"""The columns of a table: what kind each one is, and its cells as numbers or words.
+"""Find the kind of each column of a table, and convert its cells to numbers or words.
 
-`find_column` looks at all cells of a new column and describes it; `read_column` reads further cells in the way that the
-description says. Files, data frames and fitted models all use these two.
+`find_column` examines all cells of a new column and describes it in a `Column`. `read_column` reads further cells
+according to such a description. Files, data frames and fitted models all use these two functions.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mercer.io.tables.dates import ORDERS, find_dates, read_dates
 from mercer.io.tables.number_formats import CURRENCY_ONLY, PLAIN, NumberFormat, find_numbers, units_of
 from mercer.kernels.features import Vector
 
-# numbers, a yes and a no, dates (as days), a few names, texts of words; columns that are not used
+# date: in days; category: a few distinct names; text: free text; left out: not used by the model
 KINDS = ("number", "boolean", "date", "category", "text", "left out")
-# names of columns that count rows
+# names of columns that identify rows
 IDENTIFIER = re.compile(r"(?i:(.*[_ .-])?(id|uuid|guid|index|row|nr|no|key)|unnamed: \d+)|.*[a-z](Id|ID)")
 TRUTHS = (("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("on", "off"))
-# what a cell of a boolean column may be
+# allowed cells of a boolean column, and their values
 WORDS = {word: float(word == yes) for yes, no in (*TRUTHS, ("1", "0"), ("1.0", "0.0")) for word in (yes, no)}
-# categories that a column of strings may have: so many, or this share of the rows
+# a column of strings is a category if it has at most FEW distinct values, or at most SHARE times the number of rows
 FEW, SHARE = 20, 0.05
-# a mean number of characters from which on strings are texts
+# strings of at least this mean length are free text
 LONG = 20.0
 WHOLE = re.compile(r"(-?\d+)\.0+")
-# characters of a cell that a message shows
+# a message shows at most this many characters of a cell
 SHOWN = 40
 
 Place = Callable[[int], str]
@@ -46,13 +46,13 @@ class Column:
     ----------
     name : its name.
     kind : one of `KINDS`.
-    missing : cells without a value.
-    different : different values.
-    why : why it is left out; else empty.
-    note : how its cells were read, where that is not plain: "read '$4,733.00' as 4733".
-    format : of numbers, how they are written.
-    order : of dates, the order of year, month and day: "ymd", "dmy" or "mdy".
-    categories : of a category, the names that were seen.
+    missing : number of missing cells.
+    different : number of distinct values.
+    why : why the column is left out; else empty.
+    note : how its cells were read, if that is not obvious: "read '$4,733.00' as 4733".
+    format : how numbers are written.
+    order : the order of year, month and day in dates: "ymd", "dmy" or "mdy".
+    categories : the names that were seen in a category.
     """
 
     name: str
@@ -68,11 +68,14 @@ class Column:
     def __post_init__(self) -> None:
         texts = (self.name, self.why, self.note, *self.categories)
         if self.kind not in KINDS or self.order not in ORDERS or not all(isinstance(text, str) for text in texts):
-            raise InvalidInputError(f"A column must have a name and one of the kinds {', '.join(KINDS)}.")
+            raise InvalidInputError(
+                f"A column must have a name and one of the kinds {', '.join(KINDS)}, but was given "
+                f"name={self.name!r:.40} and kind={self.kind!r:.40}."
+            )
         if not isinstance(self.format, NumberFormat) or not isinstance(self.categories, tuple):
             raise InvalidInputError(f"The column {self.name!r} must have a NumberFormat and a tuple of categories.")
 
-    def __deepcopy__(self, memo: Any) -> Column:  # as a parameter of an estimator; it never changes
+    def __deepcopy__(self, memo: Any) -> Column:  # sklearn.clone copies parameters; a frozen object need not be copied
         return self
 
     def __str__(self) -> str:
@@ -86,13 +89,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Preferences:
-    """How to read cells that can be read in two ways, and what the column is for.
+    """How to read ambiguous cells, and whether the column is the target.
 
     Attributes
     ----------
-    decimal : the decimal mark; None to find it.
-    order : the order of dates; None to find it.
-    target : whether the column is what the model is to predict.
+    decimal : the decimal mark; None to infer it.
+    order : the order of day and month in dates; None to infer it.
+    target : whether the column is the target.
     """
 
     decimal: str | None = None
@@ -104,15 +107,15 @@ NO_PREFERENCES = Preferences()
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """A column, its cells, and what its numbers say of the decimal mark of the whole file.
+class FoundColumn:
+    """A column's description and values, and the evidence it gives about the decimal mark of the file.
 
     Attributes
     ----------
     column : the description.
-    values : numbers (NaN where missing), or an array of words (None where missing; in texts "").
-    decimal : the decimal mark, where the cells leave no doubt; else empty.
-    open_mark : the mark whose meaning the cells leave open; else empty.
+    values : numbers (NaN where missing) or an array of words (None where missing; "" in free text).
+    decimal : the decimal mark if the cells determine it; else empty.
+    open_mark : the mark, "," or ".", if it could be the decimal mark or a thousands separator; else empty.
     """
 
     column: Column
@@ -124,8 +127,8 @@ class Found:
 # ---- new columns -------------------------------------------------------------------------------------------------
 
 
-def find_column(cells: Cells, name: str, place: Place, prefer: Preferences = NO_PREFERENCES) -> Found:
-    """What a column is. ``place(i)`` says where the i-th cell is, for errors."""
+def find_column(cells: Cells, name: str, place: Place, prefer: Preferences = NO_PREFERENCES) -> FoundColumn:
+    """Find the kind of a column and read its cells. ``place(i)`` names the position of cell i in error messages."""
     if cells.numbers is not None and not (prefer.target and cells.large):
         kind = "date" if cells.are_dates else "number"
         return _of_numbers(Column(name, kind), cells, cells.numbers, place, prefer)
@@ -171,7 +174,7 @@ def _are_truths(texts: Sequence[str | None]) -> bool:
 
 
 def _are_names(numbers: Any, texts: Sequence[str | None]) -> bool:
-    """Of a target: whole numbers whose last digits a float would lose; few values with a unit, such as 2WD and 4WD."""
+    """Whether the numbers of a target are names: integers too large for float64, or few values such as 2WD and 4WD."""
     unit = numbers.format.unit
     if unit and unit not in "%‰" and CURRENCY_ONLY.fullmatch(unit) is None:
         return len({text for text in texts if text is not None}) <= FEW
@@ -179,8 +182,8 @@ def _are_names(numbers: Any, texts: Sequence[str | None]) -> bool:
     return bool(numbers.format.plain and _whole(values) and np.abs(values).max(initial=0.0) >= EXACT)
 
 
-def _of_numbers(column: Column, cells: Cells, values: Vector, place: Place, prefer: Preferences) -> Found:
-    """The rest of the description of a column that has become numbers."""
+def _of_numbers(column: Column, cells: Cells, values: Vector, place: Place, prefer: Preferences) -> FoundColumn:
+    """Complete the description of a numeric column."""
     _check_finite(values, column.name, place)
     known = values[~np.isnan(values)]
     n, missing = len(values), len(values) - len(known)
@@ -195,14 +198,14 @@ def _of_numbers(column: Column, cells: Cells, values: Vector, place: Place, pref
         consecutive = not large and known.max() - known.min() == n - 1
         why = "row numbers" if consecutive else "an identifier: a different whole number in each row"
     column = replace(column, missing=missing, different=different)
-    return Found(_left_out(column, why, prefer), values)
+    return FoundColumn(_left_out(column, why, prefer), values)
 
 
 def _counts_rows(name: str, values: Vector) -> bool:
     return IDENTIFIER.fullmatch(name) is not None and _whole(values)
 
 
-def _of_words(texts: Sequence[str | None], name: str, prefer: Preferences) -> Found:
+def _of_words(texts: Sequence[str | None], name: str, prefer: Preferences) -> FoundColumn:
     words = texts if prefer.target else [None if text is None else _word(text) for text in texts]
     counts = {word: None for word in words if word is not None}
     n, different = len(words), len(counts)
@@ -221,7 +224,7 @@ def _of_words(texts: Sequence[str | None], name: str, prefer: Preferences) -> Fo
         words = [word or "" for word in words]
     elif not why:
         column = replace(column, categories=tuple(sorted(counts)))
-    return Found(_left_out(column, why, prefer), _objects(words))
+    return FoundColumn(_left_out(column, why, prefer), _objects(words))
 
 
 def _left_out(column: Column, why: str, prefer: Preferences) -> Column:
@@ -234,11 +237,11 @@ def _is_text(words: Sequence[str | None]) -> bool:
 
 
 def _number_note(numbers: Any, texts: Sequence[str | None]) -> str:
-    """An example that shows the marks and the unit, where they are not plain."""
+    """Show how one cell was read, if the column is not written as plain numbers."""
     odd = [(text, v) for text, v in zip(texts, numbers.values, strict=True) if text is not None and not _means(text, v)]
     if not odd:
         return ""
-    group = numbers.format.group or "\n"  # which no cell has
+    group = numbers.format.group or "\n"  # no cell contains "\n"
     text, value = max(odd, key=lambda one: (not np.isnan(one[1]), group in one[0], len(one[0])))
     if np.isnan(value):
         return f"read {text!r} as missing"
@@ -250,7 +253,7 @@ def _number_note(numbers: Any, texts: Sequence[str | None]) -> str:
 
 
 def _means(text: str, value: float) -> bool:
-    """Whether a program would read the same number."""
+    """Whether Python reads the text as this number."""
     try:
         return float(text) == value
     except ValueError:
@@ -270,7 +273,10 @@ def _date_note(dates: Any, texts: Sequence[str | None]) -> str:
 
 
 def read_column(cells: Cells, column: Column, place: Place) -> Vector:
-    """Cells as numbers, NaN where missing, or as words, None where missing; a cell that does not fit is an error."""
+    """Read cells of a known column: numbers (NaN where missing) or words (None where missing).
+
+    Raises an error that names the position of the first cell that does not fit the description.
+    """
     if column.kind in ("category", "text"):
         words = [None if text is None else _word(text) for text in cells.texts()]
         return _objects([word or "" for word in words] if column.kind == "text" else words)
@@ -300,7 +306,7 @@ def _numbers_of_texts(texts: Sequence[str | None], column: Column, place: Place)
     values, wrong = column.format.read(texts)
     if not wrong:
         return values
-    # written in another way than the cells of the fit: taken if there is only one way to read it
+    # not in the format of the training cells: accepted if there is only one way to read them
     numbers = find_numbers(texts)
     if numbers is None or numbers.wrong or numbers.other is not None or not column.format.agrees(numbers.format):
         raise _wrong_cell(wrong, texts, column.name, place, "a number", column.note)
@@ -347,7 +353,7 @@ def _whole(values: Vector) -> bool:
 
 
 def _word(text: str) -> str:
-    """One word for one value, whoever has read the file: pandas makes True of TRUE, and 1.0 of 1 beside empty cells."""
+    """Undo pandas' conversions, so that a value is the same word from every source: TRUE is True, 1.0 is 1."""
     lower = text.lower()
     if lower in ("true", "false"):
         return lower.capitalize()

@@ -1,7 +1,7 @@
-"""Dates as people write them, as days since 1970-01-01 (UTC); the time of day is the fraction.
+"""Read dates in common notations as days since 1970-01-01 (UTC); the time of day is the fraction.
 
-2024-01-31, 31.1.2024, 1/31/24 8:00 pm, 31 Jan 2024, January 31, 2024, 2024-01-31T10:00:00+02:00. Whether 1/2/2024 is
-in January or in February is found by looking at the whole column.
+2024-01-31, 31.1.2024, 1/31/24 8:00 pm, 31 Jan 2024, January 31, 2024, 2024-01-31T10:00:00+02:00. The whole column
+decides whether 1/2/2024 is in January or in February.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ PATTERNS = {
 ORDERS = tuple(PATTERNS)
 EPOCH = date(1970, 1, 1).toordinal()
 MICROSECONDS = 86_400_000_000
-# two digits of a year: 69 is 1969, 68 is 2068
+# two-digit years: 69 is 1969, 68 is 2068
 CENTURY = 69
-# a column of which at least this share are dates is one of dates with mistakes in it
+# a column with at least this share of dates is a date column; its other cells are errors
 MOSTLY = 0.9
 MISSING = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, eq=False)
 class Dates:
-    """A column that was found to be dates.
+    """The dates of a column.
 
     Attributes
     ----------
     order : "ymd", "dmy" or "mdy".
-    values : days since 1970-01-01, NaN where a cell is missing or wrong.
-    wrong : the places of cells that are no dates.
-    open : whether "dmy" and "mdy" both fit.
+    values : days since 1970-01-01, NaN where a cell is missing or is not a date.
+    wrong : indices of cells that are not dates.
+    open : whether the cells fit both "dmy" and "mdy".
     """
 
     order: str
@@ -62,9 +62,10 @@ class Dates:
 
 
 def find_dates(cells: Texts, prefer: str | None = None) -> Dates | None:
-    """How the dates of a column are written; None if it is no column of dates.
+    """Read a column as dates; None if it is not a date column.
 
-    ``prefer`` is the order where the cells leave it open; None is the day first, but the month first in 1/2/2024.
+    ``prefer`` is the order to use if the cells fit both "dmy" and "mdy". The default is "mdy" for dates with slashes
+    (1/2/2024), else "dmy".
     """
     present = [cell for cell in cells if cell is not None]
     if not present or sum(_looks_like(cell) for cell in present) < MOSTLY * len(present):
@@ -86,7 +87,7 @@ def _looks_like(cell: str) -> bool:
 
 
 def read_dates(cells: Texts, order: str) -> tuple[Vector, list[int]]:
-    """Days since 1970-01-01, NaN where a cell is missing, and the places of cells that are no dates in this order."""
+    """Return days since 1970-01-01 (NaN where missing), and the indices of cells that are not dates in this order."""
     known: dict[str, int] = {}
     moments, wrong = np.full(len(cells), MISSING, np.int64), []
     for i, cell in enumerate(cells):
@@ -101,7 +102,7 @@ def read_dates(cells: Texts, order: str) -> tuple[Vector, list[int]]:
 
 
 def days(moments: Any) -> Vector:
-    """Microseconds since 1970 as days; NaN for NaT."""
+    """Convert microseconds since 1970 to days; NaT becomes NaN."""
     with np.errstate(invalid="ignore"):
         return np.where(moments == MISSING, np.nan, moments / MICROSECONDS)
 
@@ -116,7 +117,7 @@ def _microseconds(cell: str, order: str) -> int:
             try:
                 day = date(_year(parts["y"]), _month(parts["m"]), int(parts["d"])).toordinal() - EPOCH
                 return day * MICROSECONDS + _time(*clock)
-            except ValueError:  # there is no such day or time
+            except ValueError:  # no such day or time
                 return int(MISSING)
     return int(MISSING)
 

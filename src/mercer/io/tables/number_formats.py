@@ -1,7 +1,7 @@
-"""Numbers as people write them: $4,733.00, 1.234.567,89 €, 12 %, 1 234,5 kg, (250), −3.5.
+"""Read numbers in common notations: $4,733.00, 1.234.567,89 €, 12 %, 1 234,5 kg, (250), −3.5.
 
-A cell has a sign, a unit and digits. The decimal mark and the mark between thousands are found by looking at the whole
-column: 1,234 is 1234 if another cell is 1,234,567, and 1.234 if another cell is 0,5.
+A cell has a sign, a unit and digits. The whole column decides which mark is the decimal mark and which separates
+thousands: 1,234 is 1234 if another cell is 1,234,567, and 1.234 if another cell is 0,5.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from mercer.kernels.features import Vector
 
 Texts = Sequence[str | None]
 
-# signs, spaces and apostrophes of all kinds as the one of the keyboard
+# variants of minus signs, spaces and apostrophes, and their ASCII characters
 SAME = str.maketrans({"−": "-", "﹣": "-", "－": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
 CODES = (
     "USD|EUR|GBP|JPY|CNY|CHF|CAD|AUD|NZD|SEK|NOK|DKK|ISK|PLN|CZK|HUF|RON|INR|BRL|MXN|ZAR|RUB|TRY|KRW|SGD|HKD|TWD|ILS|"
     "THB|IDR|AED"
 )
 CURRENCY = rf"(?:[A-Za-z]{{0,3}}[$¢£¥฿₠-⃏]|(?i:{CODES}|kr\.?|zł|fr\.|rs\.?))"
-# of a unit behind the digits: a currency, a percent sign, or a word such as kg, °C or km/h
+# a unit after the digits: a currency, a percent sign, or a word such as kg, °C or km/h
 UNIT = rf"{CURRENCY}|[%‰]|[^\d\s.,;:()+\-/][^\d;:()]{{0,14}}"
 CELL = re.compile(
     rf"(\()? ?([+-])? ?({CURRENCY})? ?([+-])? ?([\d.,](?:[\d.,' ]*[\d.,])?(?:[eE][+-]?\d+)?) ?({UNIT})? ?(-)?(\))?"
 )
 CURRENCY_ONLY = re.compile(CURRENCY)
-# in a column of numbers these stand for a missing value
+# in a column of numbers these mean "missing"
 DASHES = frozenset({"-", "--", "–", "—"})
-# a column of which at least this share are numbers is one of numbers with mistakes in it
+# a column with at least this share of numbers is a number column; its other cells are errors
 MOSTLY = 0.9
-# more words behind numbers are no units
+# a column with more distinct words after its numbers than this has no units
 MOST_UNITS = 6
 
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the numbers of a column are written.
+    """The notation of the numbers in a column.
 
     Attributes
     ----------
@@ -63,26 +63,26 @@ class NumberFormat:
 
     @property
     def plain(self) -> bool:
-        """Whether this is how programs write numbers."""
+        """Whether Python's float() reads this format."""
         return self.decimal == "." and not self.group and not self.unit
 
     @property
     def body(self) -> re.Pattern[str]:
-        """The digits with their marks, without sign and unit."""
+        """A pattern of the digits and marks, without sign and unit."""
         mark, group = re.escape(self.decimal), re.escape(self.group)
         whole = rf"(?:\d+|[1-9]\d{{0,2}}(?:{group}\d{{3}})+)" if self.group else r"\d+"
         return re.compile(rf"(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?")
 
     def takes(self, unit: str) -> bool:
-        """Whether a cell may have this unit: the same one, or none where it is a currency."""
+        """Whether a cell may have this unit: the same unit, or none if the column's unit is a currency."""
         return unit.casefold() == self.unit.casefold() or (not unit and CURRENCY_ONLY.fullmatch(self.unit) is not None)
 
     def agrees(self, other: NumberFormat) -> bool:
-        """Whether numbers that are written in the other way mean the same: 12 % is not 12."""
+        """Whether numbers in the other format have the same meaning: 12 % is not 12."""
         return self.takes(other.unit) or (not self.unit and CURRENCY_ONLY.fullmatch(other.unit) is not None)
 
     def read(self, cells: Texts) -> tuple[Vector, list[int]]:
-        """The numbers, NaN where a cell is missing, and the places of cells that are not written in this way."""
+        """Return the numbers (NaN where missing), and the indices of cells that do not have this format."""
         values, wrong = np.full(len(cells), np.nan), []
         body = self.body
         for i, cell in enumerate(cells):
@@ -104,7 +104,7 @@ class NumberFormat:
         return values, wrong
 
     def value(self, parts: _Parts) -> float:
-        """The number of a cell that is written in this way."""
+        """Return the number of a cell that has this format."""
         text = parts.body.replace(self.group, "") if self.group else parts.body
         number = float(text.replace(self.decimal, "."))
         return -number if parts.negative else number
@@ -115,7 +115,7 @@ PLAIN = NumberFormat()
 
 @dataclass(frozen=True)
 class _Parts:
-    """A cell taken apart: its sign, its digits with their marks, its unit."""
+    """The sign, the digits with their marks, and the unit of a cell."""
 
     negative: bool
     body: str
@@ -123,7 +123,7 @@ class _Parts:
 
     @classmethod
     def of(cls, cell: str) -> _Parts | None:
-        """None if the cell is no number in any way of writing."""
+        """Split a cell; None if it is not a number in any format."""
         found = CELL.fullmatch(cell.translate(SAME))
         if found is None:
             return None
@@ -136,15 +136,15 @@ class _Parts:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A column that was found to be numbers.
+    """The numbers of a column.
 
     Attributes
     ----------
-    format : how they are written.
-    values : the numbers, NaN where a cell is missing or wrong.
-    wrong : the places of cells that do not fit.
-    other : the other way in which all of them can be read, if there is one: 1,234 is 1234 or 1.234.
-    decisive : whether the marks in this column leave no doubt which one is the decimal mark.
+    format : their notation.
+    values : the numbers, NaN where a cell is missing or does not fit.
+    wrong : indices of cells that do not fit.
+    other : a second format that fits all cells, if there is one: 1,234 is 1234 or 1.234.
+    decisive : whether the marks in this column determine the decimal mark.
     """
 
     format: NumberFormat
@@ -155,9 +155,9 @@ class Numbers:
 
 
 def find_numbers(cells: Texts, decimal: str | None = None) -> Numbers | None:
-    """How the numbers of a column are written; None if it is no column of numbers.
+    """Read a column as numbers; None if it is not a number column.
 
-    ``decimal`` is the decimal mark where the cells leave it open; None is a point.
+    ``decimal`` is the decimal mark to use if the cells do not determine it; the default is a point.
     """
     values, wrong = PLAIN.read(cells)
     present = [cell for cell in cells if cell is not None and cell not in DASHES]
@@ -186,7 +186,7 @@ def find_numbers(cells: Texts, decimal: str | None = None) -> Numbers | None:
     open_ = counts[0] == counts[1] and any(best[0].value(one) != best[1].value(one) for one in marked_parts)
     if not marked_parts:
         chosen = 0
-    elif open_ and CURRENCY_ONLY.fullmatch(unit):  # no price has three decimals in all cells
+    elif open_ and CURRENCY_ONLY.fullmatch(unit):  # prices do not have three decimals in every cell
         chosen, open_ = (0 if best[0].group else 1), False
     values, wrong = best[chosen].read(cells)
     other = best[1 - chosen] if open_ else None
@@ -194,7 +194,7 @@ def find_numbers(cells: Texts, decimal: str | None = None) -> Numbers | None:
 
 
 def units_of(cells: Texts) -> list[str]:
-    """The units of a column of numbers that have several; empty if it has one, or is none of numbers."""
+    """The units of a number column that has several; empty if it has one unit or is not a number column."""
     present = [cell for cell in cells if cell is not None and cell not in DASHES]
     units = [one.unit for one in map(_Parts.of, present) if one is not None]
     counts = Counter(units)
@@ -211,7 +211,7 @@ def _common_unit(parts: Sequence[_Parts]) -> str:
 
 
 def _best(decimal: str, unit: str, parts: Sequence[_Parts]) -> NumberFormat:
-    """The format with this decimal mark that most cells are written in."""
+    """The format with this decimal mark that fits most cells."""
     used = set().union(*(one.body for one in parts)) & set(",.' ")
     formats = [NumberFormat(decimal, group, unit) for group in ("", *sorted(used - {decimal}))]
     return max(formats, key=lambda one: _count(one, parts))

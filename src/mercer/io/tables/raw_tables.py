@@ -1,4 +1,4 @@
-"""Files of tables as columns of cells: CSV and its relatives, Parquet, JSON lines. What a cell means is found later."""
+"""Read table files (CSV, TSV, Parquet, JSON lines) into columns of raw cells, which `columns` then interprets."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from mercer.exceptions import InvalidInputError, MissingExtraError
 from mercer.io.tables.text_files import read_bytes, read_text, shown
 
 SEPARATORS = (",", ";", "\t", "|")
-# the first line by which some programs name the separator
+# some programs declare the separator in the first line
 SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?")
-# names that a message shows
+# a message shows at most this many names
 SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
 class RawTable:
-    """The columns of a file before their cells are understood.
+    """The columns of a file before their cells are interpreted.
 
     Attributes
     ----------
     path : the file.
-    cells : by the name of each column, a list of texts, or a column of pandas where the format knows types.
-    lines : of each row, its number in the file.
-    unit : what these numbers count: "line" or "row".
-    separator : what separates columns; empty where the format needs none.
-    notes : what was done about the file, for the user.
-    name_notes : what was done about names of columns.
-    repeated : names that several columns had in the file.
+    cells : column name -> list of strings, or a pandas column if the file format stores types.
+    lines : the number of each row in the file.
+    unit : what ``lines`` counts: "line" or "row".
+    separator : the column separator; empty for formats without one.
+    notes : remarks for the user about the file.
+    name_notes : remarks for the user about column names.
+    repeated : names that more than one column has in the file.
     """
 
     path: str
@@ -60,11 +60,11 @@ class RawTable:
         return list(self.cells)
 
     def place(self, i: int) -> str:
-        """Where row i is, for messages."""
+        """Return the position of row i in the file, for messages."""
         return f"{shown(self.path)}, {self.unit} {self.lines[i]}"
 
     def take(self, rows: Any) -> RawTable:
-        """Some rows."""
+        """Return the rows of a boolean mask."""
         places = np.flatnonzero(rows).tolist()
         cells = {
             name: [one[i] for i in places] if isinstance(one, list) else one.iloc[places]
@@ -74,7 +74,7 @@ class RawTable:
 
 
 def pandas_for(path: str) -> Any:
-    """The library pandas, which tables need."""
+    """Import pandas; raise `MissingExtraError` if it is not installed."""
     try:
         import pandas
     except ImportError:
@@ -86,7 +86,7 @@ def pandas_for(path: str) -> Any:
 
 
 def read_separated(path: str, format: str, encoding: str | None) -> RawTable:
-    """A text file with a line of names; rows of another length are named by their line."""
+    """Read a text file whose first line holds the column names. Errors name the line of a row of the wrong length."""
     pandas_for(path)
     text, note = read_text(path, encoding)
     declared = SEPARATOR_LINE.match(text)
@@ -109,13 +109,13 @@ def read_separated(path: str, format: str, encoding: str | None) -> RawTable:
 
 
 def _separator(text: str) -> str:
-    """The one of , ; tab and | that the first line has most of, outside of quotation marks."""
+    """Return the most frequent of , ; tab and | in the first line, outside quotation marks."""
     first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").split("\n", 1)[0])
     return max(SEPARATORS, key=first.count)
 
 
 def _rows(text: str, separator: str, path: str, start: int) -> tuple[list[list[str]], list[int]]:
-    """The rows that are not empty, and the line that each of them begins in."""
+    """Return the non-empty rows, and the line in which each one begins."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     rows, lines, first = [], [], start
     try:
@@ -132,13 +132,13 @@ def _rows(text: str, separator: str, path: str, start: int) -> tuple[list[list[s
 
 
 def _fit_width(header: list[str], rows: list[list[str]], lines: list[int], path: str, separator: str) -> None:
-    """Raise unless each row has a cell for each name. Edits header and rows where all rows have one cell more."""
+    """Raise unless each row has one cell per name. Edits header and rows if all rows have one extra cell."""
     width = len(header)
     if all(len(row) == width + 1 for row in rows):
         if not any(row[-1].strip() for row in rows):  # a separator at the end of each row
             for row in rows:
                 row.pop()
-        else:  # names of rows, which have no name themselves
+        else:  # the first column holds row names and has no name itself
             header.insert(0, "")
         return
     for row, line in zip(rows, lines, strict=True):
@@ -158,7 +158,7 @@ def _count(n: int, what: str) -> str:
 
 
 def _names(header: list[str], path: str, line: int) -> tuple[list[str], tuple[str, ...]]:
-    """A different name for each column, as pandas would give them, and notes; numbers are an error."""
+    """Return distinct column names, made as pandas makes them, and notes. Raise if the header holds numbers."""
     numbers = [name for name in header if _is_number(name)]
     fractions = [name for name in numbers if not name.lstrip("+-").isdigit()]
     alike = len(set(header)) < len(header)
@@ -200,11 +200,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-# ---- formats that know types -------------------------------------------------------------------------------------
+# ---- formats that store types ------------------------------------------------------------------------------------
 
 
 def read_parquet(path: str) -> RawTable:
-    """A Parquet file."""
+    """Read a Parquet file."""
     pandas = pandas_for(path)
     try:
         frame = pandas.read_parquet(io.BytesIO(read_bytes(path)))
@@ -219,7 +219,7 @@ def read_parquet(path: str) -> RawTable:
 
 
 def read_json_lines(path: str, encoding: str | None) -> RawTable:
-    """A JSON object per line."""
+    """Read a file with one JSON object per line."""
     pandas = pandas_for(path)
     text, note = read_text(path, encoding)
     records, lines = [], []

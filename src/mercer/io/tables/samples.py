@@ -1,7 +1,7 @@
-"""Data files into samples and targets: CSV, TSV, Parquet, JSON lines, LIBSVM, npz and FASTA.
+"""Read data files into samples and targets: CSV, TSV, Parquet, JSON lines, LIBSVM, npz and FASTA.
 
-A table's cells are read as text; what a column is made of is found by looking at all of it. A cell that does not fit is
-named by its line and column. Formats that know their types (Parquet, JSON lines) keep them.
+The cells of a text table are read as strings; all cells of a column together determine its kind. Errors name the line
+and the column of a cell that does not fit. Formats that store types (Parquet, JSON lines) keep them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError
 from mercer.io.tables.cells import EXACT, Cells
-from mercer.io.tables.columns import Column, Found, Preferences, find_column, read_column
+from mercer.io.tables.columns import Column, FoundColumn, Preferences, find_column, read_column
 from mercer.io.tables.raw_tables import SHOWN, RawTable, read_json_lines, read_parquet, read_separated
 from mercer.io.tables.table_reader import TableReader, check_columns, frame_of
 from mercer.io.tables.text_files import COMPRESSED, read_bytes, read_text, shown
@@ -34,19 +34,19 @@ FORMATS = {
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """What a file holds.
+    """The samples and targets of a data file.
 
     Attributes
     ----------
     kind : "table" (a data frame), "matrix" (an array or CSR matrix) or "strings" (a list).
     X : the samples.
-    y : their targets; None if the file has none.
-    target : the name of the target; empty if it has none.
-    columns : what each column of a table is, the target left out.
-    target_column : what the target of a table is.
-    labelled : which samples have a target, if some have none; ``y`` then has only theirs. None if all have one.
+    y : the targets; None if the file has none.
+    target : the name of the target; empty if there is none.
+    columns : the description of each column of a table, without the target.
+    target_column : the description of the target column of a table.
+    labelled : a mask of the samples that have a target; ``y`` holds only those targets. None if all have one.
     names : the names of sequences, else empty.
-    notes : what a user should know of how the file was read, a sentence each.
+    notes : remarks for the user on how the file was read, a sentence each.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How to read a file where it does not say so itself; see `read_samples`."""
+    """Options that settle what the file leaves open; see `read_samples`."""
 
     encoding: str | None = None
     decimal: str | None = None
@@ -91,27 +91,27 @@ def read_samples(
     Parameters
     ----------
     path : str or path
-        The file, also compressed (gzip, xz, bzip2); "-" for the standard input.
+        The file, plain or compressed (gzip, xz, bzip2); "-" is standard input.
     target : str, default=None
-        The column of a table to predict, by its name or its number (from 1 on; "-1" is the last); None for the last
-        one. For sequences, not used.
+        The column of a table to predict, by name or by number (starting at 1; "-1" is the last). None is the last
+        column. Not used for sequences.
     format : str, default=None
-        "csv", "tsv", "parquet", "jsonl", "libsvm", "npz" or "fasta"; None to go by the file's name.
+        "csv", "tsv", "parquet", "jsonl", "libsvm", "npz" or "fasta". None: by the suffix of the file name.
     labels : str or path, default=None
-        For sequences: a file with a label per line, or with a name and a label in each; None for the last word of
+        For sequences: a file with a label, or a name and a label, on each line. None: the label is the last word of
         each header.
     reader : TableReader, default=None
-        For new samples of a fitted model: how its columns are read. None to find out from the cells.
+        For new samples of a fitted model: how to read its columns. None: infer it from the cells.
     need_target : bool, default=True
-        Whether it is an error if there is no target.
+        Whether to raise an error if there is no target.
     encoding : str, default=None
-        Of text files. None for UTF-8, UTF-16 with a byte order mark, or else Windows-1252 with a note.
+        The encoding of a text file. None: by the byte order mark, else UTF-8, else Windows-1252 with a note.
     decimal : {".", ","}, default=None
-        The decimal mark of numbers that can be read in two ways, such as 1,234; None to go by the other columns.
+        The decimal mark of ambiguous numbers such as 1,234. None: the mark that the other columns use.
     date_order : {"dmy", "mdy"}, default=None
-        The order of day and month in dates that can be read in two ways, such as 1/2/2024.
+        The order of day and month in ambiguous dates such as 1/2/2024.
     na_target : {"error", "drop", "keep"}, default="error"
-        What to do with rows of a table whose target is missing; those that are kept are not ``labelled``.
+        What to do with rows of a table whose target is missing. Rows that are kept are not ``labelled``.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def read_samples(
     """
     path = str(path)
     if Path(path).is_dir():
-        raise InvalidInputError(f"{path} is a folder: give a file.")
+        raise InvalidInputError(f"{path} is a folder, not a file: give the name of a data file.")
     format = format or _format_of(path)
     if format == "libsvm":
         return _libsvm(path)
@@ -144,7 +144,7 @@ def _format_of(path: str) -> str:
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() not in COMPRESSED]
     if not suffixes or suffixes[-1] not in FORMATS:
         raise InvalidInputError(
-            f"The name {Path(path).name!r} does not say which format the file has: use --format with one of "
+            f"The suffix of {Path(path).name!r} does not tell the format of the file: use --format with one of "
             f"{', '.join(sorted(set(FORMATS.values())))}."
         )
     return FORMATS[suffixes[-1]]
@@ -156,7 +156,7 @@ def _format_of(path: str) -> str:
 def _table(
     raw: RawTable, target: str | None, reader: TableReader | None, need_target: bool, options: ReadingOptions
 ) -> Samples:
-    """Columns as numbers or words; the target apart."""
+    """Convert the columns to numbers or words, and separate the target."""
     if len(raw) == 0:
         raise InvalidInputError(f"{shown(raw.path)} has no rows: there is nothing to learn or to predict.")
     target = _target_name(raw, target, reader, need_target)
@@ -220,21 +220,21 @@ def _target_name(raw: RawTable, target: str | None, reader: TableReader | None, 
     )
 
 
-def _read_target(raw: RawTable, target: str, reader: TableReader | None, options: ReadingOptions) -> Found:
+def _read_target(raw: RawTable, target: str, reader: TableReader | None, options: ReadingOptions) -> FoundColumn:
     cells = Cells(raw[target])
     if reader is not None and reader.target is not None and reader.target.name == target:
-        return Found(reader.target, read_column(cells, reader.target, raw.place))
+        return FoundColumn(reader.target, read_column(cells, reader.target, raw.place))
     prefer = Preferences(options.decimal, options.date_order, target=True)
     found = find_column(cells, target, raw.place, prefer)
-    if found.open_mark and options.decimal is None:  # which the other columns may decide
+    if found.open_mark and options.decimal is None:  # the other columns may determine the mark
         others = [name for name in raw.columns if name != target]
         mark = _decimal_mark([find_column(Cells(raw[name]), name, raw.place) for name in others])
         return _decided(found, cells, raw, mark, prefer)
     return found
 
 
-def _find_columns(raw: RawTable, names: Sequence[str], options: ReadingOptions) -> list[Found]:
-    """What the columns are; the decimal mark of numbers that can be read in two ways is that of the others."""
+def _find_columns(raw: RawTable, names: Sequence[str], options: ReadingOptions) -> list[FoundColumn]:
+    """Find the kind of each column. Ambiguous numbers take the decimal mark of the other columns."""
     prefer = Preferences(options.decimal, options.date_order)
     cells = [Cells(raw[name]) for name in names]
     found = [find_column(one, name, raw.place, prefer) for one, name in zip(cells, names, strict=True)]
@@ -244,18 +244,18 @@ def _find_columns(raw: RawTable, names: Sequence[str], options: ReadingOptions) 
     return [_decided(one, part, raw, mark, prefer) for one, part in zip(found, cells, strict=True)]
 
 
-def _decimal_mark(found: Sequence[Found]) -> str | None:
-    """The decimal mark of those columns that leave no doubt; None if there are none, or if they differ."""
+def _decimal_mark(found: Sequence[FoundColumn]) -> str | None:
+    """The decimal mark of the unambiguous columns; None if there are none or they disagree."""
     marks = {one.decimal for one in found} - {""}
     return marks.pop() if len(marks) == 1 else None
 
 
-def _decided(found: Found, cells: Cells, raw: RawTable, mark: str | None, prefer: Preferences) -> Found:
-    """A column that can be read in two ways, read by the decimal mark of the file."""
+def _decided(found: FoundColumn, cells: Cells, raw: RawTable, mark: str | None, prefer: Preferences) -> FoundColumn:
+    """Read an ambiguous column again with the decimal mark of the file."""
     if not found.open_mark:
         return found
     if mark is None and found.open_mark == "," and raw.separator != ",":
-        mark = ","  # a file in which commas are free for decimals
+        mark = ","  # commas do not separate columns here, so they are likely decimal marks
     if mark is None or mark == found.column.format.decimal:
         return found
     return find_column(cells, found.column.name, raw.place, replace(prefer, decimal=mark))
@@ -274,10 +274,10 @@ def _check_known(raw: RawTable, target: str, known: Vector, options: ReadingOpti
         )
 
 
-def _target_values(found: Found) -> Vector:
+def _target_values(found: FoundColumn) -> Vector:
     values = found.values
     if values.dtype == object:
-        return np.asarray(values.tolist())  # names as an array of strings, not of objects
+        return np.asarray(values.tolist())  # an array of strings, not of objects
     whole = bool(np.all(values == np.round(values)) and np.all(np.abs(values) < EXACT))
     return values.astype(np.int64) if whole else values
 
@@ -295,14 +295,14 @@ def _libsvm(path: str) -> Samples:
         number = _bad_line(data.decode("utf-8", "replace"))
         where = f"{shown(path)}, line {number}" if number else shown(path)
         raise InvalidInputError(f"{where}: {error}. Each line must be `label index:value index:value ...`.") from None
-    if X.nnz < 2**31:  # which scikit-learn asks for
+    if X.nnz < 2**31:  # scikit-learn's estimators need 32-bit indices
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     whole = bool(np.all(y == np.round(y)) and np.all(np.abs(y) < EXACT))
     return Samples("matrix", X, y.astype(np.int64) if whole else y, "label")
 
 
 def _bad_line(text: str) -> int:
-    """The first line that is not `label index:value …`; 0 if each of them is."""
+    """The number of the first line that is not `label index:value …`; 0 if there is none."""
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split("#", 1)[0].split()
         try:
@@ -325,7 +325,7 @@ def _npz(path: str, need_target: bool) -> Samples:
             found = {name: archive[name] for name in archive.files if name in ("X", "y")}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
         raise InvalidInputError(
-            f"{shown(path)} is not an archive of plain arrays: {error}. Write it with numpy.savez(path, X=X, y=y)."
+            f"{shown(path)} is not an npz archive of plain arrays: {error}. Write it with numpy.savez(path, X=X, y=y)."
         ) from None
     for name in ("X", "y") if need_target else ("X",):
         if name not in found:
@@ -346,7 +346,7 @@ def _npz(path: str, need_target: bool) -> Samples:
 
 
 def _fasta(path: str, labels: Any, need_target: bool, encoding: str | None) -> Samples:
-    """Sequences, with labels from a file of their own or from the last words of the headers."""
+    """Read sequences, with labels from a separate file or from the last word of each header."""
     headers: list[str] = []
     parts: list[list[str]] = []
     text, note = read_text(path, encoding)

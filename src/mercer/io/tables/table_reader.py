@@ -1,4 +1,4 @@
-"""The first step of a model of a table: from any data frame to the columns that the model was fitted to."""
+"""`TableReader`, the first step of a table model: convert a data frame to the columns that the model was fitted to."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from mercer.io.tables.cells import Cells
 from mercer.io.tables.columns import Column, Place, read_column
 from mercer.kernels.features import Vector
 
-# names of unseen categories that a warning shows
+# a warning shows at most this many unseen categories
 SHOWN = 3
 
 
 class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Reads the cells of new tables as those of the fit were read; `mercer fit` puts it before all other steps.
+    """Read the cells of new tables in the same way as the training table. `mercer fit` makes it the first step.
 
-    Numbers may be texts such as "$4,733.00", missing values may be None, NaN, NaT, pandas.NA or an empty text, dates
-    may be texts or datetimes, booleans may be "yes" or True. Reading a table that this has returned changes nothing.
+    Numbers may be strings such as "$4,733.00"; missing values may be None, NaN, NaT, pandas.NA or an empty string;
+    dates may be strings or datetimes; booleans may be "yes" or True. Transforming a transformed table changes nothing.
 
     Parameters
     ----------
     columns : sequence of Column
         The columns that the model uses.
     target : Column, default=None
-        The column that it predicts, which need not be in new tables.
+        The column that the model predicts. New tables need not contain it.
     """
 
     def __init__(self, columns: Sequence[Column] = (), target: Column | None = None) -> None:
@@ -37,7 +37,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.target = target
 
     def fit(self, X: Any, y: Any = None) -> TableReader:
-        """Check that the columns are there; how they are read is known already."""
+        """Check that the table has the columns; nothing is learnt."""
         self._found(X)
         self.feature_names_in_ = np.array(self.names, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
@@ -52,29 +52,29 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [column.name for column in self.columns]
 
     def get_feature_names_out(self, input_features: Any = None) -> Vector:
-        """The names of the columns, in the order of the result."""
+        """Return the names of the columns, in the order of the output."""
         return np.array(self.names, dtype=object)
 
     def transform(self, X: Any) -> Any:
-        """A data frame of pandas with one column of floats or words for each column.
+        """Return a pandas data frame with a column of floats or strings for each of ``columns``.
 
         Parameters
         ----------
         X : data frame of pandas or polars, or table of pyarrow
-            Columns may be in any order; further columns are ignored.
+            Columns may be in any order; other columns are ignored.
         """
         frame = self.read(X, lambda i: f"row {i}")
         self._warn_of_unseen(frame)
         return frame
 
     def read(self, X: Any, place: Place) -> Any:
-        """`transform` without a warning; ``place(i)`` says where row i is, for errors."""
+        """`transform` without warnings. ``place(i)`` names the position of row i in error messages."""
         found = self._found(X)
         values = [read_column(Cells(X[found[column.name]]), column, place) for column in self.columns]
         return frame_of(self.names, values, getattr(X, "index", None))
 
     def _found(self, X: Any) -> dict[str, Any]:
-        """The names of the table's columns by the texts that they are."""
+        """Map each column name, as a stripped string, to the table's own name. Raise if a column is missing."""
         try:
             import pandas
         except ImportError:
@@ -112,7 +112,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def frame_of(names: Sequence[str], values: Sequence[Vector], index: Any = None) -> Any:
-    """A data frame of pandas whose words stay objects: its own type for texts would make NaN of None."""
+    """Build a pandas data frame. Strings keep dtype object: pandas' string dtype would turn None into NaN."""
     import pandas
 
     parts = {
@@ -123,12 +123,12 @@ def frame_of(names: Sequence[str], values: Sequence[Vector], index: Any = None) 
 
 
 def check_columns(what: str, needed: Sequence[str], there: Any) -> None:
-    """Raise if a column that a model needs is not there."""
+    """Raise if a column that the model needs is missing."""
     missing = [name for name in needed if name not in there]
     if missing:
         more = f" and {len(missing) - 10:,} more" if len(missing) > 10 else ""
         which = "the column" if len(missing) == 1 else "the columns"
         raise InvalidInputError(
             f"{what} lacks {which} {', '.join(missing[:10])}{more}, which the model was fitted with. Add what is "
-            "missing, or check the spelling of the names."
+            "missing, or check the spelling of the column names."
         )

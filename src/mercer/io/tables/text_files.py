@@ -1,4 +1,4 @@
-"""The bytes and the text of a data file: compressed or not, in any encoding."""
+"""Read the bytes or the text of a data file, compressed or not, in any encoding."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from mercer.exceptions import InvalidInputError
 
-# suffixes that only say that a file is compressed
+# file name suffixes of compressed files
 COMPRESSED = (".gz", ".xz", ".bz2")
-# how compressed files begin
+# the first bytes of compressed files
 MAGIC = ((b"\x1f\x8b", gzip.decompress), (b"\xfd7zXZ\x00", lzma.decompress), (b"BZh", bz2.decompress))
-# byte order marks; the longer one first
+# byte order marks; UTF-32 first, because UTF-16's mark is a prefix of it
 MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
@@ -24,12 +24,12 @@ MARKS = (
 
 
 def shown(path: str) -> str:
-    """The name of a file in messages."""
+    """Return the name of a file for messages."""
     return "The standard input" if path == "-" else path
 
 
 def read_bytes(path: str) -> bytes:
-    """All of a file, or of the standard input, uncompressed."""
+    """Read a whole file, or standard input, and decompress it."""
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
@@ -40,17 +40,17 @@ def read_bytes(path: str) -> bytes:
                 return bytes(decompress(data))
             except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
                 raise InvalidInputError(
-                    f"{shown(path)} cannot be decompressed: {error}. The file is damaged or not complete: get it again."
+                    f"{shown(path)} cannot be decompressed: {error}. The file is damaged or incomplete: get a new copy."
                 ) from None
     return data
 
 
 def read_text(path: str, encoding: str | None = None) -> tuple[str, str]:
-    """The text of a file, and a note where its encoding was guessed."""
+    """Read a text file. Also returns a note if the encoding was guessed, else an empty string."""
     data = read_bytes(path)
     if data.startswith(b"PK\x03\x04"):
         raise InvalidInputError(
-            f"{shown(path)} is a zip archive or an Excel file, not a text. Unpack it, or save the sheet as CSV."
+            f"{shown(path)} is a zip archive or an Excel file, not text. Unpack it, or save the sheet as CSV."
         )
     note = ""
     if encoding is None:
@@ -69,14 +69,14 @@ def read_text(path: str, encoding: str | None = None) -> tuple[str, str]:
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
         raise InvalidInputError(
-            f"{shown(path)}, line {line}: there is a zero byte, which a text file does not have. If it is text in "
-            "UTF-16, use --encoding utf-16-le; if it is not text, convert it to CSV first."
+            f"{shown(path)}, line {line}: found a zero byte, which text files do not contain. If the file is UTF-16, "
+            "use --encoding utf-16-le; if it is not text, convert it to CSV first."
         )
     return text, note
 
 
 def _guess(data: bytes, name: str) -> tuple[str, str]:
-    """UTF-8 unless the first bytes or a byte that UTF-8 does not have say otherwise."""
+    """Guess the encoding: by the byte order mark, else UTF-8, else Windows-1252 or Latin-1 with a note."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return encoding, ""
