@@ -1,4 +1,4 @@
-"""Any machine: how its run came to an end, its margins, its kernel matrix, its support vectors."""
+"""Pictures of any fitted machine: convergence, margins, kernel matrix, support vectors."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
 from mercer.theory.machines import has_margin, kernel_of
 
-# values below this share of the tolerance, or below this value, are drawn there: what is left is rounding
+# smaller values than this share of the tolerance, or than this number, are rounding errors and drawn at that level
 FLOOR_SHARE, SMALLEST = 1e-3, 1e-12
-# a smaller distance to the optimum is not told apart in words
+# the smallest distance from the optimum, in percent, that is stated in words
 LEAST_PERCENT = 0.001
-# the share of a kernel matrix's values that colours tell apart, where the largest is so many times as large
+# colours end at this quantile of a kernel matrix if the largest value is more than CROWDED times as large
 SHOWN_SHARE, CROWDED = 0.98, 4.0
-# rows of a kernel matrix that are drawn, at most
+# the largest number of rows of a drawn kernel matrix
 ROWS = 600
-# support vectors of a gallery, at most, and characters of a string there
+# the largest number of support vectors in a gallery, and of characters of a string
 GALLERY, CHARACTERS = 24, 60
 
 
 @dataclass(eq=False)
 class ConvergenceDisplay:
-    """How a run came to its optimum: against time, the largest violation and a bound on the distance to the optimum.
+    """The convergence of a fit: the largest violation and a bound on the distance from the optimum, against time.
 
     The bound is (P - D) / |P|, where P is the objective of the fitted model and D the dual value at that time: the
-    optimum lies between both. Values below a thousandth of the tolerance are drawn there: what is left is rounding.
+    optimum lies between D and P. Values below a thousandth of the tolerance are rounding errors and drawn at that
+    level.
 
     Parameters
     ----------
-    seconds, violation, dual : of each look, in the order of time.
-    tol : the tolerance that was asked for.
-    measure : what the tolerance bounds.
-    certificate : the one of the model.
+    seconds, violation, dual : the points of the trace, in order of time.
+    tol : the tolerance of the fit.
+    measure : the quantity that the tolerance bounds.
+    certificate : the certificate of the model.
 
     Attributes
     ----------
-    distance : the bound on the distance to the optimum at each look; None if the certificate gives no bound.
-    figure_, ax_ : what was drawn.
+    distance : the bound on the distance from the optimum at each point; None if the certificate gives no bound.
+    figure_, ax_ : the figure and its axes.
 
     Examples
     --------
@@ -76,11 +77,13 @@ class ConvergenceDisplay:
         machine = machine_of(estimator)
         trace = [point for point in getattr(machine, "trace_", []) if hasattr(point, "violation")]
         if not trace:
-            raise InvalidInputError(f"{type(machine).__name__} keeps no trace of its run.")
+            raise InvalidInputError(
+                f"{type(machine).__name__} has no trace of its fit: give a machine with trace_, such as SVC."
+            )
         if len(getattr(machine, "certificates_", [None])) > 1:
             raise InvalidInputError(
-                f"This {type(machine).__name__} is {len(machine.certificates_)} machines, whose runs have no common "
-                "time: draw a model of two classes."
+                f"This {type(machine).__name__} consists of {len(machine.certificates_)} machines, which were not "
+                "fitted on a common time axis: give a model of two classes."
             )
         seconds, violation, dual = (
             np.array([getattr(point, name) for point in trace], dtype=np.float64)
@@ -91,7 +94,7 @@ class ConvergenceDisplay:
 
     @property
     def distance(self) -> Vector | None:
-        """(P - D) / |P| at each look; None if the certificate gives no bound."""
+        """(P - D) / |P| at each point; None if the certificate gives no bound."""
         primal = float(self.certificate.primal)
         if not self.certificate.valid or not np.isfinite(primal) or not np.isfinite(self.dual).all():
             return None
@@ -103,13 +106,13 @@ class ConvergenceDisplay:
         floor = max(FLOOR_SHARE * self.tol, SMALLEST)
         lines = [(f"largest {self.measure}", self.violation, "o")]
         if self.distance is not None and self.measure != "relative gap":
-            lines.append(("distance to the optimum, at most (relative)", self.distance, "s"))
+            lines.append(("bound on the distance from the optimum (relative)", self.distance, "s"))
         for number, (label, values, sign) in enumerate(lines):
             drawn = np.maximum(values, floor)
             self.ax_.plot(self.seconds, drawn, color=colour(number), marker=sign, ms=3, label=label)
         self.ax_.axhline(self.tol, color=GREY, ls="--", lw=1, label=f"tolerance of the {self.measure}: {self.tol:g}")
         self.ax_.set_yscale("log")
-        # one labelled tick per decade, at least two decades: labels within one decade overlap
+        # show at least two decades and label only decades: labels within a decade overlap
         low, high = self.ax_.get_ylim()
         self.ax_.set_ylim(min(low, high / 100), high)
         self.ax_.yaxis.set_minor_formatter("")
@@ -122,7 +125,7 @@ class ConvergenceDisplay:
 
 
 def distance_words(certificate: Any) -> str:
-    """How far a certified objective is from the best possible one, as a person would say it."""
+    """Describe in words how far a certified objective is from the best possible value."""
     if not certificate.valid or not np.isfinite(certificate.relative_gap):
         return "at an unknown distance from the best possible value"
     percent = 100.0 * certificate.relative_gap
@@ -133,18 +136,18 @@ def distance_words(certificate: Any) -> str:
 
 @dataclass(eq=False)
 class MarginDisplay:
-    """The distribution of functional margins y f(x): mistakes below 0, margin violations below 1.
+    """The distribution of functional margins y f(x): errors below 0, margin violations below 1.
 
     Parameters
     ----------
-    margins : one per sample; of several classes, the own class's decision value less the largest of the others.
+    margins : one per sample; with more than two classes, the decision value of the true class minus the largest other.
     correct : the share of samples with a positive margin.
-    unit : whether 1 marks the edge of the margin, as that of a support vector machine of two classes.
+    unit : whether 1 is the edge of the margin, as for a support vector machine of two classes.
     several : whether there are more than two classes.
 
     Attributes
     ----------
-    figure_, ax_ : what was drawn on.
+    figure_, ax_ : the figure and its axes.
 
     Examples
     --------
@@ -167,10 +170,12 @@ class MarginDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> MarginDisplay:
-        """Draw the margins of samples by a fitted classifier."""
+        """Draw the margins of samples of a fitted classifier."""
         check_is_fitted(estimator)
         if not is_classifier(estimator) or not hasattr(estimator, "decision_function"):
-            raise InvalidInputError(f"{type(estimator).__name__} has no margins: give a classifier.")
+            raise InvalidInputError(
+                f"{type(estimator).__name__} has no margins: give a classifier with decision_function."
+            )
         values = np.asarray(estimator.decision_function(X), dtype=np.float64)
         codes = np.searchsorted(np.asarray(estimator.classes_), np.asarray(y))
         unit = values.ndim == 1 and has_margin(machine_of(estimator))
@@ -178,7 +183,10 @@ class MarginDisplay:
             margins = np.where(codes == 1, values, -values)
         else:
             if values.shape[1] != len(estimator.classes_):
-                raise InvalidInputError('Margins of several classes need decision_function_shape="ovr".')
+                raise InvalidInputError(
+                    "Margins of more than two classes need one decision value per class: set "
+                    'decision_function_shape="ovr".'
+                )
             own = values[np.arange(len(codes)), codes]
             others = values.copy()
             others[np.arange(len(codes)), codes] = -np.inf
@@ -198,7 +206,7 @@ class MarginDisplay:
         if self.unit:
             self.ax_.axvline(1.0, color="black", lw=1.0, ls="--")
         self.ax_.set(
-            xlabel="decision value of the own class less the largest other" if self.several else "margin y f(x)",
+            xlabel="decision value of the true class minus the largest other" if self.several else "margin y f(x)",
             ylabel="samples",
         )
         wrong = int(np.sum(self.margins <= 0))
@@ -208,19 +216,19 @@ class MarginDisplay:
 
 @dataclass(eq=False)
 class GramDisplay:
-    """The kernel matrix of samples, ordered by class: blocks on the diagonal mean that the kernel sees the classes.
+    """The kernel matrix of samples, ordered by class: bright diagonal blocks mean that the kernel separates classes.
 
     Parameters
     ----------
-    K : the values that are drawn.
-    order : the samples, in the order of the rows.
-    edges : where classes end.
-    classes : their labels.
-    kernel : as text.
+    K : the drawn values.
+    order : the indices of the samples, in the order of the rows.
+    edges : the end of each class.
+    classes : the labels.
+    kernel : the kernel as text.
 
     Attributes
     ----------
-    figure_, ax_, image_, colorbar_ : what was drawn.
+    figure_, ax_, image_, colorbar_ : the figure and its parts.
 
     Examples
     --------
@@ -245,14 +253,14 @@ class GramDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> GramDisplay:
-        """Draw the kernel matrix of a fitted machine, or of the machine in a pipeline or search, for these samples."""
+        """Draw the kernel matrix of samples for a fitted machine, or for the machine in a pipeline or search."""
         check_is_fitted(estimator)
         machine, X, _ = unwrap(estimator, X)
         return cls.from_kernel(kernel_of(machine), X, y, ax=ax)
 
     @classmethod
     def from_kernel(cls, kernel: Kernel, X: Any, y: Any = None, *, ax: Any = None) -> GramDisplay:
-        """Draw the matrix of a kernel; targets that are numbers are put in order, too."""
+        """Draw the matrix of a kernel, ordered by y (classes or numbers)."""
         n = count_samples(X)
         labels = np.zeros(n, dtype=np.intp) if y is None else np.asarray(y)
         order = np.argsort(labels, kind="stable")
@@ -261,7 +269,9 @@ class GramDisplay:
         part = take_samples(X, order)
         K = np.asarray(kernel(part), dtype=np.float64)
         if not np.all(np.isfinite(K)):
-            raise InvalidInputError(f"{kernel!r} gives values that are not finite for these samples.")
+            raise InvalidInputError(
+                f"{kernel!r} gives NaN or infinite values for these samples: scale them, or use another kernel."
+            )
         drawn = labels[order]
         classes, counts = np.unique(drawn, return_counts=True)
         few = y is not None and len(classes) <= 20
@@ -273,7 +283,7 @@ class GramDisplay:
         self.figure_, self.ax_ = axes(ax, (5.6, 4.8))
         both = self.K.min() < 0
         sizes = np.abs(self.K)
-        # a few values that are far above all others would leave one colour for these
+        # without a limit, a few very large values would leave a single colour for all others
         limit, largest = float(np.quantile(sizes, SHOWN_SHARE)), float(sizes.max())
         cut = 0 < limit < largest / CROWDED
         limit = (limit if cut else largest) or 1.0
@@ -305,14 +315,14 @@ class SupportVectorDisplay:
 
     Parameters
     ----------
-    vectors : the support vectors that are shown.
+    vectors : the drawn support vectors.
     weights : the sum of |dual coefficients| of each.
-    titles : what stands above each.
-    shape : of images; None for others.
+    titles : the title of each.
+    shape : the shape of images; None for other samples.
 
     Attributes
     ----------
-    figure_, axes_ : what was drawn.
+    figure_, axes_ : the figure and its axes.
 
     Examples
     --------
@@ -343,14 +353,16 @@ class SupportVectorDisplay:
         ----------
         estimator : a fitted machine with support vectors.
         y : the labels of the training samples, for titles.
-        shape : of the images that samples are; None draws strings as text, numbers as bars.
-        count : support vectors at most.
+        shape : the shape of samples that are images; None draws strings as text and numbers as bars.
+        count : the largest number of support vectors.
         """
         check_is_fitted(estimator)
         machine = machine_of(estimator)
         vectors = getattr(machine, "support_vectors_", None)
         if vectors is None or count_samples(vectors) == 0:
-            raise InvalidInputError(f"{type(machine).__name__} keeps no support vectors to show.")
+            raise InvalidInputError(
+                f"{type(machine).__name__} has no support vectors: give a kernel machine such as SVC."
+            )
         coef = machine.dual_coef_
         size = np.abs(np.asarray(coef.toarray() if hasattr(coef, "toarray") else coef)).sum(axis=0)
         order = np.argsort(-size, kind="stable")[: min(count, GALLERY)]
@@ -359,7 +371,8 @@ class SupportVectorDisplay:
         shown = [row if isinstance(row, str) else np.asarray(row) for row in rows]
         if shape is not None and (isinstance(shown[0], str) or np.prod(shape) != np.size(shown[0])):
             raise InvalidInputError(
-                f"The support vectors, of {np.size(shown[0])} numbers, cannot be drawn as images of shape {shape}."
+                f"The support vectors have {np.size(shown[0])} numbers each and cannot be drawn as images of shape "
+                f"{shape}."
             )
         labels = None if y is None else np.asarray(y)[machine.support_[order]]
         titles = [f"{'' if labels is None else f'{labels[i]}: '}{size[j]:.3g}" for i, j in enumerate(order)]

@@ -1,4 +1,4 @@
-"""How good the chosen model is on rows that had no part in fit or search."""
+"""Estimate the score of the chosen model on new rows, from rows that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mercer.theory.findings import Finding, HeldOutScores
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
-    """What is said of a model's quality, and how it was found.
+class Assessment:
+    """The estimated score of a model on new rows, and how it was computed.
 
     Attributes
     ----------
     scoring : the name of the score.
-    score : the honest score, without the luck of having been chosen.
-    training_score : the same score on the rows that the model was fitted to.
-    interval, interval_method : at 95 % confidence, as in ``mercer.evaluate``.
-    method : how the score was found, in words.
-    held_out : how many rows were scored.
-    findings : the symptoms that were looked for.
+    score : the score, corrected for the selection of the best candidate.
+    training_score : the same score on the training rows.
+    interval, interval_method : the 95 % confidence interval, as in ``mercer.evaluate``.
+    method : how the score was computed, in words.
+    held_out : the number of rows that were scored.
+    findings : the results of all checks for symptoms of a bad fit.
     """
 
     scoring: str
@@ -41,41 +41,41 @@ class Judgement:
 
     @property
     def symptoms(self) -> tuple[Finding, ...]:
-        """The findings that ask for something to be done."""
+        """The findings that need attention."""
         return tuple(finding for finding in self.findings if finding.symptom)
 
 
-def by_search(record: SearchRecord, Z: Any, y: Any) -> Judgement:
-    """By the held-out predictions of all machines that the search has tried: no further fit.
+def by_search(record: SearchRecord, Z: Any, y: Any) -> Assessment:
+    """Assess by the held-out predictions of all candidates of the search, without another fit.
 
-    The search has chosen a machine, and fitted it to the prepared samples Z.
+    ``record.search`` has chosen a machine and fitted it to the prepared samples Z.
     """
     found = record.judge()
     method = f"held-out rows of the search, corrected for choosing the best of {found.n_candidates} machines"
     if found.n_candidates == 1:
         method = "held-out rows of the search, which had one machine to choose from"
     training = _training_score(record.search, Z, y)
-    return _judgement(found.scoring, found.score, training, found.interval, method, found.n_rows, record.search, Z, y)
+    return _assessment(found.scoring, found.score, training, found.interval, method, found.n_rows, record.search, Z, y)
 
 
-def by_fresh_rows(search: Any, trial: Any, fresh: Vector, Z: Any, y: Vector) -> Judgement:
-    """By rows that had no part in the search, predicted by ``trial``, which was fitted to all other rows."""
+def by_fresh_rows(search: Any, trial: Any, fresh: Vector, Z: Any, y: Vector) -> Assessment:
+    """Assess by the rows ``fresh``, which the search did not use. ``trial`` was fitted to all other rows."""
     name = scoring_name(search)
     score, interval = score_on(trial, take_samples(Z, fresh), y[fresh], _scoring(search))
     method = f"{len(fresh):,} rows that had no part in the search, by a machine fitted to all others"
     training = _training_score(search, Z, y)
-    return _judgement(name, score, training, interval, method, len(fresh), search, Z, y)
+    return _assessment(name, score, training, interval, method, len(fresh), search, Z, y)
 
 
-def by_evaluation(found: Evaluation, search: Any, Z: Any, y: Any, parts: str) -> Judgement:
-    """By ``mercer.evaluate``, which repeats preparation, search and fit in each of its parts."""
+def by_evaluation(found: Evaluation, search: Any, Z: Any, y: Any, parts: str) -> Assessment:
+    """Assess by ``mercer.evaluate``, which repeats preparation, search and fit in each of its parts."""
     interval = Interval(*found.interval, found.interval_method)
     method = f"held-out rows of {len(found.scores)} {parts}, each with its own preparation and search"
-    return _judgement(found.scoring, found.score, found.training_score, interval, method, found.held_out, search, Z, y)
+    return _assessment(found.scoring, found.score, found.training_score, interval, method, found.held_out, search, Z, y)
 
 
 def _scoring(search: Any) -> Any:
-    """What a search chooses by, also where that is its default."""
+    """The score that a search maximises, including its default."""
     return search.scoring or scoring_name(search)
 
 
@@ -83,12 +83,12 @@ def _training_score(search: Any, Z: Any, y: Any) -> float:
     return score_on(search.best_estimator_, Z, y, _scoring(search), interval=False)[0]
 
 
-def _judgement(
+def _assessment(
     name: str, score: float, training: float, interval: Interval, method: str, rows: int, search: Any, Z: Any, y: Any
-) -> Judgement:
-    # one side of a 95 % interval; that of the difference to the training score is hardly wider
+) -> Assessment:
+    # half a 95 % interval; that of the difference from the training score is hardly wider
     noise = score - interval.low if np.isfinite(interval.low) else 0.0
     scorer = check_scoring(search.best_estimator_, scoring=_scoring(search))
     held_out = HeldOutScores(score, training, noise, chance_score(search.best_estimator_, scorer, Z, y))
     findings = tuple(findings_of(search, Z, y, None, held_out))
-    return Judgement(name, score, training, interval.ends, interval.method, method, rows, findings)
+    return Assessment(name, score, training, interval.ends, interval.method, method, rows, findings)

@@ -1,7 +1,7 @@
-"""Scores of classes on held-out rows: the rows of each fold of the search, by the machine fitted to the other folds.
+"""Scores of each class on held-out rows: each fold of the search is predicted by a machine fitted to the other folds.
 
-The parameters are those that the search has chosen. Probabilities are cross-fitted: those of a fold come from a
-calibration of the decision values of the other folds.
+The machines have the parameters that the search has chosen. Probabilities are cross-fitted: the calibration of a fold
+is learnt from the decision values of the other folds.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mercer.workflow.training import Outcome
 
 @dataclass(frozen=True)
 class ClassScores:
-    """How well one class is told from all others; NaN where a score is not defined.
+    """Scores of one class against all others; NaN if a score is not defined.
 
     Attributes
     ----------
-    label : of the class.
-    rows : held-out rows of the class.
+    label : the class.
+    rows : number of held-out rows of the class.
     precision : the share of the rows predicted as this class that belong to it.
     recall : the share of the rows of this class that are predicted as such.
     f1 : the harmonic mean of both.
@@ -46,10 +46,9 @@ class HeldOutClasses:
     Attributes
     ----------
     classes : the labels.
-    codes, predicted : the number of the true and of the predicted class of each row.
-    scores : by which rows are ranked for each class, a column per class: decision values of two classes, else
-        probabilities.
-    probabilities : a column per class; None if there is a single fold to learn them from.
+    codes, predicted : the index of the true and of the predicted class of each row.
+    scores : a column per class that ranks the rows: decision values for two classes, else probabilities.
+    probabilities : a column per class; None if only one fold was completed.
     """
 
     classes: list[Any]
@@ -60,11 +59,11 @@ class HeldOutClasses:
 
     @property
     def confusion(self) -> Any:
-        """Rows are true classes, columns predicted ones."""
+        """The confusion matrix: a row per true class, a column per predicted class."""
         return confusion_matrix(self.codes, self.predicted, labels=np.arange(len(self.classes)))
 
     def by_class(self) -> list[ClassScores]:
-        """The scores of each class."""
+        """Return the scores of each class."""
         numbers = np.arange(len(self.classes))
         found = precision_recall_fscore_support(self.codes, self.predicted, labels=numbers, zero_division=np.nan)
         return [
@@ -78,7 +77,7 @@ class HeldOutClasses:
 
 
 def held_out_classes(outcome: Outcome) -> HeldOutClasses | None:
-    """The held-out predictions of a classification; None if no row was held out before the search ended."""
+    """Return the held-out predictions of a classifier; None if the search ended before any fold was completed."""
     search = outcome.search
     values = np.asarray(search.cv_decision_function_)
     known = held_out(values)
@@ -95,7 +94,7 @@ def held_out_classes(outcome: Outcome) -> HeldOutClasses | None:
 
 
 def _crossfitted(search: Any, values: Matrix, codes: Vector, predicted: Vector, fold: Vector) -> Matrix | None:
-    """Probabilities of each row by a calibration that has not seen its fold."""
+    """Return the probabilities of each row, calibrated on the other folds."""
     k = len(search.classes_)
     found = np.full((len(codes), k), np.nan)
     weight = search.class_weight_[codes]

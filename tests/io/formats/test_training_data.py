@@ -198,11 +198,11 @@ def test_refused():
         (X[:3], TWO[:3], "support vectors of a class, but there are only"),
         (X[:, :3], TWO, "The samples have 3 features, but the support vectors have 4"),
         (X, THREE, "y contains the label"),
-        (X, TWO[:20], "X has 150 samples, y 20"),
+        (X, TWO[:20], "X has 150 samples, but y has 20"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             with_training_data(read_model(io.StringIO(text)), data, y, C=3.0)
-    with pytest.raises(InvalidInputError, match="says itself"):
+    with pytest.raises(InvalidInputError, match="was given a KernelRidge"):
         with_training_data(mercer.KernelRidge().fit(X, REAL), X, REAL)
 
 
