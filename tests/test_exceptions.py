@@ -34,8 +34,8 @@ EXAMPLES = [
     (
         exceptions.NotSeparableError(np.array([0.5, 0.5, -1.0, 0.0]), 1e-9),
         ValueError,
-        "The two classes are not separable with this kernel: 3 of the 4 samples combine to one point of both convex "
-        "hulls (to within 1.0e-09; see common_point_weights). Use a finite C, or a richer kernel.",
+        "The two classes are not separable with this kernel: 3 of the 4 samples combine to a common point of both "
+        "convex hulls (to within 1.0e-09; see common_point_weights). Use a finite C, or a richer kernel.",
     ),
     (
         exceptions.MissingExtraError("The picture", package="matplotlib", extra="report"),

@@ -56,7 +56,7 @@ def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        raise InvalidInputError(f"kernel={kernel.__name__} is a class, not an object: write {kernel.__name__}().")
+        raise InvalidInputError(f"kernel={kernel.__name__} is a class, not a kernel: write {kernel.__name__}().")
     if callable(kernel):
         return Precomputed()  # scikit-learn's contract: the function is called with all samples at once
     if kernel == "linear":
@@ -413,5 +413,5 @@ def thread_count(n_jobs: int | None) -> int:
         backend, _ = get_active_backend()
         return 1 if backend.nesting_level else cores
     if n_jobs == 0:
-        raise InvalidInputError("n_jobs=0 is not valid: give a number of threads, -1 for all cores, or None.")
+        raise InvalidInputError("n_jobs=0 has no meaning: give a number of threads, -1 for all cores, or None.")
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)

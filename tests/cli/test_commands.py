@@ -72,7 +72,7 @@ def test_the_search_judges_itself(folder, capsys):
     assert own["mean"] <= found["auto"]["search_score"] + 0.005
     assert own["interval"][0] < nested["mean"] < own["interval"][1] < 1.0
     tried = found["auto"]["tried"]
-    assert own["method"] == f"held-out rows of the search, corrected for choosing the best of {tried} machines"
+    assert own["method"] == f"held-out rows of the search, corrected for choosing the best of {tried} candidates"
     assert "each with its own preparation and search" in nested["method"]
 
 
@@ -85,8 +85,8 @@ def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsy
     assert main(arguments) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "by 2-fold cross-validation on 200 rows" in shown
-    assert "judged by 120 rows that had no part in the search, by a machine fitted to all others" in shown
-    assert "predictions of 120 held-out rows that had no part in the search" in shown
+    assert "estimated by 120 rows that the search did not use, predicted by a machine fitted to all other" in shown
+    assert "predictions of 120 held-out rows that the search did not use" in shown
     assert "The parameters were searched on 200 of the 600 rows; the model is fitted to all." in shown
     search = mercer.load(tmp_path / "m.mercer")[-1]
     assert len(search.cv_fold_) == 600 and np.sum(search.cv_fold_ >= 0) == 200
@@ -113,7 +113,7 @@ def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch
     assert main([*arguments, "--model", str(tmp_path / "m.mercer")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     tried = np.isfinite(mercer.load(tmp_path / "m.mercer")[-1].cv_results_["mean_test_score"]).sum()
-    assert 0 < tried < 16 and f"the best of {tried} by" in shown
+    assert 0 < tried < 16 and f"the best of {tried} candidates by" in shown
     assert f"{tried} of 40 candidates were tried in all folds; the best of these is taken." in shown
 
 
@@ -191,7 +191,7 @@ def test_certify_a_pickled_model_of_scikit_learn(folder, tmp_path, capsys):
     arguments = ["certify", str(tmp_path / "theirs.joblib"), str(tmp_path / "iris.npz")]
     assert main(arguments) == 1  # not without being asked to
     assert capsys.readouterr().err == (
-        f"mercer certify: {tmp_path / 'theirs.joblib'} is a pickle: loading it runs the code in it. If you trust it, "
+        f"mercer certify: {tmp_path / 'theirs.joblib'} is a pickle, and loading it can run any code. If you trust it, "
         "add --trust-pickle.\n"
     )
     assert main(["inspect", str(tmp_path / "theirs.joblib")]) == 1
@@ -278,7 +278,7 @@ def test_bench(capsys):
         (["fit", "iris.csv", "--class-weight", "rose=2"], "--class-weight names the class 'rose', but the target has "),
         (["fit", "iris.csv", "--epsilon", "1"], "--epsilon is for a regression, but this is a classification."),
         (["fit", "diabetes.csv", "--class-weight", "balanced"], "--class-weight is for a classification, but this is "),
-        (["fit", "iris.csv", "--missing", "refuse"], "'a' has 1 cells without a value"),
+        (["fit", "iris.csv", "--missing", "refuse"], "'a' has 1 missing cells"),
         (["predict", "iris.csv", "iris.csv"], "iris.csv"),
         (["predict", "iris.mercer", "diabetes.csv"], "lacks the columns a, b, c, d, colour"),
         (["predict", "iris.mercer", "iris.csv", "--intervals", "0.1"], "--intervals is not possible"),
@@ -294,7 +294,7 @@ def test_bench(capsys):
         (["fit", "iris.csv", "--model", "."], ". is a folder: give the name of a file."),
         (["fit", "iris.csv", "--report", "no/r.html"], "no/r.html cannot be written: there is no folder no."),
         (["convert", "iris.mercer", "no/m.c"], "no/m.c cannot be written: there is no folder no."),
-        (["kernel-check", "iris.csv"], "For a table of samples name a --kernel."),
+        (["kernel-check", "iris.csv"], "If it is a table of samples, give --kernel."),
         (["kernel-check", "empty.csv"], "empty.csv is empty"),
         (["kernel-check", "nowhere.csv"], "nowhere.csv not found."),
     ],
@@ -311,19 +311,25 @@ def test_what_is_wrong_is_one_sentence(folder, monkeypatch, capsys, arguments, w
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fit", "iris.csv", "--folds", "1"], "argument --folds: 1 was given, but at least 2 is needed"),
+        (["fit", "iris.csv", "--folds", "1"], "argument --folds: 1 was given, but it must be at least 2"),
         (["fit", "iris.csv", "--folds", "few"], "argument --folds: invalid int value: 'few'"),
-        (["fit", "iris.csv", "--grid", "0"], "argument --grid: 0 was given, but at least 1 is needed"),
-        (["fit", "iris.csv", "--time-limit", "-1"], "--time-limit: -1 was given, but at least 0 is needed"),
-        (["fit", "iris.csv", "--time-limit", "nan"], "--time-limit: nan was given, but at least 0 is needed"),
-        (["fit", "iris.csv", "--class-weight", "much"], "but balanced or label=weight is needed, as in yes=5"),
-        (["fit", "iris.csv", "--class-weight", "a=-1"], "but balanced or label=weight is needed, as in yes=5"),
-        (["bench", "--repeats", "0"], "argument --repeats: 0 was given, but at least 1 is needed"),
-        (["bench", "--C", "-1"], "argument --C: -1 was given, but more than 0 is needed"),
-        (["certify", "iris.mercer", "iris.csv", "--tol", "-1"], "--tol: -1 was given, but at least 0 is needed"),
+        (["fit", "iris.csv", "--grid", "0"], "argument --grid: 0 was given, but it must be at least 1"),
+        (["fit", "iris.csv", "--time-limit", "-1"], "--time-limit: -1 was given, but it must be at least 0"),
+        (["fit", "iris.csv", "--time-limit", "nan"], "--time-limit: nan was given, but it must be at least 0"),
+        (
+            ["fit", "iris.csv", "--class-weight", "much"],
+            "is neither 'balanced' nor label=weight",
+        ),
+        (
+            ["fit", "iris.csv", "--class-weight", "a=-1"],
+            "is neither 'balanced' nor label=weight",
+        ),
+        (["bench", "--repeats", "0"], "argument --repeats: 0 was given, but it must be at least 1"),
+        (["bench", "--C", "-1"], "argument --C: -1 was given, but it must be greater than 0"),
+        (["certify", "iris.mercer", "iris.csv", "--tol", "-1"], "--tol: -1 was given, but it must be at least 0"),
         (
             ["convert", "iris.mercer", "m.mercer", "--compress", "0"],
-            "but more than 0 is needed",
+            "but it must be greater than 0",
         ),
     ],
 )

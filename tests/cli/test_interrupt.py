@@ -74,7 +74,7 @@ def test_the_first_press_keeps_the_best_so_far(table, tmp_path, options):
     found = json.loads(out)
     assert status == 130 and found["interrupted"] is True
     assert 0 < found["tried"] < 40
-    assert f"the best of {found['tried']} machines" in found["score"]["method"]
+    assert f"the best of {found['tried']} candidates" in found["score"]["method"]
     search = mercer.load(model)[-1]
     assert found["parameters"] == pytest.approx(search.best_params_)
     assert found["search_score"] == search.best_score_

@@ -70,7 +70,7 @@ def test_cross_validation(files, capsys):
         (["svm-train", "-e", "0", "train"], "-e 0 is not more than 0"),
         (["svm-train", "-g", "-2", "train"], "-g -2 is not at least 0"),
         (["svm-train", "-s", "1", "-n", "2", "train"], "-n 2 is more than 1"),
-        (["svm-train", "-wx", "2", "train"], "-wx names no class"),
+        (["svm-train", "-wx", "2", "train"], "-wx is not -w with an integer class label"),
         (["svm-train", "-w1", "much", "train"], "-w1 much is not a number"),
         (["svm-train", "-h"], "the option -h has no value"),
         (["svm-scale", "-y", "0", "one", "train"], "-y one is not a number"),
@@ -285,7 +285,7 @@ def test_no_probabilities(files, capsys):
     few = files / "few"
     few.write_text("1 1:1\n1 1:2\n1 1:3\n")
     assert main(["svm-train", "-q", "-s", "2", "-b", "1", "few"]) == 0
-    assert "no probabilities are written" in capsys.readouterr().err
+    assert "the model is written without probabilities" in capsys.readouterr().err
     assert main(["svm-train", "-q", "-s", "3", "-b", "1", "few"]) == 1
     assert "at least 5 samples" in capsys.readouterr().err
 

@@ -175,7 +175,7 @@ def test_dates_help(tmp_path):
         ("d.csv", "\n\n", "has no lines"),
         ("d.csv.gz", gzip.compress(CSV.encode())[:-30], "cannot be decompressed"),
         ("d.csv", b"PK\x03\x04" + bytes(99), "is a zip archive or an Excel file"),
-        ("d.csv", bytes(range(256)), "there is a zero byte"),
+        ("d.csv", bytes(range(256)), "found a zero byte"),
         ("d.csv", CSV.encode("utf-16-le"), "use --encoding utf-16-le"),
         ("d.csv", "a,y\n,x\nNA,z\n,x\n", "No column is left to learn from (a: no values)"),
         ("d.csv", "a,y\n" + "1,x\n" * 20 + "inf,z\n", "line 22, column 'a': the number is infinite"),

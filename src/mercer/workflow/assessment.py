@@ -51,9 +51,9 @@ def by_search(record: SearchRecord, Z: Any, y: Any) -> Assessment:
     ``record.search`` has chosen a machine and fitted it to the prepared samples Z.
     """
     found = record.judge()
-    method = f"held-out rows of the search, corrected for choosing the best of {found.n_candidates} machines"
+    method = f"held-out rows of the search, corrected for choosing the best of {found.n_candidates} candidates"
     if found.n_candidates == 1:
-        method = "held-out rows of the search, which had one machine to choose from"
+        method = "held-out rows of the search, which had one candidate"
     training = _training_score(record.search, Z, y)
     return _assessment(found.scoring, found.score, training, found.interval, method, found.n_rows, record.search, Z, y)
 
@@ -62,7 +62,7 @@ def by_fresh_rows(search: Any, trial: Any, fresh: Vector, Z: Any, y: Vector) -> 
     """Assess by the rows ``fresh``, which the search did not use. ``trial`` was fitted to all other rows."""
     name = scoring_name(search)
     score, interval = score_on(trial, take_samples(Z, fresh), y[fresh], _scoring(search))
-    method = f"{len(fresh):,} rows that had no part in the search, by a machine fitted to all others"
+    method = f"{len(fresh):,} rows that the search did not use, predicted by a machine fitted to all other rows"
     training = _training_score(search, Z, y)
     return _assessment(name, score, training, interval, method, len(fresh), search, Z, y)
 

@@ -110,7 +110,7 @@ class Job(Clock):
     def _kept(self, tried: int) -> str:
         if self.stage == SEARCH and self._table is not None:
             most = max(len(self._table.candidates), self._table.planned)
-            return f"keeping the best of {tried} of {most} machines"
+            return f"keeping the best of {tried} of {most} candidates"
         if self.stage == FIT:
             return "the search is complete, and its best machine is being fitted to all rows"
         return "the model is fitted, and its score is that of the search"

@@ -287,7 +287,7 @@ class _Training:
         if self.judge in ("nested", "holdout") and not self.job.interrupted:
             found = self._evaluate()
             if found is not None:
-                parts = "folds" if self.judge == "nested" else "random parts"
+                parts = "folds" if self.judge == "nested" else "random splits"
                 return by_evaluation(found, search, Z, y, parts), held_out, known
         if self.judge == "auto" and self._part and not self.job.interrupted:
             fresh = self._fresh()
