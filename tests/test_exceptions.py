@@ -1,4 +1,4 @@
-"""The exceptions carry their numbers and say the same sentence everywhere."""
+"""Exceptions keep their numbers and build their message from them."""
 
 import pickle
 
@@ -52,7 +52,7 @@ class TestNumbers:
         assert str(error) == message
 
     def test_both_families_catch_it(self, error, builtin, message):
-        """Callers who know only Python's own exceptions catch it too."""
+        """Python's built-in exception types catch it, too."""
         assert isinstance(error, exceptions.MercerError)
         assert isinstance(error, builtin)
 

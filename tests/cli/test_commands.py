@@ -1,4 +1,4 @@
-"""Each subcommand does its job on small files, and says in one sentence what is wrong."""
+"""Each subcommand works on small files and reports errors in one sentence."""
 
 import csv
 import io
@@ -45,7 +45,7 @@ def test_fit_prints_a_summary(folder, capsys):
 
 
 def test_options_reach_the_search(folder, capsys):
-    """--class-weight, --scoring and --epsilon are those of the machine and of the score."""
+    """--class-weight, --scoring and --epsilon reach the machine and the score."""
     model = ["--model", str(folder / "o.mercer")]
     given = ["--class-weight", "setosa=5,virginica=0.5", "--scoring", "balanced_accuracy"]
     assert main(["fit", str(folder / "iris.csv"), *QUICK, *given, *model, "--json"]) == 0
@@ -62,7 +62,7 @@ def test_options_reach_the_search(folder, capsys):
 
 
 def test_the_search_judges_itself(folder, capsys):
-    """Without a further fit: the score of the search less its luck, near that of nested cross-validation."""
+    """Without another fit, the corrected score of the search is near that of nested cross-validation."""
     arguments = ["fit", str(folder / "iris.csv"), *QUICK, "--json", "--model", str(folder / "j.mercer")]
     found = {}
     for way in ("auto", "nested"):
@@ -77,7 +77,7 @@ def test_the_search_judges_itself(folder, capsys):
 
 
 def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsys):
-    """Rows that had no part in the search are the ones that are judged, and the summary says so."""
+    """The score is estimated on rows that the search did not use, and the summary says so."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
     np.savez(tmp_path / "d.npz", X=X, y=np.where((X**2).sum(axis=1) > 1.4 + rng.normal(size=600), "out", "in"))
@@ -94,7 +94,7 @@ def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsy
 
 
 def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch, capsys):
-    """A search whose time is over after the first machines says how many it has compared."""
+    """A search that runs out of time reports how many candidates it has compared."""
     from mercer.selection.search import Table
     from mercer.solvers.base import Clock, Status
 
@@ -127,7 +127,7 @@ def test_fit_for_programs(folder, capsys):
 
 
 def test_the_model_holds_the_preparation(folder, capsys):
-    """Raw cells in, labels out: the same as the pipeline predicts in Python."""
+    """The command predicts the same labels from raw cells as the pipeline in Python."""
     assert main(["predict", str(folder / "iris.mercer"), str(folder / "iris.csv"), "--target", "species"]) == 0
     shown = capsys.readouterr()
     rows = list(csv.DictReader(io.StringIO(shown.out)))
@@ -242,7 +242,7 @@ def test_sequences(tmp_path, capsys):
 
 
 def test_no_time_at_all(folder, tmp_path, capsys):
-    """A search that ends before its first fold leaves a model, and says what is missing."""
+    """A search that ends before its first fold still gives a model, and tells what is missing."""
     arguments = ["fit", str(folder / "iris.csv"), *QUICK, "--judge", "none", "--time-limit", "0"]
     files = ["--model", str(tmp_path / "m.mercer"), "--report", str(tmp_path / "m.html")]
     assert main([*arguments, *files]) in (0, 1)
@@ -356,7 +356,7 @@ def test_run_as_a_module():
 
 
 def test_empty_standard_input(monkeypatch, capsys):
-    """Errors name the standard input by words."""
+    """Errors call the file - "the standard input"."""
     import io
 
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n")))

@@ -426,7 +426,7 @@ class TestParameters:
             NuSVC(nu=0.1).fit(X, y, sample_weight=(y > 0).astype(float))
         assert str(found.value) == (
             "specified nu is infeasible: with 0 positive and 20 negative samples of positive weight no nu is feasible. "
-            "Leave out the class without weight, or use SVC."
+            "Remove the class without weight, or use SVC."
         )
 
     @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, None], ids=named)

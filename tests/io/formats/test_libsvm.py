@@ -1,4 +1,4 @@
-"""Files of LIBSVM and LIBLINEAR: what they predict is what we predict from the same file, and the other way round."""
+"""mercer and LIBSVM or LIBLINEAR predict the same from the same model file, whichever has written it."""
 
 import io
 import json
@@ -39,7 +39,7 @@ class TestRead:
     @pytest.mark.filterwarnings("ignore")
     @every_case
     def test_predictions(self, name):
-        """Labels are LIBSVM's own, values to rounding."""
+        """Labels equal LIBSVM's; values agree up to rounding errors."""
         case, model, data = CASES[name], read(name), samples_for(name)
         data = sp.csr_array(data) if getattr(model, "_sparse", False) else data
         labels = model.predict(data)
@@ -49,20 +49,20 @@ class TestRead:
             np.testing.assert_allclose(labels, case["labels"], rtol=1e-9, atol=1e-9)
         if hasattr(model, "_values") and not name.startswith("liblinear"):
             values = model._values(data)
-            # of two classes ours are in ascending order: the other one is positive
+            # our two classes are in ascending order, so the sign of the value may differ
             flip = -1.0 if values.shape[1] == 1 and "label 1 -1" in case["model"] else 1.0
             np.testing.assert_allclose(flip * values, case["values"], rtol=1e-9, atol=1e-9)
         if "probabilities" in case:
             order = np.argsort([int(v) for v in case["model"].split("label ")[1].splitlines()[0].split()])
             ours = np.argsort(model.classes_)
             expected = np.array(case["probabilities"])[:, order]
-            # LIBSVM couples several classes to 0.005
+            # LIBSVM's coupling of several classes is accurate to 0.005
             np.testing.assert_allclose(model.predict_proba(data)[:, ours], expected, atol=0.01)
 
     @pytest.mark.filterwarnings("ignore")
     @every_case
     def test_there_and_back(self, name):
-        """A model that was read, written and read again predicts the same, bit by bit."""
+        """A model that is read, written and read again has bit-identical predictions."""
         model, data = read(name), samples_for(name)
         data = sp.csr_array(data) if getattr(model, "_sparse", False) else data
         again = read_model(io.StringIO(written(model)), n_features=data.shape[1])
@@ -75,7 +75,7 @@ class TestRead:
         assert np.array_equal(getattr(again, "_probA", 0), getattr(model, "_probA", 0))
 
     def test_certificate(self):
-        """The distance to the optimum is unknown until someone looks."""
+        """The distance from the optimum is unknown until certify computes it."""
         model = read("c_svc rbf three classes")
         assert not model.certificate_.valid and "LIBSVM files do not tell" in model.certificate_.reason
         y = make_libsvm_data.targets(TRAIN, "c_svc", True)
@@ -86,14 +86,14 @@ class TestRead:
         assert mercer.certify(linear, TRAIN, y).relative_gap < 0.02
 
     def test_width(self):
-        """The file does not say how many features there are: the caller can."""
+        """The caller can give the number of features, which the file does not contain."""
         model = read_model(io.StringIO(CASES["c_svc rbf"]["model"]), n_features=10)
         assert model.predict(np.zeros((2, 10))).shape == (2,)
         with pytest.raises(InvalidInputError, match="n_features=2 was given"):
             read_model(io.StringIO(CASES["c_svc rbf"]["model"]), n_features=2)
 
     def test_saved(self, tmp_path):
-        """A model of LIBSVM can be saved as one of ours."""
+        """A model of LIBSVM can be saved as a mercer model file."""
         model = read("c_svc rbf three classes")
         mercer.save(model, tmp_path / "m.mercer")
         assert np.array_equal(mercer.load(tmp_path / "m.mercer").predict(NEW), model.predict(NEW))
@@ -114,7 +114,7 @@ class TestWrite:
     @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
     @pytest.mark.parametrize("name", MODELS)
     def test_libsvm_reads_it(self, name, kernel, tmp_path):
-        """LIBSVM predicts what we predict from what we write."""
+        """LIBSVM predicts the same as mercer from a file that mercer has written."""
         svmutil = pytest.importorskip("libsvm.svmutil")
         model = MODELS[name](kernel)
         write_model(model, tmp_path / "model.txt")
@@ -122,7 +122,7 @@ class TestWrite:
         found = make_libsvm_data.libsvm_values(theirs, make_libsvm_data.rows(X), False)
         if hasattr(model, "decision_function"):
             assert found["labels"] == model.predict(X).tolist()
-        # sums of large coefficients of both signs are rounded in another order
+        # sums of large coefficients of both signs are rounded in a different order
         rounding = 1e-9 + 1e-14 * np.abs(model._dual_coef_).max()
         np.testing.assert_allclose(
             np.array(found["values"]).reshape(len(X), -1), model._values(X), rtol=1e-9, atol=rounding
@@ -131,7 +131,7 @@ class TestWrite:
     @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
     @pytest.mark.parametrize("name", MODELS)
     def test_we_read_it(self, name, kernel):
-        """What is written is read again, without LIBSVM."""
+        """A written file can be read again without LIBSVM."""
         model = MODELS[name](kernel)
         again = read_model(io.StringIO(written(model)))
         np.testing.assert_allclose(again._values(X), model._values(X), rtol=1e-12, atol=1e-12)
@@ -140,7 +140,7 @@ class TestWrite:
     @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize(("target", "labels"), [(BINARY == "yes", [1, 0]), (THREE, [2, 0, 1]), (THREE, [1, 2, 0])])
     def test_order_of_labels(self, target, labels):
-        """In another order of the labels the values of the pairs are the same but for order and sign."""
+        """Another order of the labels changes only the order and the sign of the values of pairs."""
         model = mercer.SVC(probability=True, random_state=0).fit(X, target.astype(int))
         file = io.StringIO()
         write_model(model, file, labels=labels)
@@ -155,7 +155,7 @@ class TestWrite:
         assert written(ascending) == file.getvalue()
 
     def test_wrong_labels(self):
-        """An order must name each class once."""
+        """An order of labels must contain each class once."""
         model = mercer.SVC().fit(X, THREE)
         with pytest.raises(InvalidInputError, match=r"labels=\[0, 1\] must be the classes of the model, \[0, 1, 2\]"):
             write_model(model, io.StringIO(), labels=[0, 1])
@@ -167,7 +167,7 @@ class TestWrite:
     @pytest.mark.parametrize("labels", [np.where(BINARY == "yes", 5, -3), THREE], ids=["two", "three"])
     @pytest.mark.parametrize("scaling", [1.0, 3.0])
     def test_liblinear(self, multi_class, labels, scaling, tmp_path):
-        """LIBLINEAR predicts what we predict from what we write, and so do we."""
+        """LIBLINEAR and mercer predict the same as the model from a file that mercer has written."""
         model = mercer.LinearSVC(multi_class=multi_class, intercept_scaling=scaling).fit(X, labels)
         write_model(model, tmp_path / "model.txt")
         again = read_model(tmp_path / "model.txt")
@@ -179,7 +179,7 @@ class TestWrite:
         assert found == model.predict(X).tolist()
 
     def test_liblinear_regression(self, tmp_path):
-        """The same for regression, without an intercept too."""
+        """The same for regression, with and without an intercept."""
         for params in ({}, {"fit_intercept": False}, {"loss": "squared_epsilon_insensitive"}):
             model = mercer.LinearSVR(**params).fit(X, REAL)
             write_model(model, tmp_path / "model.txt")
@@ -200,7 +200,7 @@ class TestWrite:
         ids=["text", "fractions", "kernel", "widths", "machine", "linear"],
     )
     def test_refused(self, model, target, words, tmp_path):
-        """What these files cannot hold is refused, and nothing is written."""
+        """A model that the format cannot represent is refused, and no file is written."""
         target = np.unique(target, return_inverse=True)[1] if words == "with one gamma" else target
         target = target.astype(str) if target.dtype.kind == "f" else target
         model.fit(X, target)
@@ -264,14 +264,14 @@ class TestHostile:
         ids=range(33),
     )  # fmt: skip
     def test_line_and_reason(self, text, line, words):
-        """A line that cannot be is named with what is wrong."""
+        """An invalid line is reported with its number and the reason."""
         with pytest.raises(ModelFileError) as found:
             read_model(io.StringIO(text))
         assert f"line {line}: " in str(found.value), str(found.value)
         assert words in str(found.value)
 
     def test_not_text(self, tmp_path):
-        """Bytes that are no text are refused, with their line."""
+        """Bytes that are not ASCII are refused, with their line."""
         path = tmp_path / "model"
         path.write_bytes(GOOD.encode()[:40] + b"\xff\xfe" + GOOD.encode()[40:])
         with pytest.raises(ModelFileError, match=r"model, line \d+: found a character that is not ASCII"):
@@ -281,7 +281,7 @@ class TestHostile:
         "text", [GOOD, LINEAR, CASES["c_svc precomputed"]["model"]], ids=["svm", "linear", "precomputed"]
     )
     def test_mutations(self, text):
-        """A file with random changes is a model or an error of ours, nothing else."""
+        """A file with random changes gives a model or a ModelFileError, nothing else."""
         rng = np.random.default_rng(0)
         alphabet = "0123456789:.-+e \n\tSVabinfx\x00"
         errors = 0
@@ -311,7 +311,7 @@ class TestHostile:
 
 class TestData:
     def test_there_and_back(self, tmp_path):
-        """Data in LIBSVM's format are scikit-learn's to read and write."""
+        """scikit-learn reads and writes data in LIBSVM's format."""
         write_data(X, THREE, str(tmp_path / "data.txt"), zero_based=False)
         again, labels = read_data(str(tmp_path / "data.txt"))
         assert np.allclose(again.toarray(), X, rtol=1e-15) and np.array_equal(labels, THREE)

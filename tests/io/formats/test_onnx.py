@@ -1,4 +1,4 @@
-"""An ONNX graph predicts what the model predicts."""
+"""An ONNX graph has the predictions of the model."""
 
 import sys
 
@@ -26,7 +26,7 @@ def run(graph, data, dtype):
 
 
 def rounding(model, dtype):
-    """What the sum over support vectors may lose to rounding."""
+    """A bound on the rounding error of the sum over support vectors."""
     plain = plain_model(model)
     if plain.coef is None:
         return 0.0
@@ -49,7 +49,7 @@ def assert_equal(model, data, dtype, tol):
             found["scores"], values, rtol=tol, atol=max(loss, tol * max(1.0, np.abs(values).max()))
         )
         assert found["label"].shape == expected.shape
-        # support vectors on the boundary have values of 1e-16, whose sign is rounding
+        # support vectors on the boundary have values of 1e-16 with a random sign
         clear = np.abs(values) > max(loss, tol) if values.ndim == 1 else np.ones(len(values), np.bool_)
         assert np.array_equal(found["label"].astype(expected.dtype)[clear], expected[clear]) and clear.mean() > 0.5
     else:
@@ -73,21 +73,21 @@ class TestEqual:
 
     @pytest.mark.parametrize("kernel", VECTOR_KERNELS + HISTOGRAM_KERNELS, ids=named)
     def test_kernels(self, kernel, dtype, tol):
-        """Every kernel on vectors is a graph."""
+        """Every kernel on vectors can be exported."""
         assert_equal(*kernel_model(kernel), dtype, tol)
 
     @pytest.mark.parametrize("scalers", [[StandardScaler()], [MinMaxScaler((-1, 2)), StandardScaler()]], ids=named)
     def test_scalers(self, scalers, dtype, tol):
-        """Scalers are part of the graph, and a large mean costs no digits."""
+        """Scalers are part of the graph, and a large mean loses no precision."""
         data = (100.0 + X).astype(np.float32).astype(np.float64)
         assert_equal(make_pipeline(*scalers, mercer.SVC()).fit(data, THREE), data, dtype, tol)
 
     def test_break_ties(self, dtype, tol):
-        """The class with the largest decision value, where the model asks for it."""
+        """With break_ties the class with the largest decision value is predicted."""
         assert_equal(mercer.SVC(break_ties=True).fit(X, THREE), X, dtype, tol)
 
     def test_no_support_vectors(self, dtype, tol):
-        """A constant function is a graph, too."""
+        """A model without support vectors can be exported."""
         assert_equal(mercer.SVR(epsilon=10.0).fit(X, REAL), X, dtype, tol)
 
     def test_far_from_the_origin(self, dtype, tol):
@@ -98,17 +98,17 @@ class TestEqual:
 
 class TestRefused:
     def test_missing_package(self, monkeypatch):
-        """Without onnx there is one polite sentence."""
+        """Without the package onnx, the error tells how to install it."""
         monkeypatch.setitem(sys.modules, "onnx", None)
         with pytest.raises(MissingExtraError, match=r"please run  pip install 'mercer\[onnx\]'"):
             to_onnx(mercer.SVC().fit(X, BINARY))
 
     def test_precision(self):
-        """A graph has numbers of 32 or 64 bits."""
+        """dtype must be float32 or float64."""
         with pytest.raises(InvalidInputError, match=r"numpy\.float32 or numpy\.float64"):
             to_onnx(mercer.SVC().fit(X, BINARY), dtype=np.float16)
 
     def test_not_fitted(self):
-        """A model that is not fitted is refused in scikit-learn's words."""
+        """An unfitted model raises scikit-learn's error."""
         with pytest.raises(ValueError, match="is not fitted yet"):
             to_onnx(mercer.SVC())

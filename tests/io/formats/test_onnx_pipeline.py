@@ -45,7 +45,7 @@ def session(graph):
 
 
 def run(graph, frame, dtype):
-    """The outputs by name; texts where the graph wants texts, the empty one where there is none."""
+    """The outputs by name. String inputs are strings, empty where missing."""
     running = session(graph)
     given = {}
     for one in running.get_inputs():
@@ -111,7 +111,7 @@ def test_what_fit_makes(tmp_path, name, y, dtype, tol):
 
 @precisions
 def test_unknown_categories(tmp_path, dtype, tol):
-    """A category that was never seen has no column, as in the pipeline itself."""
+    """An unseen category gives zeros in all columns, as in the pipeline itself."""
     model, X = fitted(tmp_path, MISSING, LABEL)
     new = X.astype({"a": np.float32, "ä": np.float32, "scores": np.float32})[:6].assign(
         colour=["lila", "rot", None, "ROT", "", "blue"]
@@ -132,7 +132,7 @@ def test_linear_machines(tmp_path):
 
 
 def test_every_step():
-    """Each kind of step that is known, in an array and in a frame, at the ends of its options."""
+    """Each supported step, on an array and on a data frame, with unusual options."""
     frame = MISSING.assign(k=np.where(Z[:, 0] > 0, 3.0, np.where(Z[:, 1] > 0, 7.0, np.nan)), empty=np.nan)
     steps = ColumnTransformer(
         [
@@ -157,7 +157,7 @@ def test_every_step():
 
 
 def test_refused(tmp_path):
-    """What cannot be written is named, with what can."""
+    """An error names the step that cannot be exported and those that can."""
     texts = pd.DataFrame({"t": [f"word{i % 5} and word{i % 3}" for i in range(N)], "a": Z[:, 0]})
     steps = ColumnTransformer([("t", TfidfVectorizer(), "t"), ("a", StandardScaler(), ["a"])])
     model = make_pipeline(steps, mercer.LinearSVC()).fit(texts, LABEL)
@@ -178,7 +178,7 @@ def test_refused(tmp_path):
 
 
 def test_command(tmp_path, monkeypatch):
-    """`mercer convert model.mercer model.onnx` writes the whole."""
+    """`mercer convert model.mercer model.onnx` exports the whole pipeline."""
     monkeypatch.chdir(tmp_path)
     model, X = fitted(tmp_path, MIXED, THREE)
     mercer.save(model, "model.mercer")
@@ -196,7 +196,7 @@ METHODS = ("sigmoid", "beta", "isotonic", "venn_abers")
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("method", METHODS)
 def test_plain_maps(method, n_classes):
-    """Each map, reduced, has the values of the original, also at its knots."""
+    """Each reduced map has the values of the original, also at its knots."""
     rng = np.random.default_rng([n_classes, METHODS.index(method)])
     y = np.digitize(Z[:, 0] + 0.4 * rng.normal(size=N), np.linspace(-1, 1, n_classes - 1))
     model = SVCCV(Cs=2, gammas=2, cv=3, calibration=method, search="grid").fit(Z, y)
@@ -210,7 +210,7 @@ def test_plain_maps(method, n_classes):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", [SVCCV, LinearSVCCV])
 def test_probabilities(kind, method, n_classes):
-    """Probabilities in the graph are those of the model, of every method and number of classes."""
+    """The graph has the probabilities of the model, for every method and number of classes."""
     rng = np.random.default_rng([n_classes, METHODS.index(method)])
     y = np.digitize(Z[:, 0] + 0.4 * rng.normal(size=N), np.linspace(-1, 1, n_classes - 1))
     more = {"gammas": 2, "search": "grid"} if kind is SVCCV else {}
@@ -222,7 +222,7 @@ def test_probabilities(kind, method, n_classes):
         label, found, _ = running.run(None, {"X": new.astype(dtype)})
         assert np.array_equal(label, expected) and np.array_equal(found.argmax(axis=1), expected)
         off = np.abs(found - p).max(axis=1) > tol
-        # a step of the map lies between two numbers that float32 does not tell apart
+        # a step of the map lies between two numbers that are equal in float32
         assert off.sum() <= (3 if dtype == np.float32 and method in ("isotonic", "venn_abers") else 0)
 
 
@@ -240,7 +240,7 @@ def test_values_that_hardly_differ():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("y", [LABEL, THREE], ids=["two classes", "three"])
 def test_libsvm_probabilities(y):
-    """Of probability=True too, whose largest need not be the label's."""
+    """The same for probability=True, where the predicted class need not have the largest probability."""
     model = mercer.SVC(probability=True, random_state=0).fit(Z, y)
     running = session(to_onnx(model, dtype=np.float64))
     label, found = running.run(["label", "probabilities"], {"X": Z})
@@ -249,7 +249,7 @@ def test_libsvm_probabilities(y):
 
 
 def test_no_probabilities():
-    """Machines without them have no such output."""
+    """Machines without probabilities have no such output."""
     assert plain_model(mercer.SVC().fit(Z, LABEL)).probabilities is None
     outputs = session(to_onnx(mercer.SVC().fit(Z, LABEL))).get_outputs()
     assert [output.name for output in outputs] == ["label", "scores"]
@@ -280,14 +280,14 @@ def test_outputs_of_classifiers_are_those_of_skl2onnx(y, scaled):
     for machine in (mercer.SVC(probability=True), SVCCV(Cs=2, gammas=2, cv=3)):
         ours = described(to_onnx(fitted(machine)))
         assert ours[:2] == theirs and [name for name, _, _ in ours[2:]] == ["scores"]
-    # without probabilities the second output has the scores, and is not called otherwise
+    # without probabilities the second output is the scores
     assert [name for name, _, _ in described(to_onnx(fitted(mercer.SVC())))] == ["label", "scores"]
 
 
 @pytest.mark.parametrize("scaled", [False, True], ids=["machine", "pipeline"])
 @pytest.mark.parametrize("name", ["SVR", "NuSVR", "LinearSVR", "OneClassSVM"])
 def test_other_outputs_are_those_of_skl2onnx(name, scaled):
-    """One column named variable of a regressor; label and scores, a column each, of a novelty detector."""
+    """A regressor has one column named variable; a novelty detector has label and scores, a column each."""
     both = []
     for package in (mercer, sklearn.svm):
         machine = getattr(package, name)()

@@ -1,4 +1,4 @@
-"""Models go to scikit-learn and back, and predict the same."""
+"""Conversion to scikit-learn and back keeps the predictions."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def assert_same(a, b, data, tol=1e-9):
     if hasattr(a, "decision_function"):
         values = a.decision_function(data)
         np.testing.assert_allclose(values, b.decision_function(data), rtol=tol, atol=tol)
-        # a sample on the boundary has the sign that rounding gives it
+        # on the boundary, rounding errors decide the sign
         clear = np.abs(values).reshape(len(values), -1).min(axis=1) > tol
         assert clear.any()
         assert np.array_equal(a.predict(data)[clear], b.predict(data)[clear])
@@ -59,7 +59,7 @@ class TestKernelMachines:
     @pytest.mark.filterwarnings("ignore")
     @every_machine
     def test_to_sklearn(self, name, params, storage):
-        """scikit-learn's own prediction from our coefficients."""
+        """scikit-learn predicts the same from mercer's coefficients."""
         data = data_for(storage)
         model = getattr(mercer, name)(**params).fit(data, TARGETS[name])
         theirs = mercer.to_sklearn(model)
@@ -70,7 +70,7 @@ class TestKernelMachines:
     @pytest.mark.filterwarnings("ignore")
     @every_machine
     def test_from_sklearn(self, name, params, storage):
-        """Our prediction from scikit-learn's coefficients; its distance to the optimum can be certified."""
+        """mercer predicts the same from scikit-learn's coefficients, and can certify them."""
         data = data_for(storage)
         theirs = getattr(svm, name)(**params).fit(data, TARGETS[name])
         model = mercer.from_sklearn(theirs)
@@ -92,7 +92,7 @@ class TestKernelMachines:
     )
     @pytest.mark.parametrize("name", TARGETS)
     def test_other_kernels(self, name, kernel):
-        """A kernel that scikit-learn does not have is a function to it."""
+        """A kernel that scikit-learn lacks becomes a callable."""
         model = getattr(mercer, name)(kernel=kernel).fit(X, TARGETS[name])
         assert_same(mercer.to_sklearn(model), model, X)
 
@@ -104,7 +104,7 @@ class TestKernelMachines:
         assert_same(mercer.from_sklearn(svm.SVC().fit(X, labels)), model, X, tol=0.02)
 
     def test_there_and_back(self):
-        """The way to scikit-learn and back changes nothing."""
+        """Conversion to scikit-learn and back changes nothing."""
         model = mercer.SVC(C=3.0, class_weight="balanced").fit(X, THREE)
         back = mercer.from_sklearn(mercer.to_sklearn(model))
         assert np.array_equal(back.decision_function(X), model.decision_function(X))
@@ -121,20 +121,20 @@ class TestKernelMachines:
 
     @pytest.mark.filterwarnings("ignore")
     def test_probabilities(self):
-        """Sigmoids come along; LIBSVM couples their values to 0.005 only."""
+        """The sigmoids of probabilities are converted; LIBSVM's coupling is accurate to 0.005."""
         theirs = svm.SVC(probability=True, random_state=0).fit(X, THREE)
         model = mercer.from_sklearn(theirs)
         np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=0.005)
         np.testing.assert_allclose(mercer.to_sklearn(model).predict_proba(X), theirs.predict_proba(X), atol=1e-12)
 
     def test_names(self):
-        """Names of features come along."""
+        """Feature names are kept."""
         model = mercer.SVC().fit(FRAME[["a", "b"]], THREE)
         assert mercer.to_sklearn(model).feature_names_in_.tolist() == ["a", "b"]
         assert_same(mercer.to_sklearn(model), model, FRAME[["a", "b"]])
 
     def test_hard_margin(self):
-        """An infinite C, which scikit-learn does not take, is the largest number to it."""
+        """C=inf, which scikit-learn refuses, becomes the largest float."""
         model = mercer.SVC(C=np.inf, gamma=50.0).fit(X, THREE)
         assert_same(mercer.to_sklearn(model), model, X)
 
@@ -167,7 +167,7 @@ class TestLinear:
         assert_same(mercer.from_sklearn(theirs), theirs, X)
 
     def test_what_scikit_learn_does_not_know(self):
-        """A penalty or loss that it does not have does not keep it from predicting."""
+        """A penalty or loss that scikit-learn lacks does not affect predictions."""
         for model in (
             mercer.LinearSVC(penalty="elasticnet").fit(X, THREE),
             mercer.LinearSVR(loss="pinball").fit(X, REAL),
@@ -180,7 +180,7 @@ class TestRidge:
     @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "precomputed"])
     @pytest.mark.parametrize("several", [False, True], ids=["one target", "two targets"])
     def test_named_kernels(self, kernel, several):
-        """Both ways, for each kernel that has a name."""
+        """Conversion in both directions, for each kernel that scikit-learn has a name for."""
         data, target = (
             (X @ X.T if kernel == "precomputed" else X),
             (np.column_stack([REAL, -REAL]) if several else REAL),
@@ -192,19 +192,19 @@ class TestRidge:
 
     @pytest.mark.parametrize("kernel", [k.Matern(1.5), k.Gaussian(0.3), 2.0 * k.Linear()], ids=named)
     def test_other_kernels(self, kernel):
-        """A kernel object is a name or a function to scikit-learn."""
+        """A kernel object becomes a name or a callable."""
         model = mercer.KernelRidge(kernel=kernel).fit(X, REAL)
         assert_same(mercer.to_sklearn(model), model, X)
 
     def test_intercept(self):
-        """scikit-learn's has no place for an intercept."""
+        """scikit-learn's KernelRidge has no intercept."""
         with pytest.raises(InvalidInputError, match="has no intercept"):
             mercer.to_sklearn(mercer.KernelRidge(fit_intercept=True).fit(X, REAL + 5.0))
 
 
 class TestRefused:
     def test_other_classes(self):
-        """What is not known is refused, with what is."""
+        """Other classes are refused with a list of the supported ones."""
         with pytest.raises(InvalidInputError, match=r"from_sklearn converts SVC, .* was given sklearn\.linear_model"):
             mercer.from_sklearn(LogisticRegression().fit(X, THREE))
         with pytest.raises(InvalidInputError, match="to_sklearn converts SVC"):
@@ -216,6 +216,6 @@ class TestRefused:
         ("function", "model"), [(mercer.to_sklearn, mercer.SVC()), (mercer.from_sklearn, svm.SVC())], ids=["to", "from"]
     )
     def test_not_fitted(self, function, model):
-        """A model that is not fitted is refused in scikit-learn's words."""
+        """An unfitted model raises scikit-learn's error."""
         with pytest.raises(ValueError, match="is not fitted yet"):
             function(model)

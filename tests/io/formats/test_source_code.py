@@ -1,4 +1,4 @@
-"""Generated source text predicts what the model predicts."""
+"""Generated source code has the predictions of the model."""
 
 import ctypes
 import shutil
@@ -96,29 +96,29 @@ class TestPython:
 
     @pytest.mark.parametrize("kernel", VECTOR_KERNELS + HISTOGRAM_KERNELS, ids=named)
     def test_kernels(self, kernel):
-        """Every kernel on vectors has a formula."""
+        """Every kernel on vectors can be exported."""
         assert_python_equal(*kernel_model(kernel))
 
     def test_scalers(self):
-        """Scalers before a model are part of the text."""
+        """Scalers before a model are part of the source code."""
         model = make_pipeline(StandardScaler(), MinMaxScaler(), MaxAbsScaler(), mercer.SVC()).fit(3.0 * X + 7.0, THREE)
         assert_python_equal(model, 3.0 * X + 7.0)
 
     def test_break_ties(self):
-        """The class with the largest decision value, where the model asks for it."""
+        """With break_ties the class with the largest decision value is predicted."""
         assert_python_equal(mercer.SVC(break_ties=True).fit(X, THREE), X)
 
     def test_labels_are_text(self):
-        """A label cannot end the text that it stands in."""
+        """Quotes in a label do not end its string."""
         names = np.array(['";import os;"', "a\\\n'"])
         assert_python_equal(mercer.SVC().fit(X, names[(BINARY == "yes").astype(int)]), X)
 
     def test_no_support_vectors(self):
-        """A constant function has no tables."""
+        """A model without support vectors can be exported."""
         assert_python_equal(mercer.SVR(epsilon=10.0).fit(X, REAL), X)
 
     def test_wrong_length(self):
-        """A sample of another length is refused."""
+        """A sample with the wrong number of features is refused."""
         module = run_python(to_python(mercer.SVC().fit(X, BINARY)))
         with pytest.raises(ValueError, match="x has 3 features, but the model needs 4"):
             module["predict"]([1.0, 2.0, 3.0])
@@ -133,7 +133,7 @@ class TestPython:
         ids=["function", "precomputed", "observations"],
     )
     def test_refused(self, model, data, words):
-        """What has cannot be exported is refused with a reason."""
+        """A model that cannot be exported is refused with a reason."""
         with pytest.raises(InvalidInputError, match=words):
             to_python(model.fit(data, BINARY))
 
@@ -148,11 +148,11 @@ class TestC:
 
     @pytest.mark.parametrize("kernel", VECTOR_KERNELS + HISTOGRAM_KERNELS, ids=named)
     def test_kernels(self, kernel, tmp_path):
-        """Every kernel on vectors has a formula."""
+        """Every kernel on vectors can be exported."""
         assert_c_equal(*kernel_model(kernel), tmp_path)
 
     def test_labels(self, tmp_path):
-        """Labels are texts in C, whatever characters they have."""
+        """Labels with any characters are C strings."""
         names = np.array(['"@U@ é"', "b?\\"])
         model = mercer.SVC().fit(X, names[(BINARY == "yes").astype(int)])
         library = compiled(to_c(model), tmp_path)
@@ -160,7 +160,7 @@ class TestC:
         assert [text.decode() for text in found] == model.classes_.tolist()
 
     def test_prefix(self):
-        """Names begin with the prefix, which must be one."""
+        """Names begin with the prefix, which must be an identifier."""
         assert "int spam_predict(const double *x)" in to_c(mercer.SVC().fit(X, BINARY), prefix="spam")
         with pytest.raises(InvalidInputError, match="cannot begin a name in C"):
             to_c(mercer.SVC().fit(X, BINARY), prefix="a-b")
@@ -187,7 +187,7 @@ def assert_probabilities(model, rows, expected, label):
 @pytest.mark.parametrize("method", ["sigmoid", "beta", "isotonic", "venn_abers"])
 @pytest.mark.parametrize("kind", [SVCCV, LinearSVCCV])
 def test_probabilities_in_python(kind, method, n_classes):
-    """Those of the model, of every method, number of classes and scheme; the largest is the label's."""
+    """They equal the model's, for every method, number of classes and scheme; the predicted class has the largest."""
     model, new = with_probabilities(kind, method, n_classes)
     module = run_python(to_python(model))
     rows = [module["probabilities"](row) for row in new.tolist()]
@@ -202,7 +202,7 @@ def test_probabilities_in_python(kind, method, n_classes):
     ids=str,
 )
 def test_probabilities_in_c(kind, method, n_classes, tmp_path):
-    """And in C."""
+    """The same in C."""
     model, new = with_probabilities(kind, method, n_classes)
     library, rows = compiled(to_c(model), tmp_path), []
     for row in new.tolist():
@@ -215,7 +215,7 @@ def test_probabilities_in_c(kind, method, n_classes, tmp_path):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("y", [BINARY, THREE], ids=["two classes", "three"])
 def test_libsvm_probabilities(y):
-    """Those of probability=True."""
+    """The same for probability=True."""
     model = mercer.SVC(probability=True, random_state=0).fit(X, y)
     module = run_python(to_python(model))
     np.testing.assert_allclose([module["probabilities"](row) for row in X.tolist()], model.predict_proba(X), atol=1e-9)

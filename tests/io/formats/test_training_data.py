@@ -1,4 +1,4 @@
-"""Models of other programs are certified once their training samples are found."""
+"""Models of other programs can be certified after their support vectors are matched with training samples."""
 
 import contextlib
 import io
@@ -44,7 +44,7 @@ def text_of(model):
 
 
 def rounded(text, digits=8):
-    """As LIBSVM writes vectors: with eight digits."""
+    """Vectors rounded to eight digits, as LIBSVM writes them."""
     head, _, rest = text.partition("SV\n")
     lines = []
     for line in rest.splitlines():
@@ -57,7 +57,7 @@ def rounded(text, digits=8):
 
 @machines
 def test_libsvm(model, y, parameters):
-    """The certificate of a file is that of the model which it was written from, also where vectors are rounded."""
+    """A model read from a file has the certificate of the original model, also if its vectors were rounded."""
     model.fit(X, y)
     expected = mercer.certify(model, X, y)
     for text in (text_of(model), rounded(text_of(model))):
@@ -73,7 +73,7 @@ def test_libsvm(model, y, parameters):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_equal_samples_with_other_targets(sparse):
-    """Of equal samples those that pull up are the ones with larger targets."""
+    """Among equal samples, larger targets get larger coefficients."""
     random = np.random.default_rng(1)
     data, y = np.repeat(random.normal(size=(25, 3)), 6, axis=0), random.normal(size=150)
     data = sp.csr_array(data) if sparse else data
@@ -86,7 +86,7 @@ def test_equal_samples_with_other_targets(sparse):
 
 
 def test_sparse_samples():
-    """Sparse samples are matched as dense ones are."""
+    """Sparse samples are matched like dense ones."""
     data = np.where(X > 1.5, X, 0.0)
     model = svm.SVC().fit(data, THREE)
     found = with_training_data(read_model(io.StringIO(text_of(model)), 4), sp.csr_array(data), THREE, C=1.0)
@@ -95,7 +95,7 @@ def test_sparse_samples():
 
 @machines
 def test_skl2onnx(model, y, parameters, tmp_path):
-    """Graphs that skl2onnx writes, with a scaler before the machine or without, are certified to their digits."""
+    """Graphs of skl2onnx, with or without a scaler, are certified to their precision."""
     skl2onnx = pytest.importorskip("skl2onnx")
     data = X.astype(np.float32)
     for pipeline in (make_pipeline(model), make_pipeline(StandardScaler(), model)):
@@ -113,7 +113,7 @@ def test_skl2onnx(model, y, parameters, tmp_path):
 
 
 def classifier_graph(**changed):
-    """SVMClassifier by hand, of two texts as classes."""
+    """A hand-made SVMClassifier with two strings as classes."""
     onnx = pytest.importorskip("onnx")
     helper = onnx.helper
     model = svm.SVC(gamma=0.5, C=2.0, tol=1e-6).fit(X, np.where(TWO > 0, "in", "out"))
@@ -132,7 +132,7 @@ def classifier_graph(**changed):
 
 
 def test_command_onnx(tmp_path, capsys):
-    """`mercer certify model.onnx data.csv --C 2`: within, and not for another tolerance."""
+    """`mercer certify model.onnx data.csv --C 2` succeeds, and fails for a smaller tolerance."""
     _, data = classifier_graph()
     (tmp_path / "m.onnx").write_bytes(data)
     names = np.where(TWO > 0, "in", "out")
@@ -157,7 +157,7 @@ def test_command_onnx(tmp_path, capsys):
 
 
 def test_command_libsvm(tmp_path, capsys):
-    """And of LIBSVM's own files, whose data are in its format; weights of classes are given, too."""
+    """The same for LIBSVM's model and data files, with class weights."""
     svmutil = pytest.importorskip("libsvm.svmutil")
     dump_svmlight_file(X, TWO, str(tmp_path / "d.svm"), zero_based=False)
     y, samples = svmutil.svm_read_problem(str(tmp_path / "d.svm"))
@@ -176,7 +176,7 @@ def test_command_libsvm(tmp_path, capsys):
 
 
 def test_command_novelty(tmp_path, capsys):
-    """A machine without targets takes all columns of a table, and arrays without y."""
+    """A one-class machine uses all columns of a table, and arrays without y."""
     write_model(mercer.OneClassSVM(nu=0.3, gamma=0.5).fit(X), tmp_path / "m.model")
     lines = ["a,b,c,d", *(",".join(map(repr, x)) for x in X.tolist())]
     (tmp_path / "d.csv").write_text("\n".join(lines))
@@ -191,7 +191,7 @@ def test_command_novelty(tmp_path, capsys):
 
 
 def test_refused():
-    """One sentence for each way in which samples are not those of the model."""
+    """One sentence for each way in which samples do not match the model."""
     text = text_of(svm.SVC(C=3.0).fit(X, TWO))
     for data, y, words in (
         (2.0 * X, TWO, "is not among the samples: the nearest sample differs from it by up to"),
@@ -219,7 +219,7 @@ def test_refused():
     ],
 )
 def test_hostile_graphs(changed, words, tmp_path):
-    """A graph whose numbers do not fit is refused."""
+    """A graph with inconsistent numbers is refused."""
     _, data = classifier_graph(**changed)
     (tmp_path / "m.onnx").write_bytes(data)
     with pytest.raises(ModelFileError, match=words):
@@ -227,7 +227,7 @@ def test_hostile_graphs(changed, words, tmp_path):
 
 
 def test_damaged_graphs(tmp_path):
-    """Cut and changed files raise errors of ours, or are read as other numbers."""
+    """Truncated and changed files raise a MercerError, or are read as other numbers."""
     _, data = classifier_graph()
     random = np.random.default_rng(0)
     for k in range(60):
@@ -240,7 +240,7 @@ def test_damaged_graphs(tmp_path):
 
 
 def test_our_own_graphs(tmp_path):
-    """Graphs that keep no support vectors say what to do."""
+    """The error for graphs without support vectors tells what to do."""
     from mercer.io.onnx import to_onnx
 
     pytest.importorskip("onnx")

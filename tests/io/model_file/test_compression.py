@@ -1,4 +1,4 @@
-"""A compressed model changes no decision value by more than it says."""
+"""Compression changes no decision value by more than the stated bound."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ NEW = np.vstack([X, 2.0 * rng.normal(size=(2000, 6)), 10.0 * rng.normal(size=(20
 
 
 def values(model, data):
-    """The values of each problem, a column each."""
+    """The decision values, a column per problem."""
     if isinstance(model, mercer.KernelRidge):
         found = model.predict(data)
     else:
@@ -66,14 +66,14 @@ class TestBound:
             assert small.compression_.after < small.compression_.before
 
     def test_linear(self):
-        """Vectors in d dimensions: d of them span all, so that next to nothing changes."""
+        """In d dimensions, d vectors span the space, so hardly anything changes."""
         model = mercer.SVC(kernel="linear").fit(X, y > 0)
         small = mercer.compress(model, max_error=1e-2)
         assert small.compression_.after <= X.shape[1] < small.compression_.before
         np.testing.assert_allclose(small.coef_, model.coef_, atol=1e-2)
 
     def test_original_is_kept(self):
-        """The model itself stays as it is."""
+        """The original model is not changed."""
         model = mercer.SVC(gamma=0.2).fit(X, y)
         before = model.decision_function(NEW)
         small = mercer.compress(model, max_error=0.5)
@@ -82,20 +82,20 @@ class TestBound:
         assert not small.certificate_.valid and "mercer.certify" in small.certificate_.reason
 
     def test_twins(self):
-        """Of equal support vectors one is enough."""
+        """One of several equal support vectors is kept."""
         model = mercer.SVR(epsilon=0.0, C=0.1, gamma=0.2).fit(np.repeat(X[:50], 3, axis=0), np.repeat(X[:50, 0], 3))
         small = mercer.compress(model, max_error=1e-4)
         assert small.compression_.after <= 50 < small.compression_.before
 
     def test_certify(self):
-        """A compressed model can be judged; it is farther from the optimum than before."""
+        """A compressed model can be certified; it is farther from the optimum than before."""
         model = mercer.SVC(gamma=0.2).fit(X, y)
         small = mercer.compress(model, max_error=0.5)
         before, after = mercer.certify(model, X, y), mercer.certify(small, X, y)
         assert before.relative_gap <= 1e-2 < after.relative_gap < np.inf
 
     def test_a_smaller_error_needs_more(self):
-        """The allowed error buys support vectors."""
+        """A larger allowed error removes more support vectors."""
         model = mercer.SVC(gamma=0.2).fit(X, y > 0)
         sizes = [mercer.compress(model, max_error=e).compression_.after for e in (1.0, 0.3, 0.1, 0.01)]
         assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
@@ -104,7 +104,7 @@ class TestBound:
 class TestRefused:
     @pytest.mark.parametrize("max_error", [0.0, -1.0, np.nan, np.inf, "a"])
     def test_max_error(self, max_error):
-        """The allowed error is a positive number."""
+        """The allowed error must be a positive number."""
         with pytest.raises(InvalidInputError, match="must be a positive number"):
             mercer.compress(mercer.SVC().fit(X, y), max_error=max_error)
 
@@ -118,6 +118,6 @@ class TestRefused:
         ids=["sigmoid", "precomputed", "linear"],
     )
     def test_models(self, model, data, words):
-        """Where there is no distance between functions there is no bound."""
+        """Kernels without a bound are refused."""
         with pytest.raises(InvalidInputError, match=words):
             mercer.compress(model.fit(data, y), max_error=0.1)

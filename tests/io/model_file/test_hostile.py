@@ -1,4 +1,4 @@
-"""Files that were damaged or made up: an error of ours, or the very same model; never a crash, never code."""
+"""Damaged or forged files give a ModelFileError or the same model; never a crash, never code execution."""
 
 import copy
 import hashlib
@@ -30,7 +30,7 @@ SPARSE = sp.csr_array(X * (X > 0.3))
 
 @cache
 def file(name):
-    """A file as it was saved."""
+    """The bytes of a saved file."""
     if name == "kernel":
         return saved(0.5 * mercer.Gaussian(0.25) + mercer.Linear())
     if name == "sparse":
@@ -64,7 +64,7 @@ def packed(parts, compression=zipfile.ZIP_STORED, seal=True):
 
 
 def with_model(data, change):
-    """The file with a changed model.json and right checksums."""
+    """The file with a changed model.json and correct checksums."""
     parts = members(data)
     document = json.loads(parts[MODEL])
     document = change(document) or document
@@ -105,7 +105,7 @@ def values(model, name):
 class TestDamage:
     @pytest.mark.parametrize("name", ["dense", "kernel"])
     def test_truncated(self, name):
-        """A file that ends too early is no model."""
+        """A truncated file is refused."""
         data = file(name)
         for length in [*range(0, 60), *range(60, len(data) - 1, max(1, len(data) // 150)), len(data) - 1]:
             with pytest.raises(ModelFileError):
@@ -113,7 +113,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("name", ["dense", "sparse"])
     def test_flipped_bits(self, name):
-        """A flipped bit is found, or is one that nobody reads."""
+        """A flipped bit is detected, or lies in a byte that is not read."""
         data = file(name)
         expected, rng, found = values(mercer.load(io.BytesIO(data)), name), np.random.default_rng(0), 0
         for place in rng.integers(0, len(data), 400):
@@ -126,14 +126,14 @@ class TestDamage:
         assert found > 300
 
     def test_noise(self):
-        """Bytes by chance are no model."""
+        """Random bytes are refused."""
         rng = np.random.default_rng(0)
         for size in (0, 1, 22, 100, 5000):
             refused(rng.bytes(size), "zip archive")
             refused(b"PK\x03\x04" + rng.bytes(size), "zip archive")
 
     def test_missing_file(self, tmp_path):
-        """A file that is not there is an error of the system."""
+        """A missing file raises FileNotFoundError."""
         with pytest.raises(FileNotFoundError):
             mercer.load(tmp_path / "none.mercer")
 
@@ -158,13 +158,13 @@ class TestArchive:
                  "C:/x", "arrays/", "model.json/", "arrays/99999999999.npy", "ARRAYS/0.npy", "arrays/٣.npy"], ids=repr
     )  # fmt: skip
     def test_paths(self, name):
-        """Only names that the writer gives."""
+        """Only member names that `save` writes are allowed."""
         parts = members(file("dense"))
         refused(packed({**parts, name: b"x"}), "which a model file may not have")
 
     @pytest.mark.filterwarnings("ignore:Duplicate name")
     def test_two_of_a_name(self):
-        """Two members of one name are ambiguous."""
+        """Two members with the same name are refused."""
         made = io.BytesIO()
         with zipfile.ZipFile(made, "w") as archive:
             for name, d in [*members(file("dense")).items(), (MODEL, b"{}")]:
@@ -178,7 +178,7 @@ class TestArchive:
         refused(packed(parts, zipfile.ZIP_DEFLATED), "compressed or encrypted")
 
     def test_oversized(self):
-        """A size that the file cannot have is refused before memory is asked for."""
+        """An impossible size is refused before memory is allocated."""
         data = bytearray(file("dense"))
         at = data.rfind(b"PK\x01\x02")
         for size in (2**31, 2**32 - 2):
@@ -193,7 +193,7 @@ class TestArchive:
         refused(bytes(data), "compressed or encrypted")
 
     def test_checksum(self):
-        """A member that was changed is found by its checksum."""
+        """A changed member is detected by its checksum."""
         parts = members(file("dense"))
         parts[MODEL] = parts[MODEL].replace(b'"C":1.0', b'"C":9.0')
         refused(packed(parts, seal=False), "the checksum of model.json is wrong")
@@ -213,19 +213,19 @@ class TestArchive:
         ids=range(8),
     )
     def test_manifest(self, change, words):
-        """A manifest says what it must."""
+        """An incomplete manifest is refused."""
         parts = members(file("dense"))
         parts[MANIFEST] = json.dumps({**json.loads(parts[MANIFEST]), **change}).encode()
         refused(packed(parts, seal=False), words)
 
     def test_without_manifest(self):
-        """Another zip archive is no model."""
+        """Other zip archives are refused."""
         parts = members(file("dense"))
         del parts[MANIFEST]
         refused(packed(parts, seal=False), "it has no manifest.json")
 
     def test_without_model(self):
-        """A manifest without a model is none."""
+        """A manifest without a model is refused."""
         parts = members(file("dense"))
         del parts[MODEL]
         refused(packed(parts), "it has no member 'model.json'")
@@ -249,7 +249,7 @@ class TestArchive:
         ids=range(12),
     )
     def test_json(self, text, words):
-        """A text that is no model is refused."""
+        """JSON that does not describe a model is refused."""
         refused(packed({**members(file("dense")), MODEL: text}), words)
 
 
@@ -335,11 +335,11 @@ class TestModel:
         ids=range(54),
     )  # fmt: skip
     def test_values(self, value, words):
-        """A value that cannot be is refused."""
+        """An invalid value is refused."""
         refused(with_model(file("dense"), put("extra_", value)), words)
 
     def test_positions_of_random_states(self):
-        """A position beyond the words of a generator would read other memory."""
+        """A position beyond the words of a random generator is refused: it would read other memory."""
         data = saved(mercer.SVC(random_state=np.random.RandomState(0)))
         text = members(data)[MODEL].decode()
         for old, new in (
@@ -369,7 +369,7 @@ class TestModel:
         ids=range(9),
     )
     def test_attributes(self, name, value, words):
-        """Attributes that do not belong together are refused."""
+        """Inconsistent attributes are refused."""
         refused(with_model(file("dense"), put(name, value)), words)
 
     @pytest.mark.parametrize("name", ["_dual_coef_", "_intercept_", "_n_support", "classes_", "_probA"])
@@ -377,7 +377,7 @@ class TestModel:
         "other", [np.zeros((2, 1000)), np.zeros(7), np.zeros((0, 0)), np.arange(3), np.array(["a"])], ids=str
     )
     def test_sizes(self, name, other):
-        """An array of another size or type than the model needs is refused."""
+        """An array of the wrong size or type is refused."""
         parts = members(file("dense"))
         document = json.loads(parts[MODEL])
         state(document)[name] = {"$array": 1000}
@@ -388,7 +388,7 @@ class TestModel:
             refused(data, "it is not consistent")
 
     def test_support_outside(self):
-        """Columns of a kernel matrix that it does not have."""
+        """Support vectors beyond the columns of a kernel matrix are refused."""
 
         def change(document):
             inside = state(document)["_support"]["$object"]["state"]
@@ -425,7 +425,7 @@ class TestArrays:
         ids=range(18),
     )  # fmt: skip
     def test_headers(self, data, words):
-        """An array that is not what it says, or that a file does not hold."""
+        """An array that contradicts its header, or has a type that files may not hold, is refused."""
         refused(with_array(file("dense"), 0, data), words)
 
     @pytest.mark.parametrize(
@@ -447,7 +447,7 @@ class TestArrays:
         ids=range(12),
     )
     def test_sparse(self, part, array):
-        """Indices outside of a sparse matrix would lead compiled loops outside of their memory."""
+        """Indices outside a sparse matrix are refused: compiled loops would read other memory."""
         parts = members(file("sparse"))
         inside = state(json.loads(parts[MODEL]))["support_vectors_"]["$sparse"]
         number = inside[part]["$array"]
@@ -455,7 +455,7 @@ class TestArrays:
         refused(with_array(file("sparse"), number, npy(changed)), "sparse matrix")
 
     def test_sparse_shape(self):
-        """A matrix of another shape."""
+        """A sparse matrix of the wrong shape is refused."""
         for shape in ([60], [60, -4], ["60", 4], [60, 2**40], [60, 2]):
 
             def change(document, shape=shape):
@@ -478,7 +478,7 @@ class TestGraphs:
         ids=range(6),
     )
     def test_edges(self, name, value, words):
-        """Edges to nodes that a graph does not have would lead compiled loops outside of their memory."""
+        """Edges to missing nodes are refused: compiled loops would read other memory."""
         data = saved(mercer.GraphDiffusion(mercer.Graph([(0, 1), (1, 2)], node_labels="CON"), 0.5))
 
         def change(document):
@@ -491,7 +491,7 @@ class TestGraphs:
 class TestMutations:
     @pytest.mark.parametrize("name", ["dense", "sparse", "precomputed"])
     def test_documents(self, name):
-        """Random changes of the document with right checksums: an error of ours, or a model that can be asked."""
+        """Random changes of the document with correct checksums give a ModelFileError or a model that predicts."""
         data = file(name)
         rng, parts, found = np.random.default_rng(1), members(data), 0
         original = json.loads(parts[MODEL])
@@ -512,7 +512,7 @@ class TestMutations:
 
 
 def mutate(document, rng):
-    """Replace, remove or exchange a random part. Edits the document."""
+    """Replace, remove or swap a random part. Edits the document."""
     places = []
 
     def walk(node):

@@ -43,7 +43,7 @@ class TestRoundTrip:
     @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("name", MODELS)
     def test_estimators(self, name):
-        """A loaded estimator predicts the same, bit by bit, and has the same parameters and certificate."""
+        """A loaded estimator has bit-identical predictions and the same parameters and certificate."""
         model, data = MODELS[name]()
         loaded = round_trip(model)
         assert type(loaded) is type(model)
@@ -61,7 +61,7 @@ class TestRoundTrip:
 
 class TestWriting:
     def test_path(self, tmp_path):
-        """A file appears complete; another one in its place; the same model gives the same bytes."""
+        """A file is written completely and replaces an existing one; the same model gives the same bytes."""
         path = tmp_path / "model.mercer"
         mercer.save(mercer.SVC().fit(X, X[:, 0] > 0), path)
         first = path.read_bytes()
@@ -79,7 +79,7 @@ class TestWriting:
         assert files[0].getvalue() == files[1].getvalue()
 
     def test_all_or_nothing(self, tmp_path):
-        """What cannot be written leaves the older file as it was, and no other file."""
+        """If saving fails, the existing file is unchanged and no other file remains."""
         path = tmp_path / "model.mercer"
         mercer.save(mercer.Gaussian(0.5), path)
         with pytest.raises(InvalidInputError, match=r"SVC\.kernel is the function .*: a model file holds no code"):
@@ -89,7 +89,7 @@ class TestWriting:
 
     @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
     def test_permissions(self, tmp_path):
-        """Those of any new file, or of the file that is replaced."""
+        """Permissions are those of a new file, or of the replaced file."""
         path, plain = tmp_path / "model.mercer", tmp_path / "plain"
         plain.touch()
         mercer.save(mercer.Gaussian(), path)
@@ -117,12 +117,12 @@ class TestWriting:
         ids=["dict", "callable", "ridge", "complex", "object", "generator", "dates"],
     )
     def test_refused(self, model, words):
-        """What a file cannot hold is refused with its place."""
+        """A value that cannot be stored is refused with its position in the model."""
         with pytest.raises(InvalidInputError, match=words):
             mercer.save(model, io.BytesIO())
 
     def test_itself(self):
-        """A value that contains itself is found."""
+        """A value that contains itself is refused."""
         weights = {}
         weights[0] = weights
         with pytest.raises(InvalidInputError, match="contains itself"):
@@ -142,7 +142,7 @@ class TestWriting:
         ids=named,
     )  # fmt: skip
     def test_values(self, value):
-        """A parameter of any plain type comes back as it was, with its type."""
+        """A parameter of any plain type keeps its value and type."""
         file = io.BytesIO()
         mercer.save(mercer.LinearSVC(class_weight={0: value}), file)
         found = unchecked_load(file).class_weight[0]
@@ -160,7 +160,7 @@ class TestWriting:
         ids=named,
     )  # fmt: skip
     def test_arrays(self, array):
-        """Arrays keep their dtype, shape, order of memory and values, and can be changed."""
+        """Arrays keep their dtype, shape, memory order and values, and are writable."""
         file = io.BytesIO()
         mercer.save(mercer.LinearSVC(class_weight={0: array}), file)
         found = unchecked_load(file).class_weight[0]
@@ -169,7 +169,7 @@ class TestWriting:
         assert found.flags.f_contiguous == array.flags.f_contiguous
 
     def test_random_states(self):
-        """A random state goes on where it was."""
+        """A random generator continues its sequence."""
         for state in (np.random.RandomState(3), np.random.default_rng(3)):
             state.normal(size=3)
             file = io.BytesIO()
@@ -178,7 +178,7 @@ class TestWriting:
             assert found.normal(size=5).tolist() == state.normal(size=5).tolist()
 
     def test_sharing(self):
-        """What attributes share is written once, and is shared again."""
+        """A value shared by attributes is written once and shared again after loading."""
         words = [f"word {i}" for i in range(30)]
         model = mercer.LinearSVC(class_weight={0: words, 1: words, 2: X, 3: X})
         file = io.BytesIO()
@@ -188,7 +188,7 @@ class TestWriting:
 
 
 def unchecked_load(file):
-    """Values that no estimator takes as a parameter, read without asking it."""
+    """Values that no estimator accepts as a parameter, read without its checks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mercer.io.model_file.save_load.check_object", lambda value: None)
         return mercer.load(file)
@@ -196,7 +196,7 @@ def unchecked_load(file):
 
 class TestRegister:
     def test_own_kernel(self):
-        """A class of one's own is refused until it is registered."""
+        """A user's class is refused until it is registered."""
         kernel = OwnKernel(2.0)
         with pytest.raises(InvalidInputError, match=r"Allow a class of your own with mercer\.io\.register"):
             mercer.save(kernel, io.BytesIO())
@@ -233,7 +233,7 @@ class TestCloned:
 
     @pytest.mark.filterwarnings("ignore")
     def test_partial_fit(self):
-        """A loaded online classifier goes on as the saved one would."""
+        """A loaded online classifier continues training like the saved one."""
         y = X[:, 0] > 0
         model = mercer.Perceptron(kernel="rbf", random_state=0).partial_fit(X[:30], y[:30], classes=[False, True])
         loaded = round_trip(model)
@@ -241,7 +241,7 @@ class TestCloned:
         assert np.array_equal(a, b)
 
     def test_warm_start(self):
-        """A loaded model starts where the saved one ended."""
+        """A loaded model warm-starts from the saved solution."""
         y = X[:, 0] > 0
         loaded = round_trip(mercer.SVC(warm_start=True).fit(X, y))
         assert loaded.set_params(C=1.0).fit(X, y).n_iter_.sum() <= 5
@@ -255,7 +255,7 @@ class TestCloned:
 
 class TestOldVersions:
     def test_version_1(self):
-        """The first version is read by every later one, and predicts what it predicted."""
+        """Files of version 1 can be read, and their predictions are unchanged."""
         expected = json.loads((DATA / "version-1.json").read_text())
         model = mercer.load(DATA / "version-1.mercer")
         data = make_version_1.samples()
@@ -266,21 +266,21 @@ class TestOldVersions:
 
     @pytest.mark.filterwarnings("ignore:The file was written with scikit-learn")
     def test_version_1_pipeline(self):
-        """So is a pipeline, as long as scikit-learn's part of it is the same."""
+        """The same for a pipeline, if scikit-learn's version is the same."""
         expected = json.loads((DATA / "version-1.json").read_text())
         data = make_version_1.samples()
         model = mercer.load(DATA / "version-1-pipeline.mercer")
         np.testing.assert_allclose(model.predict(sp.csr_array(data * (data > 0))), expected["pipeline"], rtol=1e-12)
 
     def test_other_scikit_learn(self, monkeypatch):
-        """Parts of another scikit-learn are read with a warning; mercer's own parts without."""
+        """Classes of another scikit-learn version are read with a warning, mercer's classes without."""
         monkeypatch.setattr("sklearn.__version__", "99.0")
         with pytest.warns(UserWarning, match=r"written with scikit-learn .*, but 99\.0 is installed"):
             mercer.load(DATA / "version-1-pipeline.mercer")
         mercer.load(DATA / "version-1.mercer")
 
     def test_missing_parameters(self):
-        """A parameter that an older version did not have gets its default."""
+        """A parameter that is missing in an older file gets its default."""
         file = io.BytesIO()
         model = mercer.SVC().fit(X, X[:, 0] > 0)
         del model.__dict__["precision"]

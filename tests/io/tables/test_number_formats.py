@@ -1,4 +1,4 @@
-"""Numbers and dates as people write them are found and read column by column."""
+"""Numbers and dates in common notations are recognised and read column by column."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ from mercer.io.tables.number_formats import NumberFormat, find_numbers
     ],
 )
 def test_numbers(cells, values, format):
-    """Currencies, units, marks between thousands, decimal commas, signs and brackets: one reading fits all cells."""
+    """Currencies, units, thousands separators, decimal commas, signs and brackets: one format fits all cells."""
     found = find_numbers(cells)
     assert found.format == NumberFormat(*format) and not found.wrong and found.other is None
     np.testing.assert_array_equal(found.values, values)
@@ -54,7 +54,7 @@ def test_what_is_no_column_of_numbers(cells):
 
 
 def test_two_readings():
-    """Where all cells can be read in two ways, both are known and the preferred one is taken."""
+    """If all cells are ambiguous, both formats are found and the preferred one is used."""
     for cells, decimal, values in (
         (["1,234", "567"], None, [1234, 567]),
         (["1,234", "567"], ",", [1.234, 567]),
@@ -66,7 +66,7 @@ def test_two_readings():
 
 
 def test_mistakes_are_found():
-    """A few wrong cells are named by their places; with many the column is none of numbers."""
+    """A few wrong cells are named by their position; with many, the column is not a number column."""
     assert find_numbers(["$1.00"] * 30 + ["oops"]).wrong == [30]
     assert find_numbers(["$1.00"] * 3 + ["oops"]) is None
 
@@ -77,7 +77,7 @@ def test_mistakes_are_found():
     st.sampled_from(["", "$", "EUR", "%", "kg"]),
 )
 def test_what_is_written_is_read(values, marks, unit):
-    """A number that is written with a mark between thousands and a decimal mark comes back to the last bit."""
+    """A number written with a thousands separator and a decimal mark is read back exactly."""
     decimal, group = marks
     table = str.maketrans({",": group, ".": decimal})
     cells = [f"{value:,.2f}".translate(table) + (f" {unit}" if unit else "") for value in values]
@@ -113,13 +113,13 @@ def day(text):
     ],
 )
 def test_dates(cells, first, order):
-    """Dates in the usual ways of writing are days since 1970-01-01, to the last bit those of datetime64."""
+    """Dates in common notations are days since 1970-01-01, bit-identical to datetime64."""
     found = find_dates(cells)
     assert (found.order, found.wrong, found.open) == (order, [], False) and found.values[0] == day(first)
 
 
 def test_dates_in_two_orders():
-    """Where day and month can be exchanged, slashes put the month first, points and dashes the day, unless told."""
+    """If day and month are ambiguous, slashes put the month first, points and dashes the day, unless told."""
     assert find_dates(["1/2/2024"]).values[0] == day("2024-01-02")
     assert find_dates(["1-2-2024"]).values[0] == day("2024-02-01")
     assert find_dates(["1/2/2024"], "dmy").values[0] == day("2024-02-01")
@@ -127,6 +127,6 @@ def test_dates_in_two_orders():
 
 
 def test_what_is_no_column_of_dates():
-    """Words and days that do not exist are no dates; a few of them among dates are named."""
+    """Words and impossible days are not dates; a few of them among dates are reported."""
     assert find_dates(["monday"]) is None and find_dates(["2024-02-30"]) is None
     assert find_dates(["2024-02-01"] * 20 + ["2024-02-30"]).wrong == [20]

@@ -1,4 +1,4 @@
-"""Data files become samples; what is wrong with them is said with its line and column."""
+"""Data files are read into samples; errors name the line and the column."""
 
 import gzip
 import io
@@ -163,7 +163,7 @@ def frame_of(tmp_path, text, **more):
 
 
 def test_decimal_commas(tmp_path):
-    """Where columns are not separated by commas, 3,5 is a number, if all of its column are."""
+    """If columns are not separated by commas, 3,5 is a number, if its whole column is."""
     samples = frame_of(tmp_path, "größe;alter;y\n1,5;3;a\n-2,25e1;;b\n,5;4;a\n")
     assert samples.X["größe"].tolist() == [1.5, -22.5, 0.5] and samples.columns[0].kind == "number"
     mixed = frame_of(tmp_path, "a;y\n1,5;a\n2.5;b\n1.000,5;b\n")
@@ -176,7 +176,7 @@ def test_bars(tmp_path):
 
 
 def test_target_by_number(tmp_path):
-    """A column can be named by its place; a name that is a number comes first."""
+    """A column can be given by its number; a column whose name is that number has priority."""
     text = "a,2,c\n1,5,x\n2,6,y\n"
     assert frame_of(tmp_path, text, target="1").target == "a"
     assert frame_of(tmp_path, text, target="-1").target == "c"
@@ -186,7 +186,7 @@ def test_target_by_number(tmp_path):
 
 
 def test_large_whole_numbers(tmp_path):
-    """As targets they are names, which lose no digit; as a feature that differs in each row, an identifier."""
+    """Large integers as targets are names and lose no digits; as a feature that differs in each row, an identifier."""
     rows = "".join(f"{10**17 + i},{i % 3},{10**17 + i % 2}\n" for i in range(30))
     samples = frame_of(tmp_path, f"account,a,y\n{rows}")
     assert set(samples.y.tolist()) == {str(10**17), str(10**17 + 1)}
@@ -195,7 +195,7 @@ def test_large_whole_numbers(tmp_path):
 
 @pytest.mark.parametrize("name", ["id", "customer_id", "PassengerId", "Unnamed: 0", "row"])
 def test_identifiers(tmp_path, name):
-    """Columns that number the rows are left out; others with as many whole numbers are not."""
+    """Columns of row numbers are left out; other integer columns with distinct values are not."""
     rows = "".join(f"{100 + 7 * i},{1000 + 3 * i * i},{i % 2}\n" for i in range(30))
     columns = frame_of(tmp_path, f"{name},paid,y\n{rows}").columns
     assert [column.kind for column in columns] == ["left out", "number"]
@@ -226,13 +226,13 @@ def test_dates(tmp_path, form):
     ],
 )
 def test_files_that_are_no_tables(tmp_path, text, words):
-    """Each gets one sentence that says what to do."""
+    """Each error is one sentence that tells what to do."""
     with pytest.raises(InvalidInputError, match=words):
         frame_of(tmp_path, text)
 
 
 def test_typed_targets(tmp_path):
-    """Yes and no, and large whole numbers, are names as they are in a table of texts; large features are told apart."""
+    """Booleans and large integers in typed files are names, as in text files; large features stay distinct."""
     lines = [f'{{"id": {10**18 + i}, "v": {i % 7}, "y": {str(i % 2 == 0).lower()}}}' for i in range(20)]
     (tmp_path / "d.jsonl").write_text("\n".join(lines))
     samples = read_samples(tmp_path / "d.jsonl")

@@ -1,4 +1,4 @@
-"""Whoever reads the table, the command or a program, the model gets the same numbers to the last bit."""
+"""The command and Python programs read a table into bit-identical numbers."""
 
 import csv
 import io
@@ -65,7 +65,7 @@ def command(folder, data, capsys):
 
 
 def typed(frame):
-    """Each column as the type that it is about."""
+    """Each column converted to its natural type."""
     return frame.assign(
         price=[None if cell is None else float(cell[1:].replace(",", "")) for cell in frame["price"]],
         colour=frame["colour"].astype("category"),
@@ -112,7 +112,7 @@ ROUTES = {
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_frames(folder, route, capsys):
-    """Every type of column and of missing value gives the probabilities of the command, bit for bit."""
+    """Every type of column and of missing value gives the same probabilities as the command, bit for bit."""
     expected = command(folder, folder / "data.csv", capsys)
     frame = pd.read_csv(folder / "data.csv", dtype=object, keep_default_na=False)
     frame = frame.where(frame != "", None)
@@ -125,7 +125,7 @@ def test_frames(folder, route, capsys):
 
 @pytest.mark.parametrize("rows", [slice(None), slice(0, 1), slice(1, 4), slice(10, 11)])
 def test_files(folder, rows, tmp_path, capsys):
-    """What pandas.read_csv makes of a file, of one row too, gives the same as the command."""
+    """A file read by pandas.read_csv, even with one row, gives the same as the command."""
     part = pd.read_csv(folder / "data.csv", dtype=object, keep_default_na=False).iloc[rows]
     part.to_csv(tmp_path / "part.csv", index=False)
     expected = command(folder, tmp_path / "part.csv", capsys)
@@ -155,7 +155,7 @@ def test_unseen_categories_are_counted(folder, tmp_path, capsys):
 
 
 def test_known_categories_do_not_warn(folder):
-    """Nor do missing ones."""
+    """Missing cells do not warn either."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mercer.load(folder / "m.mercer").predict(pd.read_csv(folder / "data.csv"))
@@ -173,7 +173,7 @@ def test_known_categories_do_not_warn(folder):
     ],
 )
 def test_cells_that_do_not_fit(folder, column, cell, words):
-    """They are named by row and column."""
+    """Errors name the row and the column."""
     new = table()[1:3].reset_index(drop=True)
     new[column] = [None, cell]
     with pytest.raises(InvalidInputError) as error:
@@ -182,7 +182,7 @@ def test_cells_that_do_not_fit(folder, column, cell, words):
 
 
 def test_other_ways_of_writing(folder):
-    """Numbers that can be read in one way only are read, though the file of the fit was written in another."""
+    """Unambiguous numbers are read even if the training file used another format."""
     model, new = mercer.load(folder / "m.mercer"), table()[:5]
     expected = model.predict_proba(new)
     price = [None if p is None else p.translate(str.maketrans(",.", ".,")).replace("$", "") for p in new["price"]]
@@ -204,7 +204,7 @@ def test_tables_without_names(folder):
 
 
 def test_dates_in_onnx(tmp_path, capsys):
-    """A date is a number of days in the graph, which says so; the answers are those of the model."""
+    """A date is a number of days in the graph, as its description says; the predictions are those of the model."""
     onnxruntime = pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("onnx")
     frame = table()[["price", "colour", "wifi", "when", "label"]]
