@@ -87,7 +87,7 @@ def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsy
     assert "by 2-fold cross-validation on 200 rows" in shown
     assert "estimated by 120 rows that the search did not use, predicted by a machine fitted to all other" in shown
     assert "predictions of 120 held-out rows that the search did not use" in shown
-    assert "The parameters were searched on 200 of the 600 rows; the model is fitted to all." in shown
+    assert "The parameters were searched on 200 of the 600 rows; the model is fitted to all rows." in shown
     search = mercer.load(tmp_path / "m.mercer")[-1]
     assert len(search.cv_fold_) == 600 and np.sum(search.cv_fold_ >= 0) == 200
     assert search.best_estimator_.shape_fit_ == (600, 2)
@@ -195,7 +195,7 @@ def test_certify_a_pickled_model_of_scikit_learn(folder, tmp_path, capsys):
         "add --trust-pickle.\n"
     )
     assert main(["inspect", str(tmp_path / "theirs.joblib")]) == 1
-    assert "is a pickle, which runs code when it is loaded, and not a model file" in capsys.readouterr().err
+    assert "is not a model file but a pickle, which runs code when it is loaded" in capsys.readouterr().err
     assert main([*arguments, "--trust-pickle"]) == 0
     shown = capsys.readouterr()
     assert "runs the code" in shown.err and "SVC: within" in shown.out
@@ -273,11 +273,11 @@ def test_bench(capsys):
         (["fit", "iris.csv", "--target", "nothing"], "no column 'nothing'"),
         (["fit", "iris.csv", "--task", "regression"], "--task classification"),
         (["fit", "iris.csv", "--kernel", "gaussian(gamma="], "gaussian"),
-        (["fit", "iris.csv", "--scoring", "acuracy"], "Unknown score 'acuracy' for --scoring: use a scorer's name of "),
+        (["fit", "iris.csv", "--scoring", "acuracy"], "Unknown score 'acuracy' for --scoring: use the name of a "),
         (["fit", "iris.csv", "--scoring", "f1"], "--scoring f1 does not fit the target 'species'"),
-        (["fit", "iris.csv", "--class-weight", "rose=2"], "--class-weight names the class 'rose', but the target has "),
-        (["fit", "iris.csv", "--epsilon", "1"], "--epsilon is for a regression, but this is a classification."),
-        (["fit", "diabetes.csv", "--class-weight", "balanced"], "--class-weight is for a classification, but this is "),
+        (["fit", "iris.csv", "--class-weight", "rose=2"], "--class-weight names the class 'rose', but the classes are "),
+        (["fit", "iris.csv", "--epsilon", "1"], "--epsilon is for regression, but the task is classification."),
+        (["fit", "diabetes.csv", "--class-weight", "balanced"], "--class-weight is for classification, but the task is "),
         (["fit", "iris.csv", "--missing", "refuse"], "'a' has 1 missing cells"),
         (["predict", "iris.csv", "iris.csv"], "iris.csv"),
         (["predict", "iris.mercer", "diabetes.csv"], "lacks the columns a, b, c, d, colour"),

@@ -103,8 +103,8 @@ def test_messages_of_libraries_are_not_shown():
         warnings.warn("ours", UserWarning, stacklevel=1)
         warnings.warn("ours", UserWarning, stacklevel=1)
     assert plain_messages(caught) == [
-        "A class has only 1 of the rows, fewer than the 5 folds: its rows are hardly ever judged. Give more rows of "
-        "it, or use fewer --folds.",
+        "A class has only 1 of the rows, fewer than the 5 folds: some folds do not contain it. Add rows of this "
+        "class, or use fewer --folds.",
         "A fit ended before the optimum; it is within 1e-2 of the optimum.",
         "ours",
     ]
