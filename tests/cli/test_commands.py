@@ -275,9 +275,15 @@ def test_bench(capsys):
         (["fit", "iris.csv", "--kernel", "gaussian(gamma="], "gaussian"),
         (["fit", "iris.csv", "--scoring", "acuracy"], "Unknown score 'acuracy' for --scoring: use the name of a "),
         (["fit", "iris.csv", "--scoring", "f1"], "--scoring f1 does not fit the target 'species'"),
-        (["fit", "iris.csv", "--class-weight", "rose=2"], "--class-weight names the class 'rose', but the classes are "),
+        (
+            ["fit", "iris.csv", "--class-weight", "rose=2"],
+            "--class-weight names the class 'rose', but the classes are ",
+        ),
         (["fit", "iris.csv", "--epsilon", "1"], "--epsilon is for regression, but the task is classification."),
-        (["fit", "diabetes.csv", "--class-weight", "balanced"], "--class-weight is for classification, but the task is "),
+        (
+            ["fit", "diabetes.csv", "--class-weight", "balanced"],
+            "--class-weight is for classification, but the task is ",
+        ),
         (["fit", "iris.csv", "--missing", "refuse"], "'a' has 1 missing cells"),
         (["predict", "iris.csv", "iris.csv"], "iris.csv"),
         (["predict", "iris.mercer", "diabetes.csv"], "lacks the columns a, b, c, d, colour"),

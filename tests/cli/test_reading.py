@@ -177,7 +177,7 @@ def test_dates_help(tmp_path):
         ("d.csv", b"PK\x03\x04" + bytes(99), "is a zip archive or an Excel file"),
         ("d.csv", bytes(range(256)), "found a zero byte"),
         ("d.csv", CSV.encode("utf-16-le"), "use --encoding utf-16-le"),
-        ("d.csv", "a,y\n,x\nNA,z\n,x\n", "No column is left to learn from (a: no values)"),
+        ("d.csv", "a,y\n,x\nNA,z\n,x\n", "No column can be used as an input (a: no values)"),
         ("d.csv", "a,y\n" + "1,x\n" * 20 + "inf,z\n", "line 22, column 'a': the number is infinite"),
         (
             "d.csv",
@@ -228,13 +228,13 @@ def test_many_classes_are_asked_about(fit):
     assert status == 1 and out == ""
     for words in (
         "The target 'y' has 300 different values in 900 rows, such as 'name0'", "3.0 rows per class on average",
-        "choose another column with --target", "use --task classification to go on with 300 classes (44,850 pairs",
+        "choose another column with --target", "use --task classification to train with 300 classes (44,850 pairs",
     ):  # fmt: skip
         assert words in err
     dates = "a,y\n" + "".join(f"{i},2024-{i % 12 + 1:02}-{i % 28 + 1:02}\n" for i in range(200))
-    assert "write the dates in it as numbers" in fit("d.csv", dates)[2]
+    assert "write its dates as numbers" in fit("d.csv", dates)[2]
     units = "a,y\n" + "".join(f"{i},{i % 150} {'kg' if i % 2 else 'lb'}\n" for i in range(400))
-    assert "write the numbers in it in one way and with one unit" in fit("d.csv", units)[2]
+    assert "write all its numbers in one format with one unit" in fit("d.csv", units)[2]
 
 
 def test_pairs_that_do_not_fit_into_memory(fit, monkeypatch):
