@@ -1,4 +1,4 @@
-"""The exceptions carry their numbers and say the same sentence everywhere."""
+"""Exceptions keep their numbers and build their message from them."""
 
 import pickle
 
@@ -34,8 +34,8 @@ EXAMPLES = [
     (
         exceptions.NotSeparableError(np.array([0.5, 0.5, -1.0, 0.0]), 1e-9),
         ValueError,
-        "The two classes are not separable with this kernel: 3 of the 4 samples combine to one point of both convex "
-        "hulls (to within 1.0e-09; see common_point_weights). Use a finite C, or a richer kernel.",
+        "The two classes are not separable with this kernel: 3 of the 4 samples combine to a common point of both "
+        "convex hulls (to within 1.0e-09; see common_point_weights). Use a finite C, or a richer kernel.",
     ),
     (
         exceptions.MissingExtraError("The picture", package="matplotlib", extra="report"),
@@ -52,7 +52,7 @@ class TestNumbers:
         assert str(error) == message
 
     def test_both_families_catch_it(self, error, builtin, message):
-        """Callers who know only Python's own exceptions catch it too."""
+        """Python's built-in exception types catch it, too."""
         assert isinstance(error, exceptions.MercerError)
         assert isinstance(error, builtin)
 

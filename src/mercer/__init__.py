@@ -46,7 +46,7 @@ _NAMES = {
     "mercer.selection.one_class_cv": ("OneClassSVMCV",),
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),
     "mercer.display.plane": ("BandDisplay", "DecisionDisplay", "TubeDisplay"),
-    "mercer.display.machines": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
+    "mercer.display.fitted_model": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
     "mercer.display.paths": ("PathDisplay",),
     "mercer.display.searches": ("SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (

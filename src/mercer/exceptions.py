@@ -1,23 +1,23 @@
-"""Every exception and warning that mercer defines.
+"""All exceptions and warnings of mercer.
 
     Exception
-    └── MercerError                          catches all of the below
+    └── MercerError                          the base class of all exceptions
         ├── InvalidInputError                (ValueError)  an argument or the data cannot be used
-        │   ├── InfeasibleNuError            no β satisfies the constraints that nu asks for
+        │   ├── InfeasibleNuError            no β satisfies the constraints for this nu
         │   ├── NotSymmetricError            K[i, j] differs from K[j, i]
         │   ├── NotPositiveSemidefiniteError K has a negative eigenvalue
-        │   └── ModelFileError               a model file is damaged, or none
-        ├── NotSeparableError                (ValueError)  hard margin, but the two hulls meet
+        │   └── ModelFileError               a file is damaged, or is not a model file
+        ├── NotSeparableError                (ValueError)  hard margin, but the convex hulls intersect
         └── MissingExtraError                (ImportError) an optional package is not installed
 
     UserWarning
-    ├── NearDiagonalWarning                  a learnt kernel finds hardly any sample similar to another
-    └── NotPositiveSemidefiniteWarning       the fit goes on, its dual value bounds nothing
+    ├── NearDiagonalWarning                  the matrix of a learnt kernel is nearly diagonal
+    └── NotPositiveSemidefiniteWarning       the fit continues, but its dual value is not a lower bound
 
-A fit that ends before its tolerance is reached warns with scikit-learn's ``ConvergenceWarning``.
+A fit that ends before it reaches its tolerance warns with scikit-learn's ``ConvergenceWarning``.
 
-The exceptions that carry numbers write their own message: pass the numbers, not a sentence. The numbers are kept in
-``args``, so that these exceptions survive the way back from another process.
+Exceptions with attributes are created from numbers and build their own message. ``args`` holds the numbers, so that
+these exceptions can be pickled and raised across processes.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ __all__ = [
 
 
 class MercerError(Exception):
-    """The root of every exception that mercer defines."""
+    """The base class of all exceptions of mercer."""
 
 
 class InvalidInputError(MercerError, ValueError):
-    """An argument or the data cannot be used; the message says what was found, what is allowed and what to do."""
+    """An argument or the data cannot be used. The message tells what was found, what is allowed and what to do."""
 
 
 class InfeasibleNuError(InvalidInputError):
-    """No β satisfies the constraints that nu asks for.
+    """No β satisfies the constraints for this nu.
 
-    ν-SVC fixes the sum of α in each class to ν n / 2 while each αᵢ is at most 1 (times its sample weight), so nu can
-    be at most ``2 min(n₊, n₋) / n``.
+    ν-SVC fixes the sum of α in each class to ν n / 2, while each αᵢ is at most 1 (times its sample weight). So nu is at
+    most ``2 min(n₊, n₋) / n``.
 
     >>> print(InfeasibleNuError(0.8, 0.5, n_positive=30, n_negative=90))
     specified nu is infeasible: nu=0.8, but with 30 positive and 90 negative samples it must be at most 0.5. Lower nu,
@@ -62,9 +62,9 @@ class InfeasibleNuError(InvalidInputError):
 
     Attributes
     ----------
-    nu : the value that was asked for.
+    nu : the requested value.
     nu_max : the largest feasible value.
-    n_positive, n_negative : the size (or total sample weight) of the two classes; None where there are no classes.
+    n_positive, n_negative : the size (or total sample weight) of the two classes; None without classes.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class InfeasibleNuError(InvalidInputError):
         if self.nu_max == 0.0:
             return (
                 f"specified nu is infeasible: with {self.n_positive:g} positive and {self.n_negative:g} negative "
-                "samples of positive weight no nu is feasible. Leave out the class without weight, or use SVC."
+                "samples of positive weight no nu is feasible. Remove the class without weight, or use SVC."
             )
         return (
             f"specified nu is infeasible: nu={self.nu:g}, but with {self.n_positive:g} positive and "
@@ -95,7 +95,7 @@ class InfeasibleNuError(InvalidInputError):
 
 
 class NotSymmetricError(InvalidInputError):
-    """A kernel matrix differs from its transpose by more than rounding explains.
+    """A kernel matrix differs from its transpose by more than rounding errors.
 
     >>> print(NotSymmetricError(0, 3, 0.5, 0.25))
     The kernel matrix is not symmetric: K[0, 3] = 0.5, but K[3, 0] = 0.25. A kernel must not depend on the order of its
@@ -103,8 +103,8 @@ class NotSymmetricError(InvalidInputError):
 
     Attributes
     ----------
-    i, j : where the largest difference is.
-    k_ij, k_ji : the two values found there.
+    i, j : the indices of the largest difference.
+    k_ij, k_ji : the two values, K[i, j] and K[j, i].
     """
 
     def __init__(self, i: int, j: int, k_ij: float, k_ji: float) -> None:
@@ -123,7 +123,7 @@ class NotSymmetricError(InvalidInputError):
 
 
 class NotPositiveSemidefiniteError(InvalidInputError):
-    """A kernel matrix has a negative eigenvalue that rounding does not explain: no feature space has such products.
+    """A kernel matrix has a negative eigenvalue beyond rounding errors, so it is not a matrix of inner products.
 
     >>> print(NotPositiveSemidefiniteError(-0.25, 2.0))
     The kernel matrix is not positive semidefinite: its smallest eigenvalue is -0.25, its largest 2. The optimum need
@@ -131,7 +131,7 @@ class NotPositiveSemidefiniteError(InvalidInputError):
 
     Attributes
     ----------
-    smallest_eigenvalue, largest_eigenvalue : of the matrix, or of the part of it that was examined.
+    smallest_eigenvalue, largest_eigenvalue : of the matrix, or of the examined part of it.
     """
 
     def __init__(self, smallest_eigenvalue: float, largest_eigenvalue: float) -> None:
@@ -149,34 +149,34 @@ class NotPositiveSemidefiniteError(InvalidInputError):
 
 
 class ModelFileError(InvalidInputError):
-    """A file cannot be read as a model: it was damaged, was made up, or is of another kind."""
+    """A file cannot be read as a model: it is damaged, forged, or not a model file."""
 
 
 class NotSeparableError(MercerError, ValueError):
-    """A hard margin was asked for, but no hyperplane separates the two classes.
+    """A hard margin was requested, but no hyperplane separates the two classes.
 
-    The proof comes with it: a point common to the convex hulls of both classes. Its weights are written like β,
-    positive on one class, where they sum to 1, and negative on the other, where they sum to -1:
+    The exception contains a proof: a point in the convex hulls of both classes. Its weights β are positive in one
+    class, where they sum to 1, and negative in the other, where they sum to -1:
 
         |Σ βᵢ φ(xᵢ)| = √(β'Kβ) = distance ≈ 0
 
-    Without an intercept the hyperplane must pass through the origin. It is then the origin that is a combination of the
-    samples of one class and the mirror images of the others; the absolute weights sum to 2.
+    Without an intercept the hyperplane must pass through the origin. The proof is then a combination of the samples of
+    one class and the negated samples of the other that equals the origin; the absolute weights sum to 2.
 
-    Several classes that are to be separated at once (Crammer and Singer) have a weight for each sample and class:
-    positive for the class of the sample, where they sum to 1 over all samples, negative for others, and 0 in sum for
-    each sample. The combination of the samples that belongs to each class vanishes.
+    If several classes are separated at once (Crammer and Singer), there is a weight for each sample and class: positive
+    for the class of the sample, where they sum to 1 over all samples, negative for other classes, and with sum 0 for
+    each sample. For each class, the weighted sum of the samples is 0.
 
-    Classes that are separable only by digits that float64 does not keep have no model either. Then ``proven`` is False,
-    or ``margin`` is that of a hyperplane that separates them, but that a kernel machine cannot represent.
+    Classes that are separable, but not in float64 arithmetic, have no model either. Then ``proven`` is False, or
+    ``margin`` is the margin of a hyperplane that separates them, but that a kernel machine cannot represent.
 
     Attributes
     ----------
     common_point_weights : β, one weight per sample; one per sample and class for several classes at once.
     distance : √(β'Kβ), the distance in feature space between the two combinations.
-    intercept : whether the hyperplane could be anywhere.
-    proven : whether the distance is 0 to within the rounding of the samples, or of their kernel values.
-    margin : of a hyperplane that separates the samples as they are, if one was found; else None.
+    intercept : whether the hyperplane may have an intercept.
+    proven : whether the distance is 0 up to rounding errors of the samples or of their kernel values.
+    margin : the margin of a separating hyperplane, if one was found; else None.
     """
 
     def __init__(
@@ -197,18 +197,18 @@ class NotSeparableError(MercerError, ValueError):
     def __str__(self) -> str:
         if self.margin is not None:
             return (
-                f"The two classes are separable, but their margin of {self.margin:.1e} is so small against the samples "
-                "that no float64 coefficients of a kernel machine represent the hyperplane. Scale the features, for "
-                "example with StandardScaler; or use a finite C, or LinearSVC(C=inf), which stores the weights of the "
-                "features themselves."
+                f"The two classes are separable, but their margin of {self.margin:.1e} is too small relative to the "
+                "samples: no float64 coefficients of a kernel machine represent the hyperplane. Scale the features, "
+                "for example with StandardScaler; or use a finite C, or LinearSVC(C=inf), which stores the weights of "
+                "the features instead."
             )
         if not self.proven:
-            met = "one point of both convex hulls" if self.intercept else "the origin, one class mirrored"
+            met = "a common point of both convex hulls" if self.intercept else "the origin, with one class negated"
             if self.common_point_weights.ndim == 2:
                 met = "0 for all classes"
             return (
-                "Rounding hides whether the classes are separable: no hyperplane in float64 was found that separates "
-                f"them, and the samples combine to {met} only to within {self.distance:.1e} (see "
+                "Rounding errors hide whether the classes are separable: no separating hyperplane was found in "
+                f"float64, and the samples combine to {met} only to within {self.distance:.1e} (see "
                 "common_point_weights). Scale the features, for example with StandardScaler; or use a finite C, or a "
                 "richer kernel."
             )
@@ -216,21 +216,21 @@ class NotSeparableError(MercerError, ValueError):
             n, k = self.common_point_weights.shape
             n_used = int(self.common_point_weights.any(axis=1).sum())
             return (
-                f"The {k} classes are not separable by linear functions, one for each: {n_used} of the {n} samples "
-                f"have weights whose combinations vanish for all classes (to within {self.distance:.1e}; see "
-                "common_point_weights). Use a finite C, or features in which the classes are apart."
+                f"The {k} classes are not separable by one linear function per class: weighted sums of {n_used} of the "
+                f"{n} samples are 0 for all classes (to within {self.distance:.1e}; see common_point_weights). Use a "
+                "finite C, or other features."
             )
         n_used = int((self.common_point_weights != 0).sum())
         if not self.intercept:
             return (
                 f"The two classes are not separable through the origin with this kernel: {n_used} of the "
-                f"{len(self.common_point_weights)} samples, mirrored in one class, combine to the origin (to within "
+                f"{len(self.common_point_weights)} samples, with one class negated, combine to the origin (to within "
                 f"{self.distance:.1e}; see common_point_weights). Use fit_intercept=True, a finite C, or a richer "
                 "kernel."
             )
         return (
             f"The two classes are not separable with this kernel: {n_used} of the {len(self.common_point_weights)} "
-            f"samples combine to one point of both convex hulls (to within {self.distance:.1e}; see "
+            f"samples combine to a common point of both convex hulls (to within {self.distance:.1e}; see "
             "common_point_weights). Use a finite C, or a richer kernel."
         )
 
@@ -243,8 +243,8 @@ class MissingExtraError(MercerError, ImportError):
 
     Attributes
     ----------
-    purpose : what cannot be done without it, the subject of the sentence.
-    package : the package that is missing.
+    purpose : what needs the package; the subject of the sentence.
+    package : the missing package.
     extra : the extra of mercer that installs it.
     """
 
@@ -262,8 +262,8 @@ class MissingExtraError(MercerError, ImportError):
 
 
 class NotPositiveSemidefiniteWarning(UserWarning):
-    """The kernel is not positive semidefinite: the fit goes on, but its dual value is no bound on the optimum."""
+    """The kernel is not positive semidefinite: the fit continues, but its dual value is not a bound on the optimum."""
 
 
 class NearDiagonalWarning(UserWarning):
-    """The learnt kernel finds hardly any sample similar to another: the model memorises instead of learning."""
+    """The matrix of the learnt kernel is nearly diagonal: the model memorises the samples instead of generalising."""

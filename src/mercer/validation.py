@@ -1,4 +1,4 @@
-"""The only module that turns what users pass into arrays and kernels."""
+"""Convert user input to arrays and kernels. No other module does this."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from mercer.kernels.features import Matrix, Vector, as_csr
 from mercer.kernels.sklearn import is_sklearn_kernel
 from mercer.kernels.user_defined import check_takes_sets
 
-# entries of a kernel matrix may differ from their mirror image by this share of the largest
+# K[i, j] may differ from K[j, i] by this share of the largest entry
 ASYMMETRY = 1e-6
-# rows of a matrix compared with their mirror images at a time
+# number of rows that are compared with the transpose at a time
 MIRRORED = 256
-# of the kernels that scikit-learn has names for
+# domains of the kernels that scikit-learn has names for
 SKLEARN_DOMAINS = {
     "linear": "vectors",
     "poly": "vectors",
@@ -43,7 +43,7 @@ SKLEARN_DOMAINS = {
     "precomputed": "matrix",
 }
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-# what scikit-learn is asked to make of vectors
+# arguments of scikit-learn's validation for vectors
 _VECTORS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "order": "C",
@@ -52,7 +52,7 @@ _VECTORS: dict[str, Any] = {
 
 
 def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel:
-    """The kernel that scikit-learn's parameters, an expression or a Kernel describe."""
+    """Return the kernel for scikit-learn's parameters, an expression or a Kernel."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
@@ -73,9 +73,9 @@ def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel
 
 
 def resolve_kernels(kernels: Any) -> tuple[Kernel, ...]:
-    """The kernels that one, or a list of several, describes: names, expressions, Kernel objects and functions.
+    """Return the kernels for a list, or a single one, of names, expressions, Kernel objects and functions.
 
-    Names mean what they mean for ``SVC`` with its default parameters.
+    Names mean the same as for ``SVC`` with its default parameters.
     """
     several = isinstance(kernels, list | tuple)
     listed = list(kernels) if several else [kernels]
@@ -94,10 +94,10 @@ def resolve_kernels(kernels: Any) -> tuple[Kernel, ...]:
 
 
 def domain_of(kernel: Any) -> str:
-    """What the samples of an estimator with this kernel are, as in ``Kernel.domain``; "any" for a function."""
+    """Return the domain of the samples for this kernel, as in ``Kernel.domain``; "any" for a function."""
     if isinstance(kernel, Kernel):
         return kernel.domain
-    if kernel is None or is_sklearn_kernel(kernel):  # of a Gaussian process
+    if kernel is None or is_sklearn_kernel(kernel):  # kernels of a Gaussian process
         return "vectors" if getattr(kernel, "requires_vector_input", True) else "any"
     if callable(kernel):
         return "any"
@@ -106,11 +106,11 @@ def domain_of(kernel: Any) -> str:
     try:
         return parse_kernel(kernel).domain
     except InvalidInputError:
-        return "vectors"  # an expression that cannot be read: fit says so
+        return "vectors"  # an invalid expression: fit raises the error
 
 
 def set_input_tags(tags: Any, domain: str) -> None:
-    """Say in scikit-learn's ``input_tags`` what samples of a domain are. Edits tags."""
+    """Set scikit-learn's ``input_tags`` for samples of a domain. Edits tags."""
     tags.sparse = True
     for name, value in tags_of(domain):
         setattr(tags, name, value)
@@ -124,10 +124,11 @@ def is_pairwise(kernel: Any) -> bool:
 def validate_samples(
     estimator: Any, X: Any, y: Any, *, reset: bool, domain: str | None = None, **targets: Any
 ) -> tuple[Any, Any]:
-    """Vectors as an array or CSR matrix in their own precision, other samples as they are; y of the same length.
+    """Validate samples and targets. Vectors become an array or CSR matrix, float32 or float64; others stay unchanged.
 
-    ``reset`` is true for training samples. Others must be like those, and y is not looked at. ``domain`` says what
-    the samples are if not what the estimator's kernel compares; ``targets`` what scikit-learn is told of y.
+    ``reset`` is true for training samples. New samples must match the training samples, and y is not checked.
+    ``domain`` overrides the domain of the estimator's kernel; ``targets`` are arguments of scikit-learn's validation
+    of y.
     """
     domain = domain_of(estimator.kernel) if domain is None else domain
     if domain == "matrix" and sp.issparse(X):
@@ -145,7 +146,7 @@ def validate_samples(
 
 
 def _kernel_of(estimator: Any) -> str:
-    """What messages call an estimator's kernel: the expression that builds it. One that cannot be read is an error."""
+    """Return the expression of an estimator's kernel, for messages. Raise if the kernel is an invalid expression."""
     kernel = getattr(estimator, "kernel", None)
     if isinstance(kernel, str):
         kernel = parse_kernel(kernel)
@@ -155,9 +156,9 @@ def _kernel_of(estimator: Any) -> str:
 def validate_vectors(
     estimator: Any, X: Any, y: Any, *, reset: bool, canonical: bool = True, **targets: Any
 ) -> tuple[Any, Any]:
-    """`validate_samples` for an estimator without a kernel. A memory map is not read into memory.
+    """`validate_samples` for an estimator without a kernel. A memory map is not copied into memory.
 
-    Sparse rows come with their entries in order and each stored once, unless ``canonical`` is false.
+    Sparse rows get sorted entries without duplicates, unless ``canonical`` is false.
     """
     if _is_plain(estimator, X, y, reset, bool(targets.get("multi_output"))):
         pass
@@ -171,9 +172,9 @@ def validate_vectors(
 
 
 def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool) -> bool:
-    """Whether these are arrays that scikit-learn would return as they are. Notes the number of features then.
+    """Whether scikit-learn's validation would accept and return these arrays unchanged. If so, sets n_features_in_.
 
-    Its many checks take a third of a small fit. Whatever is unusual, and each error, is left to it.
+    Its checks take a third of a small fit. Unusual input and all errors are left to it.
     """
     numbers = X.data if type(X) in (sp.csr_array, sp.csr_matrix) else X
     if type(numbers) is not np.ndarray or numbers.dtype not in _FLOATS or not numbers.flags.c_contiguous:
@@ -211,14 +212,14 @@ def validate_stack(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any,
     X, y = checked if isinstance(checked, tuple) else (checked, y)
     if X.ndim > 3:
         raise InvalidInputError(
-            f"Kernel matrices are given as one matrix or as an array of three axes, but X has the shape {X.shape}. "
-            "Use np.stack(matrices, axis=2)."
+            f"X has the shape {X.shape}, but kernel matrices must be one matrix or an array of three axes. Use "
+            "np.stack(matrices, axis=2)."
         )
     return X, y
 
 
 def _check_objects(name: str, X: Any, y: Any, needs_y: bool) -> None:
-    """Raise where training samples that only their kernel understands cannot be used."""
+    """Raise if training samples that are not vectors are empty or do not match y."""
     if num_samples(X) == 0:
         raise InvalidInputError(f"Found array with 0 sample(s) while a minimum of 1 is required by {name}.")
     if y is not None:
@@ -228,26 +229,26 @@ def _check_objects(name: str, X: Any, y: Any, needs_y: bool) -> None:
 
 
 def _canonical(X: Any) -> Any:
-    """X itself, or a CSR matrix with its entries in order and each stored once."""
+    """Return X, or a copy with sorted entries and without duplicates if it is sparse and needs it."""
     if sp.issparse(X) and not X.has_canonical_format:
-        # through the columns and back is half the work of sorting each row
+        # conversion to CSC and back takes half the time of sorting each row
         X = X.copy() if X.has_sorted_indices else X.tocsc().tocsr()
         X.sum_duplicates()
     return X
 
 
 def find_classes(y: Any) -> tuple[Vector, Vector]:
-    """The classes in order, perhaps only one, and the number of each sample's class."""
-    plain = type(y) is np.ndarray and y.ndim == 1  # which column_or_1d would return as it is, after a long look
+    """Return the sorted classes, possibly only one, and the index of each sample's class."""
+    plain = type(y) is np.ndarray and y.ndim == 1  # column_or_1d would return it unchanged, but is slow
     labels = y if plain else column_or_1d(y, warn=True)
     if labels.dtype.kind in "biuf" and len(labels):
-        # two numbers are found without sorting
+        # find two integer classes without sorting
         low, high = labels.min(), labels.max()
         is_high = labels == high
         if float(low).is_integer() and float(high).is_integer() and (is_high | (labels == low)).all():
             classes = np.array([low, high] if low < high else [low], dtype=labels.dtype)
             return classes, (is_high if low < high else np.zeros(len(labels), bool)).astype(np.intp)
-    if labels.dtype.kind not in "biuU":  # whole numbers and strings are classes, whatever they are
+    if labels.dtype.kind not in "biuU":  # integers and strings are always classes
         check_classification_targets(y)
     classes, codes = np.unique(labels, return_inverse=True)
     return classes, codes
@@ -262,31 +263,31 @@ def class_codes(y: Any) -> tuple[Vector, Vector]:
 
 
 def class_weights(class_weight: Any, classes: Vector, codes: Vector, weight: Vector | None = None) -> Vector:
-    """The factor of each class that scikit-learn's class_weight asks for; ``weight``: what samples count to balance."""
+    """Return the factor of each class for scikit-learn's class_weight. ``weight``: sample weights for "balanced"."""
     if class_weight is None:
         return np.ones(len(classes))
-    with np.errstate(divide="ignore"):  # a class without weight is not balanced
+    with np.errstate(divide="ignore"):  # a class with total weight 0 gets the factor 1 below
         weights: Vector = compute_class_weight(class_weight, classes=classes, y=classes[codes], sample_weight=weight)
     if weight is not None:
         weights[np.bincount(codes, weight, len(classes)) == 0] = 1.0
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
         raise InvalidInputError(
-            f"class_weight gives the class {classes[wrong[0]]} the weight {weights[wrong[0]]:g}: weights of classes "
-            "are finite numbers of at least 0."
+            f"class_weight gives the class {classes[wrong[0]]} the weight {weights[wrong[0]]:g}: class weights must be "
+            "finite and not negative."
         )
     positive = classes[weights > 0].tolist()
     if len(positive) < 2 <= len(classes):
         found = f"only the class {positive[0]!r} has a positive weight" if positive else "every class has the weight 0"
         raise InvalidInputError(
-            f"class_weight={class_weight!r} leaves nothing to tell apart: {found}. Give at least two of the "
+            f"class_weight={class_weight!r} leaves no two classes to separate: {found}. Give at least two of the "
             f"{len(classes)} classes a positive weight, or use class_weight=None."
         )
     return weights
 
 
 def check_weighted_classes(codes: Vector, weight: Vector, class_weight: Vector | None = None) -> None:
-    """Raise unless two classes have samples of positive weight; ``class_weight`` has the factor of each class."""
+    """Raise unless two classes have samples with positive weight. ``class_weight`` holds the factor of each class."""
     counted = weight > 0 if class_weight is None else weight * class_weight[codes] > 0
     if not counted.all():
         codes = codes[counted]
@@ -298,8 +299,8 @@ def check_weighted_classes(codes: Vector, weight: Vector, class_weight: Vector |
 
 
 def real_targets(y: Any) -> Vector:
-    """Targets of a regression."""
-    plain = isinstance(y, np.ndarray) and y.ndim == 1  # for which scikit-learn's many checks are too slow
+    """Return the targets of a regression as float64."""
+    plain = isinstance(y, np.ndarray) and y.ndim == 1  # scikit-learn's checks are slow and not needed here
     values: Vector = (y if plain else column_or_1d(y, warn=True)).astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         assert_all_finite(values, input_name="y")
@@ -307,14 +308,14 @@ def real_targets(y: Any) -> Vector:
 
 
 def target_matrix(y: Any) -> Matrix:
-    """Targets of a regression, a column for each of them, as float64."""
+    """Return the targets of a regression as a float64 matrix, a column for each target."""
     values = np.asarray(y)
     if values.dtype.kind not in "fiub":
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError):
             raise InvalidInputError(
-                f"Targets of a regression are real numbers, but y is of type {values.dtype}."
+                f"y has the type {values.dtype}, but targets of a regression must be numbers."
             ) from None
     if values.ndim not in (1, 2) or values.shape[-1] == 0:
         raise InvalidInputError(f"y has the shape {values.shape}: give one number, or one row of numbers, per sample.")
@@ -325,7 +326,7 @@ def target_matrix(y: Any) -> Matrix:
 
 
 def square_matrix(K: Matrix, samples: Vector | None = None) -> None:
-    """Raise unless a kernel matrix is square and symmetric. ``samples`` are the numbers of its rows if not 0, 1, …"""
+    """Raise unless a kernel matrix is square and symmetric. ``samples`` are the indices of its rows if not 0, 1, …"""
     if K.shape[0] != K.shape[1]:
         raise InvalidInputError(
             f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix."
@@ -344,7 +345,7 @@ def square_matrix(K: Matrix, samples: Vector | None = None) -> None:
 
 
 def check_pairwise_kernel(kernel: Kernel) -> None:
-    """Raise unless a kernel needs nothing of new samples but their kernel values with the training samples."""
+    """Raise unless predictions need only the kernel values of new samples with the training samples."""
     if not all(isinstance(leaf, Precomputed | White) for leaf in kernel.leaves()):
         raise InvalidInputError(
             f"{kernel!r} needs more than the rows of a kernel matrix to predict. Compute its matrix, and use "
@@ -353,13 +354,16 @@ def check_pairwise_kernel(kernel: Kernel) -> None:
 
 
 def training_matrix(function: Any, X: Any) -> Matrix:
-    """A user's function for all training samples. Raise if it compares two samples, not two sets of them."""
+    """Return the matrix of a user's kernel function for all training samples.
+
+    Raise if the function compares two samples instead of two sets of samples.
+    """
     check_takes_sets(f"The kernel function {getattr(function, '__qualname__', repr(function))}", function, X, False)
     return call_kernel(function, X, X)
 
 
 def call_kernel(function: Any, X: Any, Z: Any) -> Matrix:
-    """The matrix that a user's function gives for all of X against all of Z."""
+    """Return the matrix of a user's kernel function for X and Z, and check its shape and values."""
     expected = (num_samples(X), num_samples(Z))
     if expected[1] == 0:
         return np.empty(expected)  # a model without support vectors
@@ -376,7 +380,7 @@ def call_kernel(function: Any, X: Any, Z: Any) -> Matrix:
 
 
 def validate_weights(sample_weight: Any, n: int, X: Any) -> Vector:
-    """One number per sample; scikit-learn's words where the shapes do not fit."""
+    """Return one weight per sample. Errors about shapes have scikit-learn's wording."""
     if sample_weight is None:
         return np.ones(n)
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -398,9 +402,9 @@ def validate_weights(sample_weight: Any, n: int, X: Any) -> Vector:
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads for n_jobs: None is all cores (results do not depend on it), negative counts from the number of cores.
+    """Return the number of threads for n_jobs: None is all cores, -1 too, -2 all but one, and so on.
 
-    Within a joblib worker None is one thread, so that workers do not fight for cores.
+    Within a joblib worker None is one thread, so that workers do not compete for cores.
     """
     cores = available_cores()
     if n_jobs is None:

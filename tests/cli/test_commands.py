@@ -1,4 +1,4 @@
-"""Each subcommand does its job on small files, and says in one sentence what is wrong."""
+"""Each subcommand works on small files and reports errors in one sentence."""
 
 import csv
 import io
@@ -45,7 +45,7 @@ def test_fit_prints_a_summary(folder, capsys):
 
 
 def test_options_reach_the_search(folder, capsys):
-    """--class-weight, --scoring and --epsilon are those of the machine and of the score."""
+    """--class-weight, --scoring and --epsilon reach the machine and the score."""
     model = ["--model", str(folder / "o.mercer")]
     given = ["--class-weight", "setosa=5,virginica=0.5", "--scoring", "balanced_accuracy"]
     assert main(["fit", str(folder / "iris.csv"), *QUICK, *given, *model, "--json"]) == 0
@@ -62,7 +62,7 @@ def test_options_reach_the_search(folder, capsys):
 
 
 def test_the_search_judges_itself(folder, capsys):
-    """Without a further fit: the score of the search less its luck, near that of nested cross-validation."""
+    """Without another fit, the corrected score of the search is near that of nested cross-validation."""
     arguments = ["fit", str(folder / "iris.csv"), *QUICK, "--json", "--model", str(folder / "j.mercer")]
     found = {}
     for way in ("auto", "nested"):
@@ -72,12 +72,12 @@ def test_the_search_judges_itself(folder, capsys):
     assert own["mean"] <= found["auto"]["search_score"] + 0.005
     assert own["interval"][0] < nested["mean"] < own["interval"][1] < 1.0
     tried = found["auto"]["tried"]
-    assert own["method"] == f"held-out rows of the search, corrected for choosing the best of {tried} machines"
+    assert own["method"] == f"held-out rows of the search, corrected for choosing the best of {tried} candidates"
     assert "each with its own preparation and search" in nested["method"]
 
 
 def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsys):
-    """Rows that had no part in the search are the ones that are judged, and the summary says so."""
+    """The score is estimated on rows that the search did not use, and the summary says so."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
     np.savez(tmp_path / "d.npz", X=X, y=np.where((X**2).sum(axis=1) > 1.4 + rng.normal(size=600), "out", "in"))
@@ -85,16 +85,16 @@ def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsy
     assert main(arguments) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "by 2-fold cross-validation on 200 rows" in shown
-    assert "judged by 120 rows that had no part in the search, by a machine fitted to all others" in shown
-    assert "predictions of 120 held-out rows that had no part in the search" in shown
-    assert "The parameters were searched on 200 of the 600 rows; the model is fitted to all." in shown
+    assert "estimated by 120 rows that the search did not use, predicted by a machine fitted to all other" in shown
+    assert "predictions of 120 held-out rows that the search did not use" in shown
+    assert "The parameters were searched on 200 of the 600 rows; the model is fitted to all rows." in shown
     search = mercer.load(tmp_path / "m.mercer")[-1]
     assert len(search.cv_fold_) == 600 and np.sum(search.cv_fold_ >= 0) == 200
     assert search.best_estimator_.shape_fit_ == (600, 2)
 
 
 def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch, capsys):
-    """A search whose time is over after the first machines says how many it has compared."""
+    """A search that runs out of time reports how many candidates it has compared."""
     from mercer.selection.search.candidates import Table
     from mercer.solvers.base import Clock, Status
 
@@ -113,7 +113,7 @@ def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch
     assert main([*arguments, "--model", str(tmp_path / "m.mercer")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     tried = np.isfinite(mercer.load(tmp_path / "m.mercer")[-1].cv_results_["mean_test_score"]).sum()
-    assert 0 < tried < 16 and f"the best of {tried} by" in shown
+    assert 0 < tried < 16 and f"the best of {tried} candidates by" in shown
     assert f"{tried} of 40 candidates were tried in all folds; the best of these is used." in shown
 
 
@@ -127,7 +127,7 @@ def test_fit_for_programs(folder, capsys):
 
 
 def test_the_model_holds_the_preparation(folder, capsys):
-    """Raw cells in, labels out: the same as the pipeline predicts in Python."""
+    """The command predicts the same labels from raw cells as the pipeline in Python."""
     assert main(["predict", str(folder / "iris.mercer"), str(folder / "iris.csv"), "--target", "species"]) == 0
     shown = capsys.readouterr()
     rows = list(csv.DictReader(io.StringIO(shown.out)))
@@ -191,11 +191,11 @@ def test_certify_a_pickled_model_of_scikit_learn(folder, tmp_path, capsys):
     arguments = ["certify", str(tmp_path / "theirs.joblib"), str(tmp_path / "iris.npz")]
     assert main(arguments) == 1  # not without being asked to
     assert capsys.readouterr().err == (
-        f"mercer certify: {tmp_path / 'theirs.joblib'} is a pickle: loading it runs the code in it. If you trust it, "
+        f"mercer certify: {tmp_path / 'theirs.joblib'} is a pickle, and loading it can run any code. If you trust it, "
         "add --trust-pickle.\n"
     )
     assert main(["inspect", str(tmp_path / "theirs.joblib")]) == 1
-    assert "is a pickle, which runs code when it is loaded, and not a model file" in capsys.readouterr().err
+    assert "is not a model file but a pickle, which runs code when it is loaded" in capsys.readouterr().err
     assert main([*arguments, "--trust-pickle"]) == 0
     shown = capsys.readouterr()
     assert "runs the code" in shown.err and "SVC: within" in shown.out
@@ -242,7 +242,7 @@ def test_sequences(tmp_path, capsys):
 
 
 def test_no_time_at_all(folder, tmp_path, capsys):
-    """A search that ends before its first fold leaves a model, and says what is missing."""
+    """A search that ends before its first fold still gives a model, and tells what is missing."""
     arguments = ["fit", str(folder / "iris.csv"), *QUICK, "--judge", "none", "--time-limit", "0"]
     files = ["--model", str(tmp_path / "m.mercer"), "--report", str(tmp_path / "m.html")]
     assert main([*arguments, *files]) in (0, 1)
@@ -273,12 +273,18 @@ def test_bench(capsys):
         (["fit", "iris.csv", "--target", "nothing"], "no column 'nothing'"),
         (["fit", "iris.csv", "--task", "regression"], "--task classification"),
         (["fit", "iris.csv", "--kernel", "gaussian(gamma="], "gaussian"),
-        (["fit", "iris.csv", "--scoring", "acuracy"], "Unknown score 'acuracy' for --scoring: use a scorer's name of "),
+        (["fit", "iris.csv", "--scoring", "acuracy"], "Unknown score 'acuracy' for --scoring: use the name of a "),
         (["fit", "iris.csv", "--scoring", "f1"], "--scoring f1 does not fit the target 'species'"),
-        (["fit", "iris.csv", "--class-weight", "rose=2"], "--class-weight names the class 'rose', but the target has "),
-        (["fit", "iris.csv", "--epsilon", "1"], "--epsilon is for a regression, but this is a classification."),
-        (["fit", "diabetes.csv", "--class-weight", "balanced"], "--class-weight is for a classification, but this is "),
-        (["fit", "iris.csv", "--missing", "refuse"], "'a' has 1 cells without a value"),
+        (
+            ["fit", "iris.csv", "--class-weight", "rose=2"],
+            "--class-weight names the class 'rose', but the classes are ",
+        ),
+        (["fit", "iris.csv", "--epsilon", "1"], "--epsilon is for regression, but the task is classification."),
+        (
+            ["fit", "diabetes.csv", "--class-weight", "balanced"],
+            "--class-weight is for classification, but the task is ",
+        ),
+        (["fit", "iris.csv", "--missing", "refuse"], "'a' has 1 missing cells"),
         (["predict", "iris.csv", "iris.csv"], "iris.csv"),
         (["predict", "iris.mercer", "diabetes.csv"], "lacks the columns a, b, c, d, colour"),
         (["predict", "iris.mercer", "iris.csv", "--intervals", "0.1"], "--intervals is not possible"),
@@ -294,7 +300,7 @@ def test_bench(capsys):
         (["fit", "iris.csv", "--model", "."], ". is a folder: give the name of a file."),
         (["fit", "iris.csv", "--report", "no/r.html"], "no/r.html cannot be written: there is no folder no."),
         (["convert", "iris.mercer", "no/m.c"], "no/m.c cannot be written: there is no folder no."),
-        (["kernel-check", "iris.csv"], "For a table of samples name a --kernel."),
+        (["kernel-check", "iris.csv"], "If it is a table of samples, give --kernel."),
         (["kernel-check", "empty.csv"], "empty.csv is empty"),
         (["kernel-check", "nowhere.csv"], "nowhere.csv not found."),
     ],
@@ -311,19 +317,25 @@ def test_what_is_wrong_is_one_sentence(folder, monkeypatch, capsys, arguments, w
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fit", "iris.csv", "--folds", "1"], "argument --folds: 1 was given, but at least 2 is needed"),
+        (["fit", "iris.csv", "--folds", "1"], "argument --folds: 1 was given, but it must be at least 2"),
         (["fit", "iris.csv", "--folds", "few"], "argument --folds: invalid int value: 'few'"),
-        (["fit", "iris.csv", "--grid", "0"], "argument --grid: 0 was given, but at least 1 is needed"),
-        (["fit", "iris.csv", "--time-limit", "-1"], "--time-limit: -1 was given, but at least 0 is needed"),
-        (["fit", "iris.csv", "--time-limit", "nan"], "--time-limit: nan was given, but at least 0 is needed"),
-        (["fit", "iris.csv", "--class-weight", "much"], "but balanced or label=weight is needed, as in yes=5"),
-        (["fit", "iris.csv", "--class-weight", "a=-1"], "but balanced or label=weight is needed, as in yes=5"),
-        (["bench", "--repeats", "0"], "argument --repeats: 0 was given, but at least 1 is needed"),
-        (["bench", "--C", "-1"], "argument --C: -1 was given, but more than 0 is needed"),
-        (["certify", "iris.mercer", "iris.csv", "--tol", "-1"], "--tol: -1 was given, but at least 0 is needed"),
+        (["fit", "iris.csv", "--grid", "0"], "argument --grid: 0 was given, but it must be at least 1"),
+        (["fit", "iris.csv", "--time-limit", "-1"], "--time-limit: -1 was given, but it must be at least 0"),
+        (["fit", "iris.csv", "--time-limit", "nan"], "--time-limit: nan was given, but it must be at least 0"),
+        (
+            ["fit", "iris.csv", "--class-weight", "much"],
+            "is neither 'balanced' nor label=weight",
+        ),
+        (
+            ["fit", "iris.csv", "--class-weight", "a=-1"],
+            "is neither 'balanced' nor label=weight",
+        ),
+        (["bench", "--repeats", "0"], "argument --repeats: 0 was given, but it must be at least 1"),
+        (["bench", "--C", "-1"], "argument --C: -1 was given, but it must be greater than 0"),
+        (["certify", "iris.mercer", "iris.csv", "--tol", "-1"], "--tol: -1 was given, but it must be at least 0"),
         (
             ["convert", "iris.mercer", "m.mercer", "--compress", "0"],
-            "but more than 0 is needed",
+            "but it must be greater than 0",
         ),
     ],
 )
@@ -350,7 +362,7 @@ def test_run_as_a_module():
 
 
 def test_empty_standard_input(monkeypatch, capsys):
-    """Errors name the standard input by words."""
+    """Errors call the file - "the standard input"."""
     import io
 
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n")))

@@ -9,7 +9,7 @@ from mercer.cli import demo, main
 
 
 def test_the_demo_prints_a_summary_and_draws(tmp_path, capsys):
-    """The summary has all its lines, and the picture is a PNG file in the folder asked for."""
+    """The summary has all its lines, and the picture is a PNG file in the given folder."""
     pytest.importorskip("matplotlib")
     assert main(["demo", "--output", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
@@ -19,7 +19,7 @@ def test_the_demo_prints_a_summary_and_draws(tmp_path, capsys):
 
 
 def test_without_matplotlib_the_summary_remains(tmp_path, capsys, monkeypatch):
-    """A missing extra costs the picture and one polite sentence, not the exit status."""
+    """Without matplotlib there is no picture but a message, and the exit status is 0."""
     for module in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, module, None)
     assert main(["demo", "--output", str(tmp_path)]) == 0
@@ -32,7 +32,7 @@ def test_without_matplotlib_the_summary_remains(tmp_path, capsys, monkeypatch):
 
 
 def test_the_digits_drawn_begin_with_the_wrong_ones():
-    """Wrong rows take at most half of the places, right ones follow, of classes not yet shown."""
+    """Wrong predictions take at most half of the rows; right ones of other classes follow."""
     truth = np.array([0, 1, 2, 3, 4, 5, 6, 0, 1])
     guess = np.array([0, 1, 2, 3, 4, 5, 6, 8, 9])
     assert demo.choose(truth, guess).tolist() == [7, 8, 2, 3, 4, 5]

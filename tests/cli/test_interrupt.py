@@ -1,4 +1,4 @@
-"""Ctrl-C, as a real signal to a process of its own: what `mercer fit` and the searches keep, say and return."""
+"""Ctrl-C as a real signal to a separate process: the results, messages and exit status of `mercer fit` and searches."""
 
 import json
 import os
@@ -62,7 +62,7 @@ class Process:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--judge", "nested"], ["--report"]])
 def test_the_first_press_keeps_the_best_so_far(table, tmp_path, options):
-    """The search ends, a sentence says so at once, and all that is printed belongs to the model that is written."""
+    """The search ends with an immediate message, and the summary describes the model that is written."""
     model, page = tmp_path / "m.mercer", tmp_path / "m.html"
     options = [*options, page] if options == ["--report"] else options
     run = Process(COMMAND, "fit", table, "--model", model, "--json", *options)
@@ -74,7 +74,7 @@ def test_the_first_press_keeps_the_best_so_far(table, tmp_path, options):
     found = json.loads(out)
     assert status == 130 and found["interrupted"] is True
     assert 0 < found["tried"] < 40
-    assert f"the best of {found['tried']} machines" in found["score"]["method"]
+    assert f"the best of {found['tried']} candidates" in found["score"]["method"]
     search = mercer.load(model)[-1]
     assert found["parameters"] == pytest.approx(search.best_params_)
     assert found["search_score"] == search.best_score_
@@ -99,7 +99,7 @@ def test_the_second_press_leaves_no_model(table, tmp_path):
 
 @pytest.mark.slow
 def test_a_press_before_there_is_anything_to_keep(table, tmp_path):
-    """Without a machine that was tried in all folds the first press ends the command."""
+    """Before any candidate was tried in all folds, the first press ends the command."""
     run = Process(COMMAND, "fit", table, "--model", tmp_path / "m.mercer")
     run.wait_for("reading")
     run.interrupt()
@@ -184,7 +184,7 @@ print(len(found.scores), np.array_equal(found.scores, whole.scores[:3]))
 
 @pytest.mark.slow
 def test_a_fold_that_was_cut_short_is_not_scored():
-    """evaluate keeps the folds before the press, with the scores that they have without it."""
+    """evaluate keeps the folds before the press, with unchanged scores."""
     run = Process(EVALUATE)
     run.wait_for("fourth")
     time.sleep(0.1)

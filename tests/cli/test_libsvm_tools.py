@@ -8,7 +8,7 @@ from tests.io.make_libsvm_data import libsvm_values
 
 import mercer
 from mercer.cli import main
-from mercer.io.libsvm_probabilities import density_marks
+from mercer.io.formats.libsvm_probabilities import density_marks
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_cross_validation(files, capsys):
         (["svm-train", "-e", "0", "train"], "-e 0 is not more than 0"),
         (["svm-train", "-g", "-2", "train"], "-g -2 is not at least 0"),
         (["svm-train", "-s", "1", "-n", "2", "train"], "-n 2 is more than 1"),
-        (["svm-train", "-wx", "2", "train"], "-wx names no class"),
+        (["svm-train", "-wx", "2", "train"], "-wx is not -w with an integer class label"),
         (["svm-train", "-w1", "much", "train"], "-w1 much is not a number"),
         (["svm-train", "-h"], "the option -h has no value"),
         (["svm-scale", "-y", "0", "one", "train"], "-y one is not a number"),
@@ -120,7 +120,7 @@ def header_of(path):
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("order", ORDERS)
 def test_order_of_classes(tmp_path, monkeypatch, capsys, kind, order):
-    """The model file has LIBSVM's order of labels, so that all its decision values have LIBSVM's signs."""
+    """The model file has LIBSVM's order of labels, so all its decision values have LIBSVM's signs."""
     svmutil = pytest.importorskip("libsvm.svmutil")
     monkeypatch.chdir(tmp_path)
     labels = np.array(ORDERS[order])
@@ -150,7 +150,7 @@ def test_order_of_classes(tmp_path, monkeypatch, capsys, kind, order):
 
 
 def test_ties(tmp_path, monkeypatch):
-    """Votes of three classes that tie go to the class of the first sample, and a value of 0 to the second label."""
+    """A tie between three classes goes to the class of the first sample, and a value of 0 to the second label."""
     svmutil = pytest.importorskip("libsvm.svmutil")
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
@@ -176,7 +176,7 @@ def test_ties(tmp_path, monkeypatch):
 
 
 def test_unknown_weight(files, capsys):
-    """As in LIBSVM the weight of a class that is not there is a warning, not an error."""
+    """As in LIBSVM, a weight for a missing class is a warning, not an error."""
     assert main(["svm-train", "-q", "-w5", "3", "-w1", "2", "train", "weighted"]) == 0
     assert capsys.readouterr().err == "WARNING: class label 5 specified in weight is not found\n"
     assert main(["svm-train", "-q", "-w1", "2", "train", "other"]) == 0
@@ -200,7 +200,7 @@ def scaled(X):
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_class_probabilities(tmp_path, monkeypatch, capsys, kind, n_classes):
-    """Of the same file mercer and LIBSVM say the same, whoever has written it; both ways of training agree."""
+    """mercer and LIBSVM give the same probabilities for the same file, whichever wrote it; their models agree, too."""
     svmutil = pytest.importorskip("libsvm.svmutil")
     monkeypatch.chdir(tmp_path)
     X, y = load_digits(return_X_y=True, n_class=n_classes)
@@ -227,7 +227,7 @@ def test_class_probabilities(tmp_path, monkeypatch, capsys, kind, n_classes):
         assert np.array_equal(values[:, 0], predicted)
         np.testing.assert_allclose(values[:, 1:], expected, rtol=2e-5, atol=1e-7)
         found[name] = values[:, 1:][:, np.argsort(model.get_labels())]
-    # they deal the samples to other folds
+    # their folds differ
     assert np.abs(found["ours"] - found["theirs"]).mean() < 0.05
     assert main(["svm-predict", "test", "ours", "out"]) == 0
     assert "but disabled in prediction" in capsys.readouterr().out
@@ -235,7 +235,7 @@ def test_class_probabilities(tmp_path, monkeypatch, capsys, kind, n_classes):
 
 @pytest.mark.parametrize("kind", [3, 4])
 def test_residuals(tmp_path, monkeypatch, capsys, kind):
-    """The scale of residuals is LIBSVM's, but for the folds, and is read by either."""
+    """The scale of residuals equals LIBSVM's up to the choice of folds, and both programs read it."""
     svmutil = pytest.importorskip("libsvm.svmutil")
     monkeypatch.chdir(tmp_path)
     X, y = load_diabetes(return_X_y=True)
@@ -273,7 +273,7 @@ def test_density_marks(tmp_path, monkeypatch, capsys):
         assert head == ["labels", "normal", "outlier"]
         model = svmutil.svm_load_model(name)
         predicted, _, expected = svmutil.svm_predict(labels, samples, model, "-b 1 -q")
-        # on a mark or on the boundary rounding decides
+        # on a mark or on the boundary rounding errors decide
         assert np.sum(np.abs(values[:, 1:] - np.array(expected)).max(axis=1) > 1e-6) <= 12
         assert np.mean(values[:, 0] == predicted) > 0.95
 
@@ -285,7 +285,7 @@ def test_no_probabilities(files, capsys):
     few = files / "few"
     few.write_text("1 1:1\n1 1:2\n1 1:3\n")
     assert main(["svm-train", "-q", "-s", "2", "-b", "1", "few"]) == 0
-    assert "no probabilities are written" in capsys.readouterr().err
+    assert "the model is written without probabilities" in capsys.readouterr().err
     assert main(["svm-train", "-q", "-s", "3", "-b", "1", "few"]) == 1
     assert "at least 5 samples" in capsys.readouterr().err
 

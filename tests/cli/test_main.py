@@ -1,4 +1,4 @@
-"""The command line starts quickly and says what it can do."""
+"""The command starts quickly and prints its help and version."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def test_version_is_that_of_the_package(capsys):
 
 
 def test_no_command_shows_the_help(capsys):
-    """`mercer` alone is a question, not a mistake."""
+    """`mercer` without arguments prints the help and succeeds."""
     assert main([]) == 0
     assert "demo" in capsys.readouterr().out
 

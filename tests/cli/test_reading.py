@@ -1,4 +1,4 @@
-"""`mercer fit` on tables as people have them: a right result or a sentence that says what to do."""
+"""`mercer fit` on real-world tables: a correct result, or a sentence that tells what to do."""
 
 import gzip
 import json
@@ -66,7 +66,7 @@ SAME = {
 
 @pytest.mark.parametrize("case", SAME)
 def test_the_same_table_in_other_files(fit, tmp_path, case):
-    """Each is read as the plain file is."""
+    """Each gives the same result as the plain file."""
     name, content = SAME[case]
     (tmp_path / "plain.csv").write_text(CSV)
     plain = read_samples(tmp_path / "plain.csv")
@@ -78,7 +78,7 @@ def test_the_same_table_in_other_files(fit, tmp_path, case):
 
 
 def test_prices(fit, tmp_path, capsys):
-    """A target in dollars is a number, and the model file says how new prices are read."""
+    """A target in dollars is a number, and the model file stores how to read new prices."""
     size = np.linspace(0.2, 3, 40)
     cells = [f'{i},{s:.2f},"${4000 * s**2:,.2f}"\n' for i, s in enumerate(size)]
     status, out, err = fit("d.csv", ",size,price\n" + "".join(cells), "--target", "price")
@@ -92,7 +92,7 @@ def test_prices(fit, tmp_path, capsys):
 
 
 def test_decimal_mark_of_the_file(tmp_path):
-    """1,234 and 1.234 alone can be read in two ways: the other columns decide, then the separator, then --decimal."""
+    """1,234 and 1.234 are ambiguous: the other columns decide, then the separator, then --decimal."""
 
     def numbers(text, **more):
         (tmp_path / "d.csv").write_text(text)
@@ -121,7 +121,7 @@ def test_encodings(fit):
 
 
 def test_rows_without_a_target(fit, tmp_path, capsys):
-    """They stop the run; with --na-target drop they are left out and counted; predictions need no target."""
+    """Missing targets stop the run; --na-target drop removes and counts them; predictions need no target."""
     text = CSV + "1,2,\n3,4,NA\n"
     status, _, err = fit("d.csv", text)
     assert status == 1 and "line 32, column 'y': the target is missing, as in 2 of 32 rows" in err
@@ -134,7 +134,7 @@ def test_rows_without_a_target(fit, tmp_path, capsys):
 
 
 def test_names_of_columns(fit):
-    """Columns without a name and with equal names get one, with a note; an unclear target is asked about."""
+    """Columns without a name or with equal names are renamed with a note; an ambiguous target is an error."""
     status, _, err = fit("d.csv", CSV.replace("a,b,y", "a,,y"))
     assert status == 0 and "d.csv: column 2 has no name, called 'Unnamed: 1' here." in err
     status, _, err = fit("d.csv", CSV.replace("a,b,y", "a,a,y"))
@@ -152,7 +152,7 @@ def test_reading_for_programs(fit):
 
 
 def test_dates_help(tmp_path):
-    """A column of dates is enough to learn a trend from."""
+    """A column of dates suffices to learn a trend."""
     days = pd.date_range("2020-01-01", periods=60)
     pd.DataFrame({"day": days.strftime("%d.%m.%Y"), "y": np.arange(60.0) + 0.5}).to_csv(tmp_path / "d.csv", index=False)
     model = tmp_path / "m.mercer"
@@ -175,9 +175,9 @@ def test_dates_help(tmp_path):
         ("d.csv", "\n\n", "has no lines"),
         ("d.csv.gz", gzip.compress(CSV.encode())[:-30], "cannot be decompressed"),
         ("d.csv", b"PK\x03\x04" + bytes(99), "is a zip archive or an Excel file"),
-        ("d.csv", bytes(range(256)), "there is a zero byte"),
+        ("d.csv", bytes(range(256)), "found a zero byte"),
         ("d.csv", CSV.encode("utf-16-le"), "use --encoding utf-16-le"),
-        ("d.csv", "a,y\n,x\nNA,z\n,x\n", "No column is left to learn from (a: no values)"),
+        ("d.csv", "a,y\n,x\nNA,z\n,x\n", "No column can be used as an input (a: no values)"),
         ("d.csv", "a,y\n" + "1,x\n" * 20 + "inf,z\n", "line 22, column 'a': the number is infinite"),
         (
             "d.csv",
@@ -205,7 +205,7 @@ def test_unknown_encoding(fit):
 
 
 def test_many_columns(tmp_path):
-    """Columns are read in a time that grows as their number does; a summary does not list all."""
+    """The time to read columns grows linearly; a summary does not list all of them."""
     d = 3000
     head, rows = ",".join(f"c{j}" for j in range(d)), rng.normal(size=(6, d)).round(2)
     text = f"{head},y\n" + "".join(",".join(map(str, row)) + f",{'xz'[i % 2]}\n" for i, row in enumerate(rows))
@@ -223,18 +223,18 @@ def named(n, k):
 
 
 def test_many_classes_are_asked_about(fit):
-    """Before anything is fitted: how many, how many rows each, examples, and the options."""
+    """The error comes before any fit: number of classes, rows per class, examples, and the options."""
     status, out, err = fit("d.csv", named(900, 300))
     assert status == 1 and out == ""
     for words in (
         "The target 'y' has 300 different values in 900 rows, such as 'name0'", "3.0 rows per class on average",
-        "choose another column with --target", "use --task classification to go on with 300 classes (44,850 pairs",
+        "choose another column with --target", "use --task classification to train with 300 classes (44,850 pairs",
     ):  # fmt: skip
         assert words in err
     dates = "a,y\n" + "".join(f"{i},2024-{i % 12 + 1:02}-{i % 28 + 1:02}\n" for i in range(200))
-    assert "write the dates in it as numbers" in fit("d.csv", dates)[2]
+    assert "write its dates as numbers" in fit("d.csv", dates)[2]
     units = "a,y\n" + "".join(f"{i},{i % 150} {'kg' if i % 2 else 'lb'}\n" for i in range(400))
-    assert "write the numbers in it in one way and with one unit" in fit("d.csv", units)[2]
+    assert "write all its numbers in one format with one unit" in fit("d.csv", units)[2]
 
 
 def test_pairs_that_do_not_fit_into_memory(fit, monkeypatch):
@@ -249,7 +249,7 @@ def test_pairs_that_do_not_fit_into_memory(fit, monkeypatch):
 
 
 def test_memory_errors_have_a_sentence(fit, monkeypatch):
-    """Whatever else needs too much memory ends in one, too."""
+    """Any other MemoryError ends in one sentence, too."""
 
     def greedy(*_, **__):
         raise MemoryError("Unable to allocate 236. GiB")

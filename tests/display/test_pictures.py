@@ -1,4 +1,4 @@
-"""Pictures show what the model says: checked by their numbers and by the pixels that they draw."""
+"""Pictures show the model: checked by their numbers and pixels."""
 
 import sys
 from types import SimpleNamespace
@@ -33,7 +33,7 @@ from mercer import (
     TubeDisplay,
     White,
 )
-from mercer.display.machines import distance_words
+from mercer.display.fitted_model import distance_words
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -64,7 +64,7 @@ def test_decision_regions_are_the_predictions():
     np.testing.assert_allclose(display.values.ravel(), model.decision_function(points))
     np.testing.assert_array_equal(display.support_.get_offsets(), X[model.support_])
     assert list(display.contours_.levels) == [-1.0, 0.0, 1.0]
-    # both classes and their regions have colours of their own
+    # the two classes and their regions have different colours
     colours = {tuple(c) for c in pixels(display.figure_).reshape(-1, 3)}
     assert len(colours) > 20
 
@@ -83,7 +83,7 @@ def legend(display):
 
 @pytest.mark.parametrize("eta0", [1e-3, 1.0, 1e3])
 def test_a_perceptron_has_no_margin_lines(eta0):
-    """Its values scale with eta0, so that ±1 mean nothing; without support vectors the legend has no entry for them."""
+    """Its values scale with eta0, so ±1 are not margins; without support vectors the legend has no entry for them."""
     model = Perceptron(eta0=eta0).fit(X, X[:, 0] > 0)
     display = DecisionDisplay.from_estimator(model, X, X[:, 0] > 0, grid=30)
     assert list(display.contours_.levels) == [0.0] and legend(display) == ["False", "True"]
@@ -161,7 +161,7 @@ def test_convergence_is_cut_at_rounding():
 
 
 def test_distance_in_words():
-    """A gap that is not known, tiny, small or huge reads as a sentence."""
+    """An unknown, tiny, small or huge gap gives a readable sentence."""
     certificates = [
         SimpleNamespace(valid=v, relative_gap=g) for v, g in ((False, 0.1), (True, 1e-9), (True, 6e-5), (True, 3.0))
     ]
@@ -226,7 +226,7 @@ def test_wrong_models_are_refused():
         DecisionDisplay.from_estimator(SVC().fit(*IRIS), *IRIS)
     with pytest.raises(InvalidInputError, match="TubeDisplay"):
         DecisionDisplay.from_estimator(SVR().fit(X, Y), X, Y)
-    with pytest.raises(InvalidInputError, match="labels y"):
+    with pytest.raises(InvalidInputError, match="give y"):
         DecisionDisplay.from_estimator(SVC().fit(X, Y), X)
     with pytest.raises(InvalidInputError, match="one feature"):
         TubeDisplay.from_estimator(SVR().fit(X, Y), X, Y)
@@ -243,7 +243,7 @@ def test_without_matplotlib(monkeypatch):
 
 
 def test_gram_with_a_few_large_values():
-    """Colours tell the other values apart, and the bar says that some are beyond."""
+    """Colours distinguish the other values, and the colour bar shows that some lie beyond."""
     X = np.linspace(0.0, 1.0, 100)[:, None]
     X[0] = 50.0
     drawn = GramDisplay.from_kernel((Linear() + 1.0) ** 2, X)

@@ -49,7 +49,7 @@ def test_map(search):
 
 
 def test_map_with_holes():
-    """Candidates that were not tried leave a hole, and one of several for a cell is the best."""
+    """Candidates that were not tried leave a hole; a cell with several candidates shows the best."""
     grid = [
         {"C": [1.0], "gamma": [0.1]},
         {"C": [10.0], "gamma": [0.1, 1.0]},
@@ -61,7 +61,7 @@ def test_map_with_holes():
 
 
 def test_curve(search):
-    """A line is the best over the other parameters, or one of several; the axis is logarithmic for powers."""
+    """A line is the best over the other parameters, or over one value of a second; powers have a log axis."""
     best = SearchCurveDisplay.from_estimator(search, "C")
     scores = search.cv_results_["mean_test_score"].reshape(3, 2)
     np.testing.assert_array_equal(best.lines[0][1], scores.max(axis=1))
@@ -77,7 +77,7 @@ def test_curve(search):
 
 
 def test_names_and_kernels():
-    """Values that are no numbers stand side by side."""
+    """Values that are not numbers are drawn side by side."""
     search = GridSearchCV(SVC(), {"kernel": ["linear", "rbf"], "C": [1.0]}, cv=3, scoring="f1_macro").fit(X, Y)
     display = SearchCurveDisplay.from_estimator(search, "kernel")
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["linear", "rbf"]
@@ -103,7 +103,7 @@ def test_path():
 
 @pytest.mark.parametrize("kind", ["SVC", "pipeline", "search"])
 def test_path_of_an_estimator(kind):
-    """The path is computed for the machine within, for the samples as it sees them."""
+    """The path is computed for the machine inside a pipeline, on the preprocessed samples."""
     Z, y = X[50:, :2], Y[50:]
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(Z, y)
     model, seen = {
@@ -118,14 +118,14 @@ def test_path_of_an_estimator(kind):
 
 
 def test_every_display_is_made_of_an_estimator():
-    """As scikit-learn's: from_estimator is the common way."""
+    """All displays have from_estimator, like scikit-learn's."""
     names = [name for name in mercer.__all__ if name.endswith("Display")]
     assert len(names) >= 10
     assert all(hasattr(getattr(mercer, name), "from_estimator") for name in names)
 
 
 def test_unusable(search, monkeypatch):
-    """What cannot be drawn is refused with a reason."""
+    """Models that cannot be drawn are refused with a reason."""
     with pytest.raises(InvalidInputError, match=r"no parameter 'nu'; it has 'C', 'gamma'"):
         SearchCurveDisplay.from_estimator(search, "nu")
     with pytest.raises(NotFittedError):

@@ -426,7 +426,7 @@ class TestParameters:
             NuSVC(nu=0.1).fit(X, y, sample_weight=(y > 0).astype(float))
         assert str(found.value) == (
             "specified nu is infeasible: with 0 positive and 20 negative samples of positive weight no nu is feasible. "
-            "Leave out the class without weight, or use SVC."
+            "Remove the class without weight, or use SVC."
         )
 
     @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, None], ids=named)
@@ -437,8 +437,8 @@ class TestParameters:
         label = np.unique(y)[0]
         found = message_of(InvalidInputError, lambda: kind(class_weight={label: weight}).fit(X, y))
         assert found == (
-            f"class_weight gives the class {label} the weight {np.float64(weight):g}: weights of classes are finite "
-            "numbers of at least 0."
+            f"class_weight gives the class {label} the weight {np.float64(weight):g}: class weights must be "
+            "finite and not negative."
         )
 
     @pytest.mark.parametrize("kind", WITH_CLASS_WEIGHT)
@@ -450,7 +450,7 @@ class TestParameters:
         X, y = sample()[0], np.arange(60) % 3
         weights = {0: 0, 1: 0, 2: of_last}
         assert message_of(InvalidInputError, lambda: kind(class_weight=weights).fit(X, y)) == (
-            f"class_weight={weights} leaves nothing to tell apart: {found}. Give at least two of the 3 classes a "
+            f"class_weight={weights} leaves no two classes to separate: {found}. Give at least two of the 3 classes a "
             "positive weight, or use class_weight=None."
         )
 
@@ -464,7 +464,7 @@ class TestParameters:
     def test_class_weights_of_parts(self):
         """partial_fit refuses them at its first call."""
         X, y = sample()
-        with pytest.raises(InvalidInputError, match="leaves nothing to tell apart: only the class 0 has a positive"):
+        with pytest.raises(InvalidInputError, match="no two classes to separate: only the class 0 has a positive"):
             PegasosClassifier(class_weight={1: 0}).partial_fit(X, y, classes=[0, 1])
 
     def test_balanced_classes_of_which_one_has_no_weight(self):

@@ -115,7 +115,7 @@ class TestNotSeparable:
         assert_proof(error, X @ X.T, np.array([0, 0, 1, 1]))
         np.testing.assert_allclose(np.abs(error.common_point_weights), 0.5)
         assert str(error) == (
-            "The two classes are not separable with this kernel: 4 of the 4 samples combine to one point of both "
+            "The two classes are not separable with this kernel: 4 of the 4 samples combine to a common point of both "
             f"convex hulls (to within {error.distance:.1e}; see common_point_weights). Use a finite C, or a richer "
             "kernel."
         )
@@ -166,8 +166,8 @@ class TestNotSeparable:
         assert np.abs(error.common_point_weights).sum() == pytest.approx(2.0)
         assert np.sign(error.common_point_weights).tolist() in ([1.0, -1.0], [-1.0, 1.0])
         assert str(error) == (
-            "The two classes are not separable through the origin with this kernel: 2 of the 2 samples, mirrored in "
-            f"one class, combine to the origin (to within {error.distance:.1e}; see common_point_weights). Use "
+            "The two classes are not separable through the origin with this kernel: 2 of the 2 samples, with one "
+            f"class negated, combine to the origin (to within {error.distance:.1e}; see common_point_weights). Use "
             "fit_intercept=True, a finite C, or a richer kernel."
         )
 

@@ -1,4 +1,4 @@
-"""Write tests/io/data/libsvm.json: small models of LIBSVM and LIBLINEAR with what their own programs predict.
+"""Write tests/io/data/libsvm.json: small models of LIBSVM and LIBLINEAR with the predictions of their own programs.
 
 Needs libsvm-official and liblinear-official, which are compiled when they are installed; the tests do not.
 """
@@ -28,7 +28,7 @@ def targets(X, kind, several):
     if kind.endswith("svr"):
         return np.round(X[:, 0] - X[:, 1] ** 2, 3).tolist()
     score = X[:, 0] + 0.5 * X[:, 1]
-    # in the files the class of the first sample comes first
+    # in the files, the class of the first sample comes first
     return (np.array([4, 7, -2])[np.digitize(score, [-0.4, 0.4])] if several else np.where(score > 0, 1, -1)).tolist()
 
 

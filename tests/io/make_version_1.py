@@ -1,4 +1,4 @@
-"""Write tests/io/data/version-1.mercer and what it predicts: the file that every later version must be able to read.
+"""Write tests/io/data/version-1.mercer and its predictions. Every later version must be able to read this file.
 
 It is never written again. A new version of the format gets a file of its own.
 """

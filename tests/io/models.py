@@ -1,4 +1,4 @@
-"""Fitted models of every kind, each made when it is asked for."""
+"""Fitted models of every kind, each fitted on first use."""
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ GRAPHS = [
     for i, v in enumerate(X[:20, 0])
 ]
 
-# kernels on vectors, bound or not; all but those of histograms take any numbers
+# kernels on vectors, bound or not; all except histogram kernels accept any numbers
 VECTOR_KERNELS = [
     k.Linear(),
     k.Polynomial(3, "scale", 1.0),
@@ -140,7 +140,7 @@ MODELS = {
 
 
 def outputs(model, data):
-    """Everything that a model says of samples."""
+    """All outputs of a model for samples."""
     return [
         getattr(model, name)(data) for name in ("predict", "decision_function", "predict_proba") if hasattr(model, name)
     ]

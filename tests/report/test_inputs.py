@@ -1,4 +1,4 @@
-"""Which inputs matter: on held-out rows, with signs, under names that a reader knows."""
+"""Importance is measured on held-out rows, with signs and readable names."""
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ def trained(tmp_path, frame, **more):
 
 
 def test_importance_is_of_held_out_rows(tmp_path):
-    """Labels that are pure noise: a machine that knows its training rows by heart needs no column on other rows."""
+    """With random labels no column matters on held-out rows, even if the machine memorises its training rows."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
     frame["label"] = rng.choice(["yes", "no"], 120)
@@ -35,7 +35,7 @@ def test_importance_is_of_held_out_rows(tmp_path):
 
 
 def test_importance_finds_the_column_that_matters(tmp_path):
-    """Of a column that decides alone, shuffling costs all that guessing does; the spread is over folds."""
+    """Shuffling the only informative column reduces the score to chance; the spread is over folds."""
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.normal(size=(150, 3)), columns=["noise", "signal", "more noise"])
     frame["y"] = 5.0 * frame.signal
@@ -63,7 +63,7 @@ def test_slopes_of_a_linear_machine_are_its_signed_weights(tmp_path):
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_slopes_of_classes_have_the_sign_of_what_speaks_for_them(kernel, tmp_path):
-    """Large petals speak for virginica and against setosa, by one-vs-one and by one-vs-rest machines."""
+    """Large petals favour virginica over setosa, in one-vs-one and one-vs-rest machines."""
     found = slopes(trained(tmp_path, load_iris(as_frame=True).frame, kernel=kernel, task="classification"))
     assert (
         found.mean.shape == (3, 4)
@@ -89,7 +89,7 @@ def test_second_of_two_classes_is_positive(tmp_path):
 
 
 def test_partial_dependence_is_the_average_prediction(tmp_path):
-    """With the column set to a value in all rows, if all rows are taken."""
+    """It equals the mean prediction with the column set to the value in all rows."""
     outcome = trained(tmp_path, load_diabetes(as_frame=True).frame[::4][["bmi", "bp", "target"]])
     found = partial_dependence(outcome, "bmi")
     for place in (0, 7, -1):
@@ -100,7 +100,7 @@ def test_partial_dependence_is_the_average_prediction(tmp_path):
 
 
 def test_courses_in_words():
-    """A single output rises, falls or does both; several outputs have a favourite at each end."""
+    """The words describe the course of one output, or the most likely of several outputs at each end."""
 
     def words(*mean, values=(1, 2, 3), kind="number", outputs=("y",)):
         return Dependence("x", list(values), kind, list(outputs), np.array(mean, dtype=float)).words()
@@ -114,7 +114,7 @@ def test_courses_in_words():
 
 
 def test_dates_and_booleans_have_their_own_axes(tmp_path):
-    """A date has days of the calendar below it, a boolean "no" and "yes"."""
+    """The axis of a date shows calendar days, that of a boolean "no" and "yes"."""
     rng = np.random.default_rng(6)
     frame = pd.DataFrame({"day": pd.date_range("2019-01-01", periods=90, freq="9D").strftime("%Y-%m-%d")})
     frame["member"] = rng.choice(["yes", "no", ""], 90)
@@ -130,14 +130,14 @@ def test_dates_and_booleans_have_their_own_axes(tmp_path):
 
 
 def test_directions_in_words():
-    """From the share of rows in which the decision function rises."""
+    """The direction follows from the share of rows with a positive slope."""
     assert [_direction(share) for share in (1.0, 0.8, 0.5, 0.2, 0.0)] == [
         "↑ up", "↑ up in 80 % of rows", "mixed: up in 50 % of rows", "↓ down in 80 % of rows", "↓ down"
     ]  # fmt: skip
 
 
 def test_names_of_features(tmp_path):
-    """A category without a value is "missing", never "None"; words belong to their text."""
+    """A missing category is called "missing", never "None"; words are shown with their column."""
     rng = np.random.default_rng(4)
     n = 90
     frame = pd.DataFrame(
@@ -167,4 +167,7 @@ def test_many_columns_are_not_shuffled(tmp_path):
     outcome = train(read_samples(tmp_path / "data.npz"), Cs=2, gammas=2, search="grid", cv=2, judge="none")
     assert permutation_importance(outcome) is None
     text = "".join(inputs_section(outcome))
-    assert "because there are 205 of them" in text and "The 25 largest of 205 features are shown." in text
+    assert (
+        "because there are 205 columns; the limit is 200" in text
+        and "The 25 largest of 205 features are shown." in text
+    )

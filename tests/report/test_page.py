@@ -1,4 +1,4 @@
-"""The report is one file that needs nothing else, tells what the numbers are, and opens in a browser."""
+"""The report is one self-contained file that explains its numbers and opens in a browser."""
 
 import re
 import shutil
@@ -147,7 +147,7 @@ GRADIENT_CASES = [
 
 @pytest.mark.parametrize("model", GRADIENT_CASES, ids=named)
 def test_gradients_are_exact(model):
-    """Against differences of what the model says, for machines of every rule."""
+    """Gradients equal finite differences of the decision values, for every type of machine."""
     X, y = load_iris(return_X_y=True)
     model.fit(X[::3], y[::3])
     points = X[[5, 77]] + 0.013
@@ -161,7 +161,7 @@ def test_gradients_are_exact(model):
 
 
 def test_gradients_of_sparse_samples():
-    """Sparse samples have the slopes of the same samples written out."""
+    """Sparse samples have the gradients of the same dense samples."""
     X, y = load_iris(return_X_y=True)
     X = np.where(X > 1.5, X, 0.0)
     model = SVC(kernel="poly", coef0=1.0).fit(sp.csr_array(X[:100]), y[:100])
@@ -169,7 +169,7 @@ def test_gradients_of_sparse_samples():
     np.testing.assert_allclose(found, decision_gradients(model, X[:7]), rtol=1e-10)
     with pytest.raises(InvalidInputError, match="X has 3 features, but the model was fitted to 4"):
         decision_gradients(model, X[:7, :3])
-    with pytest.raises(InvalidInputError, match="SVC has no gradients here"):
+    with pytest.raises(InvalidInputError, match="Gradients of SVC cannot be computed"):
         decision_gradients(SVC(kernel="precomputed").fit(X[:100] @ X[:100].T, y[:100]), X[:7])
 
 

@@ -1,4 +1,4 @@
-"""The section of held-out scores: its numbers are those of scikit-learn, from rows that the machine had not seen."""
+"""The held-out scores equal scikit-learn's, computed on rows that the machine was not fitted to."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer.io.tables import read_samples
 from mercer.report.quality import BINS, _bins, quality, reliability
 from mercer.workflow import train
-from mercer.workflow.held_out import held_out_classes
+from mercer.workflow.class_scores import held_out_classes
 
 pytest.importorskip("matplotlib")
 
@@ -109,14 +109,14 @@ def test_page_of_classes_has_curves(two_classes, three_classes):
 
 
 def test_errors_of_a_regression_have_two_labels(tmp_path):
-    """The R² of the pooled predictions and the one to expect on new rows are told apart, with errors and pictures."""
+    """The page distinguishes the R² of pooled predictions from the one to expect on new rows, and has pictures."""
     frame = load_diabetes(as_frame=True).frame[::3][["bmi", "bp", "target"]]
     frame.to_csv(tmp_path / "data.csv", index=False)
     outcome = train(read_samples(tmp_path / "data.csv"), Cs=2, gammas=2, search="grid", cv=3, judge="nested")
     text = "".join(quality(outcome))
     assert f"Expect R² {outcome.evaluation.score:.3f} on new rows" in text
     pooled = outcome.errors["R²"]
-    assert f"R² {pooled:.3f} in this table is that of all these predictions together" in text
+    assert f"R² {pooled:.3f} in this table is computed from all these predictions together" in text
     y = np.asarray(outcome.samples.y)
     for value in (outcome.errors["root mean squared error"], np.std(y), np.mean(np.abs(y - y.mean()))):
         assert f"<td>{value:.4g}</td>" in text

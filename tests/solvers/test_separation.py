@@ -100,7 +100,7 @@ def wrong_answers(seeds):
 def test_a_set_of_five(solver):
     """The hulls of these integers meet, whichever solver looks for the margin, and the proof comes with the error."""
     X = np.array([[9, 2], [-6, -6], [-7, 2], [-7, -2], [-9, -3]])
-    with pytest.raises(NotSeparableError, match="4 of the 5 samples combine to one point of both") as found:
+    with pytest.raises(NotSeparableError, match="4 of the 5 samples combine to a common point of both") as found:
         SVC(C=np.inf, kernel="linear", solver=solver).fit(X, [-1, 1, -1, 1, -1])
     assert found.value.proven and found.value.margin is None
     np.testing.assert_allclose(found.value.common_point_weights @ X, 0.0, atol=1e-14)
@@ -114,10 +114,10 @@ def test_a_margin_that_coefficients_cannot_represent():
     with pytest.raises(NotSeparableError) as found:
         SVC(C=np.inf, kernel="linear").fit(X, y)
     assert str(found.value) == (
-        f"The two classes are separable, but their margin of {found.value.margin:.1e} is so small against the samples "
-        "that no float64 coefficients of a kernel machine represent the hyperplane. Scale the features, for example "
-        "with StandardScaler; or use a finite C, or LinearSVC(C=inf), which stores the weights of the features "
-        "themselves."
+        f"The two classes are separable, but their margin of {found.value.margin:.1e} is too small relative to the "
+        "samples: no float64 coefficients of a kernel machine represent the hyperplane. Scale the features, for "
+        "example with StandardScaler; or use a finite C, or LinearSVC(C=inf), which stores the weights of the features "
+        "instead."
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -138,12 +138,12 @@ def test_separable_below_the_resolution_of_kernel_values():
 
 
 @pytest.mark.parametrize(
-    "intercept,met", [(True, "one point of both convex hulls"), (False, "the origin, one class mirrored")]
+    "intercept,met", [(True, "a common point of both convex hulls"), (False, "the origin, with one class negated")]
 )
 def test_the_words_for_what_is_not_decided(intercept, met):
     """Without a hyperplane and without a proof the error says that rounding hides the answer."""
     assert str(NotSeparableError(np.array([1.0, -1.0]), 3e-7, intercept, proven=False)) == (
-        "Rounding hides whether the classes are separable: no hyperplane in float64 was found that separates them, and "
+        "Rounding errors hide whether the classes are separable: no separating hyperplane was found in float64, and "
         f"the samples combine to {met} only to within 3.0e-07 (see common_point_weights). Scale the features, for "
         "example with StandardScaler; or use a finite C, or a richer kernel."
     )

@@ -1,4 +1,4 @@
-"""One progress for the whole job, and messages in the words of the command."""
+"""Progress covers the whole job, and messages are worded for the command."""
 
 import io
 import re
@@ -24,7 +24,7 @@ def samples(n=80):
 
 @pytest.mark.parametrize("judge", ["auto", "nested"])
 def test_the_progress_of_a_job_goes_one_way(judge):
-    """From the search to the judging the share of the whole job never falls and stays within 0 and 1."""
+    """The share of the whole job never decreases and stays between 0 and 1."""
     seen = []
     with Job(seen.append) as job:
         train(samples(), judge=judge, job=job, Cs=2, gammas=2, cv=2)
@@ -37,7 +37,7 @@ def test_the_progress_of_a_job_goes_one_way(judge):
 
 
 def test_a_report_is_part_of_the_job():
-    """Work that the caller plans to do after training is in the share and in the estimate."""
+    """Work planned by the caller after training counts in the share and in the estimate."""
     seen = []
     with Job(seen.append) as job:
         job.plan(report=1e6)
@@ -63,7 +63,7 @@ def test_estimates_are_as_exact_as_they_can_be(seconds, words):
 
 
 def test_a_terminal_has_one_line(monkeypatch):
-    """It is written over, and nothing is left of it at the end."""
+    """The progress line is overwritten, and erased at the end."""
     terminal, written = io.StringIO(), []
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
@@ -92,7 +92,7 @@ def test_text_without_a_share():
 
 
 def test_messages_of_libraries_are_not_shown():
-    """scikit-learn's sentences are said in the words of the command, or left out."""
+    """scikit-learn's warnings are reworded for the command, or left out."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.warn("The least populated class in y has only 1 members, which is less than n_splits=5.", stacklevel=1)
@@ -103,8 +103,8 @@ def test_messages_of_libraries_are_not_shown():
         warnings.warn("ours", UserWarning, stacklevel=1)
         warnings.warn("ours", UserWarning, stacklevel=1)
     assert plain_messages(caught) == [
-        "A class has only 1 of the rows, fewer than the 5 folds: its rows are hardly ever judged. Give more rows of "
-        "it, or use fewer --folds.",
+        "A class has only 1 of the rows, fewer than the 5 folds: some folds do not contain it. Add rows of this "
+        "class, or use fewer --folds.",
         "A fit ended before the optimum; it is within 1e-2 of the optimum.",
         "ours",
     ]
@@ -115,14 +115,14 @@ def test_a_linear_machine_says_why(monkeypatch):
     monkeypatch.setattr("mercer.workflow.preparation.MANY_ROWS", 50)
     outcome, asked = train(samples(60), Cs=2, cv=2), train(samples(60), kernel="linear", Cs=2, cv=2)
     assert outcome.messages == (
-        "The machine is linear because there are more than 50 rows. A Gaussian one may be better, and takes longer: "
+        "The machine is linear because there are more than 50 rows. A Gaussian kernel may be better, but takes longer: "
         "--kernel rbf.",
     )
     assert asked.messages == ()
 
 
 def test_options_are_not_broken_at_their_hyphens():
-    """What is to be typed stays in one piece, whichever line it falls into."""
+    """Options are not split across lines."""
     for length in range(60, 100):
         lines = _wrapped("x" * length + " try --class-weight balanced", "  - ").splitlines()
         assert any("--class-weight" in line for line in lines) and max(map(len, lines)) <= 100

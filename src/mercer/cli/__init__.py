@@ -1,6 +1,6 @@
-"""The command ``mercer``: parse, call, print.
+"""The command ``mercer``: parse the arguments, call the library, print the result.
 
-Each subcommand imports what it needs when it is run: ``mercer --help`` loads neither numba nor scikit-learn.
+Each subcommand imports what it needs when it runs, so that ``mercer --help`` loads neither numba nor scikit-learn.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from mercer.cli import bench, examine, fit, libsvm_tools, predict
+from mercer.cli import bench, certify, convert, fit, inspect, kernel_check, libsvm_tools, predict
 from mercer.exceptions import MercerError
 
 __all__ = ["command", "main"]
@@ -19,12 +19,12 @@ __all__ = ["command", "main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (``sys.argv`` unless given) and return the exit status.
 
-    0: done. 1: it could not be done, or a check has failed. 2: the command line was not understood. 130: interrupted.
+    0: success. 1: an error, or a check has failed. 2: the command line is not valid. 130: interrupted.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     command = next(iter(words), None)
     try:
-        if command in libsvm_tools.TOOLS:  # whose options argparse would not understand
+        if command in libsvm_tools.TOOLS:  # argparse cannot parse LIBSVM's options
             return libsvm_tools.run(command, words[1:])
         parser = _parser()
         arguments = parser.parse_args(words)
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         advice = "Use fewer rows, columns or classes, or a linear kernel."
         print(f"mercer {command}: there is not enough memory{why}. {advice}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # of `mercer predict … | head`
+    except BrokenPipeError:  # for example `mercer predict … | head`
         sys.stderr.close()
         return 0
     except OSError as error:  # no such file, a folder, no permission, a full disk
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command() -> NoReturn:
-    """The command as a process: one that was interrupted does not wait for threads that are still at work."""
+    """Entry point of the process. After an interrupt it exits without waiting for running threads."""
     status = main()
     if status == 130:
         sys.stdout.flush()
@@ -72,34 +72,35 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mercer",
         description="Support vector machines and kernel methods: fast, exact and certified.",
-        epilog="svm-train, svm-predict and svm-scale understand LIBSVM's options and files.",
+        epilog="svm-train, svm-predict and svm-scale accept LIBSVM's options and files.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for name, module, text in (
-        ("fit", fit, "fit a model to a data file, judge it and write it"),
+        ("fit", fit, "fit a model to a data file, evaluate it and write a model file"),
         ("predict", predict, "predict new samples with a model file"),
+        ("inspect", inspect, "show what a model file contains"),
+        ("certify", certify, "recompute how far a model is from the optimum of its problem"),
+        ("kernel-check", kernel_check, "test whether a kernel or a matrix satisfies Mercer's condition"),
+        ("convert", convert, "convert a model to ONNX, Python, C, LIBSVM's format or a model file"),
+        ("bench", bench, "compare the fitting times of mercer and scikit-learn"),
     ):
         one = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         module.add_arguments(one)
         one.set_defaults(run=module.run)
-    examine.add_arguments(commands)
-    one = commands.add_parser("bench", help="time the same fit by mercer and by scikit-learn")
-    bench.add_arguments(one)
-    one.set_defaults(run=bench.run)
 
     demo = commands.add_parser(
         "demo",
         help="fit handwritten digits, compare with scikit-learn, draw a picture",
         description="Fit scikit-learn's handwritten digits with mercer and with scikit-learn, print a summary of both, "
-        "and draw a few held-out digits beside the support vectors that decide them.",
+        "and draw a few held-out digits next to their most influential support vectors.",
     )
     demo.add_argument(
         "--output",
         metavar="DIR",
         type=Path,
         default=Path(),
-        help="folder for mercer-demo.png, made if it does not exist (default: this one)",
+        help="folder for mercer-demo.png, created if it does not exist (default: the current folder)",
     )
     demo.set_defaults(run=_demo)
     return parser

@@ -1,4 +1,4 @@
-"""``mercer bench``: the same fit by mercer and by scikit-learn, on this machine."""
+"""``mercer bench``: compare the fitting times of mercer and scikit-learn on this computer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.cli.terminal import number
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Time both, print a line each; return the exit status."""
+    """Time both libraries and print a line for each; return the exit status."""
     import sklearn.svm
 
     import mercer
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         times = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(X, y)  # compiles, loads, warms
+            model.fit(X, y)  # warm up: compile or load compiled code
             for _ in range(arguments.repeats):
                 began = perf_counter()
                 model.fit(X, y)
@@ -77,10 +77,10 @@ def _data(arguments: argparse.Namespace) -> tuple[Any, Any, str, str]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ``mercer bench`` understands."""
+    """Add the arguments of ``mercer bench``."""
     parser.add_argument("data", nargs="?", help="a data file (default: scikit-learn's digits)")
-    parser.add_argument("--target", metavar="COLUMN", help="default: the last column")
+    parser.add_argument("--target", metavar="COLUMN", help="the column to predict (default: the last one)")
     reading.add_arguments(parser, training=True)
-    parser.add_argument("--C", type=number(above=0), default=1.0, help="the price of the loss (default: 1)")
-    parser.add_argument("--repeats", type=number(int, least=1), default=5, help="fits that are timed (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print numbers for programs")
+    parser.add_argument("--C", type=number(above=0), default=1.0, help="the regularisation parameter C (default: 1)")
+    parser.add_argument("--repeats", type=number(int, least=1), default=5, help="number of timed fits (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")

@@ -1,4 +1,4 @@
-"""``mercer demo``: handwritten digits, side by side with scikit-learn."""
+"""``mercer demo``: classify handwritten digits with mercer and with scikit-learn."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ PARAMETERS = {"C": 10.0, "gamma": "scale"}
 REPEATS = 5
 N_DIGITS = 6
 N_NEIGHBOURS = 6
-# seconds of compilation from which a first fit is said to compile; loading compiled loops takes less
+# above this many seconds of compilation, the summary says that the first fit compiled; loading takes less
 LEAST_COMPILING = 2.0
 
 Array = NDArray[Any]
@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Digits:
-    """The data, split into rows to train on and rows held out. Pixels are in [0, 1]."""
+    """The data, split into training rows and held-out rows. Pixels are in [0, 1]."""
 
     X_train: Array
     X_test: Array
@@ -42,7 +42,7 @@ class Digits:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What is reported about one fitted model; times in seconds."""
+    """The measurements of one fitted model; times in seconds."""
 
     accuracy: float
     n_support: int
@@ -73,7 +73,7 @@ def run(output: Path) -> int:
 
 
 def load() -> Digits:
-    """A third of scikit-learn's digits is held out, the same third in every run."""
+    """Load scikit-learn's digits. A third is held out, the same third in every run."""
     X, y = load_digits(return_X_y=True)
     return Digits(*train_test_split(X / 16, y, test_size=1 / 3, stratify=y, random_state=0))
 
@@ -101,7 +101,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def summary(model: Any, ours: Measurement, theirs: Measurement) -> str:
-    """Both measurements as an aligned table, then the certificate of ``model`` and how the times were taken."""
+    """Format both measurements as a table, followed by the certificate of ``model`` and notes on the times."""
     rows = [
         ("", "mercer", "scikit-learn", "ratio"),
         ("accuracy on held-out rows", f"{ours.accuracy:.2%}", f"{theirs.accuracy:.2%}", ""),
@@ -134,12 +134,15 @@ def _time_row(label: str, ours: float, theirs: float) -> tuple[str, str, str, st
 
 def _first_fit_note(ours: Measurement) -> str:
     if ours.compiling > LEAST_COMPILING:
-        return f"first fit: {ours.first_fit:.1f} s, once: compiling for this machine. Later processes load the result."
-    return f"first fit: {ours.first_fit:.1f} s in each process: loading the loops that were compiled for this machine."
+        return (
+            f"first fit: {ours.first_fit:.1f} s, because code was compiled for this computer, once. Later processes "
+            "load the compiled code."
+        )
+    return f"first fit: {ours.first_fit:.1f} s in each process, because it loads compiled code."
 
 
 def influence(model: Any, digits: Digits, x: Array, pair: tuple[int, int]) -> Array:
-    """What each support vector adds to f(x) where two classes compete: |dual_coef| k(x, sv), 0 for other classes.
+    """Contribution of each support vector to f(x) of a pair of classes: |dual_coef| k(x, sv); 0 for other classes.
 
     k(x, z) = exp(-γ |x - z|²) with gamma="scale", which is γ = 1 / (d var(X)). Row r of dual_coef_ holds, for a support
     vector of class c, its coefficient against the r-th of the other classes.
@@ -156,14 +159,14 @@ def influence(model: Any, digits: Digits, x: Array, pair: tuple[int, int]) -> Ar
 
 
 def rivals(model: Any, X: Array, truth: Array, guess: Array) -> Array:
-    """The class that each guess is compared with: the true one if the guess is wrong, else the second best."""
+    """The class to compare each prediction with: the true class if it is wrong, else the second best class."""
     decision = model.decision_function(X)
     decision[np.arange(len(X)), guess] = -np.inf
     return np.where(truth != guess, truth, decision.argmax(axis=1))
 
 
 def choose(y_true: Array, y_predicted: Array) -> Array:
-    """Rows to draw: wrong ones first, at most half of the places, then right ones, each of another class."""
+    """Choose rows to draw: first wrong predictions, at most half of the rows, then one right prediction per class."""
     wrong = np.flatnonzero(y_true != y_predicted)[: N_DIGITS // 2]
     right = np.flatnonzero(y_true == y_predicted)
     _, first_of_class = np.unique(y_true[right], return_index=True)
@@ -172,7 +175,7 @@ def choose(y_true: Array, y_predicted: Array) -> Array:
 
 
 def draw(model: Any, digits: Digits, path: Path) -> Path:
-    """Draw some held-out digits, each beside its most influential support vectors; return the path written."""
+    """Draw some held-out digits next to their most influential support vectors; return the path of the picture."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -198,8 +201,8 @@ def draw(model: Any, digits: Digits, path: Path) -> Path:
             colour = "seagreen" if label == truth[i] else "firebrick"
             _show(panel, model.support_vectors_[sv], f"{label}   ({strength[sv]:.2f})", colour)
     figure.supxlabel(
-        "Right of each digit: the strongest support vectors in the classifier of the two classes named,\n"
-        "with their label and |dual_coef| k(x, sv); green where the label is the true one, red where not.",
+        "Right of each digit: the most influential support vectors of the classifier for the two classes named,\n"
+        "with their label and |dual_coef| k(x, sv); green if the label is the true one, else red.",
         fontsize=9,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,7 +211,7 @@ def draw(model: Any, digits: Digits, path: Path) -> Path:
 
 
 def _show(axes: Any, pixels: Array, title: str, colour: str) -> None:
-    """One digit with a title and a frame in ``colour``. Edits ``axes``."""
+    """Draw one digit with a title and a frame in ``colour``. Edits ``axes``."""
     axes.imshow(pixels.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
     axes.set_title(title, fontsize=9, color=colour)
     axes.set_xticks([])

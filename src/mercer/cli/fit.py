@@ -1,4 +1,4 @@
-"""``mercer fit``: from a data file to a model file."""
+"""``mercer fit``: train a model on a data file and write a model file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer.cli.terminal import JobDisplay, check_writable, number
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, train, print, write; return the exit status: 130 if Ctrl-C has ended it early."""
+    """Read the data, train, write the model and print a summary. Return the exit status: 130 after Ctrl-C."""
     from mercer.workflow.job import PAGE_WORK, READING, REPORT, Job
     from mercer.workflow.training import train
 
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
             check_writable(path)
     display = JobDisplay(arguments.quiet)
     with display, Job(display.show, display.say) as job, warnings.catch_warnings():
-        # of libraries, about the next version of another one
+        # libraries warn about future versions of other libraries: not the user's concern
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
         job.plan(report=0.0 if arguments.report is None else PAGE_WORK)
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _search(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The parameters of the search that the command line gives."""
+    """The parameters of the search from the command line."""
     search: dict[str, Any] = {
         "time_limit": arguments.time_limit,
         "n_jobs": arguments.jobs,
@@ -63,7 +63,7 @@ def _search(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write(arguments: argparse.Namespace, outcome: Any, job: Any, stage: str) -> list[str]:
-    """Write the model, then the report, which Ctrl-C leaves out."""
+    """Write the model, then the report. Ctrl-C skips the report."""
     import mercer
 
     mercer.save(outcome.model, arguments.model)
@@ -76,7 +76,7 @@ def _write(arguments: argparse.Namespace, outcome: Any, job: Any, stage: str) ->
             write_report(outcome, arguments.report, model_path=arguments.model, source=arguments.data)
             written.append(str(arguments.report))
         except KeyboardInterrupt:
-            job.say(f"interrupted: {arguments.report} is not written; the model is")
+            job.say(f"interrupted: the model was written, but {arguments.report} was not")
     return written
 
 
@@ -92,7 +92,7 @@ def _print(arguments: argparse.Namespace, outcome: Any, written: list[str]) -> N
 
 
 def class_weight(text: str) -> Any:
-    """balanced, or label=weight,label=weight."""
+    """Parse "balanced" or "label=weight,label=weight"."""
     if text == "balanced":
         return text
     weights: dict[str, float] = {}
@@ -103,73 +103,85 @@ def class_weight(text: str) -> Any:
         except ValueError:
             weights[label] = -1.0
         if not label or not weights[label] > 0:
-            raise argparse.ArgumentTypeError(f"{part!r} was given, but balanced or label=weight is needed, as in yes=5")
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is neither 'balanced' nor label=weight with a positive weight, such as yes=5"
+            )
     return weights
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ``mercer fit`` understands."""
+    """Add the arguments of ``mercer fit``."""
     parser.add_argument("data", help="CSV, TSV, Parquet, JSON lines, LIBSVM, npz or FASTA file; - for standard input")
     parser.add_argument(
         "--target",
         metavar="COLUMN",
-        help="the column to predict, by its name or its number from 1 on (default: the last one)",
+        help="the column to predict, by name or by number, starting at 1 (default: the last one)",
     )
     reading.add_arguments(parser, training=True)
     parser.add_argument("--labels", metavar="FILE", help="for FASTA: a label, or a name and a label, per line")
-    parser.add_argument("--task", choices=["classification", "regression"], help="default: by the target's values")
+    parser.add_argument(
+        "--task", choices=["classification", "regression"], help="default: inferred from the values of the target"
+    )
     parser.add_argument(
         "--kernel",
         help='linear, rbf, poly, sigmoid or an expression such as "0.5*gaussian(gamma=0.1) + linear()" (default: rbf; '
-        "linear with more than 100,000 rows or a column of text)",
+        "linear if there are more than 100,000 rows or a column of free text)",
     )
-    parser.add_argument("--missing", choices=["impute", "refuse"], default="impute", help="cells without a value")
+    parser.add_argument(
+        "--missing",
+        choices=["impute", "refuse"],
+        default="impute",
+        help="what to do with missing cells: fill them in, or stop with an error (default: impute)",
+    )
     parser.add_argument(
         "--class-weight",
         type=class_weight,
         metavar="WEIGHTS",
-        help="what a mistake costs in each class: balanced (rare classes count as much as frequent ones) or "
-        "label=weight,label=weight (others: 1)",
+        help="the cost of an error in each class: balanced (rare classes count as much as frequent ones) or "
+        "label=weight,label=weight (other classes: 1)",
     )
     parser.add_argument(
         "--scoring",
         metavar="SCORE",
-        help="the score by which the best machine is chosen and judged, by its name in scikit-learn, such as "
-        "balanced_accuracy, f1_macro, roc_auc, neg_mean_absolute_error (default: accuracy, r2)",
+        help="scikit-learn's name of the score that the search maximises and reports, such as balanced_accuracy, "
+        "f1_macro, roc_auc, neg_mean_absolute_error (default: accuracy or r2)",
     )
     parser.add_argument(
         "--epsilon",
         type=number(least=0),
         metavar="WIDTH",
-        help="for a regression: errors up to this size cost nothing (default: chosen by the search)",
+        help="regression: errors up to this size cost nothing (default: chosen by the search)",
     )
     parser.add_argument(
         "--judge",
         choices=["auto", "search", "nested", "holdout", "none"],
         default="auto",
-        help="how the score is found. search: by the held-out rows of the search, corrected for choosing the best; "
-        "nested: preparation and search repeated in five folds; holdout: in two random parts; none: not at all "
-        "(default: search; if the search takes only some of the rows, rows that it has not seen)",
+        help="how to estimate the score on new rows. search: by the held-out rows of the search, corrected for the "
+        "selection of the best candidate; nested: by nested cross-validation, preparation and search repeated in five "
+        "folds; holdout: by two random splits; none: not at all (default: search or, if the search uses only some of "
+        "the rows, the other rows)",
     )
-    parser.add_argument("--folds", type=number(int, least=2), metavar="K", help="folds of the search (default: 5)")
+    parser.add_argument(
+        "--folds", type=number(int, least=2), metavar="K", help="number of folds of the search (default: 5)"
+    )
     parser.add_argument(
         "--grid",
         type=number(int, least=1),
         metavar="N",
-        help="values of C and of gamma that are tried (default: 8)",
+        help="number of values of C and of gamma to try (default: 8)",
     )
     parser.add_argument(
         "--search-rows",
         type=number(int, least=10),
         metavar="N",
-        help="rows on which the parameters of a machine with a kernel are searched; the model is always fitted to all "
-        "(default: at most 5000 for a classification, 2500 for a regression)",
+        help="number of rows for the parameter search of a kernel machine; the final model is always fitted to all "
+        "rows (default: at most 5000 for classification, 2500 for regression)",
     )
-    parser.add_argument("--time-limit", type=number(least=0), metavar="SECONDS", help="of each search")
-    parser.add_argument("--jobs", type=int, metavar="N", help="threads (default: all cores)")
+    parser.add_argument("--time-limit", type=number(least=0), metavar="SECONDS", help="time limit of each search")
+    parser.add_argument("--jobs", type=int, metavar="N", help="number of threads (default: all cores)")
     parser.add_argument(
-        "--model", metavar="FILE", type=Path, default=Path("model.mercer"), help="default: model.mercer"
+        "--model", metavar="FILE", type=Path, default=Path("model.mercer"), help="model file (default: model.mercer)"
     )
-    parser.add_argument("--report", metavar="FILE", type=Path, help="also write a page about the model (HTML)")
-    parser.add_argument("--json", action="store_true", help="print numbers for programs")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--report", metavar="FILE", type=Path, help="also write an HTML report about the model")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")

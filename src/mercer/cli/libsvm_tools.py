@@ -1,6 +1,6 @@
 """``mercer svm-train``, ``svm-predict`` and ``svm-scale``: LIBSVM's options, file formats and output.
 
-Old scripts go on working with ``mercer `` before the name of the program; the solver and its certificate are mercer's.
+Existing scripts work with ``mercer `` in front of the program's name; the solver and its certificate are mercer's.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ OPTIONS = {
   -s 0..4   machine: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR (0)
   -t 0..4   kernel: 0 linear, 1 polynomial, 2 Gaussian, 3 tanh, 4 precomputed (2)
   -d, -g, -r  degree (3), gamma (1 / number of features) and coef0 (0) of the kernel
-  -c C      price of the loss (1)
-  -wI W     factor of C for the class I (1)
-  -n NU     nu of the machines that have one (0.5)
+  -c C      the regularisation parameter C (1)
+  -wI W     factor of C for class I (1)
+  -n NU     nu of nu-SVC, nu-SVR and one-class (0.5)
   -p WIDTH  epsilon of epsilon-SVR (0.1)
-  -e TOL    the violation at which training stops (0.001)
+  -e TOL    training stops if the KKT violation is below TOL (0.001)
   -m MB     memory for rows of the kernel matrix
   -h 0|1    shrinking (1)
   -b 0|1    probabilities (0)
@@ -37,10 +37,10 @@ OPTIONS = {
   -b 0|1    probabilities (0)
   -q        print nothing""",
     "svm-scale": """
-  -l, -u    lower and upper end of the scaled features (-1, 1)
-  -y L U    ends of the scaled targets, which else stay as they are
-  -s FILE   write the ranges that were found
-  -r FILE   use the ranges of a file that -s has written""",
+  -l, -u    lower and upper limit of the scaled features (-1, 1)
+  -y L U    lower and upper limit of the scaled targets (default: not scaled)
+  -s FILE   write the ranges of the features to a file
+  -r FILE   use the ranges of a file written with -s""",
 }
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 LAPLACE = (
@@ -50,23 +50,23 @@ LAPLACE = (
 
 
 class UsageError(Exception):
-    """The options are not LIBSVM's."""
+    """The command line is not valid for LIBSVM's program."""
 
 
 def train(words: Sequence[str]) -> int:
-    """Fit, write LIBSVM's model file, print what svm-train prints of a model."""
+    """Fit, write LIBSVM's model file, and print what svm-train prints."""
     import numpy as np
 
-    from mercer.io.libsvm import training_order, write_model
+    from mercer.io.formats.libsvm import training_order, write_model
 
     options, files = _options(words, "s t d g r c n p m e h b v w* q")
     if len(files) not in (1, 2):
-        raise UsageError("a training file, and perhaps a model file, are expected")
+        raise UsageError(f"expected a training file and optionally a model file, found {len(files)} files")
     X, y = _read(files[0], precomputed=options.get("t") == "4")
     kind = _whole(options, "s", 0, 4)
     labels = None
     if kind in (0, 1):
-        # the machine knows the classes by their places in LIBSVM's order, which decides signs, columns and ties
+        # fit to indices in LIBSVM's class order, which determines signs, columns and ties
         labels = training_order(y)
         order = np.argsort(labels)
         y = order[np.searchsorted(labels, y, sorter=order)]
@@ -91,7 +91,7 @@ def train(words: Sequence[str]) -> int:
 
 @contextmanager
 def _without_deprecation() -> Iterator[None]:
-    """scikit-learn has deprecated the parameter ``probability``; LIBSVM's option goes on."""
+    """Hide scikit-learn's deprecation of the parameter ``probability``, which LIBSVM's option needs."""
     import warnings
 
     with warnings.catch_warnings():
@@ -100,15 +100,18 @@ def _without_deprecation() -> Iterator[None]:
 
 
 def _add_probabilities(model: Any, X: Any, y: Any, kind: int, quiet: bool) -> None:
-    """What a machine without classes has of probabilities. Edits the model."""
+    """Add LIBSVM's probability parameters to a regressor or one-class machine. Edits the model."""
     import numpy as np
 
-    from mercer.io.libsvm_probabilities import density_marks, residual_scale
+    from mercer.io.formats.libsvm_probabilities import density_marks, residual_scale
 
     if kind == 2:
         marks = density_marks(model.decision_function(X))
         if marks is None:
-            print("note: fewer than 5 values on one side of 0: no probabilities are written.", file=sys.stderr)
+            print(
+                "note: fewer than 5 decision values on one side of 0: the model is written without probabilities.",
+                file=sys.stderr,
+            )
         else:
             model._prob_density_marks = marks
         return
@@ -118,15 +121,15 @@ def _add_probabilities(model: Any, X: Any, y: Any, kind: int, quiet: bool) -> No
 
 
 def predict(words: Sequence[str]) -> int:
-    """Predict with LIBSVM's model file, write a line per sample, print accuracy or errors as svm-predict does."""
+    """Predict with LIBSVM's model file, write a line per sample, and print accuracy or errors as svm-predict does."""
     import numpy as np
 
-    from mercer.io.libsvm import read_model
-    from mercer.io.libsvm_probabilities import has_probabilities
+    from mercer.io.formats.libsvm import read_model
+    from mercer.io.formats.libsvm_probabilities import has_probabilities
 
     options, files = _options(words, "b q")
     if len(files) != 3:
-        raise UsageError("a test file, a model file and an output file are expected")
+        raise UsageError(f"expected a test file, a model file and an output file, found {len(files)} files")
     probabilities, quiet = _whole(options, "b", 0, 1) == 1, "q" in options
     model = read_model(files[1], file_order=True)
     if probabilities and not has_probabilities(model):
@@ -135,7 +138,7 @@ def predict(words: Sequence[str]) -> int:
         print("Model supports probability estimates, but disabled in prediction.")
     X, y = _read(files[0], n_features=model.n_features_in_, precomputed=getattr(model, "kernel", "") == "precomputed")
     if hasattr(X, "toarray") and not hasattr(getattr(model, "support_vectors_", X), "toarray"):
-        X = X.toarray()  # the file's own vectors have no zeros
+        X = X.toarray()  # the support vectors are dense
     classes = hasattr(model, "classes_") or hasattr(model, "offset_")
     head, values = "", None
     if probabilities and classes:
@@ -160,10 +163,10 @@ def predict(words: Sequence[str]) -> int:
 
 
 def _probabilities(model: Any, X: Any) -> tuple[str, Any, Any]:
-    """The first line, the labels and the probabilities, in the order of the model file's labels."""
+    """Return the first line, the labels and the probabilities, in the order of the labels in the model file."""
     import numpy as np
 
-    from mercer.io.libsvm_probabilities import class_probabilities, normal_probability
+    from mercer.io.formats.libsvm_probabilities import class_probabilities, normal_probability
 
     if hasattr(model, "offset_"):
         inside = normal_probability(model.decision_function(X), model._prob_density_marks)
@@ -174,14 +177,14 @@ def _probabilities(model: Any, X: Any) -> tuple[str, Any, Any]:
 
 
 def scale(words: Sequence[str]) -> int:
-    """Scale features linearly to a range, and print the samples in LIBSVM's format."""
+    """Scale features linearly to a range and print the samples in LIBSVM's format."""
     import numpy as np
 
     options, files = _options(words, "l u s r y:2")
     if len(files) != 1:
-        raise UsageError("one data file is expected")
+        raise UsageError(f"expected one data file, found {len(files)} files")
     if "s" in options and "r" in options:
-        raise UsageError("-s and -r exclude each other")
+        raise UsageError("-s and -r cannot be used together")
     X, y = _read(files[0])
     X = X.toarray()
     if "r" in options:
@@ -190,7 +193,7 @@ def scale(words: Sequence[str]) -> int:
         low, high = _number(options, "l", -1.0), _number(options, "u", 1.0)
         ranges = {j + 1: (float(X[:, j].min()), float(X[:, j].max())) for j in range(X.shape[1])}
     if not low < high:
-        raise UsageError(f"the lower limit {low:g} is not below the upper one, {high:g}")
+        raise UsageError(f"the lower limit {low:g} is not below the upper limit {high:g}")
     if "s" in options:
         lines = ["x", f"{low:.16g} {high:.16g}"]
         lines += [f"{j} {a:.16g} {b:.16g}" for j, (a, b) in ranges.items() if a != b]
@@ -203,18 +206,18 @@ def scale(words: Sequence[str]) -> int:
         a, b = ranges.get(j + 1, (0.0, 0.0))
         if a != b:
             scaled[:, j] = low + (high - low) * (X[:, j] - a) / (b - a)
-            # ends are met exactly
+            # exact limits, without rounding errors
             scaled[X[:, j] == a, j], scaled[X[:, j] == b, j] = low, high
     for label, row in zip(y, scaled, strict=True):
         print(f"{label:g} " + "".join(f"{j + 1}:{value:g} " for j, value in enumerate(row) if value != 0))
     return 0
 
 
-# ---- the parts ---------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------------
 
 
 def _options(words: Sequence[str], known: str) -> tuple[dict[str, str], list[str]]:
-    """Letters with their values, as LIBSVM writes them (-c 10, -w1 2, -q), and the files."""
+    """Split the command line into LIBSVM's options (-c 10, -w1 2, -q) and files."""
     flags, allowed = ("q",), {name.rstrip("*").partition(":")[0]: name for name in known.split()}
     options: dict[str, str] = {}
     position = 0
@@ -247,18 +250,18 @@ def _number(
 
 
 def _label(name: str) -> int:
-    """The class whose weight an option is, as in -w1 or -w-1."""
+    """The class label of a weight option such as -w1 or -w-1."""
     try:
         return int(name[1:])
     except ValueError:
-        raise UsageError(f"-{name} names no class: weights are given as in -w1 2.5") from None
+        raise UsageError(f"-{name} is not -w with an integer class label, as in -w1 2.5") from None
 
 
 def _whole(options: dict[str, str], letter: str, least: int, most: int) -> int:
     defaults = {"s": 0, "t": 2, "d": 3, "h": 1, "b": 0}
     text = options.get(letter, str(defaults.get(letter, least)))
     if not text.lstrip("-").isdigit() or not least <= int(text) <= most:
-        raise UsageError(f"-{letter} {text} is not a whole number from {least} to {most}")
+        raise UsageError(f"-{letter} {text} is not an integer from {least} to {most}")
     return int(text)
 
 
@@ -285,7 +288,7 @@ def _wider(X: Any, n_features: int) -> Any:
 
 
 def _machine(kind: int, options: dict[str, str], X: Any, labels: list[Any]) -> Any:
-    """The estimator that the options describe; it knows classes by their places among the labels."""
+    """Build the estimator that the options describe. Its class weights are keyed by the index of the label."""
     import mercer
 
     kernel = KERNELS[_whole(options, "t", 0, 4)]
@@ -325,7 +328,7 @@ def _cross_validate(model: Any, X: Any, y: Any, kind: int, folds: int) -> int:
     from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
     if kind == 2:
-        raise UsageError("-v needs labels to predict, which one-class machines do not have")
+        raise UsageError("-v cannot be used with one-class machines, which do not predict labels")
     splitter = (StratifiedKFold if kind in (0, 1) else KFold)(folds, shuffle=True, random_state=0)
     if getattr(model, "probability", False) is True:
         with _without_deprecation():
@@ -351,7 +354,7 @@ def _regression_lines(y: Any, predicted: Any) -> list[str]:
 
 
 def _read_ranges(path: str) -> tuple[float, float, dict[int, tuple[float, float]]]:
-    """The file that svm-scale -s writes; parts about the target are passed over."""
+    """Read a file written by svm-scale -s; ranges of the target are ignored."""
     lines = Path(path).read_text(encoding="ascii").split("\n")
     try:
         start = lines.index("x") + 1
@@ -366,7 +369,7 @@ TOOLS = {"svm-train": train, "svm-predict": predict, "svm-scale": scale}
 
 
 def run(name: str, words: Sequence[str]) -> int:
-    """One of LIBSVM's programs; return its exit status."""
+    """Run one of LIBSVM's programs; return its exit status."""
     if "--help" in words:
         print(f"usage: mercer {USAGE[name]}\n{OPTIONS[name]}")
         return 0

@@ -1,4 +1,4 @@
-"""``mercer predict``: a model file and new samples to predictions."""
+"""``mercer predict``: predict new samples with a model file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.cli.terminal import check_writable, say
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read both, predict, write a line per sample; return the exit status."""
+    """Read the model and the samples, and write a line per sample; return the exit status."""
     from mercer.io import load
     from mercer.workflow.preparation import table_reader
 
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         columns = _columns(model, samples.X, arguments)
-    for text in dict.fromkeys(str(one.message) for one in caught):  # of categories that the model has not seen
+    for text in dict.fromkeys(str(one.message) for one in caught):  # for example about unseen categories
         say(f"note: {text}")
     names = {"name": list(samples.names)} if samples.names else {}
     _write({**names, **columns}, arguments)
@@ -41,20 +41,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _score(model: Any, samples: Any) -> float:
-    """On the rows that have a target."""
+    """The score on the rows that have a target."""
     X = samples.X if samples.labelled is None else samples.X[samples.labelled]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # which were shown before
+        warnings.simplefilter("ignore", UserWarning)  # already shown for the predictions
         return float(model.score(X, samples.y))
 
 
 def _columns(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The predictions and what else is asked for, by name."""
+    """The columns of the output: the predictions, and what the options ask for."""
     from mercer.exceptions import InvalidInputError
     from mercer.workflow.preparation import prepared
 
     machine = model[-1] if hasattr(model, "steps") else model
-    samples = prepared(model, X)  # once for all that is asked for
+    samples = prepared(model, X)  # once for all columns
     found: dict[str, Any] = {"prediction": machine.predict(samples).tolist()}
 
     def require(method: str, option: str) -> None:
@@ -100,24 +100,24 @@ def _lines(columns: dict[str, Any], as_json: bool, out: Any) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ``mercer predict`` understands."""
+    """Add the arguments of ``mercer predict``."""
     parser.add_argument("model", help="a model file")
-    parser.add_argument("data", help="a file like the one that the model was fitted to; - for standard input")
+    parser.add_argument("data", help="a file with the same columns as the training data; - for standard input")
     parser.add_argument("--target", metavar="COLUMN", help="a column with known answers, to score the predictions")
     reading.add_arguments(parser)
-    parser.add_argument("--output", metavar="FILE", default="-", help="default: standard output")
-    parser.add_argument("--probabilities", action="store_true", help="add a column for each class")
+    parser.add_argument("--output", metavar="FILE", default="-", help="output file (default: standard output)")
+    parser.add_argument("--probabilities", action="store_true", help="add a column with the probability of each class")
     parser.add_argument("--decision", action="store_true", help="add decision values")
     parser.add_argument(
         "--sets",
         type=float,
         metavar="ALPHA",
-        help="add a set of classes to each row, which contains the true class with probability 1 - ALPHA",
+        help="add a set of classes that contains the true class with probability 1 - ALPHA",
     )
     parser.add_argument(
         "--intervals",
         type=float,
         metavar="ALPHA",
-        help="regression: add an interval to each row, which contains the true value with probability 1 - ALPHA",
+        help="regression: add an interval that contains the true value with probability 1 - ALPHA",
     )
-    parser.add_argument("--json", action="store_true", help="a JSON object per line instead of CSV")
+    parser.add_argument("--json", action="store_true", help="write a JSON object per line instead of CSV")

@@ -1,18 +1,21 @@
-"""Options of all commands that read a data file, and what they say about the file."""
+"""Read data and model files for the commands, and the options that describe data files."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from mercer.cli.terminal import say
 
-# columns that are listed one by one
+# at most this many columns are listed
 SHOWN = 40
+# suffixes of model files of LIBSVM and LIBLINEAR
+TEXT = (".model", ".libsvm", ".liblinear", ".txt")
 
 
 def read_new(arguments: argparse.Namespace, **more: Any) -> Any:
-    """The samples of a data file, read as the options say; notes about it go to standard error."""
+    """Read the samples of a data file according to the options; print notes about it to standard error."""
     from mercer.io.tables import read_samples
 
     options = ("target", "format", "labels", "encoding", "decimal", "date_order", "na_target")
@@ -24,7 +27,7 @@ def read_new(arguments: argparse.Namespace, **more: Any) -> Any:
 
 
 def say_columns(samples: Any, quiet: bool) -> None:
-    """A line for each column of a table: what it is, and how it was read."""
+    """Print a line for each column of a table: its kind, and how it was read."""
     for column in samples.columns[:SHOWN]:
         say(f"  {column}", quiet)
     if len(samples.columns) > SHOWN:
@@ -34,22 +37,40 @@ def say_columns(samples: Any, quiet: bool) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, training: bool = False) -> None:
-    """Options that say how a file is to be read; the last ones are of new files only."""
-    parser.add_argument("--format", help="csv, tsv, parquet, jsonl, libsvm, npz or fasta (default: by the file's name)")
+    """Add the options that describe a data file; ``training``: also those that a fitted model has already settled."""
+    parser.add_argument("--format", help="csv, tsv, parquet, jsonl, libsvm, npz or fasta (default: by the suffix)")
     parser.add_argument(
-        "--encoding", metavar="NAME", help="of a text file, such as latin-1 (default: UTF-8, or a guess that is shown)"
+        "--encoding",
+        metavar="NAME",
+        help="the encoding of a text file, such as latin-1 (default: UTF-8, or a guess that is printed)",
     )
     if not training:
         return
     parser.add_argument(
-        "--decimal", choices=[".", ","], help="the decimal mark, where 1,234 could be 1234 and 1.234 (default: a guess)"
+        "--decimal",
+        choices=[".", ","],
+        help="the decimal mark of ambiguous numbers such as 1,234 (default: inferred from all columns)",
     )
     parser.add_argument(
-        "--date-order", choices=["dmy", "mdy"], help="in dates such as 1/2/2024 (default: by the whole column)"
+        "--date-order",
+        choices=["dmy", "mdy"],
+        help="the order of day and month in dates such as 1/2/2024 (default: inferred from the column)",
     )
     parser.add_argument(
         "--na-target",
         choices=["error", "drop"],
         default="error",
-        help="rows of a table without a target: stop, or leave them out (default: error)",
+        help="what to do with rows whose target is missing: stop with an error, or drop them (default: error)",
     )
+
+
+def read_model(path: str, n_features: int | None = None, nu: bool = False) -> Any:
+    """Read a model file of mercer, LIBSVM or LIBLINEAR, or the support vector machine of an ONNX graph."""
+    from mercer.io import load
+    from mercer.io.formats.libsvm import read_model as read_text
+    from mercer.io.formats.onnx_import import read_onnx
+
+    suffix = Path(path).suffix.lower()
+    if suffix == ".onnx":
+        return read_onnx(path, nu=nu)
+    return read_text(path, n_features) if suffix in TEXT else load(path)

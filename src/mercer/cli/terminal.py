@@ -1,4 +1,4 @@
-"""Progress and notes on the terminal: on standard error, so that results can be piped."""
+"""Show progress and notes on standard error, so that standard output holds only results and can be piped."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mercer.workflow.job import Progress
 
-# seconds between two drawings of the line on a terminal, and between two lines of a log
+# seconds between two updates of the line on a terminal, and between two lines of a log
 REDRAW, RELOG = 0.2, 15.0
 
 
 def number(
     kind: type[int] | type[float] = float, *, least: float | None = None, above: float | None = None
 ) -> Callable[[str], float]:
-    """The numbers that an option takes, for argparse."""
+    """Return an argparse type for numbers within limits."""
 
     def read(text: str) -> float:
         value = kind(text)
         if least is not None and not value >= least:
-            raise argparse.ArgumentTypeError(f"{text} was given, but at least {least:g} is needed")
+            raise argparse.ArgumentTypeError(f"{text} was given, but it must be at least {least:g}")
         if above is not None and not value > above:
-            raise argparse.ArgumentTypeError(f"{text} was given, but more than {above:g} is needed")
+            raise argparse.ArgumentTypeError(f"{text} was given, but it must be greater than {above:g}")
         return value
 
-    read.__name__ = kind.__name__  # of which argparse speaks where the text is no number at all
+    read.__name__ = kind.__name__  # argparse shows this name if the text is not a number
     return read
 
 
 def check_writable(path: Path) -> None:
-    """Raise where a file cannot be written, before the work that it is for."""
+    """Raise if a file cannot be written, before any work is done for it."""
     from mercer.exceptions import InvalidInputError
 
     if path.is_dir():
@@ -45,17 +45,17 @@ def check_writable(path: Path) -> None:
     if not path.parent.is_dir():
         raise InvalidInputError(f"{path} cannot be written: there is no folder {path.parent}.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidInputError(f"{path} cannot be written: no permission.")
+        raise InvalidInputError(f"{path} cannot be written: permission denied.")
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """A note for the person who waits."""
+    """Print a note to standard error."""
     if not quiet:
         print(text, file=sys.stderr)
 
 
 class JobDisplay:
-    """One line with the progress of a whole job where standard error is a terminal; else a few lines; none if quiet."""
+    """Shows the progress of a job: one updated line on a terminal, else a few lines; nothing if quiet."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet, self.width = quiet, 0
@@ -68,7 +68,7 @@ class JobDisplay:
         self.clear()
 
     def show(self, progress: Progress) -> None:
-        """Called whenever something is done, by any thread."""
+        """Show progress. Any thread may call this."""
         if self.quiet:
             return
         now = time.perf_counter()
@@ -85,19 +85,19 @@ class JobDisplay:
             print(f"mercer: {text}", file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
-        """A sentence that must be seen at once, also from a signal handler and if quiet."""
+        """Print a message at once, even if quiet. Safe in a signal handler."""
         self.clear()
         os.write(2, f"mercer: {text}\n".encode())
 
     def clear(self) -> None:
-        """Leave no half line behind."""
+        """Erase the progress line."""
         if self.width:
             os.write(2, b"\r" + b" " * self.width + b"\r")
             self.width = 0
 
 
 def progress_text(progress: Progress) -> str:
-    """The progress of a job on one line."""
+    """Format the progress of a job as one line."""
     from mercer.selection.search.candidates import bar
 
     words = [progress.stage, progress.detail]
@@ -108,7 +108,7 @@ def progress_text(progress: Progress) -> str:
 
 
 def time_left(seconds: float | None) -> str:
-    """An estimate in words, no more exact than it is."""
+    """Format an estimate of the remaining time, rounded."""
     if seconds is None:
         return ""
     if seconds < 5:

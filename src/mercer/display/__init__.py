@@ -1,1 +1,1 @@
-"""Pictures of models, data and searches, in the manner of scikit-learn's displays; they need matplotlib."""
+"""Pictures of models, data and searches, like scikit-learn's displays. They need matplotlib."""

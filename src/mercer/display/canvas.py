@@ -1,4 +1,4 @@
-"""What all pictures share: axes, colours that people with any colour vision can tell apart, small checks."""
+"""Shared parts of all pictures: axes, and colours that people with any colour vision can distinguish."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import MissingExtraError
 
-# Okabe & Ito's palette, as far as it is seen well on white
+# Okabe and Ito's palette, without colours that are hard to see on white
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#b8a900")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 CHOSEN = "#c0392b"
@@ -15,7 +15,7 @@ GREY = "#666666"
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or a sentence that says how to get it."""
+    """Import matplotlib.pyplot; raise `MissingExtraError` if it is not installed."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -24,7 +24,7 @@ def pyplot() -> Any:
 
 
 def axes(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> tuple[Any, Any]:
-    """The figure and the axes to draw on: those that are given, or new ones."""
+    """Return the figure and the axes to draw on: the given axes, or new ones."""
     if ax is not None:
         pyplot()
         return ax.figure, ax
@@ -33,15 +33,15 @@ def axes(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> tuple[Any, Any]:
 
 
 def colour(number: int) -> str:
-    """Of a class or a line."""
+    """Return the colour of a class or a line."""
     return COLOURS[number % len(COLOURS)]
 
 
 def marker(number: int) -> str:
-    """Of a class, so that colours are not all that tells classes apart."""
+    """Return the marker of a class, so that classes do not differ by colour alone."""
     return MARKERS[number % len(MARKERS)]
 
 
 def machine_of(estimator: Any) -> Any:
-    """The machine within a pipeline or a search."""
+    """Return the machine inside a pipeline or a search."""
     return unwrap(estimator).machine

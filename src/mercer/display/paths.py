@@ -1,4 +1,4 @@
-"""Pictures of solution paths, in the manner of scikit-learn's displays; they need matplotlib."""
+"""Pictures of solution paths."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.selection.solution_path import SolutionPath, solution_path
 
-# lines of a path that are drawn, at most
+# the largest number of drawn lines
 LINES = 400
 
 
 @dataclass(eq=False)
 class PathDisplay:
-    """A solution path: how much of its bound each sample takes, or how many support vectors there are, against C.
+    """A solution path: the coefficients |β|/C, or the number of support vectors, against C.
 
     Parameters
     ----------
     path : SolutionPath
-        As ``solution_path`` returns it.
+        The result of ``solution_path``.
     quantity : {"coefficients", "support"}
-        What is drawn.
+        The quantity to draw.
 
     Attributes
     ----------
-    figure_, ax_, lines_ : what was drawn.
+    figure_, ax_, lines_ : the figure, its axes and lines.
     """
 
     path: SolutionPath
@@ -53,20 +53,20 @@ class PathDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> PathDisplay:
-        """Compute the solution path of a two-class SVC, and draw it.
+        """Compute the solution path of a two-class SVC and draw it.
 
         Parameters
         ----------
         estimator : SVC, or a fitted pipeline or search that ends in one
-            As in ``solution_path``: an SVC need not be fitted, and is not changed.
-        X, y, sample_weight : the data; for a pipeline, what it was given.
+            As in ``solution_path``. An SVC need not be fitted, and is not changed.
+        X, y, sample_weight : the training data; for a pipeline, its input.
         quantity, ax, **kwargs : as in ``from_path``.
         C_min, C_max, time_limit : as in ``solution_path``.
 
         Returns
         -------
         display : PathDisplay
-            What was drawn; its ``path`` is the solution path.
+            The display; its ``path`` is the solution path.
 
         Examples
         --------
@@ -91,18 +91,17 @@ class PathDisplay:
         Parameters
         ----------
         path : SolutionPath
-            As ``solution_path`` returns it.
+            The result of ``solution_path``.
         quantity : {"coefficients", "support"}, default="coefficients"
             "coefficients" draws |β|/C of each sample, from 0 to 1 (times its weight), in the colour of its class;
-            "support" the number of support vectors and of those among them that are free.
+            "support" draws the number of support vectors and the number of free ones.
         ax : matplotlib axes, default=None
-            To draw on.
-        **kwargs : of the lines.
+            The axes to draw on; None for new ones.
+        **kwargs : properties of the lines.
 
         Returns
         -------
         display : PathDisplay
-            What was drawn.
         """
         return cls(path, quantity).plot(ax, **kwargs)
 
@@ -120,7 +119,7 @@ class PathDisplay:
 
     def _coefficients(self, kwargs: dict[str, Any]) -> None:
         path = self.path
-        # between breaks β is linear in C, so that β/C bends: a few points more show it
+        # between breaks β is linear in C, so β/C is curved: extra points show it
         C = np.unique(np.concatenate([path.C, np.geomspace(path.C[0], path.C[-1], 200)]))
         shares = np.abs(np.array([path.coefficients(c) for c in C])) / C[:, None]
         used = np.flatnonzero(shares.any(axis=0))

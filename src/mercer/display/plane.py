@@ -1,4 +1,4 @@
-"""Models of one or two features: regions of classes with margins, tubes of regressions, bands of Gaussian processes."""
+"""Pictures of models with one or two features: class regions with margins, ε-tubes, bands of Gaussian processes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.theory.model_geometry import has_margin
 
-# around the samples, as a share of their range
+# the border around the samples, as a share of their range
 BORDER = 0.08
-# points of a curve, and along each side of a plane
+# number of points of a curve, and along each side of a grid
 CURVE, GRID = 400, 160
 
 
@@ -32,14 +32,14 @@ def _samples(X: Any, features: int, what: str) -> Matrix:
         shape = f"{X.shape[1]} features" if X.ndim == 2 else f"the shape {X.shape}"
         wanted = "one feature" if features == 1 else f"{features} features"
         raise InvalidInputError(
-            f"{what} is drawn for samples of {wanted}, but these have {shape}. Fit a model to {wanted}, or choose "
+            f"{what} is drawn for samples with {wanted}, but these have {shape}. Fit a model to {wanted}, or use "
             "another display."
         )
     return X
 
 
 def _like(X: Any, points: Matrix) -> Any:
-    """The points as a table with the columns of X, if X is one: a model that was fitted to names asks for them."""
+    """Convert the points to a data frame with the columns of X, if X is one: models check the names of features."""
     return type(X)(points, columns=X.columns) if hasattr(X, "columns") else points
 
 
@@ -50,23 +50,22 @@ def _names(estimator: Any, count: int) -> list[str]:
 
 @dataclass(eq=False)
 class DecisionDisplay:
-    """The plane of two features: the region of each class, the margins, the samples and which are support vectors.
+    """The plane of two features: the region of each class, the margins, the samples and the support vectors.
 
     Parameters
     ----------
     x, y : the coordinates of the grid.
-    regions : the number of the class at each point of the grid.
-    values : the decision value there, for two classes or a novelty detector; else None.
-    X, labels : the samples, and the number of the class of each.
+    regions : the index of the predicted class at each point of the grid.
+    values : the decision values on the grid, for two classes or a novelty detector; else None.
+    X, labels : the samples, and the index of the class of each.
     classes : the labels.
-    support : the numbers of the support vectors among the samples; empty for a model without.
-    names : of the features.
-    margins : whether the values -1 and 1 are the edges of a margin, as those of support vector machines are. Then they
-        are drawn, too.
+    support : the indices of the support vectors; empty for a model without support vectors.
+    names : the names of the features.
+    margins : whether to draw the decision values -1 and 1, the edges of the margin of a support vector machine.
 
     Attributes
     ----------
-    figure_, ax_ : what was drawn on.
+    figure_, ax_ : the figure and its axes.
     support_, contours_ : the rings around support vectors, or None; the boundary and the margins, or None.
 
     Examples
@@ -109,11 +108,11 @@ class DecisionDisplay:
             The training samples.
         y : array-like of shape (n_samples,)
             Their labels; None for a novelty detector.
-        grid : points along each side.
+        grid : number of points along each side.
         ax : axes to draw on; None for new ones.
         """
         check_is_fitted(estimator)
-        samples = _samples(X, 2, "A plane of classes")
+        samples = _samples(X, 2, "A decision region")
         (x0, x1), (y0, y1) = _ends(samples[:, 0]), _ends(samples[:, 1])
         x, across = np.linspace(x0, x1, grid), np.linspace(y0, y1, grid)
         points = _like(X, np.stack(np.meshgrid(x, across), axis=-1).reshape(-1, 2))
@@ -123,7 +122,7 @@ class DecisionDisplay:
             labels = (estimator.predict(X) > 0).astype(np.intp)
         elif is_classifier(estimator):
             if y is None:
-                raise InvalidInputError("The labels y of the samples are needed to draw a classifier.")
+                raise InvalidInputError("A classifier is drawn with the labels of the samples: give y.")
             known = np.asarray(estimator.classes_)
             classes, codes = known.tolist(), np.searchsorted(known, estimator.predict(points))
             labels = np.searchsorted(known, np.asarray(y))
@@ -184,19 +183,19 @@ class DecisionDisplay:
 
 @dataclass(eq=False)
 class TubeDisplay:
-    """A regression of one feature: the function, its tube of width epsilon, the samples and which are support vectors.
+    """A regression with one feature: the function, its ε-tube, the samples and the support vectors.
 
     Parameters
     ----------
     x, f : the curve.
-    epsilon : half the width of the tube; 0 for a machine without.
+    epsilon : half the width of the tube; 0 for a machine without a tube.
     X, y : the samples and their targets.
-    support : the numbers of the support vectors.
-    name : of the feature.
+    support : the indices of the support vectors.
+    name : the name of the feature.
 
     Attributes
     ----------
-    figure_, ax_, tube_ : what was drawn.
+    figure_, ax_, tube_ : the figure, its axes and the tube.
 
     Examples
     --------
@@ -221,7 +220,7 @@ class TubeDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> TubeDisplay:
-        """Draw a fitted regression of one feature.
+        """Draw a fitted regression with one feature.
 
         Parameters
         ----------
@@ -234,7 +233,9 @@ class TubeDisplay:
         """
         check_is_fitted(estimator)
         if not is_regressor(estimator):
-            raise InvalidInputError(f"{type(estimator).__name__} is not a regression: use DecisionDisplay.")
+            raise InvalidInputError(
+                f"{type(estimator).__name__} is not a regression: use DecisionDisplay for a classifier."
+            )
         samples = _samples(X, 1, "A tube")
         x = np.linspace(*_ends(samples[:, 0]), CURVE)
         machine = machine_of(estimator)
@@ -266,18 +267,18 @@ class TubeDisplay:
 
 @dataclass(eq=False)
 class BandDisplay:
-    """A Gaussian process of one feature: its mean, and the band that holds the function at a confidence.
+    """A Gaussian process with one feature: its mean, and a band of some standard deviations around it.
 
     Parameters
     ----------
     x, mean, std : the curve.
     width : half the width of the band, in standard deviations.
     X, y : the samples and their targets.
-    name : of the feature.
+    name : the name of the feature.
 
     Attributes
     ----------
-    figure_, ax_, band_ : what was drawn.
+    figure_, ax_, band_ : the figure, its axes and the band.
 
     Examples
     --------
@@ -303,7 +304,7 @@ class BandDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, width: float = 2.0, ax: Any = None) -> BandDisplay:
-        """Draw a fitted Gaussian process of one feature.
+        """Draw a fitted Gaussian process with one feature.
 
         Parameters
         ----------
@@ -325,7 +326,7 @@ class BandDisplay:
                 f"{type(estimator).__name__} gives no standard deviations: use TubeDisplay, or a Gaussian process."
             ) from None
         if np.ndim(mean) != 1:
-            raise InvalidInputError("A band is drawn for one target; this process has several.")
+            raise InvalidInputError("A band is drawn for one target, but this process has several: fit one target.")
         targets = np.asarray(y, dtype=np.float64).ravel()
         return cls(x, mean, std, float(width), samples[:, 0], targets, _names(estimator, 1)[0]).plot(ax=ax)
 

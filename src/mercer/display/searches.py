@@ -1,7 +1,6 @@
-"""Pictures of searches, in the manner of scikit-learn's displays; they need matplotlib.
+"""Pictures of parameter searches.
 
-A display is made by ``from_estimator``, draws on ``ax`` if it is given, and keeps what it has drawn:
-``figure_``, ``ax_`` and the numbers.
+``from_estimator`` creates a display. It draws on ``ax`` if given, and keeps the drawn numbers, ``figure_`` and ``ax_``.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from mercer.display.canvas import CHOSEN, axes, colour
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 
-# values of a second parameter that get a line of their own, at most
+# the largest number of lines, one for each value of a second parameter
 VALUES = 12
-# scores this many times as far below the best as the median share the last colour
+# scores further below the best than this many times the distance of the median share the last colour
 CONTRAST = 3.0
-# characters of the labels below a map that fit side by side
+# labels below a map are horizontal if they have at most this many characters in all
 CHARACTERS = 26
-# characters of a label of an axis, and of the title, in one line
+# characters per line of an axis label, and of the title
 WIDEST, TITLE = 16, 44
 
 
@@ -40,7 +39,7 @@ class _Results:
 
     @classmethod
     def of(cls, search: Any) -> _Results:
-        """Of a fitted search that has ``cv_results_`` in GridSearchCV's format."""
+        """Read a fitted search with ``cv_results_`` in GridSearchCV's format."""
         check_is_fitted(search)
         table = getattr(search, "cv_results_", None)
         if not isinstance(table, dict) or "mean_test_score" not in table:
@@ -52,7 +51,7 @@ class _Results:
         params = {name: [one.get(name) for one in table["params"]] for name in names}
         mean = np.asarray(table["mean_test_score"], dtype=np.float64)
         if np.isnan(mean).all():
-            raise InvalidInputError("No candidate of this search has a score: give it more time.")
+            raise InvalidInputError("No candidate of this search has a score: allow more time.")
         std = np.asarray(table.get("std_test_score", np.zeros(len(mean))), dtype=np.float64)
         scoring = getattr(search, "scoring", None)
         default = "accuracy" if is_classifier(search) else "R²" if is_regressor(search) else "score"
@@ -60,17 +59,20 @@ class _Results:
         return cls(params, mean, std, int(getattr(search, "best_index_", np.nanargmax(mean))), name.replace("_", " "))
 
     def column(self, name: str) -> list[Any]:
-        """The values of one parameter."""
+        """Return the values of one parameter."""
         if name not in self.params:
             known = ", ".join(map(repr, self.params)) or "none"
             raise InvalidInputError(f"The search has no parameter {name!r}; it has {known}.")
         return self.params[name]
 
     def usual(self, skip: str | None = None) -> str:
-        """The parameter that varies most, but for one."""
+        """Return the parameter with the most values, except ``skip``."""
         counts = {name: len(set(map(str, values))) for name, values in self.params.items() if name != skip}
         if not counts:
-            raise InvalidInputError("The search has too few parameters for this picture.")
+            raise InvalidInputError(
+                "The search has too few parameters for this picture: a SearchMapDisplay needs two, a "
+                "SearchCurveDisplay one."
+            )
         return max(counts, key=lambda name: counts[name])
 
 
@@ -79,7 +81,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _ordered(values: list[Any]) -> list[Any]:
-    """Distinct values: numbers in ascending order, others as they come."""
+    """Return distinct values: numbers in ascending order, others in order of appearance."""
     distinct = list({str(v): v for v in values if v is not None}.values())
     return sorted(distinct) if all(map(_is_number, distinct)) else distinct
 
@@ -100,20 +102,20 @@ def _score_label(name: str) -> str:
 
 @dataclass(eq=False)
 class SearchCurveDisplay:
-    """Scores of a search against one parameter: the best over all others, or a line for each value of another one.
+    """Scores of a search against one parameter: the best over all others, or a line for each value of a second one.
 
     Parameters
     ----------
     param : the parameter of the axis.
-    by : the parameter whose values have lines of their own, or None.
+    by : the parameter with a line for each value, or None.
     values : the values on the axis.
-    lines : for each line its label, the best mean score at each value, and the standard deviation over folds there.
+    lines : for each line its label, the best mean score at each value, and its standard deviation over folds.
     best : the value and the score of the best candidate.
-    name : of the score.
+    name : the name of the score.
 
     Attributes
     ----------
-    figure_, ax_, lines_ : what was drawn.
+    figure_, ax_, lines_ : the figure, its axes and lines.
 
     Examples
     --------
@@ -146,20 +148,18 @@ class SearchCurveDisplay:
 
         Parameters
         ----------
-        search : SVCCV, GridSearchCV or any other with ``cv_results_``
-            Fitted.
+        search : fitted SVCCV, GridSearchCV or any other search with ``cv_results_``
         param : str, default=None
-            The parameter of the axis; None is the one of most values.
+            The parameter of the axis; None is the one with the most values.
         by : str, default=None
-            A second parameter, a line for each of its values; None is the best over all others.
+            A second parameter with a line for each of its values; None draws the best over all other parameters.
         ax : matplotlib axes, default=None
-            To draw on.
-        **kwargs : of the lines.
+            The axes to draw on; None for new ones.
+        **kwargs : properties of the lines.
 
         Returns
         -------
         display : SearchCurveDisplay
-            What was drawn.
         """
         table = _Results.of(search)
         param = table.usual(by) if param is None else param
@@ -220,19 +220,19 @@ class SearchCurveDisplay:
 
 @dataclass(eq=False)
 class SearchMapDisplay:
-    """Scores of a search over two parameters, the best over all others: a heat map with the chosen cell marked.
+    """Scores of a search over two parameters, the best over all others, as a heat map with the best cell marked.
 
     Parameters
     ----------
     x, y : the parameters of the axes.
     x_values, y_values : their values.
-    scores : the best mean score of each cell, a row for each value of y; NaN where none was tried.
+    scores : the best mean score of each cell, a row for each value of y; NaN for cells that were not tried.
     best : the values of x and y of the best candidate.
-    name : of the score.
+    name : the name of the score.
 
     Attributes
     ----------
-    figure_, ax_, image_, colorbar_ : what was drawn.
+    figure_, ax_, image_, colorbar_ : the figure and its parts.
     """
 
     x: str
@@ -255,18 +255,16 @@ class SearchMapDisplay:
 
         Parameters
         ----------
-        search : SVCCV, GridSearchCV or any other with ``cv_results_``
-            Fitted.
+        search : fitted SVCCV, GridSearchCV or any other search with ``cv_results_``
         x, y : str, default=None
-            The parameters of the axes; None are those of most values.
+            The parameters of the axes; None are those with the most values.
         ax : matplotlib axes, default=None
-            To draw on.
-        **kwargs : of ``pcolormesh``, such as ``cmap`` and ``vmin``.
+            The axes to draw on; None for new ones.
+        **kwargs : arguments of ``pcolormesh``, such as ``cmap`` and ``vmin``.
 
         Returns
         -------
         display : SearchMapDisplay
-            What was drawn.
         """
         table = _Results.of(search)
         x = table.usual(y) if x is None else x
@@ -290,7 +288,7 @@ class SearchMapDisplay:
         known = self.scores[np.isfinite(self.scores)]
         style = {"cmap": "viridis", **kwargs}
         if len(known) and "norm" not in style:
-            # hopeless corners must not take all the colours
+            # very low scores must not use up the range of colours
             far = known.max() - CONTRAST * (known.max() - np.median(known))
             style.setdefault("vmin", max(known.min(), far))
         self.image_ = self.ax_.pcolormesh(*edges, shown, **style)

@@ -1,4 +1,4 @@
-"""One page about a trained model: what was learnt, how good, how certain, what to worry about."""
+"""Write an HTML report about a trained model: what was learnt, how good and how certain it is, what to worry about."""
 
 from mercer.report.importance import decision_gradients
 from mercer.report.page import write_report

@@ -17,13 +17,13 @@ from mercer.report.importance import input_columns, inputs, with_cells
 from mercer.report.names import class_words, is_missing
 from mercer.workflow.training import Outcome
 
-# rows that are averaged, and values of a column
+# the largest numbers of rows to average over, of values of a numeric column, and of categories
 ROWS, VALUES, CATEGORIES = 200, 15, 8
-# kinds of columns whose values have no order
+# kinds of columns with unordered values
 CATEGORICAL = ("category", "boolean")
-# share of rows beyond each end of the values that are shown
+# the share of rows beyond each end of the drawn values
 TAIL = 0.02
-# a curve still rises if its way down is at most this share of its way up
+# a curve counts as rising if its total descent is at most this share of its total ascent
 DETOUR = 0.1
 
 
@@ -33,9 +33,9 @@ class Dependence:
 
     Attributes
     ----------
-    column : its name.
-    values : numbers in ascending order, or categories with the most frequent first.
-    kind : of the column: "number", "date", "boolean" or "category".
+    column : the name of the column.
+    values : numbers in ascending order, or categories, the most frequent first.
+    kind : the kind of the column: "number", "date", "boolean" or "category".
     outputs : what is predicted: the target, the second of two classes, or each class.
     mean : the average prediction or probability, a row per output and a column per value.
     """
@@ -48,11 +48,11 @@ class Dependence:
 
     @property
     def categorical(self) -> bool:
-        """Whether the values have no order."""
+        """Whether the values are unordered."""
         return self.kind in CATEGORICAL
 
     def words(self) -> str:
-        """What happens to the predictions: where a single output goes, which of several outputs is likeliest."""
+        """Describe the curve in words: its course for one output, or which of several outputs is most likely."""
         if len(self.outputs) > 1:
             first, last = (self.outputs[int(self.mean[:, place].argmax())] for place in (0, -1))
             if first != last and not self.categorical:
@@ -67,7 +67,7 @@ class Dependence:
             return f"is lowest for {low}, highest for {high}"
         steps = np.diff(mean)
         up, down = float(steps[steps > 0].sum()), float(-steps[steps < 0].sum())
-        # three digits of the largest value: 0 for 1e-7 beside 1
+        # round to three digits of the largest value, so that 1e-7 next to 1 is 0
         unit = 10.0 ** (np.floor(np.log10(np.abs(mean).max() or 1.0)) - 2)
         first, last, low, high = (f"{unit * round(v / unit):.4g}" for v in (mean[0], mean[-1], mean.min(), mean.max()))
         if down <= DETOUR * up:
@@ -78,14 +78,17 @@ class Dependence:
 
 
 def value_words(value: Any, kind: str = "category") -> str:
-    """A category or a boolean as text."""
+    """Return a category or a boolean as text."""
     if is_missing(value):
         return "missing"
     return ("yes" if value else "no") if kind == "boolean" else str(value)
 
 
 def partial_dependence(outcome: Outcome, column: str) -> Dependence | None:
-    """Of one column; None for texts, columns with a single value and models without probabilities."""
+    """Compute the partial dependence on one column.
+
+    None for free text, columns with a single value, and classifiers without probabilities.
+    """
     names = input_columns(outcome)
     j, kind = names.index(column), {c.name: c.kind for c in outcome.samples.columns}.get(column, "number")
     X = inputs(outcome)
@@ -125,7 +128,7 @@ def _grid(cells: Vector) -> list[Any]:
 
 
 def _frequent(cells: Vector) -> list[Any]:
-    """Categories, the most frequent first; cells without a value count as one."""
+    """Return the categories, the most frequent first; missing cells count as a category."""
     counts: dict[str, tuple[Any, int]] = {}
     for cell in cells:
         key = value_words(cell)

@@ -1,4 +1,4 @@
-"""Pieces of a page that needs nothing but itself: escaped text, tables, pictures within the file."""
+"""Parts of a self-contained HTML page: escaped text, tables, embedded pictures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ p { margin: 0.5rem 0; max-width: 46rem; } .soft { color: var(--soft); }
 .fact { border: 1px solid var(--line); border-radius: 8px; padding: 0.6rem 0.8rem; }
 .fact b { display: block; font-size: 1.3rem; color: var(--accent); overflow-wrap: anywhere; }
 .fact span { color: var(--soft); font-size: 0.85rem; }
-/* a wide table scrolls within its box; a shadow at the edge says that there is more */
+/* a wide table scrolls within its box; a shadow at the edge shows that there is more */
 .scroll { overflow-x: auto; max-width: 100%; margin: 0.6rem 0;
   background: linear-gradient(90deg, var(--page) 30%, transparent) left / 2rem 100% local no-repeat,
               linear-gradient(270deg, var(--page) 30%, transparent) right / 2rem 100% local no-repeat,
@@ -61,12 +61,12 @@ pre { background: var(--box); border-radius: 8px; padding: 0.8rem; overflow-x: a
                h2, h3 { break-after: avoid; } .plots { grid-template-columns: 1fr 1fr; }
                .scroll { overflow: visible; } }
 """
-# width of a picture in inches, so that letters keep a readable size on a phone, and dots per inch
+# widths of pictures in inches, small enough for readable text on a phone, and dots per inch
 WIDTH, SMALL_WIDTH, DPI = 5.2, 3.6, 190
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """A whole document."""
+    """Return the whole document."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -77,17 +77,17 @@ def page(title: str, body: Iterable[str]) -> str:
 
 
 def section(title: str, *parts: str) -> str:
-    """A heading and what belongs to it."""
+    """Return a section with a heading."""
     return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(part for part in parts if part) + "\n</section>"
 
 
 def paragraph(text: str, soft: bool = False) -> str:
-    """Text, escaped."""
+    """Return a paragraph of escaped text."""
     return f"<p{' class=soft' if soft else ''}>{escape(text)}</p>"
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """Numbers that are seen first."""
+    """Return the boxes with the key numbers at the top of the page."""
     cells = "".join(
         f'<div class="fact"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for name, value in pairs
     )
@@ -95,12 +95,12 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def heading(text: str) -> str:
-    """Within a section."""
+    """Return a heading within a section."""
     return f"<h3>{escape(text)}</h3>"
 
 
 def table(label: str, head: Sequence[str], rows: Iterable[Sequence[Any]], classes: Any = None) -> str:
-    """Rows of cells in a box that scrolls sideways by itself; ``classes(i, j)`` may give a cell a class."""
+    """Return a table in a box that scrolls sideways. ``classes(i, j)`` returns the CSS class of a cell, or ""."""
     lines = ["<tr>" + "".join(f'<th scope="col">{escape(str(cell))}</th>' for cell in head) + "</tr>"]
     for i, row in enumerate(rows):
         cells = []
@@ -114,41 +114,41 @@ def table(label: str, head: Sequence[str], rows: Iterable[Sequence[Any]], classe
 
 
 class Raw:
-    """A cell that is markup already."""
+    """A cell that is already HTML."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
 
 def named(name: str, note: str = "") -> Raw:
-    """A name, and a note below it in small letters."""
+    """Return a cell with a name and a small note below it."""
     return Raw(escape(name) + (f"<small>{escape(note)}</small>" if note else ""))
 
 
 def bar(share: float) -> Raw:
-    """A bar of up to eight characters' width."""
+    """Return a horizontal bar, at most 8 em wide."""
     return Raw(f'<span class="bar" style="width:{max(0.0, min(1.0, share)) * 8:.2f}em"></span>')
 
 
 def signed_bar(share: float) -> Raw:
-    """A bar from the middle to the right for a positive share, else to the left; up to eight characters' width."""
+    """Return a bar from the middle to the right for a positive share, else to the left; the box is 8 em wide."""
     name, width = "up" if share > 0 else "down", 50 * min(1.0, abs(share))
     return Raw(f'<span class="signed"><i class="{name}" style="width:{width:.1f}%"></i></span>')
 
 
 def bullets(items: Iterable[str], name: str = "") -> str:
-    """A list."""
+    """Return a bulleted list."""
     inside = "".join(f"<li>{escape(item)}</li>" for item in items)
     return f"<ul{f' class={name}' if name else ''}>{inside}</ul>"
 
 
 def code(text: str) -> str:
-    """Lines to copy."""
+    """Return a block of code."""
     return f"<pre><code>{escape(text)}</code></pre>"
 
 
 def figure(drawn: Any, title: str, text: str, alt: str, small: bool = False) -> str:
-    """A matplotlib figure within the page, under a title that says what to look for; the figure is closed."""
+    """Embed a matplotlib figure under a title that tells what to look for. Closes the figure."""
     import matplotlib.pyplot as plt
 
     width, height = drawn.get_size_inches()
@@ -166,6 +166,6 @@ def figure(drawn: Any, title: str, text: str, alt: str, small: bool = False) -> 
 
 
 def plots(figures: Iterable[str], small: bool = False) -> str:
-    """Pictures side by side where there is room."""
+    """Return pictures, side by side if there is room."""
     found = [one for one in figures if one]
     return f'<div class="plots{" small" if small else ""}">{"".join(found)}</div>' if found else ""

@@ -1,7 +1,7 @@
-"""Which inputs matter, and in which direction.
+"""Measure which inputs matter, and in which direction.
 
-Two views: what held-out predictions lose when a column is shuffled, and the slopes of the decision function of the
-fitted machine with their signs.
+Two measures: the loss of score on held-out rows when a column is shuffled (permutation importance), and the signed
+slopes of the decision function of the fitted machine.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from sklearn.pipeline import Pipeline
 from mercer._sklearn_compat import safe_indexing
 from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InvalidInputError, MercerError
-from mercer.io.machines import plain_model
+from mercer.io.formats.plain_model import plain_model
 from mercer.kernels.features import Matrix, Vector, as_matrix
 from mercer.report.names import class_words
 from mercer.workflow.preparation import MACHINE, PREPARE
 from mercer.workflow.training import Outcome
 
-# columns up to which each one is shuffled
+# columns are shuffled if there are at most this many
 MOST_COLUMNS = 200
-# up to this many rows a machine is fitted for each fold of the search; beyond, for the first two
+# up to this many rows, every fold of the search is used; beyond, only the first two
 ALL_FOLDS_UP_TO, FEW_FOLDS = 3000, 2
-# shuffles of a column, predictions of all shuffles together, and rows of a fold at least and at most
+# shuffles of each column; predictions over all columns and shuffles; fewest and most rows of a fold
 REPEATS, PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 5, 250_000, 50, 500
-# rows at which slopes are taken
+# slopes are computed at this many rows
 SLOPE_ROWS = 500
-# numbers of one problem's gradients at a time
+# gradients are computed in batches of at most this many numbers
 ENTRIES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """What held-out predictions lose when the cells of one column are shuffled.
+    """The loss of score on held-out rows when the cells of one column are shuffled.
 
     Attributes
     ----------
-    columns : names.
-    loss : of each column, the mean loss of accuracy or R² over folds.
-    spread : its standard deviation over folds.
-    folds : of the search, each left out once by a machine with the chosen parameters.
-    rows : held-out rows in which cells were shuffled.
+    columns : their names.
+    loss : the mean loss of accuracy or R² over folds, for each column.
+    spread : the standard deviation over folds.
+    folds : the number of folds; for each, a machine with the chosen parameters was fitted to the other folds.
+    rows : the number of held-out rows in which cells were shuffled.
     """
 
     columns: list[str]
@@ -58,7 +58,10 @@ class Importance:
 
 
 def permutation_importance(outcome: Outcome) -> Importance | None:
-    """Shuffle columns of rows that had no part in the fit; None for strings, sparse samples and very many columns."""
+    """Compute the permutation importance of each column.
+
+    None for strings, sparse samples and more than `MOST_COLUMNS` columns.
+    """
     X, y, names = inputs(outcome), targets(outcome), input_columns(outcome)
     if not 0 < len(names) <= MOST_COLUMNS:
         return None
@@ -79,7 +82,7 @@ def permutation_importance(outcome: Outcome) -> Importance | None:
 
 
 def input_columns(outcome: Outcome) -> list[str]:
-    """The names of the columns that can be shuffled one by one; empty for strings and sparse samples."""
+    """Return the names of the columns that can be shuffled; empty for strings and sparse samples."""
     samples = outcome.samples
     if samples.kind == "table":
         return [c.name for c in samples.columns if c.kind != "left out"]
@@ -89,17 +92,17 @@ def input_columns(outcome: Outcome) -> list[str]:
 
 
 def targets(outcome: Outcome) -> Vector:
-    """The targets as they were learnt: labels, or float64."""
+    """Return the targets: labels, or float64 for regression."""
     return np.asarray(outcome.samples.y, dtype=np.float64 if outcome.task == "regression" else None)
 
 
 def inputs(outcome: Outcome) -> Any:
-    """The samples without the columns that are left out."""
+    """Return the samples without the columns that the model does not use."""
     return outcome.samples.X[input_columns(outcome)] if outcome.samples.kind == "table" else outcome.samples.X
 
 
 def with_cells(X: Any, j: int, cells: Any) -> Any:
-    """A copy of a table or matrix with other cells in column j."""
+    """Return a copy of a table or matrix with new cells in column j."""
     changed = X.copy()
     if hasattr(changed, "iloc"):
         changed[changed.columns[j]] = getattr(cells, "array", cells)
@@ -109,14 +112,14 @@ def with_cells(X: Any, j: int, cells: Any) -> Any:
 
 
 def _fold_models(outcome: Outcome, X: Any, y: Vector, folds: int) -> Iterator[tuple[Any, Vector]]:
-    """The whole pipeline with the chosen parameters, fitted without a fold of the search; and the rows of that fold."""
+    """Yield, for each fold, the pipeline with the chosen parameters fitted to the other folds, and the fold's rows."""
     fold = np.asarray(outcome.search.cv_fold_)
     before = [(name, step) for name, step in outcome.model.steps if name == PREPARE]
     for f in range(folds):
         train, held = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         model = clone(Pipeline([*before, (MACHINE, outcome.machine)]))
         with warnings.catch_warnings():
-            # what the fit to all rows had to say is on the page already
+            # the warnings of the fit to all rows are already on the page
             warnings.simplefilter("ignore")
             try:
                 model.fit(safe_indexing(X, train), y[train])
@@ -126,7 +129,7 @@ def _fold_models(outcome: Outcome, X: Any, y: Vector, folds: int) -> Iterator[tu
 
 
 def _losses(model: Any, X: Any, y: Vector, unit: float | None, rng: np.random.Generator) -> Vector:
-    """The mean loss of score for each column shuffled: of accuracy, or of R², whose unit is the variance of y."""
+    """Return the mean loss of accuracy, or of R², for each shuffled column. ``unit`` is the variance of y."""
 
     def error(predicted: Vector, true: Vector) -> float:
         return float(np.mean(predicted != true) if unit is None else np.mean(np.square(predicted - true)) / unit)
@@ -142,20 +145,21 @@ def _losses(model: Any, X: Any, y: Vector, unit: float | None, rng: np.random.Ge
 
 
 def decision_gradients(model: Any, X: Any) -> Matrix:
-    """∂f/∂x, exact, at each sample, for each decision value of a fitted model.
+    """Return the exact gradient ∂f/∂x of each decision value of a fitted model at each sample.
 
     Parameters
     ----------
     model : fitted estimator
-        With any kernel on vectors, or linear; or a pipeline of StandardScaler, MinMaxScaler and MaxAbsScaler and one.
+        A linear machine, a machine with any kernel on vectors, or a pipeline of StandardScaler, MinMaxScaler or
+        MaxAbsScaler and one of these.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Where the slopes are taken.
+        The samples.
 
     Returns
     -------
     gradients : ndarray of shape (n_problems, n_samples, n_features)
-        One problem for two classes (of ``decision_function``), a regression or a novelty detector; one for each pair of
-        classes, or for each class, of others.
+        There is one problem for two classes, a regression or a novelty detector; with more classes, one for each pair
+        of classes or for each class.
 
     Examples
     --------
@@ -169,8 +173,8 @@ def decision_gradients(model: Any, X: Any) -> Matrix:
         plain = plain_model(model)
     except InvalidInputError:
         raise InvalidInputError(
-            f"{type(model).__name__} has no gradients here: machines that compare vectors have, whose kernel is a "
-            "formula, alone or behind scalers."
+            f"Gradients of {type(model).__name__} cannot be computed: give a linear machine or one with a kernel on "
+            "vectors, alone or after scalers."
         ) from None
     X = as_matrix(X)
     if X.shape[1] != plain.n_features:
@@ -191,14 +195,14 @@ def decision_gradients(model: Any, X: Any) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Signed slopes of the decision function of the fitted machine along each feature as the machine sees it.
+    """Signed slopes of the decision function of the fitted machine along each preprocessed feature.
 
     Attributes
     ----------
-    outputs : what grows along a positive slope: the target of a regression, the second of two classes, or each class.
+    outputs : what a positive slope favours: the target of a regression, the second of two classes, or each class.
     mean : the average slope over rows, a row per output and a column per feature.
-    rising : the share of rows where the slope is positive.
-    linear : whether the slope is the same in all rows: then ``mean`` are the weights.
+    rising : the share of rows with a positive slope.
+    linear : whether the slope is the same in all rows; ``mean`` then holds the weights.
     """
 
     outputs: list[str]
@@ -208,7 +212,7 @@ class Slopes:
 
 
 def slopes(outcome: Outcome) -> Slopes | None:
-    """The exact derivatives at a sample of the rows; None for machines that do not compare vectors."""
+    """Compute the slopes at a random sample of the rows; None if the kernel is not one on vectors."""
     X = outcome.prepared
     if not hasattr(X, "shape") or X.shape[1] == 0:
         return None
@@ -227,13 +231,13 @@ def slopes(outcome: Outcome) -> Slopes | None:
                 gradients = _by_class(gradients, len(classes))
             total += gradients.sum(axis=1)
             rising += (gradients > 0).sum(axis=1)
-    except MercerError:  # the machine does not compare vectors
+    except MercerError:  # the kernel is not one on vectors
         return None
     return Slopes(outputs, total / len(chosen), rising / len(chosen), plain.weights is not None)
 
 
 def _by_class(gradients: Matrix, n_classes: int) -> Matrix:
-    """Gradients of each class: the average over its one-vs-one problems."""
+    """Average the gradients of each class over its one-vs-one problems."""
     found = np.zeros((n_classes, *gradients.shape[1:]))
     for gradient, (i, j) in zip(gradients, class_pairs(n_classes), strict=True):
         found[i] += gradient / (n_classes - 1)

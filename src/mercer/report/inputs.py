@@ -1,4 +1,4 @@
-"""The section "Which inputs matter": what is lost without a column, and whether more of it means more or less."""
+"""The section "Which inputs matter": the importance of each column, and the direction of its effect."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mercer.report.names import class_words, feature_names
 from mercer.report.quality import LINES, SHOWN, default_score
 from mercer.workflow.training import Outcome
 
-# columns whose partial dependence is drawn, at most
+# partial dependence is drawn for at most this many columns
 DRAWN = 6
-# shares of rows with a positive slope from which on a direction is clear, or nearly so
+# from these shares of rows with the same sign of the slope on, a direction is clear, or mostly clear
 CLEAR, MOSTLY = 0.95, 0.7
 
 
 def inputs_section(outcome: Outcome) -> Iterator[str]:
-    """The parts of the section."""
+    """Yield the parts of the section."""
     importance, found, names = permutation_importance(outcome), slopes(outcome), feature_names(outcome)
     if importance is not None:
         yield from _importance(outcome, importance)
@@ -32,21 +32,21 @@ def inputs_section(outcome: Outcome) -> Iterator[str]:
             yield html.heading("In which direction")
             yield html.paragraph(
                 "The average prediction of the fitted model when the column is set to the same value in all rows "
-                "(partial dependence), for the most important columns. All other columns keep their values, so that "
-                "some of these rows may be unlike any row of the data."
+                "(partial dependence), for the most important columns. All other columns keep their values, so some of "
+                "these rows may be unlike any row of the data."
             )
             yield html.plots(figures, small=True)
     elif len(input_columns(outcome)) > MOST_COLUMNS:
         yield html.paragraph(
-            f"Columns were not shuffled one by one, because there are {len(input_columns(outcome)):,} of them; up to "
-            f"{MOST_COLUMNS} are."
+            f"The importance of single columns was not computed, because there are {len(input_columns(outcome)):,} "
+            f"columns; the limit is {MOST_COLUMNS}."
         )
     if found is not None and len(names) == found.mean.shape[1]:
         yield from _slopes(outcome, found, names)
     elif importance is None:
         yield html.paragraph(
-            "These samples have no columns to compare. The support vectors among the pictures below show which samples "
-            "decide."
+            "These samples have no columns to compare. The pictures below show the support vectors with the largest "
+            "weights."
         )
 
 
@@ -64,7 +64,7 @@ def _importance(outcome: Outcome, found: Importance) -> Iterator[str]:
     yield html.paragraph(
         f"{name[0].upper() + name[1:]} lost on held-out rows when the cells of one column are shuffled: {found.rows:,} "
         f"rows, each predicted by {several} fitted without its fold. {ends}A loss near 0 means that the model does not "
-        "need the column, perhaps because another one tells the same."
+        "need the column, perhaps because another column holds the same information."
     )
     yield html.table(f"loss of {name} by column", ("column", "", f"{name} lost"), rows)
     if len(order) > SHOWN:
@@ -119,7 +119,7 @@ def _slope_words(outcome: Outcome, found: Slopes) -> str:
 
 
 def _units(outcome: Outcome, what: str) -> str:
-    """What a step along a feature is."""
+    """Describe the unit of a slope."""
     if outcome.samples.kind == "matrix":
         kinds = set() if hasattr(outcome.samples.X, "toarray") else {"number"}
     else:
@@ -142,12 +142,12 @@ def _loss(value: float) -> str:
 
 
 def _minus(text: str) -> str:
-    """A number with a minus sign in place of a hyphen."""
+    """Replace the hyphen of a negative number by a minus sign."""
     return text.replace("-", "−")
 
 
 def _signed(value: float) -> str:
-    """With its sign, to three digits."""
+    """Format a number with its sign and three digits."""
     return _minus(f"{value:+.3g}")
 
 
@@ -160,7 +160,7 @@ def _arrow(value: float) -> str:
 
 
 def _direction(rising: float) -> str:
-    """In words, from the share of rows with a positive slope."""
+    """Describe a direction in words, from the share of rows with a positive slope."""
     for share, up in ((rising, "↑ up"), (1.0 - rising, "↓ down")):
         if share >= CLEAR:
             return up

@@ -1,4 +1,4 @@
-"""What the features of a machine are called on the page: the one place that turns names of an encoder into words."""
+"""Readable names of the features of a machine: the only module that parses the names of encoders."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sklearn.preprocessing import OneHotEncoder
 
 from mercer.workflow.training import Outcome
 
-# how OneHotEncoder calls the column of rare categories
+# OneHotEncoder's name for the column of infrequent categories
 RARE = "infrequent_sklearn"
 
 
 def feature_names(outcome: Outcome) -> list[str]:
-    """The features as the machine sees them: "bmi", "sex = female", "sex missing", "note: word"; empty if unknown."""
+    """Return the names of the preprocessed features: "bmi", "sex = female", "note: word"; empty if unknown."""
     model = outcome.model
     if len(model.steps) == 1:
         return []
@@ -31,7 +31,7 @@ def feature_names(outcome: Outcome) -> list[str]:
 
 
 def _encoded(prepare: Any) -> Iterator[tuple[str, str]]:
-    """(name by the encoder, words) of every category."""
+    """Yield (the encoder's name, readable name) of every category."""
     for part, step, columns in getattr(prepare, "transformers_", ()):
         encoder = next((one for one in _steps(step) if isinstance(one, OneHotEncoder)), None)
         if encoder is None:
@@ -47,18 +47,18 @@ def _steps(step: Any) -> list[Any]:
 
 
 def class_words(label: Any) -> str:
-    """A class within a sentence: "setosa", but "class 1"."""
+    """Return a class name for sentences: "setosa", but "class 1"."""
     text = str(label)
     return text if text[:1].isalpha() else f"class {text}"
 
 
 def category_words(column: str, category: Any) -> str:
-    """ "sex = female", or "sex missing" for a cell without a value."""
+    """Return "sex = female", or "sex missing" for a missing cell."""
     return f"{column} missing" if is_missing(category) else f"{column} = {category}"
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell has no value."""
+    """Whether a cell is missing."""
     return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 

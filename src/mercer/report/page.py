@@ -1,4 +1,4 @@
-"""The page itself."""
+"""Assemble the report page from its sections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 import mercer
 from mercer.display.canvas import pyplot
-from mercer.display.machines import (
+from mercer.display.fitted_model import (
     ConvergenceDisplay,
     GramDisplay,
     MarginDisplay,
@@ -32,18 +32,18 @@ from mercer.workflow.training import Outcome
 
 
 def write_report(outcome: Outcome, path: Any, *, model_path: Any = "model.mercer", source: Any = "the data") -> None:
-    """Write one HTML file about a trained model. It needs no network, and holds its pictures.
+    """Write a self-contained HTML file about a trained model, with embedded pictures.
 
     Parameters
     ----------
     outcome : Outcome
-        What ``mercer.workflow.train`` has returned.
+        The result of ``mercer.workflow.train``.
     path : str or path
         The file to write.
     model_path : str or path
-        Where the model was written, for the lines that load it.
+        The path of the model file, for the code that loads it.
     source : str or path
-        What the data are called.
+        The name of the data.
     """
     plt = pyplot()
     backend = plt.get_backend()
@@ -94,7 +94,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
     elif np.isfinite(outcome.search.best_score_):
         pairs.append((f"{name} in the cross-validation of the search", f"{outcome.search.best_score_:.3f}"))
     if outcome.task == "classification":
-        pairs.append(("accuracy of always guessing the largest class", f"{outcome.baseline:.3f}"))
+        pairs.append(("accuracy of always predicting the largest class", f"{outcome.baseline:.3f}"))
     elif outcome.errors:
         pairs.append(("root mean squared error of held-out rows", f"{outcome.errors['root mean squared error']:.4g}"))
     count = support_count(outcome.machine)
@@ -104,7 +104,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
     if words.startswith("within "):
         near = words.removeprefix("within ").partition(" of ")[0]
         pairs.append(("largest possible distance of the objective from its optimum", near))
-    pairs.append(("seconds to search, fit and judge", f"{sum(outcome.seconds.values()):.1f}"))
+    pairs.append(("seconds to search, fit and estimate the score", f"{sum(outcome.seconds.values()):.1f}"))
     return pairs
 
 
@@ -121,7 +121,7 @@ def _learnt(outcome: Outcome) -> Iterator[str]:
     choice = (
         f"the best of {tried} candidates by {search.n_splits_}-fold cross-validation{part}"
         if tried
-        else "taken untried, because the search ended before any candidate was complete"
+        else "not compared with others, because the search ended before any candidate was tried in all folds"
     )
     yield html.paragraph(
         f"{'A' if name.startswith('L') else 'An'} {name} with {chosen}: {choice}. It was then fitted to all "
@@ -142,8 +142,8 @@ def _learnt(outcome: Outcome) -> Iterator[str]:
 
 def _no_worries(outcome: Outcome) -> str:
     if outcome.evaluation is None:
-        return "Symptoms of a bad fit were not looked for, because the model was not judged."
-    return "None of the symptoms of a bad fit that were looked for was found."
+        return "The model was not checked for symptoms of a bad fit, because its score on new rows was not estimated."
+    return "No symptoms of a bad fit were found."
 
 
 def _certainty(outcome: Outcome) -> Iterator[str]:
@@ -151,12 +151,12 @@ def _certainty(outcome: Outcome) -> Iterator[str]:
     if certificate.valid and np.isfinite(certificate.relative_gap):
         yield html.paragraph(
             f"The objective of the fitted machine is {distance_words(certificate)}. The table has the proof: no "
-            "machine with these parameters has an objective below the lower bound. Both numbers were computed anew "
-            "from the data and the fitted coefficients in double precision, so that they hold whatever the solver did."
+            "machine with these parameters has an objective below the lower bound. Both numbers were recomputed in "
+            "double precision from the data and the fitted coefficients, so they hold whatever the solver did."
         )
     else:
         reason = certificate.reason if not certificate.valid and certificate.reason else "the run ended early"
-        yield html.paragraph(f"The distance to the best possible objective is unknown, because {reason}.")
+        yield html.paragraph(f"The distance from the best possible objective is unknown, because {reason}.")
     rows = [
         ("objective of this machine (primal)", f"{certificate.primal:.10g}"),
         ("lower bound for every machine (dual)", f"{certificate.dual:.10g}"),
@@ -170,15 +170,15 @@ def _certainty(outcome: Outcome) -> Iterator[str]:
                 _guarded(
                     lambda: ConvergenceDisplay.from_estimator(outcome.machine).figure_,
                     "Convergence: the run ends when the violation is below the dashed line",
-                    "The distance to the optimum is an upper bound, from the dual value at that time.",
-                    "Violation and distance to the optimum against time, on a logarithmic scale.",
+                    "The distance from the optimum is an upper bound, computed from the dual value at that time.",
+                    "Violation and distance from the optimum against time, on a logarithmic scale.",
                 )
             ]
         )
 
 
 def _with_names(outcome: Outcome, display: Any) -> Any:
-    """The figure of a display in the plane, whose axes are called as the columns are. Edits the display."""
+    """Label the axes of a display with the names of the columns; return its figure. Edits the display."""
     names = feature_names(outcome)
     set_label = (display.ax_.set_xlabel, display.ax_.set_ylabel)
     for name, label in zip(names, set_label[: len(names)], strict=True):
@@ -214,7 +214,7 @@ def _pictures(outcome: Outcome) -> Iterator[str]:
         gram = f"Rows are ordered by {target}: a bright diagonal means that similar rows have similar targets."
     yield _guarded(
         lambda: GramDisplay.from_estimator(outcome.machine, prepared, outcome.samples.y).figure_,
-        "Kernel matrix: how similar each row is to each other one",
+        "Kernel matrix: the similarity of each pair of rows",
         gram,
         f"Heat map of the kernel matrix, rows ordered by {target}.",
     )
@@ -222,7 +222,7 @@ def _pictures(outcome: Outcome) -> Iterator[str]:
     if outcome.task == "classification" and width == 2:
         yield _guarded(
             lambda: _with_names(outcome, DecisionDisplay.from_estimator(search, prepared, outcome.samples.y)),
-            "Regions: the class that is predicted at each point",
+            "Regions: the predicted class at each point",
             "Points are the training rows; rings mark support vectors.",
             "The plane of both columns, coloured by the predicted class, with the training rows.",
         )
@@ -236,7 +236,7 @@ def _pictures(outcome: Outcome) -> Iterator[str]:
     if outcome.samples.kind == "strings":
         yield _guarded(
             lambda: SupportVectorDisplay.from_estimator(outcome.machine, outcome.samples.y).figure_,
-            "Support vectors with the largest weights: the samples that decide most",
+            "Support vectors with the largest weights: the most influential samples",
             "",
             "A list of the support vectors with the largest weights.",
         )
@@ -247,7 +247,7 @@ def _candidates(search: Any) -> dict[str, set[str]]:
 
 
 def _guarded(draw: Callable[[], Any], title: str, text: str, alt: str) -> str:
-    """A picture, or nothing where this model has none of this kind."""
+    """Return a picture, or an empty string if the display does not support this model."""
     try:
         return html.figure(draw(), title, text, alt)
     except MercerError:

@@ -1,4 +1,4 @@
-"""The section "How good it is": scores and pictures of predictions for held-out rows."""
+"""The section "How good it is": scores and pictures of held-out predictions."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from mercer.kernels.features import Vector
 from mercer.report import html
 from mercer.report.importance import targets
 from mercer.report.names import class_words
-from mercer.workflow.held_out import HeldOutClasses, held_out_classes
+from mercer.workflow.class_scores import HeldOutClasses, held_out_classes
 from mercer.workflow.summary import is_fresh, score_name
 from mercer.workflow.training import Outcome
 
-# classes of the tables, and lines of a picture, at most
+# the largest number of rows of a table, and of lines of a picture
 SHOWN, LINES = 25, 8
-# bins of a calibration curve, and rows from which on there is one
+# bins of a calibration curve, and the fewest rows for which it is drawn
 BINS, CALIBRATION_ROWS = 10, 50
-# rows of a bin, at least
+# the fewest rows of a bin
 BIN_ROWS = 10
-# classes up to which each one has its own calibration curve
+# up to this many classes, each has its own calibration curve
 CURVES = 4
-# parts of the predictions whose median residual is drawn, and rows of each at least
+# parts of the predictions whose median residual is drawn, and the fewest rows of a part
 PARTS, PART_ROWS = 10, 10
 
 
 def quality(outcome: Outcome) -> Iterator[str]:
-    """The parts of the section."""
+    """Yield the parts of the section."""
     yield html.paragraph(_judgement(outcome))
     found = held_out_classes(outcome) if outcome.task == "classification" else None
     if found is None and (outcome.task == "classification" or not outcome.known.any()):
         yield html.paragraph(
-            "The search ended before the first fold was complete. There are no held-out predictions, so that this page "
-            "has no errors of single rows. Allow more time with --time-limit."
+            "The search ended before the first fold was complete, so there are no held-out predictions and this page "
+            "shows no errors. Allow more time with --time-limit."
         )
     elif found is not None:
         yield html.paragraph(_which_rows(outcome, len(found.codes)))
@@ -48,7 +48,7 @@ def quality(outcome: Outcome) -> Iterator[str]:
 
 
 def default_score(outcome: Outcome) -> str:
-    """The name of the score that is used where none was asked for."""
+    """Return the name of the default score."""
     return "accuracy" if outcome.task == "classification" else "R²"
 
 
@@ -57,14 +57,14 @@ def _judgement(outcome: Outcome) -> str:
     if evaluation is None:
         best = outcome.search.best_score_
         seen = (
-            f" The best candidate of the search has a cross-validated {name} of {best:.3f}. As the best of many scores "
-            "it is a little too high for new rows."
+            f" The best candidate of the search has a cross-validated {name} of {best:.3f}. As the best of many "
+            "scores, it is slightly too optimistic for new rows."
         )
-        return "The model was not judged on rows of its own." + (seen if np.isfinite(best) else "")
+        return "The score on new rows was not estimated." + (seen if np.isfinite(best) else "")
     low, high = evaluation.interval
     ends = f"95 % interval {low:.3f} to {high:.3f}" if np.isfinite([low, high]).all() else evaluation.interval_method
     return (
-        f"Expect {name} {evaluation.score:.3f} on new rows ({ends}). It was judged by {evaluation.method}. "
+        f"Expect {name} {evaluation.score:.3f} on new rows ({ends}), estimated by {evaluation.method}. "
         f"On its training rows, the model has {name} {evaluation.training_score:.3f}."
     )
 
@@ -99,9 +99,9 @@ def _regression(outcome: Outcome) -> Iterator[str]:
     yield html.table("errors", ("error", "this model", "always predicting the mean"), rows)
     if outcome.evaluation is not None:
         yield html.paragraph(
-            f"R² {errors['R²']:.3f} in this table is that of all these predictions together. The score to expect on "
-            f"new rows is {score_name(outcome)} {outcome.evaluation.score:.3f}, as said above"
-            + ("." if is_fresh(outcome) else ": it makes up for parameters that were chosen on the same rows."),
+            f"R² {errors['R²']:.3f} in this table is computed from all these predictions together. The score to expect "
+            f"on new rows is {score_name(outcome)} {outcome.evaluation.score:.3f}, as stated above"
+            + ("." if is_fresh(outcome) else ": it is corrected for parameters that were chosen on the same rows."),
             True,
         )
     target = str(outcome.samples.target)
@@ -209,7 +209,7 @@ def _roc(found: HeldOutClasses, scores: list[Any]) -> str:
     known = [c for c, one in enumerate(scores) if np.isfinite(one.auc)]
     if not known:
         return ""
-    # both curves of two classes tell the same
+    # the two curves of two classes mirror each other
     drawn = known[-1:] if len(scores) == 2 else sorted(known, key=lambda c: scores[c].auc)[:LINES]
     fig, ax = axes(None, (6.4, 5.6))
     for number, c in enumerate(sorted(drawn)):
@@ -230,7 +230,7 @@ def _roc(found: HeldOutClasses, scores: list[Any]) -> str:
 
 
 def _calibration(found: HeldOutClasses) -> str:
-    """Stated probabilities against observed shares: of each of a few classes, of the predicted class of many."""
+    """Draw stated probabilities against observed shares, of each class if there are few, else of the predicted one."""
     p = found.probabilities
     if p is None or len(found.codes) < CALIBRATION_ROWS:
         return ""
@@ -265,7 +265,7 @@ def _calibration(found: HeldOutClasses) -> str:
 
 
 def reliability(stated: Vector, own: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
-    """For each bin of probabilities: mean, observed share, both ends of its 95 % interval (Wilson), rows."""
+    """Return, for each bin of probabilities: mean, observed share, both ends of its 95 % interval (Wilson), rows."""
     found = []
     for inside in _bins(stated):
         hits, count = int(own[inside].sum()), len(inside)
@@ -276,7 +276,7 @@ def reliability(stated: Vector, own: Vector) -> tuple[Vector, Vector, Vector, Ve
 
 
 def _bins(stated: Vector) -> list[Vector]:
-    """Rows of bins of equal width; neighbours are merged until each has enough rows."""
+    """Return the rows of bins of equal width; neighbouring bins are merged until each has enough rows."""
     place = np.minimum((stated * BINS).astype(np.intp), BINS - 1)
     found: list[Vector] = []
     waiting = np.empty(0, dtype=np.intp)

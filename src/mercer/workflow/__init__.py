@@ -1,4 +1,4 @@
-"""The whole way from a table to a model: columns prepared, parameters chosen, the result judged and summed up."""
+"""Train a model on a table: prepare the columns, search the parameters, fit, estimate the score, summarise."""
 
 from mercer.workflow.preparation import detect_task, pipeline_for
 from mercer.workflow.training import Outcome, train

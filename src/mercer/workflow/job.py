@@ -1,4 +1,4 @@
-"""One job from a file to a model: how far it is, about how long it will take, and what Ctrl-C does in each stage."""
+"""The progress of a training job, an estimate of its remaining time, and the effect of Ctrl-C in each stage."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from mercer.selection.search.candidates import Table
 from mercer.solvers.base import Clock
 
 READING, SEARCH, FIT, JUDGING, REPORT = "reading", "search", "final fit", "judging", "report"
-# no estimate of the time left before this share of the work and so many seconds
+# the remaining time is estimated after this share of the work and this many seconds
 FIRST_SHARE, FIRST_SECONDS = 0.05, 1.0
-# a report takes as long as so many fits of the search
+# the work of a report, in fits of the search
 PAGE_WORK = 10.0
 AGAIN = "press Ctrl-C again to stop without a model"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job is.
+    """The progress of a job.
 
     Attributes
     ----------
-    stage : what is being done.
-    share : of the whole job that is done, by the number of fits; None before that is known.
-    seconds_left : an estimate for the whole job; None as long as there is nothing to go by.
-    detail : the best machine so far, and the like.
+    stage : the current stage.
+    share : the completed share of the whole job, by number of fits; None if unknown.
+    seconds_left : the estimated remaining time of the whole job; None if unknown.
+    detail : more information, such as the best score so far.
     begins : whether the stage has just begun.
     """
 
@@ -39,10 +39,10 @@ class Progress:
 
 
 class Job(Clock):
-    """The stages of a job. Show progress with ``show``; ``say`` is given what Ctrl-C does, at once.
+    """The stages of a job. Calls ``show`` with the progress, and ``say`` with a message about the effect of Ctrl-C.
 
-    The first Ctrl-C ends the search, which keeps the best machine so far; the second one, or one before there is such a
-    machine, is a KeyboardInterrupt.
+    The first Ctrl-C ends the search, which keeps the best machine so far. The second one, or one before there is such a
+    machine, raises KeyboardInterrupt.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Job(Clock):
     # ---- progress ------------------------------------------------------------------------------------------------
 
     def plan(self, **work: float) -> None:
-        """The work of some stages from the search on, in fits of the search."""
+        """Set the expected work of stages, in fits of the search."""
         self._work |= {stage.replace("_", " "): amount for stage, amount in work.items()}
 
     def begin(self, stage: str, detail: str = "") -> None:
-        """The next stage."""
+        """Begin the next stage."""
         if stage == SEARCH:
             self._began, self._compiled_before = time.perf_counter(), _compiling()
         self._done += self._work.get(self.stage, 0.0)
@@ -77,11 +77,11 @@ class Job(Clock):
         self.show(self._progress(0.0, detail, begins=True))
 
     def advance(self, done: int, total: int, detail: str = "") -> None:
-        """So many of so many parts of the stage are done."""
+        """Report that ``done`` of ``total`` parts of the stage are done."""
         self.show(self._progress(done / max(1, total), detail))
 
     def searched(self, done: int, total: int, table: Table) -> None:
-        """Hears of each step of the search."""
+        """Report a step of the search."""
         self._table, best = table, table.best
         self._work[SEARCH] = float(total)
         self.advance(done, total, "" if best is None else f"best score so far {best.mean:.4f}")
@@ -110,14 +110,14 @@ class Job(Clock):
     def _kept(self, tried: int) -> str:
         if self.stage == SEARCH and self._table is not None:
             most = max(len(self._table.candidates), self._table.planned)
-            return f"keeping the best of {tried} of {most} machines"
+            return f"keeping the best of {tried} of {most} candidates"
         if self.stage == FIT:
-            return "the search is done and its best machine is being fitted to all rows"
-        return "the model is fitted and keeps the score of its search"
+            return "the search is complete, and its best machine is being fitted to all rows"
+        return "the model is fitted, and its score is that of the search"
 
 
 def _compiling() -> float:
-    """Seconds that this process has spent compiling loops, which no estimate should go by."""
+    """Seconds that this process has spent compiling; estimates of the remaining time exclude them."""
     from mercer._numerics.compile import seconds_compiling
 
     return float(seconds_compiling())

@@ -1,4 +1,4 @@
-"""Which task, which preparation of the columns, which machine."""
+"""Choose the task, the preprocessing of the columns and the machine."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from mercer.exceptions import InvalidInputError
-from mercer.io.dates import find_dates
-from mercer.io.number_formats import find_numbers
-from mercer.io.table_reader import TableReader
 from mercer.io.tables import Samples
+from mercer.io.tables.dates import find_dates
+from mercer.io.tables.number_formats import find_numbers
+from mercer.io.tables.table_reader import TableReader
 from mercer.kernels import Kernel, parse_kernel
 from mercer.selection.linear_cv import LinearSVCCV, LinearSVRCV
 from mercer.selection.svc_cv import SVCCV
 from mercer.selection.svr_cv import SVRCV
 
-# whole numbers are classes if there are at most so many of them, and at most this share of the rows
+# integers are classes if there are at most CLASSES distinct values, and at most SHARE times the number of rows
 CLASSES, SHARE = 20, 0.1
-# a target with more classes, or with fewer rows in each class than three, is asked about before it is learnt
+# a target with more classes than this, or than this share of the rows, must be confirmed with --task classification
 MANY_CLASSES, FEW_ROWS = 100, 1 / 3
-# with more rows, or with a column of texts, a linear machine is the default
+# with more rows than this, or with a column of free text, a linear machine is the default
 MANY_ROWS = 100_000
-# parameters of a search that a linear machine has, too
+# parameters that the search of a linear machine has, too
 LINEAR_SEARCH = ("Cs", "cv", "time_limit", "verbose", "n_jobs", "scoring", "class_weight", "epsilon")
-# kernels that have parameters of their own searched
+# kernels whose parameters are searched
 SEARCHED = ("rbf", "poly", "sigmoid")
 MACHINE = "machine"
 PREPARE = "prepare"
@@ -38,7 +38,7 @@ READ = "read"
 
 
 def detect_task(y: Any) -> str:
-    """ "classification" for names and few whole numbers, else "regression"."""
+    """Return "classification" for names and for few distinct integers, else "regression"."""
     values = np.asarray(y)
     if values.dtype.kind not in "fiu":
         return "classification"
@@ -49,9 +49,9 @@ def detect_task(y: Any) -> str:
 
 
 def check_classes(samples: Samples, asked: bool) -> None:
-    """Raise unless the target has classes that can be learnt, and not too many to start before the user says so.
+    """Raise if the target has no classes that can be learnt, or so many that the user should confirm them.
 
-    ``asked`` is whether the user has said that it is a classification.
+    ``asked``: whether the user has set the task to classification.
     """
     y = np.asarray(samples.y)
     values, counts = np.unique(y, return_counts=True)
@@ -75,29 +75,29 @@ def check_classes(samples: Samples, asked: bool) -> None:
     if y.dtype.kind in "fiu":
         options.append("use --task regression to predict a number")
     elif numbers:
-        options.append("write the numbers in it in one way and with one unit, to predict a number")
+        options.append("write all its numbers in one format with one unit to predict a number")
     elif find_dates(texts) is not None:
-        options.append("write the dates in it as numbers, such as days, to predict a number")
-    options.append(f"use --task classification to go on with {k:,} classes ({k * (k - 1) // 2:,} pairs of classes)")
+        options.append("write its dates as numbers, such as days, to predict a number")
+    options.append(f"use --task classification to train with {k:,} classes ({k * (k - 1) // 2:,} pairs of classes)")
     raise InvalidInputError(
         f"The target {name!r} has {k:,} different values in {n:,} rows, such as {examples}: {n / k:.1f} rows per "
-        f"class on average, {counts.min():,} at least. If you do not want {k:,} classes, "
+        f"class on average, and as few as {counts.min():,}. If you do not want {k:,} classes, "
         f"{'; or '.join(options[:-1])}. If you do, {options[-1]}."
     )
 
 
 def pipeline_for(samples: Samples, task: str, kernel: Any = None, missing: str = "impute", **search: Any) -> Pipeline:
-    """The steps from raw samples to a machine that chooses its parameters; none of them is fitted yet.
+    """Build an unfitted pipeline from raw samples to a machine that searches its parameters.
 
     Parameters
     ----------
     samples : Samples
-        What was read.
+        The data.
     task : {"classification", "regression"}
     kernel : str, Kernel or None
-        A name, an expression or a kernel; None for the default of these samples.
+        A name, an expression or a kernel; None for the default for these samples.
     missing : {"impute", "refuse"}
-        What to do with cells without a value.
+        Whether to fill in missing cells or to raise an error.
     search : parameters of the machine, such as ``Cs``, ``gammas``, ``cv``, ``time_limit``.
     """
     _check_missing(samples, missing)
@@ -118,7 +118,7 @@ def _check_missing(samples: Samples, missing: str) -> None:
     for column in samples.columns:
         if column.missing and column.kind != "left out":
             raise InvalidInputError(
-                f"The column {column.name!r} has {column.missing} cells without a value. Fill them, leave it out, or "
+                f"The column {column.name!r} has {column.missing} missing cells. Fill them in, remove the column, or "
                 "use --missing impute."
             )
 
@@ -147,17 +147,17 @@ def _preparation(samples: Samples) -> Any:
         parts.append((f"text {name}".replace("__", "_"), TfidfVectorizer(sublinear_tf=True), name))
     if not parts:
         reasons = "; ".join(f"{column.name}: {column.why}" for column in samples.columns)
-        raise InvalidInputError(f"No column is left to learn from ({reasons}).")
+        raise InvalidInputError(f"No column can be used as an input ({reasons}). Add informative columns.")
     return ColumnTransformer(parts)
 
 
 def prepared(model: Any, X: Any) -> Any:
-    """Samples as the last step of a fitted model sees them."""
+    """Transform samples by all steps of a fitted model but the last."""
     return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
 
 
 def table_reader(model: Any) -> TableReader | None:
-    """The step of a model that reads tables; None if it was not fitted to a table by `pipeline_for`."""
+    """Return the step of a model that reads tables; None if it was not built for a table by `pipeline_for`."""
     step = getattr(model, "named_steps", {}).get(READ)
     return step if isinstance(step, TableReader) else None
 
@@ -180,13 +180,13 @@ def _machine(samples: Samples, task: str, kernel: Any, search: dict[str, Any]) -
 
 
 def _for_task(task: str, search: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of the search without those that were not given; an error if one belongs to the other task."""
+    """Return the parameters that were given; raise if one of them belongs to the other task."""
     given = {key: value for key, value in search.items() if value is not None or key in ("cv", "time_limit", "n_jobs")}
     for name, owner in (("class_weight", "classification"), ("epsilon", "regression")):
         if name in given and task != owner:
             option = f"--{name.replace('_', '-')}"
             raise InvalidInputError(
-                f"{option} is for a {owner}, but this is a {task}. Leave it out, or use --task {owner}."
+                f"{option} is for {owner}, but the task is {task}. Leave it out, or use --task {owner}."
             )
     return given
 
@@ -200,8 +200,8 @@ def _default_kernel(samples: Samples) -> str | list[Kernel]:
 
 
 def why_linear(samples: Samples) -> str:
-    """Why a linear machine is the default for these samples; empty if it is not."""
+    """Return the reason why a linear machine is the default for these samples; empty if it is not."""
     texts = [column.name for column in samples.columns if column.kind == "text"]
     if texts:
-        return f"the column {texts[0]!r} holds text"
+        return f"the column {texts[0]!r} holds free text"
     return f"there are more than {MANY_ROWS:,} rows" if len(samples) > MANY_ROWS else ""

@@ -1,4 +1,4 @@
-"""A trained model in words that a person can read, and in numbers that a program can."""
+"""Summarise a trained model as text for people and as numbers for programs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from mercer.workflow.training import Outcome
 
 WIDTH = 100
 LABEL = 17
-# classes up to which the whole confusion matrix is shown
+# the confusion matrix is shown for at most this many classes
 SHOWN_CLASSES = 12
 SHOWN_COLUMNS = 12
-# what scores are called in sentences
+# names of scores in sentences
 NAMES = {"r2": "R²", "roc_auc": "area under the ROC curve"}
 
 
 def text_summary(outcome: Outcome) -> str:
-    """Some lines for the terminal."""
+    """Return a summary for the terminal."""
     lines = [f"{_rows(outcome)}: {outcome.task} of {outcome.samples.target!r}", ""]
     for label, text in (
         ("columns", _columns(outcome)),
@@ -44,13 +44,13 @@ def text_summary(outcome: Outcome) -> str:
 
 
 def _wrapped(text: str, start: str) -> str:
-    """The text after its start, in lines of one width; an option such as --class-weight is not broken."""
+    """Wrap the text after its label. Options such as --class-weight are not split."""
     indent = " " * len(start)
     return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def numbers(outcome: Outcome) -> dict[str, Any]:
-    """The same for ``--json``."""
+    """Return the numbers of the summary, for ``--json``."""
     certificate = outcome.search.certificate_
     found: dict[str, Any] = {
         "task": outcome.task,
@@ -90,7 +90,7 @@ def numbers(outcome: Outcome) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """For JSON: numbers without infinities, everything unknown as text."""
+    """Convert a value for JSON: infinities and unknown types become strings."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, int | np.integer):
@@ -101,18 +101,18 @@ def plain(value: Any) -> Any:
 
 
 def score_name(outcome: Outcome) -> str:
-    """What the score that the search has maximised is called in sentences."""
+    """Return the name of the score that the search has maximised, for sentences."""
     name = scoring_name(outcome.search)
     return NAMES.get(name, name.replace("_", " "))
 
 
 def is_fresh(outcome: Outcome) -> bool:
-    """Whether the held-out rows had no part in the search; else they are those of its folds."""
+    """Whether the search did not use the held-out rows; else they are the rows of its folds."""
     return bool((np.asarray(outcome.search.cv_fold_)[outcome.known] < 0).any())
 
 
 def support_count(machine: Any) -> int | None:
-    """The number of support vectors; None for a machine without."""
+    """Return the number of support vectors; None if the machine has none."""
     support = getattr(machine, "support_", None)
     return None if support is None else len(support)
 
@@ -141,7 +141,7 @@ def _columns(outcome: Outcome) -> str:
             parts.append(f"{len(names)} {one if len(names) == 1 else many} ({', '.join(names[:SHOWN_COLUMNS])}{more})")
     missing = sum(c.missing for c in columns if c.kind != "left out")
     if missing:
-        parts.append(f"{missing:,} {'cell' if missing == 1 else 'cells'} without a value filled in")
+        parts.append(f"{missing:,} missing {'cell' if missing == 1 else 'cells'} filled in")
     return ", ".join(parts)
 
 
@@ -149,11 +149,11 @@ def _machine(outcome: Outcome) -> str:
     search, tried = outcome.search, outcome.tried
     text = f"{type(outcome.machine).__name__} with {short_params(search.best_params_)}"
     if not tried:
-        return f"{text}: not compared with others, the time was over before the first machine was tried in all folds"
+        return f"{text}: not compared with others, because time ran out before a candidate was tried in all folds"
     spread = float(search.cv_results_["std_test_score"][search.best_index_])
     rows = f" on {outcome.search_rows:,} rows" if outcome.search_rows < len(outcome.samples) else ""
     return (
-        f"{text}: the best of {tried} by {search.n_splits_}-fold cross-validation{rows}, "
+        f"{text}: the best of {tried} candidates by {search.n_splits_}-fold cross-validation{rows}, "
         f"{search.best_score_:.4g} ± {spread:.2g}" + (" (interrupted)" if outcome.interrupted else "")
     )
 
@@ -166,10 +166,10 @@ def _score(outcome: Outcome) -> str:
     text = f"{score_name(outcome)} {evaluation.score:.4g}"
     if np.isfinite(low) and np.isfinite(high):
         text += f", 95 % interval {low:.3g} to {high:.3g}"
-    text += f" ({evaluation.interval_method}); judged by {evaluation.method}"
+    text += f" ({evaluation.interval_method}); estimated by {evaluation.method}"
     text += f"; {evaluation.training_score:.4g} on training rows"
     if evaluation.scoring == "accuracy":
-        text += f"; always guessing the largest class {outcome.baseline:.4g}"
+        text += f"; {outcome.baseline:.4g} by always predicting the largest class"
     return text
 
 
@@ -178,7 +178,7 @@ def _certificate(outcome: Outcome) -> str:
     if not certificate.valid or certificate.relative_gap < FAR:
         return str(certificate)
     larger = f"C={outcome.search.best_params_['C']:.4g}" if "C" in outcome.search.best_params_ else "the largest values"
-    return f"{certificate}. Next: give it more time (a larger --time-limit, or none), or search below {larger} (--grid)"
+    return f"{certificate}. Next: allow more time (a larger --time-limit, or none), or search below {larger} (--grid)"
 
 
 def _support(outcome: Outcome) -> str:
@@ -199,13 +199,13 @@ def _margin(outcome: Outcome) -> str:
 def _time(outcome: Outcome) -> str:
     seconds = outcome.seconds
     text = f"{seconds['search']:.1f} s for the search, {seconds['final fit']:.1f} s for the fit to all rows"
-    return text + ("" if outcome.evaluation is None else f", {seconds['judging']:.1f} s to judge it")
+    return text + ("" if outcome.evaluation is None else f", {seconds['judging']:.1f} s to estimate the score")
 
 
 def _held_out(outcome: Outcome) -> list[str]:
     if not outcome.known.any():
-        return ["held-out predictions: none, the time was over before the first fold"]
-    where = "that had no part in the search" if is_fresh(outcome) else "in the folds of the search"
+        return ["held-out predictions: none, because time ran out before the first fold"]
+    where = "that the search did not use" if is_fresh(outcome) else "in the folds of the search"
     rows_where = f"predictions of {outcome.known.sum():,} held-out rows {where}"
     if outcome.task == "regression":
         found = ", ".join(f"{name} {value:.4g}" for name, value in outcome.errors.items())
@@ -217,7 +217,7 @@ def _held_out(outcome: Outcome) -> list[str]:
         order = np.argsort(wrong, axis=None)[::-1][:5]
         places = [divmod(int(place), len(classes)) for place in order if wrong.flat[place]]
         pairs = ", ".join(f"{classes[i]} as {classes[j]} {wrong[i, j]}" for i, j in places)
-        return [f"held-out mistakes {wrong.sum():,} of {counts.sum():,}; most often {pairs}"]
+        return [f"held-out errors {wrong.sum():,} of {counts.sum():,}; most often {pairs}"]
     width = max(*(len(c) for c in classes), len(str(counts.max())), 4)
     first = max(len("true class"), *(len(c) for c in classes))
     head = f"{'true class':<{first}}  " + "  ".join(f"{c:>{width}}" for c in classes) + "   right"
@@ -227,10 +227,10 @@ def _held_out(outcome: Outcome) -> list[str]:
         + f"   {100 * row[i] / max(row.sum(), 1):.0f} %"
         for i, (name, row) in enumerate(zip(classes, counts, strict=True))
     ]
-    return [f"{rows_where} (lines: true class)", head, *rows]
+    return [f"{rows_where} (rows: true class, columns: predicted class)", head, *rows]
 
 
 def symptoms(outcome: Outcome) -> list[str]:
-    """What is worth a look, and the warnings that were given on the way."""
+    """Return the symptoms of a bad fit, and the warnings of the training."""
     found = () if outcome.evaluation is None else outcome.evaluation.symptoms
     return [*(f"{s.name}: {s.text}. {s.command or s.suggestion}" for s in found), *outcome.messages]

@@ -1,4 +1,4 @@
-"""Train a model on what was read from a file, and judge it on samples that had no part in it."""
+"""Train a model on the samples of a file, and estimate its score on new samples."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ from mercer.selection.evaluation import Evaluation, evaluate_folds
 from mercer.selection.linear_cv import LinearSearchCV, LinearSVCCV
 from mercer.selection.search.scoring import predicted_codes, rest_codes
 from mercer.selection.search.search_record import SearchRecord
+from mercer.workflow.assessment import Assessment, by_evaluation, by_fresh_rows, by_search
 from mercer.workflow.job import FIT, JUDGING, SEARCH, Job
-from mercer.workflow.judgement import Judgement, by_evaluation, by_fresh_rows, by_search
 from mercer.workflow.preparation import MACHINE, check_classes, detect_task, pipeline_for, prepared, why_linear
 
-# rows on which a machine with a kernel is searched; the final fit takes all
+# the search of a kernel machine uses at most this many rows; the final fit uses all
 SEARCH_ROWS = {"classification": 5000, "regression": 2500}
-# folds of the search, and of nested judging; random parts of judging by hold-out, and the share of rows in each
+# folds of the search and of nested cross-validation; random splits of judge="holdout", and the share of test rows
 FOLDS, PARTS, TEST_SHARE = 5, 2, 0.2
-# one last fit costs as much as so many fits of the search, which share matrices and solutions
+# the work of the final fit, in fits of the search, which share matrices and solutions
 LAST_FIT = 8.0
 JUDGES = ("auto", "search", "nested", "holdout", "none")
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A trained model and everything that a summary or a report says of it.
+    """A trained model, and everything that summaries and reports need.
 
     Attributes
     ----------
     model : the fitted pipeline.
-    samples : what it was fitted to.
+    samples : the training samples.
     task : "classification" or "regression".
-    evaluation : the score on samples that had no part in fit or search; None if it was not asked for.
-    held_out : the prediction of each sample by the chosen machine of the fold that it was held out of; where there is
-        one, see ``known``.
-    known : which samples have such a prediction.
-    seconds : of the search, of the last fit, and of judging it.
-    search_rows : how many rows took part in the search.
-    interrupted : whether Ctrl-C has ended the search, the judging or the report early.
-    messages : warnings given on the way, and what was left out.
+    evaluation : the estimated score on new samples; None if it was not asked for.
+    held_out : the prediction of each sample by a machine with the chosen parameters that was fitted without it. Valid
+        where ``known`` is true.
+    known : a mask of the samples that have a held-out prediction.
+    seconds : the times of the search, of the final fit and of the estimation of the score.
+    search_rows : the number of rows that the search used.
+    interrupted : whether Ctrl-C ended the search, the estimation of the score or the report early.
+    messages : warnings, and notes on what was not done.
     """
 
     model: Pipeline
     samples: Samples
     task: str
-    evaluation: Judgement | None
+    evaluation: Assessment | None
     held_out: Vector
     known: Vector
     seconds: dict[str, float]
@@ -70,40 +70,40 @@ class Outcome:
 
     @property
     def search(self) -> Any:
-        """The last step, which has chosen the parameters."""
+        """The last step of the pipeline, which has searched the parameters."""
         return self.model.named_steps[MACHINE]
 
     @property
     def machine(self) -> Any:
-        """The machine that was fitted with the chosen parameters."""
+        """The machine with the chosen parameters, fitted to all rows."""
         return self.search.best_estimator_
 
     @property
     def tried(self) -> int:
-        """How many machines the search has tried in all folds."""
+        """The number of candidates that the search has tried in all folds."""
         return int(np.isfinite(self.search.cv_results_["mean_test_score"]).sum())
 
     @property
     def prepared(self) -> Any:
-        """The samples as the machine sees them."""
+        """The preprocessed samples."""
         return prepared(self.model, self.samples.X)
 
     @property
     def classes(self) -> list[Any]:
-        """Labels in order."""
+        """The labels, in order."""
         return list(self.search.classes_.tolist())
 
     @property
     def confusion(self) -> Any:
-        """Rows are true classes, columns predicted ones, of held-out samples."""
+        """The confusion matrix of held-out samples: a row per true class, a column per predicted class."""
         y = np.asarray(self.samples.y)[self.known]
-        if len(y) == 0:  # the search ended before any fold did
+        if len(y) == 0:  # the search ended before any fold was completed
             return np.zeros((len(self.search.classes_),) * 2, dtype=np.int64)
         return confusion_matrix(y, self.held_out[self.known], labels=self.search.classes_)
 
     @property
     def errors(self) -> dict[str, float]:
-        """Of a regression, on held-out samples."""
+        """The errors of a regression on held-out samples."""
         y, f = np.asarray(self.samples.y, dtype=np.float64)[self.known], self.held_out[self.known]
         if len(y) == 0:
             return {}
@@ -115,7 +115,7 @@ class Outcome:
 
     @property
     def baseline(self) -> float:
-        """What a constant prediction scores: the share of the largest class; 0 for R²."""
+        """The score of a constant prediction: the share of the largest class; 0 for R²."""
         if self.task == "regression":
             return 0.0
         _, counts = np.unique(np.asarray(self.samples.y), return_counts=True)
@@ -133,33 +133,34 @@ def train(
     job: Job | None = None,
     **search: Any,
 ) -> Outcome:
-    """Prepare, search, fit and judge.
+    """Preprocess, search the parameters, fit, and estimate the score on new samples.
 
     Parameters
     ----------
     samples : Samples
         With targets.
     task : {"classification", "regression"}, default=None
-        None to go by the targets.
+        None: inferred from the targets.
     kernel, missing, search : as in ``pipeline_for``.
     judge : {"auto", "search", "nested", "holdout", "none"}, default="auto"
-        How the model is judged. "search": by the held-out predictions of the search, corrected for the choice of the
-        best, without a further fit. "nested": preparation and search repeated in five folds; "holdout": in two random
-        parts. "auto" is "search", but where the search took only some of the rows, a part of the others is held out of
-        one more fit.
+        How to estimate the score. "search": by the held-out predictions of the search, corrected for the selection of
+        the best candidate, without another fit. "nested": by nested cross-validation, preparation and search repeated
+        in five folds. "holdout": the same in two random splits. "auto": "search" or, if the search used only some of
+        the rows, one more fit without a part of the other rows, which are then predicted.
     search_rows : int or None, default=None
-        Rows on which a machine with a kernel is searched; None for 5000, 2500 in a regression. The fit takes all.
+        The number of rows for the search of a kernel machine; None is 5000, or 2500 for regression. The final fit uses
+        all rows.
     job : Job or None, default=None
-        Shows the progress and minds Ctrl-C; it must have been entered. None for one that shows nothing.
+        Shows progress and handles Ctrl-C; its context must have been entered. None: no progress is shown.
 
     Returns
     -------
     outcome : Outcome
     """
     if samples.y is None:
-        raise InvalidInputError("There is no target to learn. Name the column that holds it.")
+        raise InvalidInputError("The samples have no target: name the column to predict.")
     if judge not in JUDGES:
-        raise InvalidInputError(f"Unknown way to judge {judge!r}: use {', '.join(JUDGES[:-1])} or {JUDGES[-1]}.")
+        raise InvalidInputError(f"judge={judge!r} was given: use {', '.join(JUDGES[:-1])} or {JUDGES[-1]}.")
     asked, task = task is not None, task or detect_task(samples.y)
     y = np.asarray(samples.y)
     if task == "regression":
@@ -171,7 +172,7 @@ def train(
 
 
 class _Training:
-    """The stages of ``train``, one after the other."""
+    """Runs the stages of ``train``."""
 
     def __init__(self, samples: Samples, task: str, y: Vector, judge: str, job: Job) -> None:
         self.samples, self.task, self.y, self.judge, self.job = samples, task, y, judge, job
@@ -209,7 +210,7 @@ class _Training:
         self.seconds[stage] = time.perf_counter() - started
 
     def _search_rows(self, wanted: int | None) -> Vector:
-        """The rows that the search takes, of each class its share."""
+        """Choose the rows for the search, stratified by class."""
         n = len(self.y)
         most = n if isinstance(self.search, LinearSearchCV) else wanted or SEARCH_ROWS[self.task]
         if n <= most:
@@ -218,7 +219,7 @@ class _Training:
         if self.task == "regression":
             return np.sort(rows[:most])
         _, codes = np.unique(self.y[rows], return_inverse=True)
-        # by classes, then every so many, and two of each class that would be lost
+        # equally spaced rows in the order of the classes, and at least two rows of each class
         by_class = rows[np.argsort(codes, kind="stable")]
         chosen = by_class[np.linspace(0, n - 1, most).astype(np.intp)]
         found = np.bincount(codes[np.isin(rows, chosen)], minlength=codes.max() + 1)
@@ -230,7 +231,7 @@ class _Training:
         return len(self.rows) < len(self.y)
 
     def _choose(self, given_cv: Any) -> None:
-        """Prepare all rows and search the parameters."""
+        """Preprocess all rows and search the parameters."""
         search, job = self.search, self.job
         search._on_step, search._record, search.refit = job.searched, self.record, False
         self._plan(given_cv)
@@ -243,8 +244,8 @@ class _Training:
                 if search.scoring is None or isinstance(error, InvalidInputError):
                     raise
                 raise InvalidInputError(
-                    f"--scoring {search.scoring} does not fit the target {self.samples.target!r}: {error} For names or "
-                    "several classes use balanced_accuracy or f1_macro, for numbers r2 or neg_mean_absolute_error."
+                    f"--scoring {search.scoring} does not fit the target {self.samples.target!r}: {error} For classes "
+                    "use for example balanced_accuracy or f1_macro, for numbers r2 or neg_mean_absolute_error."
                 ) from None
         search._on_step = search._record = None
         search.refit = True
@@ -252,7 +253,7 @@ class _Training:
             setattr(search, name, self._at_all_rows(getattr(search, name), empty))
 
     def _plan(self, given_cv: Any) -> None:
-        """How much work the stages are, in fits of the search."""
+        """Set the expected work of each stage, in fits of the search."""
         folds = given_cv if isinstance(given_cv, int) else FOLDS
         fits = 40.0 * folds
         one = LAST_FIT * (len(self.y) / len(self.rows)) ** 2
@@ -263,7 +264,7 @@ class _Training:
         self.job.plan(search=fits, final_fit=one, judging=judging)
 
     def _at_all_rows(self, values: Any, empty: float) -> Any:
-        """An array of the rows of the search as one of all rows."""
+        """Expand an array over the rows of the search to all rows."""
         if not self._part:
             return values
         out = np.full((len(self.y), *values.shape[1:]), empty, dtype=values.dtype)
@@ -271,14 +272,14 @@ class _Training:
         return out
 
     def _fit_all(self) -> None:
-        """Fit the chosen machine to all rows; after an interrupt, too."""
+        """Fit the chosen machine to all rows, even after an interrupt."""
         self.search._refit(self.Z, self.y)
         self.machine = self.search.best_estimator_
 
-    # ---- judging -------------------------------------------------------------------------------------------------
+    # ---- the score on new rows -----------------------------------------------------------------------------------
 
-    def _judge(self) -> tuple[Judgement | None, Vector, Vector]:
-        """The judgement, and the predictions of rows that were held out, with a mask of these."""
+    def _judge(self) -> tuple[Assessment | None, Vector, Vector]:
+        """Return the assessment, the held-out predictions, and a mask of the rows that have one."""
         search, Z, y = self.search, self.Z, self.y
         held_out, known = held_out_predictions(search, self.task)
         if self.judge == "none" or not self.record.kept:
@@ -286,7 +287,7 @@ class _Training:
         if self.judge in ("nested", "holdout") and not self.job.interrupted:
             found = self._evaluate()
             if found is not None:
-                parts = "folds" if self.judge == "nested" else "random parts"
+                parts = "folds" if self.judge == "nested" else "random splits"
                 return by_evaluation(found, search, Z, y, parts), held_out, known
         if self.judge == "auto" and self._part and not self.job.interrupted:
             fresh = self._fresh()
@@ -301,13 +302,13 @@ class _Training:
         return by_search(self.record, Z, y), held_out, known
 
     def _fresh(self) -> Vector:
-        """Rows that had no part in the search: a fifth of all if there are so many."""
+        """Choose rows that the search did not use: a fifth of all rows, or fewer if there are not enough."""
         rest = np.setdiff1d(np.arange(len(self.y)), self.rows)
         most = max(1, min(len(rest), int(TEST_SHARE * len(self.y))))
         return np.sort(np.random.default_rng(1).permutation(rest)[:most])
 
     def _evaluate(self) -> Evaluation | None:
-        """Preparation and search once more for each part; None if that was interrupted."""
+        """Repeat preparation and search in each part; None if that was interrupted."""
         cv = inner_folds(self.y, self.task) if self.judge == "nested" else _parts(self.task)
         try:
             with self.job.governs():
@@ -321,56 +322,57 @@ class _Training:
         return None if self.job.interrupted else found
 
     def _left_out(self) -> list[str]:
-        """What was not done, and how to ask for it."""
+        """Return notes on what was not done, and the option that asks for it."""
         found = []
         linear = why_linear(self.samples) if self.automatic and self.samples.kind != "strings" else ""
         if linear:
             found.append(
-                f"The machine is linear because {linear}. A Gaussian one may be better, and takes longer: --kernel rbf."
+                f"The machine is linear because {linear}. A Gaussian kernel may be better, but takes longer: --kernel "
+                "rbf."
             )
         if self._part:
             found.append(
                 f"The parameters were searched on {len(self.rows):,} of the {len(self.y):,} rows; the model is fitted "
-                f"to all. To search on more: --search-rows {len(self.y)}."
+                f"to all rows. To search on more rows: --search-rows {len(self.y)}."
             )
         return found
 
 
 def check_scoring_name(name: str) -> None:
-    """Raise unless scikit-learn knows a scorer of this name."""
+    """Raise unless scikit-learn has a scorer with this name."""
     known = get_scorer_names()
     if name not in known:
         near = get_close_matches(name, known, 3) or ["accuracy", "balanced_accuracy", "f1_macro", "r2"]
         raise InvalidInputError(
-            f"Unknown score {name!r} for --scoring: use a scorer's name of scikit-learn, such as {', '.join(near)}."
+            f"Unknown score {name!r} for --scoring: use the name of a scikit-learn scorer, such as {', '.join(near)}."
         )
 
 
 def weights_of_classes(given: dict[str, float], y: Vector) -> dict[Any, float]:
-    """Weights by the text of a label as weights by the label."""
+    """Convert weights keyed by the text of a label to weights keyed by the label."""
     labels = {str(label): label for label in np.unique(y).tolist()}
     unknown = [name for name in given if name not in labels]
     if unknown:
         raise InvalidInputError(
-            f"--class-weight names the class {unknown[0]!r}, but the target has {', '.join(list(labels)[:10])}"
+            f"--class-weight names the class {unknown[0]!r}, but the classes are {', '.join(list(labels)[:10])}"
             + (" and others." if len(labels) > 10 else ".")
         )
     return {labels[name]: weight for name, weight in given.items()}
 
 
 def plain_messages(caught: list[warnings.WarningMessage]) -> list[str]:
-    """Warnings that a user of the command can act on, each once, in words that fit the command."""
+    """Return the warnings that a user of the command can act on, each once, worded for the command."""
     found: dict[str, None] = {}
     for warning in caught:
         text = str(warning.message)
         rare = re.search(r"least populated class in y has only (\d+) members?.*n_splits=(\d+)", text)
         if rare:
             text = (
-                f"A class has only {rare[1]} of the rows, fewer than the {rare[2]} folds: its rows are hardly ever "
-                "judged. Give more rows of it, or use fewer --folds."
+                f"A class has only {rare[1]} of the rows, fewer than the {rare[2]} folds: some folds do not contain "
+                "it. Add rows of this class, or use fewer --folds."
             )
         elif not issubclass(warning.category, UserWarning) or "sklearn" in Path(warning.filename).parts:
-            continue  # of libraries, about what the command does with them
+            continue  # a warning of a library about its use by mercer
         elif issubclass(warning.category, ConvergenceWarning):
             reached = text.partition("The model is ")[2]
             text = f"A fit ended before the optimum; it is {reached or 'of unknown quality.'}"
@@ -383,15 +385,15 @@ def _numbers(y: Vector, target: str) -> Vector:
         return y.astype(np.float64)
     except (TypeError, ValueError):
         raise InvalidInputError(
-            f"The target {target!r} holds names such as {str(y[0])!r}: a regression needs numbers. "
-            "Use --task classification."
+            f"The target {target!r} holds names such as {str(y[0])!r}, but regression needs numbers. Use --task "
+            "classification."
         ) from None
 
 
 def inner_folds(y: Vector, task: str) -> Any:
-    """Five folds, fewer where a class has fewer samples; shuffled, as files are often sorted."""
+    """Return five folds, fewer if a class has fewer samples; shuffled, because files are often sorted."""
     if task == "regression":
-        # R² needs two samples in each
+        # R² needs two samples in each fold
         return KFold(max(2, min(FOLDS, len(y) // 2)), shuffle=True, random_state=0)
     _, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
@@ -400,13 +402,13 @@ def inner_folds(y: Vector, task: str) -> Any:
 
 
 def _parts(task: str) -> Any:
-    """Random parts, for judging by hold-out."""
+    """Return random splits, for judge="holdout"."""
     kind = ShuffleSplit if task == "regression" else StratifiedShuffleSplit
     return kind(PARTS, test_size=TEST_SHARE, random_state=0)
 
 
 def held_out_predictions(search: Any, task: str) -> tuple[Vector, Vector]:
-    """What the chosen machine predicts of samples that it was not fitted to, fold by fold."""
+    """Return the predictions of each fold by the chosen machine of the other folds, and a mask of known ones."""
     values = np.asarray(search.cv_decision_function_)
     known = ~np.isnan(values).any(axis=1)
     if task == "regression":

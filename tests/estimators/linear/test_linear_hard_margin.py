@@ -116,7 +116,7 @@ class TestNotSeparable:
     @pytest.mark.parametrize("penalised", [True, False])
     def test_a_penalised_intercept_makes_no_difference(self, penalised):
         """The message speaks of hulls, not of the origin."""
-        with pytest.raises(NotSeparableError, match="one point of both convex hulls") as found:
+        with pytest.raises(NotSeparableError, match="a common point of both convex hulls") as found:
             LinearSVC(C=np.inf, penalize_intercept=penalised).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
         np.testing.assert_allclose(np.abs(found.value.common_point_weights), [0.5, 1.0, 0.5], atol=1e-6)
 

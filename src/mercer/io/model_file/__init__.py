@@ -1,0 +1,1 @@
+"""Model files: save, load, and reduce models."""
