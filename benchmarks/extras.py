@@ -113,8 +113,8 @@ def start_up(options: Options) -> str:
 
 def inner_step(options: Options) -> str:
     """Seconds per step of sequential minimal optimisation on a block with random labels: many steps to the optimum."""
-    from mercer._numerics.newton import newton_address
-    from mercer._numerics.smo import solve_block
+    from mercer.svm._newton_loops import newton_address
+    from mercer.svm._smo_loops import solve_block
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(BLOCK, 10))

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from mercer.solvers.base import Clock
+from mercer.problems.clock import Clock
 
 # a shell that starts the tests in the background has them ignore Ctrl-C, which some of them send
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -15,13 +15,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # loops instead of compiling the same ones side by side
 FIRST = (
     "selection/search/test_search.py",
-    "solvers/test_linear_interior.py",
-    "solvers/test_lazy_pairs.py",
-    "solvers/test_linear_coordinate.py",
+    "svm/test_linear_interior.py",
+    "svm/test_lazy_pairs.py",
+    "svm/test_linear_coordinate.py",
     "cli/test_commands.py",
     "estimators/linear/test_linear.py",
     "selection/search/test_search_contract.py",
-    "solvers/test_linear_proximal.py",
+    "svm/test_linear_proximal.py",
     "estimators/same_as_sklearn/test_sklearn_checks.py",
     "kernels/objects/test_strings.py",
 )

@@ -12,7 +12,7 @@ from mercer.gram.operator import GramOperator
 from mercer.kernels import CallableKernel, Gaussian, Linear
 from mercer.kernels.features import VectorFeatures
 from mercer.losses import EpsilonInsensitive, Hinge, NuInsensitive, Pinball, SquaredEpsilonInsensitive
-from mercer.solvers import exact
+from mercer.svm import solve as exact
 from mercer.testing import check_gram, check_kernel, check_loss, check_solver
 from mercer.testing.solvers import LOSSES
 

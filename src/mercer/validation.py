@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d, validate_data
 
-from mercer._numerics.pool import available_cores
+from mercer._compiled.thread_pool import available_cores
 from mercer._sklearn_compat import compute_class_weight, num_samples
 from mercer.exceptions import InvalidInputError, NotSymmetricError
 from mercer.kernels import (

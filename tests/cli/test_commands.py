@@ -95,8 +95,9 @@ def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsy
 
 def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch, capsys):
     """A search that runs out of time reports how many candidates it has compared."""
+    from mercer.problems.clock import Clock
+    from mercer.problems.solution import Status
     from mercer.selection.search.candidates import Table
-    from mercer.solvers.base import Clock, Status
 
     over, consider, seen = Clock.over, Table.consider, []
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from tests.qp_reference import objective, solve_qp
+from tests.reference.qp import objective, solve_qp
 
 from mercer import SVC, SVR, certify
 from mercer.exceptions import InvalidInputError, NotSeparableError

@@ -22,9 +22,9 @@ from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, PegasosClassifier, Perceptron
-from mercer.solvers import whole
-from mercer.solvers.base import SECOND_PRESS, Clock
-from mercer.solvers.whole import WholeMatrix
+from mercer.problems.clock import SECOND_PRESS, Clock
+from mercer.svm import dense as whole
+from mercer.svm.dense import WholeMatrix
 
 ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
 NUMBERS = (

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.qp_reference import objective, solve_qp
+from tests.reference.qp import objective, solve_qp
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify
 from mercer.kernels import Gaussian, Linear

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests import reference
 from tests.naming import named
+from tests.reference import formulas as reference
 
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial
 from mercer.kernels.feature_sums import SQUARE

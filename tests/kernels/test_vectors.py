@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests import reference
 from tests.naming import named
+from tests.reference import formulas as reference
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import (
@@ -134,8 +134,9 @@ def test_a_block_of_many_tiles_equals_matrix_algebra():
 
 
 def test_the_repeated_codes_are_those_of_the_compiled_code():
-    """kernels.feature_sums repeats the numbers of _numerics.tiles and _numerics.maps."""
-    from mercer._numerics import maps, tiles
+    """kernels.feature_sums repeats the numbers of _compiled.tiles and _compiled.kernel_maps."""
+    from mercer._compiled import kernel_maps as maps
+    from mercer._compiled import tiles
 
     terms = ("DOT", "SQUARE", "L1", "MIN", "CHI2")
     functions = [name for name in vars(maps) if name in vars(feature_sums) and name.isupper()]

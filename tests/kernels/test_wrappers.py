@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from tests import reference
+from tests.reference import formulas as reference
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import CallableKernel, Cosine, Gaussian, Linear, Min, Normalized, On, Polynomial, Sigmoid

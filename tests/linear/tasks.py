@@ -2,7 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
-from tests.qp_reference import objective, solve_qp
+from tests.reference.qp import objective, solve_qp
 
 from mercer.linear.problem import LinearProblem, Penalty, Rows
 from mercer.losses import EpsilonInsensitive, Hinge, Pinball, SquaredEpsilonInsensitive, SquaredHinge

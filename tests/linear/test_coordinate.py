@@ -13,7 +13,8 @@ from mercer.linear.coordinate import RULES, solve
 from mercer.linear.problem import Penalty
 from mercer.linear.solution import LinearOptions
 from mercer.losses import HardMargin, Hinge, SquaredHinge
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 TOL = 1e-4
 

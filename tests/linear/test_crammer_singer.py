@@ -4,13 +4,14 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.solvers.stepped_clock import SteppedClock
+from tests.svm.stepped_clock import SteppedClock
 
 from mercer.exceptions import InvalidInputError
 from mercer.linear.crammer_singer import ENDING, JointProblem, balanced_classes, joint_certificate, solve_jointly
 from mercer.linear.problem import Rows
 from mercer.linear.solution import LinearOptions
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 TOL = 1e-8
 

@@ -9,7 +9,8 @@ from mercer.linear.hybrid import solve
 from mercer.linear.problem import LinearProblem, Penalty, Rows, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, Hinge, SquaredHinge
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 TOL = 1e-8
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.linear_reference import solve as reference
 from tests.naming import named
+from tests.reference.linear import solve as reference
 
 from mercer.exceptions import InvalidInputError
 from mercer.linear import interior
@@ -19,7 +19,8 @@ from mercer.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 LOSSES = {
     "hinge": (Hinge(), 0.0),

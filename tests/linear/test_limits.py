@@ -8,7 +8,8 @@ from mercer.linear import hybrid, interior, proximal
 from mercer.linear.problem import LinearProblem, Penalty, Rows
 from mercer.linear.solution import LinearOptions, has_time
 from mercer.losses import Hinge, Pinball, SquaredHinge
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 
 def problem(n, d, loss, l1=0.0, intercept=False):

@@ -11,7 +11,8 @@ from mercer.linear import newton
 from mercer.linear.problem import LinearProblem, Penalty, Rows, linear_certificate
 from mercer.linear.solution import LinearOptions
 from mercer.losses import Hinge, SquaredHinge
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 TOL = 1e-8
 

@@ -10,7 +10,8 @@ from mercer.linear import plan
 from mercer.linear.problem import LinearProblem, Penalty, Rows
 from mercer.linear.solution import LinearOptions, LinearPlan
 from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 
 def problem(n, d, loss=None, density=None, penalty=None, C=1.0):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.linear.tasks import LOSSES, SHAPES, SMOOTH, make
-from tests.linear_reference import solve as reference
 from tests.naming import named
-from tests.solvers.stepped_clock import SteppedClock
+from tests.reference.linear import solve as reference
+from tests.svm.stepped_clock import SteppedClock
 
 from mercer.exceptions import InvalidInputError
 from mercer.linear import proximal
@@ -15,7 +15,8 @@ from mercer.linear.problem import LinearProblem, Penalty, Rows, linear_certifica
 from mercer.linear.proximal import Columns, solve
 from mercer.linear.solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 LASSO, NET = Penalty(1.0, 0.0), Penalty(0.3, 0.7)
 KINDS = {

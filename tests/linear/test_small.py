@@ -10,7 +10,8 @@ from mercer.linear import small
 from mercer.linear.problem import LinearProblem, Penalty, Rows
 from mercer.linear.solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, Hinge, SquaredHinge
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 INTERCEPTS = [(0.0, False), (1.0, False), (0.0, True)]
 

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.linear_machines import LOSSES
-from tests.linear_reference import solve
+from tests.reference.linear import solve
 
 from mercer import LinearSVC, LinearSVR
 from mercer.linear import plan, zeros
 from mercer.linear.problem import Penalty
 from mercer.linear.solution import LinearOptions
 from mercer.linear.systems import column_squares
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 PENALTIES = {"l1": (1.0, 0.0), "elasticnet": (0.5, 0.5)}
 INTERCEPTS = ({}, {"penalize_intercept": False}, {"fit_intercept": False})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from tests.problems.instances import gaussian_kernel, targets
-from tests.qp_reference import objective, solve_qp
+from tests.reference.qp import objective, solve_qp
 
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, NuInsensitive, OneClass
 from mercer.problems import thresholds

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.notes.samples import hinge, overlapping, separable
-from tests.qp_reference import objective, solve_qp
+from tests.reference.qp import objective, solve_qp
 
 from mercer import SVC, SVR, C_to_lambda, LinearSVC, certify, kkt_report, lambda_to_C
 from mercer.losses import Hinge

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.qp_reference import solve_qp
+from tests.reference.qp import solve_qp
 
 from mercer import InvalidInputError
 from mercer.kernels import Gaussian, Linear, Polynomial

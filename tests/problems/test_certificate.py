@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
-from tests.qp_reference import solve_qp
+from tests.reference.qp import solve_qp
 
 from mercer.losses import HardMargin, Hinge, NuHinge, NuInsensitive, OneClass
 from mercer.problems import certificate, combine, dual_objective, feasible_start, thresholds

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
-from tests.qp_reference import objective, solve_qp
+from tests.reference.qp import objective, solve_qp
 
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, OneClass
 from mercer.problems import (

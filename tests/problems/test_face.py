@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
-from tests.qp_reference import program_matrix
+from tests.reference.qp import program_matrix
 
 from mercer.problems import feasible_start, infeasibility, violation
 from mercer.problems.face import polish

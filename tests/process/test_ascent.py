@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 from mercer.process.ascent import RADIUS, maximise
-from mercer.solvers.base import Clock, Status
 
 BOUNDS = np.array([[-12.0, 12.0]] * 3)
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
+from mercer.gram.data import Data
 from mercer.kernels import Gaussian
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options, Status
 from mercer.ridge import factor
 from mercer.ridge.conjugate_gradients import IndefiniteError, conjugate_gradients
 from mercer.ridge.reduction import FORGIVEN, SINGLE_FROM, of_matrix, reduce
-from mercer.solvers.base import Clock, Options, Status
-from mercer.solvers.data import Data
 
 
 def definite(n, condition=1e3, seed=0):

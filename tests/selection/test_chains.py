@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import KFold, StratifiedKFold
 from tests.naming import named
-from tests.solvers.stepped_clock import SteppedClock
+from tests.svm.stepped_clock import SteppedClock
 
 from mercer import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVCCV
 from mercer.selection import chains

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-from tests.qp_reference import objective, solve_qp
+from tests.reference.qp import objective, solve_qp
 
 from mercer import SVC, InvalidInputError, LinearSVC
 from mercer.losses import Hinge

@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import mercer
-from mercer._numerics.compile import seconds_compiling
+from mercer._compiled.compile import seconds_compiling
 from mercer.exceptions import MissingExtraError
 
 PICTURE = "mercer-demo.png"

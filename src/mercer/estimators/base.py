@@ -14,15 +14,16 @@ from mercer._sklearn_compat import StrOptions, in_configured_interface, num_samp
 from mercer.estimators.kernel_estimator import KernelEstimator
 from mercer.estimators.prediction import SupportVectors
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data
 from mercer.gram.memory import budget_bytes
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.kernels.user_defined import depends_on_sets
 from mercer.losses import Loss
-from mercer.solvers.base import Clock, Options, Solution, Status
-from mercer.solvers.data import Data
-from mercer.solvers.exact import solve_problem
-from mercer.solvers.plan import Plan
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options, Solution, Status
+from mercer.svm.plan import Plan
+from mercer.svm.solve import solve_problem
 from mercer.validation import (
     call_kernel,
     is_pairwise,

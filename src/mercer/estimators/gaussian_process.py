@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from mercer._numerics.blas import blas_threads
+from mercer._compiled.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.machine import KnownParameters
 from mercer.estimators.parameters import KernelParameters
@@ -24,10 +24,11 @@ from mercer.gram.operator import GramOperator, product
 from mercer.kernels import CallableKernel, Kernel, SklearnKernel, parse_kernel
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.kernels.sklearn import is_sklearn_kernel
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 from mercer.process.ascent import Ascent, Objective, maximise
 from mercer.process.evidence import Evidence, Factor
-from mercer.solvers.base import Clock, Status
-from mercer.solvers.interior import factor_seconds
+from mercer.svm.interior import factor_seconds
 from mercer.validation import (
     check_pairwise_kernel,
     domain_of,

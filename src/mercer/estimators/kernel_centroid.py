@@ -12,10 +12,10 @@ from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data, check_finite
 from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector, take_samples
-from mercer.solvers.base import Clock
-from mercer.solvers.data import Data, check_finite
+from mercer.problems.clock import Clock
 from mercer.validation import check_weighted_classes, class_codes, is_pairwise, thread_count
 
 

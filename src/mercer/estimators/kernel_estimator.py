@@ -15,8 +15,8 @@ from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.progress import warn_user
 from mercer.estimators.psd_check import find_indefinite
 from mercer.exceptions import NotPositiveSemidefiniteWarning
+from mercer.gram.data import Data
 from mercer.kernels import Kernel, Linear
-from mercer.solvers.data import Data
 from mercer.validation import check_pairwise_kernel, domain_of, is_pairwise, set_input_tags, square_matrix
 
 

@@ -16,11 +16,12 @@ from mercer.estimators.base import KernelMachine
 from mercer.estimators.prediction import Expansion
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data, check_finite
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import product
 from mercer.kernels.features import Vector, take_samples
-from mercer.solvers.base import Clock, Status, TracePoint
-from mercer.solvers.data import Data, check_finite
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 from mercer.validation import is_pairwise, real_targets, thread_count
 
 # a relative increase of the error up to this size is rounding

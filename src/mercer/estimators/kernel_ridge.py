@@ -16,6 +16,7 @@ from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.kernel_estimator import KernelEstimator
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
+from mercer.gram.data import Data
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import product
 from mercer.kernels import (
@@ -33,9 +34,9 @@ from mercer.kernels import (
 from mercer.kernels.features import Features, Matrix, Vector, count_samples, take_samples
 from mercer.kernels.user_defined import PrecomputedFeatures
 from mercer.problems.certificate import combine
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options, Solution, Status
 from mercer.ridge.solver import solve
-from mercer.solvers.base import Clock, Options, Solution, Status
-from mercer.solvers.data import Data
 from mercer.validation import (
     domain_of,
     resolve_kernel,

@@ -11,17 +11,18 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import check_scalar
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.kernel_ridge import BaseRidge, domain_of_ridge
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data, check_finite
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options, Status, TracePoint
 from mercer.ridge.reduction import Reduction, of_matrix, reduce
 from mercer.ridge.solver import solve
-from mercer.solvers.base import Clock, Options, Status, TracePoint
-from mercer.solvers.data import Data, check_finite
 
 # decompositions reach n³/SPEED seconds; at least this many samples are used for the choice
 SPEED, SMALLEST_SUBSET = 8e9, 200

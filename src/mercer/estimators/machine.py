@@ -15,7 +15,8 @@ from mercer.estimators.progress import announce_compilation, logger, warn_user, 
 from mercer.linear.crammer_singer import JointSolution
 from mercer.linear.solution import LinearSolution
 from mercer.problems.certificate import Certificate, combine
-from mercer.solvers.base import Clock, Solution, Status, TracePoint, ended_outside
+from mercer.problems.clock import Clock, ended_outside
+from mercer.problems.solution import Solution, Status, TracePoint
 
 # parameters of these types say everything by their value
 _PLAIN = (str, int, float, bool, type(None))
@@ -60,7 +61,7 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
     # what the tolerance bounds, as the log of a run calls it
     _measure: ClassVar[str] = "violation"
     # a module of compiled loops and the functions of it of which every fit needs one
-    _compiled: ClassVar[tuple[str, ...]] = ("smo", "solve_block")
+    _compiled: ClassVar[tuple[str, ...]] = ("mercer.svm._smo_loops", "solve_members")
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Machine:

@@ -10,10 +10,11 @@ from sklearn.base import OutlierMixin
 
 from mercer._sklearn_compat import Interval
 from mercer.estimators.base import KernelMachine
+from mercer.gram.data import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, OneClass
-from mercer.solvers.base import Clock, Solution
-from mercer.solvers.data import Data
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Solution
 
 
 class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]

@@ -17,12 +17,13 @@ from mercer.estimators.base import KernelMachine, norm
 from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, votes
 from mercer.estimators.prediction import FOLDS, fit_sigmoids, pairwise_probabilities
 from mercer.estimators.progress import warn_user
+from mercer.gram.data import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Loss
-from mercer.solvers.base import Clock, Solution
-from mercer.solvers.batch import OneVsOne, SolvePair, class_pairs
-from mercer.solvers.data import Data
-from mercer.solvers.exact import solve_problem
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Solution
+from mercer.svm.batch import OneVsOne, SolvePair, class_pairs
+from mercer.svm.solve import solve_problem
 from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 

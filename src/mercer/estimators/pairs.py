@@ -7,7 +7,7 @@ import numpy as np
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
-from mercer.solvers.batch import class_pairs as class_pairs
+from mercer.svm.batch import class_pairs as class_pairs
 
 # so many pairs of classes always fit; and what the solution of each takes at least, in bytes
 PAIRS_UNCHECKED, SOLUTION_BYTES = 500, 4000

@@ -24,7 +24,7 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, co
 from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION, rounding_of_distances
 from mercer.kernels.user_defined import PrecomputedFeatures
 from mercer.losses import Loss, NuHinge
-from mercer.solvers.batch import OneVsOne
+from mercer.svm.batch import OneVsOne
 
 # samples prepared at a time
 BATCH = 8192

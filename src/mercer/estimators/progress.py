@@ -10,7 +10,8 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from mercer.solvers.base import Clock, Progress, TracePoint
+from mercer.problems.clock import Clock, Progress
+from mercer.problems.solution import TracePoint
 
 logger = logging.getLogger("mercer")
 
@@ -61,9 +62,9 @@ def announce_compilation(module: str, *functions: str) -> None:
     if module in _announced:
         return
     _announced.add(module)
-    from mercer._numerics.compile import cache_directory, is_cached
+    from mercer._compiled.compile import cache_directory, is_cached
 
-    loops = import_module(module if module.startswith("mercer.") else f"mercer._numerics.{module}")
+    loops = import_module(module if module.startswith("mercer.") else f"mercer._compiled.{module}")
     if not any(is_cached(getattr(loops, function)) for function in functions):
         once = "machine, once" if cache_directory() is not None else "process"
         print(f"mercer: compiling its loops for this {once} (10 to 30 s) ...", file=sys.stderr, flush=True)

@@ -12,9 +12,9 @@ from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.progress import warn_user
 from mercer.losses import Hinge, Loss
-from mercer.solvers.base import Solution
-from mercer.solvers.batch import OneVsOne, SolvePair
-from mercer.solvers.ramp import RampSolution, RampSolver
+from mercer.problems.solution import Solution
+from mercer.svm.batch import OneVsOne, SolvePair
+from mercer.svm.ramp import RampSolution, RampSolver
 
 
 class RampSVC(BaseSVC):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._numerics.pool import run_shares, run_tasks
+from mercer._compiled.thread_pool import run_shares, run_tasks
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, span
 from mercer.kernels.vectors import Linear
@@ -108,7 +108,7 @@ class GramOperator:
 
         Unless ``mirrored``, the lower triangle need not be written.
         """
-        from mercer._numerics.storage import place_rows
+        from mercer._compiled.stored_rows import place_rows
 
         n = self.n
         K = np.empty((n, n), self.dtype) if out is None else out
@@ -205,7 +205,7 @@ def symmetric_product(
 
     Partial sums are added in a fixed order, so that the result does not depend on the number of threads.
     """
-    from mercer._numerics.tiles import add_block_product, add_rows_product
+    from mercer._compiled.tiles import add_block_product, add_rows_product
 
     n = len(a)
     # blocks of few rows compute few values twice, blocks of many rows need few calls

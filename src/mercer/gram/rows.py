@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._numerics.pool import has_team, run_shares
+from mercer._compiled.thread_pool import has_team, run_shares
 from mercer.gram.operator import GramOperator
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
@@ -15,8 +15,8 @@ THREADS_FROM = 1_000_000
 
 def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_threads: int) -> None:
     """out += sum_t weights[t] rows[slots[t]], in float64, with threads over columns."""
-    from mercer._numerics import shared
-    from mercer._numerics.tiles import add_rows_product
+    from mercer._compiled import shared_loops as shared
+    from mercer._compiled.tiles import add_rows_product
 
     if has_team():
         shared.add_rows_product(rows, slots, weights, out)
@@ -95,7 +95,7 @@ class RowStore:
 
     def _look_up(self, samples: Vector) -> tuple[Vector, Vector]:
         """The slots of the rows of these samples, and the samples whose rows are missing, without repeats."""
-        from mercer._numerics.storage import find_rows
+        from mercer._compiled.stored_rows import find_rows
 
         self.clock += 1
         slots, missing = np.empty((2, len(samples)), np.intp)
@@ -149,7 +149,7 @@ class RowStore:
 
     def restrict(self, index: Vector, gram: GramOperator) -> None:
         """Keep only the columns ``index`` and the rows of the same samples; ``gram`` is their operator."""
-        from mercer._numerics.storage import compact
+        from mercer._compiled.stored_rows import compact
 
         n_old = self.gram.n
         old = self.slot_of[index]
@@ -165,7 +165,7 @@ class RowStore:
 
         Rows of samples marked in ``keep``, a mask over the old columns, stay, and their new entries are computed.
         """
-        from mercer._numerics.storage import compact, fill, spread
+        from mercer._compiled.stored_rows import compact, fill, spread
 
         n_old = self.gram.n
         slots = np.flatnonzero(keep[self.sample_of[: self.used]])

@@ -1,17 +1,17 @@
 """Derivatives of vector kernels with respect to their widths.
 
 Every vector kernel is k = ψ(u), where u is a sum over features times a power of the width (see
-``mercer._numerics.maps``): γ times a distance or an inner product, or 2ν |x - z|² / length². All derivatives with
+``mercer._compiled.kernel_maps``): γ times a distance or an inner product, or 2ν |x - z|² / length². All derivatives with
 respect to widths follow from ψ'(u).
 """
 
 import numpy as np
 
-from mercer._numerics.compile import compiled
-from mercer._numerics.exp import exp
-from mercer._numerics.extrema import smaller
-from mercer._numerics.maps import EXPONENTIAL, MATERN12, MATERN32, MATERN52, POLYNOMIAL, RATIONAL, TANH
-from mercer._numerics.tiles import L1, SQUARE
+from mercer._compiled.compile import compiled
+from mercer._compiled.exp import exp
+from mercer._compiled.extrema import smaller
+from mercer._compiled.kernel_maps import EXPONENTIAL, MATERN12, MATERN32, MATERN52, POLYNOMIAL, RATIONAL, TANH
+from mercer._compiled.tiles import L1, SQUARE
 
 
 @compiled()

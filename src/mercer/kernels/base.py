@@ -79,7 +79,7 @@ class Kernel(ABC):
 
     def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
         """out[i] += Σ_j k(a_i, b_j) weights[j]. Weights have the dtype of b; ``scratch`` has room for the block."""
-        from mercer._numerics.tiles import add_block_product
+        from mercer._compiled.tiles import add_block_product
 
         add_block_product(self.block(a, b, scratch), weights, out)
 

@@ -16,7 +16,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 
 # Codes of compiled code for the term of the sum and for the function phi. They repeat those of
-# ``mercer._numerics.tiles`` and ``mercer._numerics.maps``, so that building a kernel does not import numba; a test
+# ``mercer._compiled.tiles`` and ``mercer._compiled.kernel_maps``, so that building a kernel does not import numba; a test
 # checks that they are equal.
 DOT, SQUARE, L1, MIN, CHI2 = range(5)
 IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
@@ -115,7 +115,7 @@ class SumKernel(Kernel):
 
     def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
         """For CSR samples the block is not stored: each value is added to the product at once."""
-        from mercer._numerics.tiles import add_sparse_product
+        from mercer._compiled.tiles import add_sparse_product
 
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
         if not b.sparse or len(a) == 0 or (b.dtype != np.float64 and self.needs_double(b)):
@@ -198,8 +198,8 @@ class SumKernel(Kernel):
 
     def _tiles(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None = None) -> Matrix:
         """phi(sum_k term(a_ik, b_jk)), with the term, phi and parameters of a plan."""
-        from mercer._numerics.shared import dense_block
-        from mercer._numerics.tiles import sparse_block
+        from mercer._compiled.shared_loops import dense_block
+        from mercer._compiled.tiles import sparse_block
 
         (m, a_d), (n, b_d) = a.X.shape, b.X.shape
         if a_d != b_d:

@@ -53,7 +53,7 @@ class Csr(NamedTuple):
 
     def take(self, index: Vector) -> Csr:
         """The rows at these positions."""
-        from mercer._numerics.storage import take_rows
+        from mercer._compiled.stored_rows import take_rows
 
         indptr, indices, data = take_rows(self.indptr, self.indices, self.data, index.astype(np.intp, copy=False))
         return Csr(indptr, indices, data, (len(index), self.shape[1]))
@@ -117,7 +117,7 @@ class VectorFeatures:
     def norms(self) -> Vector:
         """Squared norms, summed in float64."""
         if self.sparse:
-            from mercer._numerics.tiles import squared_norms
+            from mercer._compiled.tiles import squared_norms
 
             total = np.empty(len(self))
             squared_norms(self.X.indptr, self.X.data, total)
@@ -157,7 +157,7 @@ class VectorFeatures:
     def totals(self) -> Vector:
         """Sums of absolute values: for CSR samples, the terms of features in which the other sample is zero."""
         if self.sparse:
-            from mercer._numerics.tiles import absolute_sums
+            from mercer._compiled.tiles import absolute_sums
 
             total = np.empty(len(self))
             absolute_sums(self.X.indptr, self.X.data, total)
@@ -173,15 +173,15 @@ class VectorFeatures:
     @cached_property
     def rows_of_tile(self) -> int:
         """How many rows a tile compares with these columns at once. Fewer rows would take as long."""
-        from mercer._numerics.micro import ROWS, SPARSE_ROWS_BYTES
+        from mercer._compiled.register_tiles import ROWS, SPARSE_ROWS_BYTES
 
         return SPARSE_ROWS_BYTES // self.dtype.itemsize if self.sparse else ROWS
 
     @cached_property
     def panels(self) -> Matrix:
         """The dense samples, transposed in groups of one SIMD vector: the layout that the compiled tiles read."""
-        from mercer._numerics.micro import lanes
-        from mercer._numerics.tiles import pack
+        from mercer._compiled.register_tiles import lanes
+        from mercer._compiled.tiles import pack
 
         width = lanes(self.dtype)
         panels = np.empty((-(-len(self) // width), self.d, width), self.dtype)

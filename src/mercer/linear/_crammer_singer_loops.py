@@ -8,7 +8,7 @@ with w_k = sum_i a_ik x_i. W has a row per feature and a column per class. Rows 
 
 import numpy as np
 
-from mercer._numerics.compile import compiled
+from mercer._compiled.compile import compiled
 
 
 @compiled()

@@ -5,7 +5,7 @@ Values are float32 or float64; each is converted when it is read, so that sums a
 
 import numpy as np
 
-from mercer._numerics.compile import compiled
+from mercer._compiled.compile import compiled
 
 # positions are unsigned: numba tests signed ones for negative values at each access
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
 from mercer.linear.newton import best_shift
@@ -35,7 +35,8 @@ from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certific
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.losses.base import BoxQP, Vector
 from mercer.problems.certificate import Certificate
-from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 
 RULES = ("round-robin", "random", "greedy")
 MAX_PASSES = 100_000

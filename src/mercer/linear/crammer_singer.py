@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.linear import interior
 from mercer.linear.coordinate import MAX_PASSES, PATIENCE, ROUNDING, TINY, Storage
@@ -33,7 +33,8 @@ from mercer.losses import HardMargin
 from mercer.losses.base import Index, Vector
 from mercer.problems.certificate import NOT_FEASIBLE, Certificate
 from mercer.problems.certificate import ROUNDING as NEGATIVE_GAP
-from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]

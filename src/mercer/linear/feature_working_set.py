@@ -15,7 +15,8 @@ import numpy as np
 from mercer.linear.problem import LinearProblem, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.losses.base import Index, Vector
-from mercer.solvers.base import WITHOUT_MODEL, Clock, Status, TracePoint
+from mercer.problems.clock import Clock
+from mercer.problems.solution import WITHOUT_MODEL, Status, TracePoint
 
 Solve = Callable[[LinearProblem, LinearOptions, Clock, LinearSolution | None], LinearSolution]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dposv, dpotrs
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.linear import feature_working_set
@@ -27,10 +27,11 @@ from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage, h
 from mercer.linear.systems import weighted_gram
 from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP, Index, Vector
+from mercer.problems.clock import Clock
 from mercer.problems.dual import DIVERGED, feasible_start
-from mercer.solvers.base import Clock, Status, TracePoint
-from mercer.solvers.margin import Candidate
-from mercer.solvers.separation import TwoClasses
+from mercer.problems.solution import Status, TracePoint
+from mercer.svm.margin import Candidate
+from mercer.svm.separation import TwoClasses
 
 # share of tol for the central path: the rest is for moving β from the interior to the ends of the boxes
 SHARE = 0.5

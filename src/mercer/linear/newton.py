@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer._numerics.blas import one_blas_thread
-from mercer._numerics.pool import run_shares
+from mercer._compiled.blas import one_blas_thread
+from mercer._compiled.thread_pool import run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
 from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate, unsigned
@@ -38,7 +38,8 @@ from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.linear.systems import Tall, Wide, column_squares
 from mercer.losses.base import BoxQP, Vector
 from mercer.problems.certificate import Certificate
-from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 
 # the system is factored up to this many features, or samples with D > 0
 FACTORED_UP_TO = 800

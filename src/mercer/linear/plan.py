@@ -41,7 +41,8 @@ from mercer.kernels.features import Csr
 from mercer.linear import zeros
 from mercer.linear.problem import LinearProblem, Rows
 from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage
-from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import WITHOUT_MODEL, Status
 
 NAMES = ("auto", "interior", "coordinate", "newton", "proximal")
 # the solvers that accept an l1 penalty

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer._numerics.pool import run_shares
+from mercer._compiled.thread_pool import run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix
 from mercer.losses.base import BoxQP, Index, Loss, Vector

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
 from mercer.linear.coordinate import ENTRIES_AT_A_TIME
@@ -31,7 +31,8 @@ from mercer.linear.solution import LinearOptions, LinearSolution, has_time
 from mercer.linear.systems import column_squares
 from mercer.losses.base import Index, Vector
 from mercer.problems.certificate import Certificate
-from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 
 MAX_ITER = 2000
 # new features per quadratic model: at least FIRST, and GROWTH times those with a weight

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer.linear.problem import LinearProblem, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution
-from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 
 # the first δ, in units of the mean target divided by the box, and its factor from round to round
 FIRST, LESS = 1.0, 0.2

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from mercer.losses.base import Vector
 from mercer.problems.certificate import Certificate
-from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 
 
 def has_time(clock: Clock, nanoseconds: float) -> bool:
@@ -21,7 +22,7 @@ def has_time(clock: Clock, nanoseconds: float) -> bool:
 
 
 if TYPE_CHECKING:
-    from mercer.solvers.separation import Separation
+    from mercer.svm.separation import Separation
 
 
 @dataclass(frozen=True)

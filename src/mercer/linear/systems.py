@@ -10,7 +10,7 @@ from scipy import linalg
 from scipy import sparse as sp
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from mercer._numerics.pool import run_tasks
+from mercer._compiled.thread_pool import run_tasks
 from mercer.kernels.features import Csr
 from mercer.linear.problem import Rows, unsigned
 from mercer.losses.base import Vector

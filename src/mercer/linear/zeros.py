@@ -29,14 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgetrf, dgetrs
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer.linear import interior, proximal
 from mercer.linear.feature_working_set import beta_without_weights
 from mercer.linear.near_kinks import ends_of
 from mercer.linear.problem import LinearProblem, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.losses.base import Vector
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 Mask = NDArray[np.bool_]
 

@@ -20,16 +20,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import linalg
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
+from mercer.mkl.cuts import lowest_weights
 from mercer.mkl.grams import SeveralGrams
 from mercer.problems.certificate import Certificate
+from mercer.problems.clock import Clock
 from mercer.problems.dual import infeasibility
 from mercer.problems.mixture import ball_norm, dual_norm, mixture_certificate, value_without_kernel
-from mercer.solvers.base import Clock, Solution, Status, TracePoint
-from mercer.solvers.cuts import lowest_weights
+from mercer.problems.solution import Solution, Status, TracePoint
 
 # the first κ and its limits; it changes by FALL or RISE if the decrease is above GOOD or below POOR of the prediction
 KAPPA, LEAST_KAPPA, LARGEST_KAPPA = 0.1, 1e-3, 3.0

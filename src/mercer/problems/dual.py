@@ -161,7 +161,7 @@ def survey(qp: BoxQP, beta: Vector, F: Vector) -> Survey:
 
 def look(qp: BoxQP, beta: Vector, F: Vector, groups: NDArray[np.float64], totals: Vector) -> None:
     """Compute per-group and total sums in one compiled pass; `survey_of` turns them into a `Survey`."""
-    from mercer._numerics import optimality as at
+    from mercer.problems import _optimality_loops as at
 
     F = np.ascontiguousarray(qp.at_variables(F), dtype=np.float64)
     beta = np.ascontiguousarray(beta, dtype=np.float64)
@@ -170,7 +170,7 @@ def look(qp: BoxQP, beta: Vector, F: Vector, groups: NDArray[np.float64], totals
 
 def survey_of(groups: NDArray[np.float64], totals: Vector, sums: Vector) -> Survey:
     """The `Survey` from the results of `look`; ``sums`` are those that the program requires."""
-    from mercer._numerics import optimality as at
+    from mercer.problems import _optimality_loops as at
 
     outside, norm, abs_norm, linear, abs_linear, paid, ridge = totals.tolist()
     return Survey(

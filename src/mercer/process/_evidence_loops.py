@@ -1,6 +1,6 @@
 """Passes over the kernel matrix of a Gaussian process (see `mercer.process.evidence`)."""
 
-from mercer._numerics.compile import compiled
+from mercer._compiled.compile import compiled
 
 
 @compiled()

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.optimize
 
 from mercer.losses.base import Vector
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 
 # steps are shortened if a variable (the logarithm of a parameter) changes by more than twice this
 RADIUS = 2.0

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from mercer._numerics.pool import run_tasks
+from mercer._compiled.thread_pool import run_tasks
 from mercer.gram.operator import GramOperator, prepare_columns, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, count_samples

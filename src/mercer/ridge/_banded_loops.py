@@ -8,7 +8,7 @@ The number of rows is padded with zeros to a multiple of STEPS.
 
 import numpy as np
 
-from mercer._numerics.compile import compiled
+from mercer._compiled.compile import compiled
 
 # rows that are solved together, so that shared data are read once; zeros before each row
 STEPS = 4

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer.kernels.features import Matrix, Vector
-from mercer.solvers.base import Clock, Status, TracePoint
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 
 Linear = Callable[[Matrix], Matrix]
 

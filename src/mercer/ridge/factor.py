@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from mercer._numerics.pool import run_tasks
+from mercer._compiled.thread_pool import run_tasks
 from mercer.kernels.features import Matrix, Vector
-from mercer.solvers.base import Clock
+from mercer.problems.clock import Clock
 
 # rows per block of the threaded factorisation, and the size from which it is used
 BLOCK = 256

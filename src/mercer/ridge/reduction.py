@@ -35,15 +35,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from mercer._numerics.blas import one_blas_thread
-from mercer._numerics.pool import run_shares, run_tasks
+from mercer._compiled.blas import one_blas_thread
+from mercer._compiled.thread_pool import run_shares, run_tasks
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data, check_finite
 from mercer.gram.low_rank import pivoted_cholesky
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
-from mercer.solvers.base import Options
-from mercer.solvers.data import Data, check_finite
-from mercer.solvers.inplace import add_product, add_symmetric, reflect_rows, times_symmetric
+from mercer.problems.solution import Options
+from mercer.ridge.inplace import add_product, add_symmetric, reflect_rows, times_symmetric
 
 EPS = float(np.finfo(np.float64).eps)
 # K may be replaced by LL' if the rest is at most this share of the smallest λ, the relative error of the scores

@@ -22,20 +22,21 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
+from mercer.gram.data import Data, check_finite
 from mercer.gram.low_rank import LowRank, pivoted_cholesky
 from mercer.gram.operator import GramOperator, product, symmetric_product
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Squared
 from mercer.problems.certificate import NOT_PSD, Certificate, certificate
+from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
+from mercer.problems.solution import Options, Solution, Status, TracePoint
 from mercer.ridge.conjugate_gradients import Converged, IndefiniteError, Linear, conjugate_gradients
 from mercer.ridge.factor import StoppedError, Woodbury, cholesky_in_place, solve_with, symmetric
 from mercer.ridge.reduction import Reduction
-from mercer.solvers.base import Clock, Options, Solution, Status, TracePoint
-from mercer.solvers.data import Data, check_finite
 
 EPS = float(np.finfo(np.float64).eps)
 LARGEST = float(np.finfo(np.float64).max)

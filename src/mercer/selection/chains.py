@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.exceptions import InfeasibleNuError
+from mercer.gram.data import Data
 from mercer.gram.operator import product
 from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Loss
+from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, Survey, feasible_start, survey, survey_of
-from mercer.solvers.base import Clock, Options
-from mercer.solvers.data import Data
-from mercer.solvers.exact import solve as solve_exactly
+from mercer.problems.solution import Options
+from mercer.svm.solve import solve as solve_exactly
 
 Index = NDArray[np.intp]
 
@@ -194,7 +195,7 @@ class _Run:
 
     def _recompute(self) -> None:
         """F from β, at all samples that are asked for."""
-        from mercer._numerics.tiles import add_rows_product
+        from mercer._compiled.tiles import add_rows_product
 
         assert self.K is not None
         self.F[:] = 0.0
@@ -206,8 +207,8 @@ class _Run:
 
     def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
         """F of the test samples and a survey of each program, as near to the optimum as the matrix allows."""
-        from mercer._numerics import chains
-        from mercer._numerics.newton import newton_address
+        from mercer.selection import _chain_loops as chains
+        from mercer.svm._newton_loops import newton_address
 
         assert self._loan is not None and self.K is not None
         newton = newton_address(self.K.dtype, self.K.dtype)  # nearly every search needs it

@@ -14,16 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._numerics.pool import run_tasks
+from mercer._compiled.thread_pool import run_tasks
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options
 from mercer.selection.chains import Chain, OutOfTimeError, Setting
 from mercer.selection.folds import ClassifierFolds, SingleFolds
 from mercer.selection.matrices import Matrices
-from mercer.solvers.base import Clock, Options
-from mercer.solvers.data import Data
-from mercer.solvers.plan import DOUBLE_UP_TO
+from mercer.svm.plan import DOUBLE_UP_TO
 
 # with candidates to be given up: kernels that are tried together, and folds that are tried one by one before the rest
 KERNELS_AT_ONCE, RUNGS = 2, 3

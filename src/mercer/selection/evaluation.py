@@ -28,6 +28,7 @@ from mercer.estimators.fitted_models import kind_of, unwrap
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
+from mercer.problems.clock import Clock
 from mercer.selection.score_intervals import (
     CONFIDENCE,
     Interval,
@@ -36,7 +37,6 @@ from mercer.selection.score_intervals import (
     resampled_determination,
     wilson,
 )
-from mercer.solvers.base import Clock
 from mercer.theory.diagnosis import diagnose
 from mercer.theory.findings import Finding, HasFindings, HeldOutScores, optimism
 from mercer.validation import validate_weights

@@ -28,8 +28,8 @@ from scipy import linalg
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer._numerics.blas import one_blas_thread
-from mercer._numerics.pool import run_tasks
+from mercer._compiled.blas import one_blas_thread
+from mercer._compiled.thread_pool import run_tasks
 from mercer.estimators.certification.kernel_machines import FittedProblem, fitted_problems
 from mercer.estimators.pairs import class_pairs, votes
 from mercer.estimators.progress import announce_compilation, warn_user
@@ -39,11 +39,12 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Hinge
+from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, survey
+from mercer.problems.solution import Options, Status
 from mercer.selection.calibration.prediction_mixins import problem_values
-from mercer.solvers.base import Clock, Options, Status
-from mercer.solvers.exact import near, solve
-from mercer.solvers.whole import WholeMatrix
+from mercer.svm.dense import WholeMatrix
+from mercer.svm.solve import near, solve
 from mercer.validation import real_targets, thread_count, validate_weights
 
 METHODS = ("exact", "span", "xi-alpha")
@@ -148,7 +149,7 @@ def leave_one_out(
         )
     if method not in METHODS:
         raise InvalidInputError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
-    announce_compilation("smo", "solve_block")
+    announce_compilation("mercer.svm._smo_loops", "solve_members")
     fitted = fitted_problems(model, X, y, sample_weight)
     if method == "xi-alpha" and not all(isinstance(p.problem.loss, Hinge) for p in fitted):
         raise InvalidInputError("The xi-alpha bound needs a classifier with hinge loss and a finite C: use 'exact'.")

@@ -12,13 +12,14 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._numerics.pool import run_tasks
+from mercer._compiled.thread_pool import run_tasks
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.linear.linear_svc import LinearSVC
 from mercer.estimators.linear.linear_svr import LinearSVR
 from mercer.kernels import Linear
 from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.problems.clock import Clock
 from mercer.selection.calibration.class_probabilities import METHODS, Scheme
 from mercer.selection.calibration.prediction_mixins import IntervalMixin, ProbabilityMixin
 from mercer.selection.search.candidates import Table
@@ -27,7 +28,6 @@ from mercer.selection.search.kernel_search_cv import Score
 from mercer.selection.search.scoring import HeldOutOneVsRest, HeldOutRegressor, accuracy, rest_codes, scorer_of
 from mercer.selection.search.search_cv import DecisionMixin, SearchCV
 from mercer.selection.svr_cv import regression_score
-from mercer.solvers.base import Clock
 from mercer.validation import class_codes, class_weights, real_targets, thread_count, validate_vectors
 
 

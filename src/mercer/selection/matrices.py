@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._numerics.pool import run_shares
+from mercer._compiled.thread_pool import run_shares
+from mercer.gram.data import check_finite
 from mercer.gram.operator import Evaluations, GramOperator
 from mercer.gram.workspace import Loan
 from mercer.kernels import Kernel
 from mercer.kernels.feature_sums import IDENTITY, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
-from mercer.solvers.data import check_finite
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Matrices:
         if self._shared.get(k) not in self._sums:
             GramOperator(kernel, features, n_threads, self.evaluations).dense(K)
             return
-        from mercer._numerics.chains import map_sums
+        from mercer.selection._chain_loops import map_sums
 
         assert isinstance(kernel, SumKernel) and isinstance(features, VectorFeatures)
         sums = self._sums[self._shared[k]][1]

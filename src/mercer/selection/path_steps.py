@@ -25,14 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from mercer.gram.data import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Hinge
 from mercer.losses.base import BoxQP
+from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
-from mercer.solvers.base import Clock, Options, Status
-from mercer.solvers.data import Data
-from mercer.solvers.exact import near
-from mercer.solvers.whole import WholeMatrix
+from mercer.problems.solution import Options, Status
+from mercer.svm.dense import WholeMatrix
+from mercer.svm.solve import near
 
 Mask = NDArray[np.bool_]
 # a decision value this close to the margin is on it; a coefficient this close to an end of its box (over C) is at it

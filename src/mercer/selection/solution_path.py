@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import num_samples
 from mercer.estimators.certification.kernel_machines import fitted_problems
 from mercer.estimators.progress import warn_user
@@ -25,9 +25,10 @@ from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Hinge
 from mercer.problems.certificate import Certificate, certificate
+from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
+from mercer.problems.solution import Options, Status
 from mercer.selection.path_steps import PathFollower
-from mercer.solvers.base import Clock, Options, Status
 from mercer.validation import thread_count
 
 # default range of C, divided by the mean of k(x, x)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mercer.gram.data import Data
 from mercer.kernels import Gaussian, Kernel, Linear
 from mercer.losses import (
     EpsilonInsensitive,
@@ -22,10 +23,10 @@ from mercer.losses import (
 )
 from mercer.losses.base import Index, Vector
 from mercer.problems import certificate, infeasibility, violation
+from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
-from mercer.solvers.base import Clock, Options, Solution, Status
-from mercer.solvers.data import Data
-from mercer.solvers.interior import interior_point
+from mercer.problems.solution import Options, Solution, Status
+from mercer.svm.interior import interior_point
 from mercer.testing.comparison import Matrix, claim
 
 Solve = Callable[..., Solution]
@@ -97,14 +98,14 @@ def tasks(losses: tuple[Loss, ...] = LOSSES, n: int = N_SAMPLES, seed: int = 0) 
 
 
 def check_solver(solve: Solve, losses: tuple[Loss, ...] = LOSSES) -> None:
-    """Check that ``solve(data, problem, options, clock, start)`` keeps the contract of ``mercer.solvers``.
+    """Check that ``solve(data, problem, options, clock, start)`` keeps the contract of ``mercer.svm``.
 
     On small problems with every loss it reaches tol. Its beta is feasible, and its objective agrees with that of an
     interior-point method as far as tol requires. Its certificate equals one computed anew from K beta. Neither the
     order of the samples nor the start matters, and a run that is stopped early returns a feasible beta. ``losses`` are
     the losses that the solver supports.
 
-    >>> from mercer.solvers.exact import solve
+    >>> from mercer.svm.solve import solve
     >>> from mercer.losses import Hinge
     >>> check_solver(solve, (Hinge(),))
     """

@@ -1,6 +1,6 @@
 """Decide whether a hyperplane separates the classes, with a proof either way; [SSBD] 15.1, [D6] Definition 6.
 
-The decision and its proofs are those of the hard-margin machines (`mercer.solvers.separation`). In few dimensions the
+The decision and its proofs are those of the hard-margin machines (`mercer.svm.separation`). In few dimensions the
 finite algorithm runs first, because it does not depend on the scales of features; the hard-margin solver runs if that
 has not found the largest margin.
 """
@@ -16,13 +16,13 @@ import numpy as np
 from mercer.estimators import SVC
 from mercer.estimators.pairs import class_pairs
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector, count_samples
 from mercer.losses import HardMargin
-from mercer.solvers.base import Clock
-from mercer.solvers.data import Data
-from mercer.solvers.margin import Candidate
-from mercer.solvers.separation import Separation, TwoClasses
+from mercer.problems.clock import Clock
+from mercer.svm.margin import Candidate
+from mercer.svm.separation import Separation, TwoClasses
 from mercer.validation import validate_samples
 
 # up to this many dimensions the finite algorithm runs first: it takes tenths of a second

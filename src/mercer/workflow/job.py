@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 
+from mercer.problems.clock import Clock
 from mercer.selection.search.candidates import Table
-from mercer.solvers.base import Clock
 
 READING, SEARCH, FIT, JUDGING, REPORT = "reading", "search", "final fit", "judging", "report"
 # the remaining time is estimated after this share of the work and this many seconds
@@ -118,6 +118,6 @@ class Job(Clock):
 
 def _compiling() -> float:
     """Seconds that this process has spent compiling; estimates of the remaining time exclude them."""
-    from mercer._numerics.compile import seconds_compiling
+    from mercer._compiled.compile import seconds_compiling
 
     return float(seconds_compiling())

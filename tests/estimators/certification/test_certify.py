@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.problems.instances import FORMS, gaussian_kernel, instance
-from tests.qp_reference import objective, solve_qp
+from tests.reference.qp import objective, solve_qp
 
 import mercer
 from mercer import certify

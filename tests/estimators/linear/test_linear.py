@@ -24,7 +24,7 @@ from tests.naming import named
 from mercer import LinearSVC, LinearSVR, certify
 from mercer._sklearn_compat import BALANCES_SAMPLE_WEIGHTS
 from mercer.exceptions import InvalidInputError
-from mercer.solvers.base import Status
+from mercer.problems.solution import Status
 
 MACHINES = [
     LinearSVC(),

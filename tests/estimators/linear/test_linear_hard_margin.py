@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.estimators.test_hard_margin import assert_proof, separable
-from tests.linear_reference import solve
+from tests.reference.linear import solve
 
 from mercer import SVC, LinearSVC, LinearSVR
 from mercer.exceptions import InvalidInputError, NotSeparableError

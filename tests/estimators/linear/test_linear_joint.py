@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from tests.estimators.linear.test_linear import noisy
-from tests.linear_reference import solve
 from tests.naming import named
+from tests.reference.linear import solve
 
 from mercer import LinearSVC, certify
 from mercer.exceptions import InvalidInputError, NotSeparableError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.linear_machines import LOSSES
-from tests.linear_reference import solve, value_of
+from tests.reference.linear import solve, value_of
 
 from mercer import SVC, SVR, LinearSVC, LinearSVR
 

@@ -16,8 +16,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
-from tests.mkl_reference import best_value
 from tests.naming import named
+from tests.reference.mkl import best_value
 
 import mercer
 from mercer import SVC, SVR, MKLClassifier, MKLRegressor

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests import structured_reference as reference
+from tests.reference import structured as reference
 
 from mercer import SVC, NotPositiveSemidefiniteWarning
 from mercer.exceptions import InvalidInputError

@@ -5,7 +5,7 @@ import pickle
 import networkx as nx
 import numpy as np
 import pytest
-from tests import structured_reference as reference
+from tests.reference import structured as reference
 
 import mercer.kernels.objects.graph_diffusion as module
 from mercer import SVC

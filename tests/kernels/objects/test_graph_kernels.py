@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import structured_reference as reference
+from tests.reference import structured as reference
 
 from mercer import SVC
 from mercer.exceptions import InvalidInputError

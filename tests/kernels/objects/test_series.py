@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from tests import structured_reference as reference
+from tests.reference import structured as reference
 
 from mercer import SVC
 from mercer.exceptions import InvalidInputError

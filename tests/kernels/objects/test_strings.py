@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests import string_reference as reference
 from tests.naming import named
-from tests.string_reference import STRINGS, gram
+from tests.reference import string as reference
+from tests.reference.string import STRINGS, gram
 
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import GramOperator

@@ -24,8 +24,9 @@ from mercer import (
     NuSVCCV,
     OneClassSVMCV,
 )
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 from mercer.selection.search.candidates import Progress, Table
-from mercer.solvers.base import Clock, Status
 
 DENSE, SPARSE = "check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"
 SMALL = [

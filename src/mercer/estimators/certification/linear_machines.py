@@ -18,7 +18,7 @@ from mercer.linear.plan import solve_linear
 from mercer.linear.problem import LinearProblem, Rows, linear_certificate
 from mercer.linear.solution import LinearOptions
 from mercer.problems.certificate import Certificate, combine
-from mercer.solvers.base import WorkClock
+from mercer.problems.clock import WorkClock
 from mercer.validation import real_targets, thread_count, validate_vectors, validate_weights
 
 # the solver that finds β stops at this relative gap, or after this many seconds

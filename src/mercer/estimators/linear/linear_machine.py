@@ -21,8 +21,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._numerics.blas import one_blas_thread
-from mercer._numerics.pool import run_tasks
+from mercer._compiled.blas import one_blas_thread
+from mercer._compiled.thread_pool import run_tasks
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.machine import Machine
 from mercer.estimators.progress import announce_compilation, logger
@@ -33,7 +33,7 @@ from mercer.linear.plan import NAMES, solve_linear
 from mercer.linear.problem import LinearProblem, Penalty, Rows
 from mercer.linear.solution import LinearOptions, LinearPlan, LinearSolution
 from mercer.losses import Loss
-from mercer.solvers.base import Clock
+from mercer.problems.clock import Clock
 from mercer.validation import thread_count, validate_vectors, validate_weights
 
 # numbers per block of rows that prediction converts to float64

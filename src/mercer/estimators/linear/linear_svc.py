@@ -19,8 +19,9 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
 from mercer.linear.solution import LinearSolution
 from mercer.losses import Loss
-from mercer.solvers.base import WITHOUT_MODEL, Clock, Status
-from mercer.solvers.batch import not_separable
+from mercer.problems.clock import Clock
+from mercer.problems.solution import WITHOUT_MODEL, Status
+from mercer.svm.batch import not_separable
 from mercer.validation import check_weighted_classes, class_weights, find_classes
 
 

@@ -16,7 +16,8 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
 from mercer.linear.solution import LinearSolution
 from mercer.losses import Loss
-from mercer.solvers.base import Clock, Status
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
 from mercer.validation import real_targets
 
 

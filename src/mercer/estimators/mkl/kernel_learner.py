@@ -16,6 +16,7 @@ from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.progress import warn_user
 from mercer.estimators.psd_check import find_indefinite
 from mercer.exceptions import InvalidInputError, NearDiagonalWarning, NotPositiveSemidefiniteWarning
+from mercer.gram.data import Data
 from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.kernels import Kernel, LearnedKernel, Precomputed, PrecomputedLayer
 from mercer.kernels.features import Matrix, Vector
@@ -23,9 +24,9 @@ from mercer.kernels.mercer_check import MOST_SAMPLES, NEAR_DIAGONAL, offdiagonal
 from mercer.mkl.alignment import NO_SPREAD, Alignments, alignments, best_alignment
 from mercer.mkl.grams import SeveralGrams
 from mercer.mkl.mixture import Mixture, MixtureSolver, Task
+from mercer.problems.clock import Clock
 from mercer.problems.mixture import ball_norm
-from mercer.solvers.base import Clock, Solution, Status
-from mercer.solvers.data import Data
+from mercer.problems.solution import Solution, Status
 from mercer.validation import (
     check_pairwise_kernel,
     is_pairwise,

@@ -10,12 +10,13 @@ import numpy as np
 
 from mercer.estimators.mkl.kernel_learner import LEARNED, KernelLearner, Tasks
 from mercer.estimators.svc import SVC
+from mercer.gram.data import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.mkl.mixture import Task
+from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
-from mercer.solvers.base import Clock, Solution
-from mercer.solvers.batch import OneVsOne
-from mercer.solvers.data import Data
+from mercer.problems.solution import Solution
+from mercer.svm.batch import OneVsOne
 
 
 class MKLClassifier(KernelLearner, SVC):

@@ -10,11 +10,12 @@ import numpy as np
 
 from mercer.estimators.mkl.kernel_learner import LEARNED, KernelLearner, Tasks
 from mercer.estimators.svr import SVR
+from mercer.gram.data import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.mkl.mixture import Task
+from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
-from mercer.solvers.base import Clock, Solution
-from mercer.solvers.data import Data
+from mercer.problems.solution import Solution
 
 
 class MKLRegressor(KernelLearner, SVR):

@@ -16,19 +16,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from mercer._numerics.blas import one_blas_thread
+from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.prediction import Expansion
 from mercer.estimators.progress import announce_compilation
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data, check_finite
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import product
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import Matrix, Vector, stack_samples, take_samples
 from mercer.online.sgd import KernelRun, LinearRun, Memory, Rule, Run
-from mercer.solvers.base import Clock
-from mercer.solvers.data import Data, check_finite
+from mercer.problems.clock import Clock
 from mercer.validation import (
     check_weighted_classes,
     class_codes,

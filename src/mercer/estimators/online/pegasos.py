@@ -12,12 +12,13 @@ from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
+from mercer.gram.data import Data
 from mercer.kernels.features import Vector
 from mercer.online.sgd import Model, ObjectivePoint, Rule, Run
 from mercer.online.sgd_certificate import certificates, evaluate_all, objective_point
 from mercer.problems.certificate import Certificate, combine
-from mercer.solvers.base import Clock, Status, TracePoint
-from mercer.solvers.data import Data
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 from mercer.validation import thread_count
 
 

@@ -15,11 +15,12 @@ from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.progress import warn_user
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError, NotSeparableError
+from mercer.gram.data import Data
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.online.sgd import Rule, Run
-from mercer.solvers.base import Clock, Status, TracePoint
-from mercer.solvers.data import Data
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status, TracePoint
 from mercer.validation import call_kernel, thread_count, validate_samples
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mercer._numerics.compile import compiled
-from mercer._numerics.tiles import MIN
+from mercer._compiled.compile import compiled
+from mercer._compiled.tiles import MIN
 
 # columns of out that are computed together: the sums of a row stay in the L1 or L2 cache
 COLUMNS = 4096

@@ -6,7 +6,7 @@ indices[indptr[v] : indptr[v + 1]].
 
 import numpy as np
 
-from mercer._numerics.compile import compiled
+from mercer._compiled.compile import compiled
 
 # multiplier of the hash: 2^64 divided by the golden ratio, as a signed number; odd, its bits spread evenly
 SPREAD = -7046029254386353131

@@ -10,8 +10,8 @@ larger one, so that sums are exact up to rounding.
 
 import numpy as np
 
-from mercer._numerics.compile import compiled
-from mercer._numerics.exp import exp
+from mercer._compiled.compile import compiled
+from mercer._compiled.exp import exp
 
 UNIT = 2.0**256
 LOG_UNIT = 256.0 * np.log(2.0)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from mercer._numerics.compile import compiled
+from mercer._compiled.compile import compiled
 
 
 @intrinsic

@@ -155,7 +155,7 @@ class WeisfeilerLehman(CountKernel):
         return "graphs"
 
     def count(self, samples: list[Any]) -> Counted:
-        from mercer._numerics.storage import take_rows
+        from mercer._compiled.stored_rows import take_rows
         from mercer.kernels.objects._graph_loops import number_rows, sort_rows
 
         (stacked, labels, edges, node_names, edge_names) = labelled(as_graphs(samples))

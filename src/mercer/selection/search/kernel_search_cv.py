@@ -16,13 +16,13 @@ from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import Matrix, Vector
+from mercer.problems.clock import Clock
 from mercer.selection.engine import Engine
 from mercer.selection.folds import ClassifierFolds, Folds, SingleFolds
 from mercer.selection.search.candidates import Candidate, KernelChoice, Prune, SettingChoice, Table
 from mercer.selection.search.grids import gamma_range, product_range, values_of
 from mercer.selection.search.scoring import highest_score
 from mercer.selection.search.search_cv import GridTask, SearchCV
-from mercer.solvers.base import Clock
 from mercer.validation import (
     check_pairwise_kernel,
     domain_of,

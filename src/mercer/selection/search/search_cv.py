@@ -21,6 +21,8 @@ from mercer.estimators.progress import announce_compilation, show_log, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.kernels.features import Matrix, Vector
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options, Status
 from mercer.selection.engine import Engine, HeldOut, check_folds
 from mercer.selection.search.candidates import (
     Candidate,
@@ -33,7 +35,6 @@ from mercer.selection.search.candidates import (
 )
 from mercer.selection.search.scoring import HeldOutModel
 from mercer.selection.search.search_record import SearchRecord
-from mercer.solvers.base import Clock, Options, Status
 from mercer.validation import thread_count, validate_weights
 
 # fraction of the available memory for all kernel matrices

@@ -1,0 +1,128 @@
+"""Moving stored rows within one buffer when the set of columns changes."""
+
+import numpy as np
+
+from mercer._compiled.compile import compiled
+from mercer._compiled.register_tiles import VECTOR_BYTES, transpose_tile
+
+
+@compiled()
+def find_rows(slot_of, last_used, clock, samples, slots, missing):
+    """Fill slots[t] = slot_of[samples[t]] and mark these rows as used now; how many samples have none (-1), each once.
+
+    ``missing`` begins with them. Edits last_used.
+    """
+    count, listed = 0, -2
+    for t in range(samples.shape[0]):
+        slot = slot_of[samples[t]]
+        slots[t] = max(slot, -1)
+        if slot >= 0:
+            last_used[slot] = clock
+        elif slot != listed:
+            slot_of[samples[t]] = listed
+            missing[count] = samples[t]
+            count += 1
+    for t in range(count):
+        slot_of[missing[t]] = -1
+    return count
+
+
+@compiled()
+def compact(buffer, n_old, slots, columns):
+    """Row t becomes the entries ``columns`` of row slots[t]; both increase, so nothing is overwritten too early."""
+    n_new = columns.shape[0]
+    for t in range(slots.shape[0]):
+        source, target = slots[t] * n_old, t * n_new
+        for k in range(n_new):
+            buffer[target + k] = buffer[source + columns[k]]
+
+
+@compiled()
+def spread(buffer, n_old, n_rows, columns, n_new):
+    """Entry k of each row moves to position columns[k] of a longer row; from the end, for the same reason."""
+    place = columns.astype(np.uint64)  # unsigned numbers spare the test for a negative index
+    for t in range(n_rows - 1, -1, -1):
+        source, target = buffer[t * n_old : (t + 1) * n_old], buffer[t * n_new : (t + 1) * n_new]
+        for k in range(n_old - 1, -1, -1):
+            target[place[k]] = source[k]
+
+
+@compiled()
+def fill(buffer, n_columns, columns, values):
+    """buffer row t gets values[t] at these columns."""
+    for t in range(values.shape[0]):
+        for k in range(columns.shape[0]):
+            buffer[t * n_columns + columns[k]] = values[t, k]
+
+
+@compiled()
+def take_rows(indptr, indices, data, rows):
+    """(indptr, indices, data) of some rows of a CSR matrix."""
+    new_indptr = np.zeros(rows.shape[0] + 1, indptr.dtype)
+    for r in range(rows.shape[0]):
+        new_indptr[r + 1] = new_indptr[r] + indptr[rows[r] + 1] - indptr[rows[r]]
+    new_indices = np.empty(new_indptr[-1], indices.dtype)
+    new_data = np.empty(new_indptr[-1], data.dtype)
+    for r in range(rows.shape[0]):
+        start, target = indptr[rows[r]], new_indptr[r]
+        for t in range(new_indptr[r + 1] - target):
+            new_indices[target + t] = indices[start + t]
+            new_data[target + t] = data[start + t]
+    return new_indptr, new_indices, new_data
+
+
+@compiled()
+def _place(source, target, top, left):
+    """target[top:, left:] begins with source."""
+    for i in range(source.shape[0]):
+        line, place = source[i], target[top + i, left : left + source.shape[1]]
+        for j in range(line.shape[0]):
+            place[j] = line[j]
+
+
+@compiled()
+def _place_transposed(source, first, target, top, left):
+    """target[top:, left:] begins with the transpose of source[:, first:]: register tiles, in strips kept in cache."""
+    height, width = source.shape
+    square, strip = VECTOR_BYTES // source.itemsize, 64
+    bottom, right = height // square * square, (width - first) // square * square + first
+    for start in range(first, right, strip):
+        for i in range(0, bottom, square):
+            for j in range(start, min(start + strip, right), square):
+                transpose_tile(source, i, j, target, top + j - first, left + i)
+    for j in range(first, width):
+        line = target[top + j - first]
+        for i in range(bottom if j < right else 0, height):
+            line[left + i] = source[i, j]
+
+
+@compiled()
+def place_rows(rows, K, top, mirrored):
+    """Write rows of the upper triangle, from the diagonal on, to K[top:, top:], and their image below if wanted."""
+    _place(rows, K, top, top)
+    if mirrored:
+        height = np.int64(rows.shape[0])
+        _place_transposed(rows, height, K, top + height, top)
+
+
+@compiled()
+def join(first, second, between, K):
+    """K = [[first, between], [between', second]]."""
+    n_i, zero = np.int64(between.shape[0]), np.int64(0)  # a literal would compile what it is passed to twice
+    _place(first, K, zero, zero)
+    _place(between, K, zero, n_i)
+    _place(second, K, n_i, n_i)
+    _place_transposed(between, zero, K, n_i, zero)
+
+
+@compiled()
+def read_rows(values, rows, order, column, fresh, start, stop, block):
+    """Write the rows of newcomers, at the places fresh[start:stop], into a block.
+
+    block[a, b] = values[rows[a], column of b]. The null sample has row -1, and zeros.
+    """
+    m = rows.shape[0]
+    for k in range(start, stop):
+        here, row = block[fresh[k]], values[max(0, rows[fresh[k]])]
+        for t in range(m):  # unsigned numbers spare the test for a negative index
+            here[np.uint64(order[t])] = row[np.uint64(column[t])]

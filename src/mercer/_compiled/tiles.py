@@ -1,0 +1,325 @@
+"""Blocks of kernel values, K[i, j] = phi(sum_k term(a_ik, b_jk)), tile by tile.
+
+Dense rows stand against panels: the columns' samples, transposed in groups of one register tile's width. CSR
+samples stand against a few rows written out densely, features by rows, so that one non-zero meets all the rows
+in one vector. In both cases the sums of a tile stay in cache until phi has been applied.
+"""
+
+import numpy as np
+
+from mercer._compiled.compile import compiled
+from mercer._compiled.extrema import larger
+from mercer._compiled.gaussian_tiles import gaussian_block
+from mercer._compiled.kernel_maps import EXPONENTIAL, apply_map
+from mercer._compiled.register_tiles import (
+    ROWS,
+    SPARSE_ROWS_BYTES,
+    VECTOR_BYTES,
+    register_tile_chi2,
+    register_tile_dot,
+    register_tile_l1,
+    register_tile_min,
+    register_tile_sq,
+    sparse_tile_chi2,
+    sparse_tile_dot,
+    sparse_tile_l1,
+    sparse_tile_min,
+    transpose_tile,
+)
+
+DOT, SQUARE, L1, MIN, CHI2 = range(5)
+TILE_BYTES, ROWS_BYTES = 1 << 17, 1 << 18
+GROUP = 96
+LINES_AT_ONCE = 16
+
+
+@compiled()
+def pack(X, start, stop, panels):
+    """Write the samples X[start*L : stop*L] into panels[start:stop] (L = panel width); missing ones are zero."""
+    width = panels.shape[2]
+    n, d = X.shape
+    for p in range(start, stop):
+        for c in range(width):
+            sample = p * width + c
+            if sample < n:
+                for k in range(d):
+                    panels[p, k, c] = X[sample, k]
+            else:
+                for k in range(d):
+                    panels[p, k, c] = 0
+
+
+@compiled()
+def _sums(term, A, panels, first, last, sums):
+    """sums = term totals of all rows of A (a multiple of ROWS) against panels first:last."""
+    width = panels.shape[2]
+    for p in range(first, last):
+        column = (p - first) * width
+        for r in range(0, A.shape[0], ROWS):
+            if term == DOT:
+                register_tile_dot(A, r, panels, p, sums, r, column)
+            elif term == SQUARE:
+                register_tile_sq(A, r, panels, p, sums, r, column)
+            elif term == L1:
+                register_tile_l1(A, r, panels, p, sums, r, column)
+            elif term == MIN:
+                register_tile_min(A, r, panels, p, sums, r, column)
+            else:
+                register_tile_chi2(A, r, panels, p, sums, r, column)
+
+
+def is_gaussian(term, code, params):
+    """Whether values are exp(-gamma |x - z|^2)."""
+    return code == EXPONENTIAL and (term == SQUARE or (term == DOT and params[0] != 0))
+
+
+def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
+    """out[:, :] = K of the rows A against the samples start*L : stop*L of the panels.
+
+    out has a column for each sample from start*L on, or more; the last panel may be cut short.
+    """
+    # chosen here, not in compiled code: most fits need one of the two, and compile no more than that
+    if is_gaussian(term, code, params) and out.dtype == A.dtype and out.strides[1] == out.itemsize:
+        gaussian_block(term == DOT, params[1], A, a_norms, panels, b_norms, start, stop, out)
+    else:
+        mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out)
+
+
+@compiled()
+def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
+    """`dense_block` for any term and map: a tile of sums in memory, then the map, line by line."""
+    m, d = A.shape
+    width = panels.shape[2]
+    size = A.itemsize
+    # a group of rows that stays in L1 and L2 while the panels stream by, and a tile of long lines for the map
+    group = max(ROWS, min(GROUP, ROWS_BYTES // (d * size + 1)) // ROWS * ROWS)
+    # all groups alike, since the last one takes as long with few rows as with many
+    many = (m + group - 1) // group
+    group = ((m + many - 1) // many + ROWS - 1) // ROWS * ROWS
+    step = max(1, TILE_BYTES // (group * width * size))
+    rows = np.zeros((group, d), A.dtype)
+    sums = np.empty((group, step * width), A.dtype)
+    for top in range(0, m, group):
+        height = min(group, m - top)
+        for r in range(height):
+            for k in range(d):
+                rows[r, k] = A[top + r, k]
+        padded = (height + ROWS - 1) // ROWS * ROWS
+        for r in range(height, padded):
+            for k in range(d):
+                rows[r, k] = 0
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            _sums(term, rows[:padded], panels, first, last, sums)
+            left, base = (first - start) * width, first * width
+            count = min(last * width, start * width + out.shape[1], b_norms.shape[0]) - base
+            for r in range(height):
+                apply_map(
+                    code, params, sums[r, :count], a_norms[top + r], b_norms[base : base + count],
+                    out[top + r, left : left + count],
+                )  # fmt: skip
+
+
+@compiled()
+def _write_out(indptr, indices, data, rows, spread):
+    """Add CSR rows to a dense matrix of zeros, features by rows."""
+    for r in range(rows.shape[0]):
+        for t in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            spread[indices[t], r] += data[t]
+
+
+@compiled()
+def _clear(indptr, indices, rows, spread):
+    """Make the matrix zero again."""
+    for r in range(rows.shape[0]):
+        for t in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            spread[indices[t], r] = 0
+
+
+@compiled()
+def _sparse_sums(term, indptr, indices, data, first, last, spread, sums):
+    """sums[j] = term totals of CSR sample first + j against all rows that are written out."""
+    for j in range(first, last):
+        begin, end = indptr[j], indptr[j + 1]
+        if term == DOT:
+            sparse_tile_dot(indices, data, begin, end, spread, sums, j - first)
+        elif term == L1:
+            sparse_tile_l1(indices, data, begin, end, spread, sums, j - first)
+        elif term == MIN:
+            sparse_tile_min(indices, data, begin, end, spread, sums, j - first)
+        else:
+            sparse_tile_chi2(indices, data, begin, end, spread, sums, j - first)
+
+
+@compiled()
+def sparse_block(
+    term, code, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
+    b_indptr, b_indices, b_data, b_norms, d, out,
+):  # fmt: skip
+    """out[:, :] = K of the CSR rows a_rows of a against the CSR samples of b.
+
+    A block of the rows of a is written out as a dense matrix, features by rows. Features where b is zero
+    contribute term(a, 0), whose total over all features is in a_totals.
+    """
+    width = SPARSE_ROWS_BYTES // a_data.itemsize
+    square = VECTOR_BYTES // a_data.itemsize
+    m, n = a_rows.shape[0], b_indptr.shape[0] - 1
+    step = 2048 // a_data.itemsize
+    spread = np.zeros((d, width), a_data.dtype)
+    sums = np.zeros((step, width), a_data.dtype)
+    lines = np.empty((width, step), a_data.dtype)
+    for top in range(0, m, width):
+        rows = a_rows[top : top + width]
+        height = rows.shape[0]
+        _write_out(a_indptr, a_indices, a_data, rows, spread)
+        for first in range(0, n, step):
+            last = min(first + step, n)
+            _sparse_sums(term, b_indptr, b_indices, b_data, first, last, spread, sums)
+            count = last - first
+            for j in range(0, count, square):
+                for r in range(0, width, square):
+                    transpose_tile(sums, j, r, lines, r, j)
+            for r in range(height):
+                row = a_rows[top + r]
+                line = lines[r, :count]
+                if term == L1 or term == CHI2:
+                    for j in range(count):  # a distance that rounding made negative is zero
+                        line[j] = larger(line[j] + a_totals[row], a_data.dtype.type(0.0))
+                apply_map(code, params, line, a_norms[row], b_norms[first:last], out[top + r, first:last])
+        _clear(a_indptr, a_indices, rows, spread)
+
+
+@compiled(fast=True)
+def _finish_sums(sums, count, distances, totals, norms, b_norms, first):
+    """From sums over features to distances: with the norms of both sides, or with what the rows have alone."""
+    zero, two = sums.dtype.type(0.0), sums.dtype.type(2.0)
+    for j in range(count):
+        line, norm = sums[j], b_norms[first + j]
+        for r in range(line.shape[0]):
+            value = norm + norms[r] - two * line[r] if distances else line[r] + totals[r]
+            line[r] = zero if value < zero else value  # a distance that rounding made negative; NaN stays
+
+
+@compiled(fast=True)
+def _add_lines(lines, weights, part, out):
+    """out += sum_j weights[j] lines[j], lines as long as out one after the other; ``part`` is scratch space.
+
+    A few of them are summed in the dtype of the lines, which is not exact enough for many.
+    """
+    width = out.shape[0]
+    for first in range(0, weights.shape[0], LINES_AT_ONCE):
+        some = weights[first : first + LINES_AT_ONCE]
+        for r in range(part.shape[0]):
+            part[r] = 0.0
+        for j in range(some.shape[0]):
+            w, line = some[j], lines[(first + j) * width : (first + j + 1) * width]
+            for r in range(part.shape[0]):
+                part[r] += w * line[r]
+        for r in range(part.shape[0]):
+            out[r] += part[r]
+
+
+@compiled()
+def add_sparse_product(
+    term, code, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
+    b_indptr, b_indices, b_data, b_norms, weights, d, out,
+):  # fmt: skip
+    """out[i] += sum_j K[a_rows[i], j] weights[j], which never leaves the order in which `sparse_block` finds it.
+
+    A line for each sample of b, with the values of all rows that are written out: nothing is transposed, and rows do
+    not mix.
+    """
+    width, run = SPARSE_ROWS_BYTES // a_data.itemsize, 128
+    m, n = a_rows.shape[0], b_indptr.shape[0] - 1
+    spread, sums = np.zeros((d, width), a_data.dtype), np.zeros((run, width), a_data.dtype)
+    flat, values = sums.reshape(run * width), np.empty(run * width, a_data.dtype)
+    norms, totals = np.zeros(width, a_data.dtype), np.zeros(width, a_data.dtype)
+    part, nothing = np.empty(width, a_data.dtype), np.empty(0, a_data.dtype)
+    added, zero = np.empty(width), a_data.dtype.type(0.0)
+    # distances are found before the map, which would take one row at a time
+    plain = params.copy()
+    plain[0] = zero
+    for top in range(0, m, width):
+        rows = a_rows[top : top + width]
+        for r in range(rows.shape[0]):
+            norms[r], totals[r] = a_norms[rows[r]], a_totals[rows[r]]
+        _write_out(a_indptr, a_indices, a_data, rows, spread)
+        for r in range(width):
+            added[r] = 0.0
+        for first in range(0, n, run):
+            last = min(first + run, n)
+            _sparse_sums(term, b_indptr, b_indices, b_data, first, last, spread, sums)
+            distances = params[0] != zero
+            if distances or term == L1 or term == CHI2:
+                _finish_sums(sums, last - first, distances, totals, norms, b_norms, first)
+            size = (last - first) * width
+            apply_map(code, plain, flat[:size], zero, nothing, values[:size])
+            _add_lines(values, weights[first:last], part, added)
+        for r in range(rows.shape[0]):
+            out[top + r] += added[r]
+        _clear(a_indptr, a_indices, rows, spread)
+
+
+@compiled(fast=True)
+def _dot(values, weights):
+    total = values.dtype.type(0.0)
+    for j in range(values.shape[0]):
+        total += values[j] * weights[j]
+    return total
+
+
+@compiled()
+def add_block_product(block, weights, out):
+    """out[i] += sum_j block[i, j] weights[j], each row by itself.
+
+    Short runs are summed in the dtype of the block (and of the weights), the runs in float64.
+    """
+    run = 256
+    for i in range(block.shape[0]):
+        total = 0.0
+        for first in range(0, block.shape[1], run):
+            total += _dot(block[i, first : first + run], weights[first : first + run])
+        out[i] += total
+
+
+@compiled()
+def add_rows_product(store, slots, weights, start, stop, out):
+    """out[start:stop] += sum_t weights[t] store[slots[t], start:stop], in float64."""
+    step = 2048
+    for first in range(start, stop, step):
+        last = min(first + step, stop)
+        target = out[first:last]
+        t = 0
+        # four rows at a time: out is read and written once for the four
+        while t + 4 <= slots.shape[0]:
+            a, b = store[slots[t], first:last], store[slots[t + 1], first:last]
+            c, d = store[slots[t + 2], first:last], store[slots[t + 3], first:last]
+            wa, wb, wc, wd = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
+            for j in range(target.shape[0]):
+                target[j] += wa * a[j] + wb * b[j] + (wc * c[j] + wd * d[j])
+            t += 4
+        while t < slots.shape[0]:
+            a, wa = store[slots[t], first:last], weights[t]
+            for j in range(target.shape[0]):
+                target[j] += wa * a[j]
+            t += 1
+
+
+@compiled()
+def squared_norms(indptr, data, out):
+    """out[i] = |x_i|^2 of the CSR rows, summed in float64."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            total += float(data[t]) * float(data[t])
+        out[i] = total
+
+
+@compiled()
+def absolute_sums(indptr, data, out):
+    """out[i] = sum_k |x_ik| of the CSR rows."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            total += abs(float(data[t]))
+        out[i] = total

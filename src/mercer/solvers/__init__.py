@@ -1,1 +1,0 @@
-"""How the optimum is found."""

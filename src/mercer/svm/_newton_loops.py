@@ -1,0 +1,243 @@
+"""Newton's step on the free members of a block, as far as their bounds allow.
+
+Pair steps take long where the matrix of the free members is ill-conditioned. Their equations
+
+    K_FF d + level of the group = score_F,     d summing to zero in each group
+
+take one factorisation. Where d leads to a bound, the member stays there and the rest of the way is projected on what
+the others can still do: the projection is one more solution with the same factor,
+
+    v = A^-1 e - sum_c v_c (v_c)_e,    d <- d - v d_e / v_e,
+
+v_c being those of the members, and of the sums, that were fixed before, each divided by the root of its v_e.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from mercer._compiled.cholesky import factorise, room_for, solve
+from mercer._compiled.compile import compiled
+from mercer._compiled.pointers import address_of, at, call
+from mercer._compiled.tiles import add_rows_product
+
+# bounds that one step may meet
+MOST_BOUNDS = 48
+# of the largest diagonal entry: added to all of them, and the pivot below which a member is left where it is
+SHIFT, SMALLEST_PIVOT = 1e-8, 4e-8
+# of what is added: what rounding may leave of the way to a bound
+AT_BOUND = 1e-14
+
+
+@compiled(fast=True)
+def _add(factor, x, y):
+    """y += factor x."""
+    for j in range(y.shape[0]):
+        y[j] += factor * x[j]
+
+
+@compiled()
+def _hold(U, inverse, V, fixed, start, stop, d):
+    """Take out of d what changes the sum of the members from start to stop; False if that leaves nothing.
+
+    V has the directions of the sums that were held before, and gets one more.
+    """
+    v = V[fixed]
+    for i in range(v.shape[0]):
+        v[i] = 1.0 if start <= i < stop else 0.0
+    if start == stop:
+        return True
+    solve(U, inverse, v, start)
+    for c in range(fixed):
+        total = 0.0
+        for i in range(start, stop):
+            total += V[c, i]
+        _add(-total, V[c], v)
+    total, moved = 0.0, 0.0
+    for i in range(start, stop):
+        total += v[i]
+        moved += d[i]
+    if not total > 0.0:
+        return False
+    _add(-moved / total, v, d)
+    _add(1.0 / np.sqrt(total) - 1.0, v, v)
+    return True
+
+
+@compiled()
+def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
+    """Move the free members towards the optimum of their face; what the objective gains, 0 if nothing was done.
+
+    Edits beta and score in place. A member without bounds whose row is zero, the null sample, takes up any sum.
+    """
+    n = beta.shape[0]
+    free = np.empty(n, np.int64)
+    m, null, largest = np.int64(0), -1, 0.0  # literals would compile what they are passed to twice
+    for k in range(n):
+        b = beta[k]
+        if lower[k] < b < upper[k] and (b != 0.0 or l1[k] == 0.0):
+            diagonal = K[k, k] + ridge[k]
+            if diagonal <= 0.0 and upper[k] - lower[k] == np.inf:
+                null = k
+                continue
+            free[m] = k
+            m += 1
+            largest = max(largest, diagonal)
+    if m < 2:
+        return 0.0
+    # the matrix, and five vectors and the directions of two sums and of the bounds
+    n_rows, n_columns = room_for(m)
+    U, inverse, vectors = np.empty((n_rows, n_columns)), np.empty(n_rows), np.empty((7 + MOST_BOUNDS, m))
+    d, slope, low, high, change, V = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5:]
+    level = float(score[null]) if null >= 0 else 0.0
+    n_first = np.int64(0)
+    for i in range(m):
+        k = free[i]
+        line, row = U[i], K[k]
+        for j in range(i, m):
+            line[j] = row[np.uint64(free[j])]  # spares the test for a negative index
+        line[i] += ridge[k] + SHIFT * largest
+        n_first += k < first_group
+        low[i], high[i] = lower[k], upper[k]
+        slope[i] = score[k] - level
+        # a kink at zero is a bound of the piece on which the objective is quadratic
+        if l1[k] > 0.0 and beta[k] > 0.0:
+            slope[i] -= l1[k]
+            low[i] = max(low[i], 0.0)
+        elif l1[k] > 0.0:
+            slope[i] += l1[k]
+            high[i] = min(high[i], 0.0)
+        d[i], change[i] = slope[i], 0.0
+    fixed = zero = np.int64(0)
+    factorise(U, m, inverse, SMALLEST_PIVOT * largest)
+    solve(U, inverse, d, zero)
+    for g in range(2 if null < 0 else 0):
+        start, stop = (zero, n_first) if g == 0 else (n_first, m)
+        if not _hold(U, inverse, V, fixed, start, stop, d):
+            return 0.0
+        fixed += 1
+    while True:
+        length, first = 1.0, np.int64(-1)
+        for i in range(m):
+            b = beta[free[i]] + change[i]
+            if low[i] == high[i]:  # at its end
+                continue
+            if d[i] > 0.0 and b + d[i] > high[i]:
+                room = (high[i] - b) / d[i]
+            elif d[i] < 0.0 and b + d[i] < low[i]:
+                room = (low[i] - b) / d[i]
+            else:
+                continue
+            if room < length:
+                length, first = max(room, 0.0), i
+        _add(length, d, change)
+        if first < 0:
+            break
+        if d[first] > 0.0:
+            low[first] = high[first]
+        else:
+            high[first] = low[first]
+        if fixed == V.shape[0]:
+            break
+        for i in range(m):
+            d[i] *= 1.0 - length
+        if not _hold(U, inverse, V, fixed, first, first + 1, d):
+            break
+        fixed += 1
+    # at their ends exactly; what rounding has added to the sums is taken back from the member with the most room
+    for i in range(m):
+        if low[i] == high[i]:
+            change[i] = low[i] - beta[free[i]]
+    for g in range(2 if null < 0 else 0):
+        start, stop = (zero, n_first) if g == 0 else (n_first, m)
+        moved, room, widest = 0.0, 0.0, -1
+        for i in range(start, stop):
+            moved += change[i]
+            b = beta[free[i]] + change[i]
+            if min(high[i] - b, b - low[i]) > room:
+                room, widest = min(high[i] - b, b - low[i]), i
+        if widest >= 0 and abs(moved) > room:
+            return 0.0  # more than rounding
+        if widest >= 0:
+            change[widest] -= moved
+    fall = np.empty(n)
+    for k in range(n):
+        fall[k] = 0.0
+    add_rows_product(K, free[:m], change, np.int64(0), np.int64(n), fall)  # literals would compile it once more
+    gained, total = 0.0, 0.0
+    for i in range(m):
+        k = free[i]
+        fall[k] += ridge[k] * change[i]
+        gained += change[i] * (slope[i] - 0.5 * fall[k])
+        total += change[i]
+    if not gained > 0.0:
+        return 0.0
+    for i in range(m):
+        k = free[i]
+        b = beta[k] + change[i]
+        # rounding must not leave beside its end what came there with another one
+        near = AT_BOUND * (abs(beta[k]) + abs(change[i]))
+        if b >= high[i] - near:
+            b = high[i]
+        elif b <= low[i] + near:
+            b = low[i]
+        beta[k] = b
+    if null >= 0:
+        beta[null] -= total
+    for k in range(n):
+        score[k] -= fall[k]
+    return gained
+
+
+# ---- calls by address ------------------------------------------------------------------------------------------------
+#
+# `solve_block` calls Newton's step by its address, so that it is compiled without it. Arrays are passed the same way.
+
+
+@compiled()
+def call_newton(address, K, beta, score, lower, upper, l1, ridge, first_group):
+    """`newton_step` by its address, for a K whose rows are contiguous."""
+    given, gained = np.empty(11, np.int64), np.empty(1)
+    given[0], given[1], given[2] = K.ctypes.data, K.shape[1], beta.shape[0]
+    given[3], given[4], given[5] = beta.ctypes.data, score.ctypes.data, lower.ctypes.data
+    given[6], given[7], given[8] = upper.ctypes.data, l1.ctypes.data, ridge.ctypes.data
+    given[9], given[10] = first_group, gained.ctypes.data
+    call(address, given, 0)
+    return gained[0]
+
+
+def _newton_job(kind: Any, score_kind: Any) -> Any:
+    @compiled()
+    def newton_job(address, _):
+        given = carray(at(address), (11,), np.int64)
+        n = given[2]
+        carray(at(given[10]), (1,), np.float64)[0] = newton_step(
+            carray(at(given[0]), (n, given[1]), kind), carray(at(given[3]), (n,), np.float64),
+            carray(at(given[4]), (n,), score_kind), carray(at(given[5]), (n,), np.float64),
+            carray(at(given[6]), (n,), np.float64), carray(at(given[7]), (n,), np.float64),
+            carray(at(given[8]), (n,), np.float64), given[9],
+        )  # fmt: skip
+
+    return newton_job
+
+
+@lru_cache
+def newton_address(dtype: np.dtype[Any], score_dtype: np.dtype[Any]) -> int:
+    """Where the machine code of Newton's step is, for a block and scores of these types."""
+    return address_of(_newton_job(dtype.type, score_dtype.type))
+
+
+def with_newton(run: Callable[[int], Any], dtype: Any, score_dtype: Any, needs: Callable[[Any], bool]) -> Any:
+    """run(address of Newton's step), compiling that only if a run without it ends because it needs it."""
+    key = np.dtype(dtype), np.dtype(score_dtype)
+    result = run(newton_address(*key) if key in _compiled else 0)
+    if not needs(result):
+        return result
+    _compiled.add(key)
+    return run(newton_address(*key))
+
+
+_compiled: set[Any] = set()

@@ -1,0 +1,64 @@
+"""Pairs of classes: many small problems without leaving compiled code."""
+
+import numpy as np
+
+from mercer._compiled.compile import compiled
+from mercer._compiled.tiles import add_rows_product
+from mercer.problems._optimality_loops import survey
+from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
+from mercer.svm.program import Program
+
+
+@compiled()
+def _cut(gram, first, second, K):
+    """K = the rows and columns of gram in the two ranges (start, stop)."""
+    n_first = first[1] - first[0]
+    for i in range(K.shape[0]):
+        row = gram[first[0] + i] if i < n_first else gram[second[0] + i - n_first]
+        left, right = row[first[0] : first[1]], row[second[0] : second[1]]
+        line, rest = K[i, :n_first], K[i, n_first:]
+        for j in range(left.shape[0]):
+            line[j] = left[j]
+        for j in range(right.shape[0]):
+            rest[j] = right[j]
+
+
+@compiled()
+def solve_pairs(
+    gram, starts, pairs, offsets, memory, linear, l1, ridge, lower, upper, group, tol, max_steps, newton, beta, F,
+    samples, support, weights, reals, steps, groups, totals,
+):  # fmt: skip
+    """Solve the problem of each pair from beta = 0; its variables are those from offsets[k] to offsets[k + 1].
+
+    The samples of class c are those from starts[c] to starts[c + 1] in gram. Fills beta, F = K beta, steps (-1 for a
+    problem without a bound), and what `survey` finds in groups and totals. Memory (for the largest matrix of a pair),
+    samples, support, weights and reals (eight lines) are room for what would take long to compile if it were allocated
+    here. False if a
+    problem needs Newton's step and its address was not given.
+    """
+    for k in range(pairs.shape[0]):
+        start, stop = offsets[k], offsets[k + 1]
+        n = stop - start
+        K = memory[: n * n].reshape((n, n))
+        i, j = pairs[k, 0], pairs[k, 1]
+        _cut(gram, (starts[i], starts[i + 1]), (starts[j], starts[j + 1]), K)
+        b, f = beta[start:stop], F[start:stop]
+        for v in range(n):
+            b[v], f[v], samples[v] = 0.0, 0.0, v
+        low, high, c_l1, c_ridge = lower[start:stop], upper[start:stop], l1[start:stop], ridge[start:stop]
+        program = Program(samples[:n], group[start:stop], linear[start:stop], c_l1, c_ridge, low, high)
+        taken, _, unbounded = solve_members(
+            samples[:n], K, program, b, f, tol, max_steps, newton, reals, reals[6], reals[7]
+        )
+        if taken == NEEDS_NEWTON:
+            return False
+        steps[k] = -1 if unbounded else taken
+        count = np.int64(0)
+        for v in range(n):
+            if b[v] != 0.0:
+                support[count], weights[count] = v, b[v]
+                count += 1
+        # a literal 0 would compile it twice
+        add_rows_product(K, support[:count], weights[:count], np.int64(0), n, f)
+        survey(b, f, linear[start:stop], c_l1, c_ridge, low, high, group[start:stop], groups[k : k + 1], totals[k])
+    return True

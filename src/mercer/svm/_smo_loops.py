@@ -1,0 +1,375 @@
+"""Sequential minimal optimisation on a small dense block.
+
+    min  1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,  sum over each group fixed
+
+The state is the score s = linear - Kb - ridge b. A member that may grow gains at the rate up = s - l1 (b >= 0) or
+s + l1 (b < 0); one that may shrink gains if low = s + l1 (b <= 0) or s - l1 (b > 0) is small. The largest ``up`` and
+the smallest ``low`` of a group are equal at the optimum; their difference is the violation.
+
+Second-order working set: WSS 2 of Fan, Chen & Lin, JMLR 6 (2005); [M5] "SMO (I-III)", [CS229] section on SMO.
+Membership is an addend: -inf for those that cannot grow, +inf for those that cannot shrink, so that the loops have
+no branches (`pair_step`). Newton's step on the free members (`newton`) ends what would take pair steps long.
+"""
+
+from functools import partial
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from mercer._compiled.compile import compiled
+from mercer._compiled.pointers import borrow
+from mercer._compiled.register_tiles import VECTOR_BYTES, call, spread
+from mercer.svm._newton_loops import AT_BOUND, call_newton
+
+# pair steps within bounds before Newton's step, as a share of what it costs, at first and at most; and some more
+WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
+# below this tolerance the last digits of beta count, which pair steps find one by one
+NEWTON_FROM = 1e-7
+# steps of a run that needs Newton's step and was given no address of it
+NEEDS_NEWTON = -1
+
+
+@compiled(merged=True)
+def _mark(k, beta, lower, upper, l1, grow, shrink):
+    """Set the addends of member k."""
+    b = beta[k]
+    grow[k] = -np.inf if b >= upper[k] else (-l1[k] if b >= 0.0 else l1[k])
+    shrink[k] = np.inf if b <= lower[k] else (l1[k] if b <= 0.0 else -l1[k])
+
+
+@compiled()
+def _price(beta, lower, upper):
+    """About how many pair steps take as long as Newton's step on the free members."""
+    n, m = beta.shape[0], 0
+    for k in range(n):
+        m += (lower[k] < beta[k]) & (beta[k] < upper[k])
+    return LEAST_WAIT + int((m * m * (m / 100.0 + 5.0) + 0.4 * m * n) / (70.0 + 0.42 * n))
+
+
+@compiled()
+def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_steps, newton):
+    """Descend until the violation is at most tol. Edits beta and score in place; (steps, violation, unbounded).
+
+    The members of the first group come first: first_group of them; the others are the second group. Pair steps find the
+    members that are free; when those that met no bound have taken about as long as Newton's step would, it is tried.
+    It counts as one step. ``newton`` is the address of Newton's step. Many problems never need it and it takes long to
+    compile: with address 0 the run ends with NEEDS_NEWTON steps where it would be tried, to be begun again with it.
+    """
+    n = beta.shape[0]
+    kind = score.dtype.type
+    lost = 1e-6 if score.itemsize == 4 else 1e-13  # what rounding of the matrix may take off a curvature, relative
+    memory = np.empty(3 * n, score.dtype)
+    # views that count no references, as pair steps are short; memory is kept by its use at the end
+    K, score, parts = borrow(K), borrow(score), borrow(memory)
+    grow, shrink, diagonal = parts[:n], parts[n : 2 * n], parts[2 * n :]
+    for k in range(n):
+        diagonal[k] = K[k, k] + kind(ridge[k])
+    ends = np.empty(3, np.int64)
+    ends[0], ends[1], ends[2] = 0, first_group, n
+    ups, lows, tops = np.empty(2, score.dtype), np.empty(2, score.dtype), np.empty(2, np.int64)
+    steps, stuck, unbounded, fresh = 0, 0, False, True
+    wait, within, last, gained, rounding = WAIT, 0, 0, 0.0, 0.0
+    price = _price(beta, lower, upper)
+    violation = kind(0.0)
+    while True:
+        if fresh:  # all of it, at the start and after Newton's step
+            for k in range(n):
+                _mark(k, beta, lower, upper, l1, grow, shrink)
+            for h in range(2):
+                ups[h], tops[h], lows[h] = move(score, score, score, kind(0.0), grow, shrink, ends[h], ends[h + 1])
+            fresh = False
+        h = 0 if ups[0] - lows[0] >= ups[1] - lows[1] else 1
+        violation = ups[h] - lows[h]
+        if not violation > tol or steps >= max_steps:
+            break
+        if within >= wait * price and tol >= NEWTON_FROM:
+            if newton == 0:
+                memory[0] = 0.0
+                return NEEDS_NEWTON, float(violation), False
+            won = call_newton(newton, K, beta, score, lower, upper, l1, ridge, first_group)
+            # what gains less than pair steps in the same time is tried less and less often
+            wait = WAIT if won * (steps - last) > gained * price else min(2.0 * wait, LONGEST_WAIT)
+            steps += 1
+            within, last, gained, fresh, rounding = 0, steps, 0.0, True, AT_BOUND
+            price = _price(beta, lower, upper)
+            continue
+        up, i = ups[h], tops[h]
+        if i < 0:
+            break  # scores that are no longer numbers
+        j = best_partner(score, shrink, diagonal, K[i], up, diagonal[i], ends[h], ends[h + 1])
+        if j < 0 or i == j:
+            break
+        slope = float(up) - float(score[j] + shrink[j])
+        curvature = float(diagonal[i]) + float(diagonal[j]) - 2.0 * float(K[i, j])
+        room_i = upper[i] - beta[i]
+        if l1[i] > 0.0 and beta[i] < 0.0:
+            room_i = -beta[i]
+        room_j = beta[j] - lower[j]
+        if l1[j] > 0.0 and beta[j] > 0.0:
+            room_j = beta[j]
+        room = min(room_i, room_j)
+        # curvature below rounding: the objective is linear along the pair, go to the nearer bound; but ridges, even if
+        # they are lost in the rounding of the diagonal, bend it unless the matrix is indefinite
+        size, least = abs(diagonal[i]) + abs(diagonal[j]), ridge[i] + ridge[j]
+        if curvature > 1e-12 * size:
+            step = slope / curvature
+        elif least > 0.0 and curvature > -lost * size:
+            step = slope / max(least, curvature)
+        else:
+            step = np.inf
+        if step < room:
+            within += 1
+        else:
+            step = room
+            if step == np.inf:
+                unbounded = True
+                break
+        gained += step * (slope - 0.5 * curvature * step)
+        before_i, before_j = beta[i], beta[j]
+        # after Newton's step, whose sums are rounded, one must not stay beside its bound, or its kink, for that alone
+        end_i, end_j = before_i + step, before_j - step
+        near_i, near_j = rounding * (abs(before_i) + step), rounding * (abs(before_j) + step)
+        beta[i] = upper[i] if step == upper[i] - before_i or end_i >= upper[i] - near_i else end_i
+        beta[j] = lower[j] if step == before_j - lower[j] or end_j <= lower[j] + near_j else end_j
+        if l1[i] > 0.0 and before_i < 0.0 and end_i >= -near_i:
+            beta[i] = 0.0
+        if l1[j] > 0.0 and before_j > 0.0 and end_j <= near_j:
+            beta[j] = 0.0
+        # a step lost in rounding changes nothing: after a few of them the block is as good as it gets
+        stuck = stuck + 1 if beta[i] == before_i and beta[j] == before_j else 0
+        if stuck > 2:
+            break
+        score[i] -= kind(ridge[i] * step)
+        score[j] += kind(ridge[j] * step)
+        _mark(i, beta, lower, upper, l1, grow, shrink)
+        _mark(j, beta, lower, upper, l1, grow, shrink)
+        for h in range(2):
+            ups[h], tops[h], lows[h] = move(score, K[i], K[j], kind(step), grow, shrink, ends[h], ends[h + 1])
+        steps += 1
+    memory[0] = 0.0
+    return steps, float(violation), unbounded
+
+
+@compiled()
+def solve_members(members, block, program, beta, F, tol, max_steps, newton, room, score, change):
+    """Solve the problem of a working set to tol: (steps, what the objective gained, whether it has no bound).
+
+    ``members`` are variables, those of the first group first, ``block`` is their matrix. ``room`` (six lines) and
+    ``score``, whose type decides how many digits the scores have, are scratch space. Fills ``change``, how far each
+    member moves. Edits beta. Steps are NEEDS_NEWTON, and beta stays as it is, where Newton's step is needed and was
+    not given (see `solve_block`).
+    """
+    m = members.shape[0]
+    b, start, l1, ridge = room[0, :m], room[1, :m], room[2, :m], room[3, :m]
+    lower, upper, score = room[4, :m], room[5, :m], score[:m]
+    n_first = np.int64(0)  # a literal would compile what it is passed to twice
+    for t in range(m):
+        v = members[t]
+        b[t], l1[t], ridge[t] = beta[v], program.l1[v], program.ridge[v]
+        lower[t], upper[t] = program.lower[v], program.upper[v]
+        start[t] = program.linear[v] - F[program.sample[v]] - ridge[t] * b[t]
+        score[t] = start[t]
+        n_first += program.group[v] == 0
+    steps, _, unbounded = solve_block(block, b, score, lower, upper, l1, ridge, n_first, tol, max_steps, newton)
+    if steps == NEEDS_NEWTON:
+        return steps, 0.0, False
+    gained = 0.0
+    for t in range(m):
+        v = members[t]
+        change[t] = b[t] - beta[v]
+        # exact along the path: the mean of the slopes at both ends times the change
+        gained += 0.5 * (start[t] + score[t]) * change[t] - l1[t] * (abs(b[t]) - abs(beta[v]))
+        beta[v] = b[t]
+    return steps, gained, unbounded
+
+
+class _Variable:
+    """A value on the stack, which LLVM keeps in a register."""
+
+    def __init__(self, builder, value):
+        self._builder, self._type = builder, value.type
+        self._pointer = cgutils.alloca_once(builder, value.type)
+        self.set(value)
+
+    def get(self):
+        return self._builder.load(self._pointer, typ=self._type)
+
+    def set(self, value):
+        self._builder.store(value, self._pointer)
+
+
+class _Pass:
+    """A loop over start:stop of arrays, two vectors in each turn; ``array`` has the dtype of what is computed."""
+
+    def __init__(self, context, builder, array, start, stop):
+        self.context, self.builder, self.start, self.stop = context, builder, start, stop
+        self.bits = array.dtype.bitwidth
+        self.scalar, self.whole = context.get_data_type(array.dtype), ir.IntType(self.bits)
+        self.lanes = VECTOR_BYTES * 8 // self.bits
+        self.vector, self.places = ir.VectorType(self.scalar, self.lanes), ir.VectorType(self.whole, self.lanes)
+        self.intp = context.get_value_type(types.intp)
+        self.kind = f"v{self.lanes}f{self.bits}"
+
+    def floats(self, value):
+        """A vector of this constant."""
+        return ir.Constant(self.vector, [value] * self.lanes)
+
+    def variables(self, value):
+        """Two of them, one for each vector of a turn."""
+        return [_Variable(self.builder, value) for _ in range(2)]
+
+    def part_of(self, array, value):
+        """Where an array's part begins, and the type of as many of its entries as there are lanes."""
+        data = self.context.make_array(array)(self.context, self.builder, value).data
+        vector = ir.VectorType(self.context.get_data_type(array.dtype), self.lanes)
+        return self.builder.gep(data, [self.start]), vector, array.dtype.bitwidth
+
+    def _in_all_lanes(self, number):
+        """A whole number, as wide as the floats."""
+        short = self.builder.trunc(number, self.whole) if self.bits < self.intp.width else number
+        return spread(self.builder, self.places, short)
+
+    def run(self, body):
+        """Emit body(half, place, load, store) for both vectors of a turn.
+
+        ``place`` are the numbers of the lanes from the start on; load(part, other) has other beyond the end.
+        """
+        builder = self.builder
+        size, step = builder.sub(self.stop, self.start), ir.Constant(self.intp, 2 * self.lanes)
+        turns = builder.sdiv(size, step)
+        done = builder.mul(turns, step)
+        with cgutils.for_range(builder, turns, intp=self.intp) as loop:
+            self._turn(body, builder.mul(loop.index, step), masked=False)
+        with builder.if_then(builder.icmp_signed("<", done, size)):
+            self._turn(body, done, masked=True)
+
+    def _turn(self, body, offset, masked):
+        builder = self.builder
+        for half in range(2):
+            here = builder.add(offset, ir.Constant(self.intp, half * self.lanes))
+            place = builder.add(self._in_all_lanes(here), ir.Constant(self.places, list(range(self.lanes))))
+            size = builder.sub(self.stop, self.start)
+            mask = builder.icmp_signed("<", place, self._in_all_lanes(size)) if masked else None
+            body(half, place, partial(self._load, here, mask), partial(self._store, here, mask))
+
+    def _load(self, here, mask, part, other=0.0):
+        pointer, vector, bits = part
+        there = self.builder.bitcast(self.builder.gep(pointer, [here]), vector.as_pointer())
+        if mask is None:
+            value = self.builder.load(there, typ=vector)
+            value.align = bits // 8
+        else:
+            kind, others = f"v{self.lanes}f{bits}", ir.Constant(vector, [other] * self.lanes)
+            arguments = [there, ir.Constant(ir.IntType(32), bits // 8), mask, others]
+            value = self._call(f"llvm.masked.load.{kind}.p0{kind}", vector, arguments)
+        # scores may have more digits than the matrix
+        return value if bits == self.bits else self.builder.fpext(value, self.vector)
+
+    def _store(self, here, mask, value, part):
+        pointer, vector, bits = part
+        there = self.builder.bitcast(self.builder.gep(pointer, [here]), vector.as_pointer())
+        if mask is None:
+            self.builder.store(value, there).align = bits // 8
+            return
+        arguments = [value, there, ir.Constant(ir.IntType(32), bits // 8), mask]
+        self._call(f"llvm.masked.store.{self.kind}.p0{self.kind}", ir.VoidType(), arguments)
+
+    def _call(self, name, result, arguments, **options):
+        function_type = ir.FunctionType(result, [one.type for one in arguments])
+        function = cgutils.get_or_insert_function(self.builder.module, function_type, name)
+        return self.builder.call(function, arguments, **options)
+
+    def extreme(self, name, best):
+        """The largest ("fmax") or smallest ("fmin") of all lanes of both vectors."""
+        a, b = (one.get() for one in best)
+        more = self.builder.fcmp_ordered(">" if name == "fmax" else "<", b, a)
+        both = self.builder.select(more, b, a)
+        return self._call(f"llvm.vector.reduce.{name}.{self.kind}", self.scalar, [both], fastmath=("nnan", "nsz"))
+
+    def first(self, best, where, value):
+        """The first place, from the beginning of the arrays on, where ``best`` is this value; -1 if there is none."""
+        builder, value = self.builder, spread(self.builder, self.vector, value)
+        nowhere = ir.Constant(self.places, [-1] * self.lanes)  # the largest of all without a sign
+        a, b = (
+            builder.select(builder.fcmp_ordered("==", one.get(), value), place.get(), nowhere)
+            for one, place in zip(best, where, strict=True)
+        )
+        both = builder.select(builder.icmp_unsigned("<", b, a), b, a)
+        first = self._call(f"llvm.vector.reduce.umin.v{self.lanes}i{self.bits}", self.whole, [both])
+        first = builder.sext(first, self.intp) if self.bits < self.intp.width else first
+        nothing = builder.icmp_signed("<", first, ir.Constant(self.intp, 0))
+        return builder.select(nothing, first, builder.add(first, self.start))
+
+    def keep_larger(self, half, value, place, best, where):
+        """Keep in each lane the larger value, and where it is."""
+        before = best[half].get()
+        larger = self.builder.fcmp_ordered(">", value, before)
+        best[half].set(self.builder.select(larger, value, before))
+        where[half].set(self.builder.select(larger, place, where[half].get()))
+
+
+@intrinsic
+def move(typingctx, score, column_i, column_j, step, grow, shrink, start, stop):
+    """score -= step (column_i - column_j) from start to stop; (largest score + grow, its place, smallest + shrink).
+
+    The place is -1 if none is above -inf.
+    """
+    result = types.Tuple([score.dtype, types.intp, score.dtype])
+    signature = result(score, column_i, column_j, score.dtype, grow, shrink, types.intp, types.intp)
+
+    def codegen(context, builder, sig, args):
+        over = _Pass(context, builder, score, args[6], args[7])
+        scores, a, b, up, down = (over.part_of(sig.args[i], args[i]) for i in (0, 1, 2, 4, 5))
+        step = spread(builder, over.vector, args[3])
+        best, worst = over.variables(over.floats(float("-inf"))), over.variables(over.floats(float("inf")))
+        where = over.variables(ir.Constant(over.places, [-1] * over.lanes))
+
+        def body(half, place, load, store):
+            difference = builder.fsub(load(b), load(a))
+            value = call(builder, "fmuladd", over.vector, [step, difference, load(scores)])
+            store(value, scores)
+            over.keep_larger(half, builder.fadd(value, load(up, float("-inf"))), place, best, where)
+            low, before = builder.fadd(value, load(down, float("inf"))), worst[half].get()
+            worst[half].set(builder.select(builder.fcmp_ordered("<", low, before), low, before))
+
+        over.run(body)
+        top = over.extreme("fmax", best)
+        values = [top, over.first(best, where, top), over.extreme("fmin", worst)]
+        return context.make_tuple(builder, result, values)
+
+    return signature, codegen
+
+
+@intrinsic
+def best_partner(typingctx, score, shrink, diagonal, column_i, up, diagonal_i, start, stop):
+    """The member from start to stop with which a pair step of i gains most; -1 if none gains.
+
+    The step gains half of (up - score - shrink)^2 / (diagonal_i + diagonal - 2 column_i).
+    """
+    signature = types.intp(score, shrink, diagonal, column_i, score.dtype, score.dtype, types.intp, types.intp)
+
+    def codegen(context, builder, sig, args):
+        over = _Pass(context, builder, score, args[6], args[7])
+        scores, down, squares, column = (over.part_of(sig.args[i], args[i]) for i in range(4))
+        up, square = spread(builder, over.vector, args[4]), spread(builder, over.vector, args[5])
+        zero, minus_two = over.floats(0.0), over.floats(-2.0)
+        # an indefinite kernel, or equal samples, may give a curvature <= 0
+        tiny = over.floats(1e-12)
+        best, where = over.variables(zero), over.variables(ir.Constant(over.places, [-1] * over.lanes))
+
+        def body(half, place, load, store):
+            slope = builder.fsub(up, builder.fadd(load(scores), load(down, float("inf"))))
+            slope = builder.select(builder.fcmp_ordered(">", slope, zero), slope, zero)
+            total = builder.fadd(square, load(squares))
+            curvature = call(builder, "fmuladd", over.vector, [minus_two, load(column), total])
+            curvature = builder.select(builder.fcmp_ordered(">", curvature, tiny), curvature, tiny)
+            gain = builder.fdiv(builder.fmul(slope, slope), curvature)
+            over.keep_larger(half, gain, place, best, where)
+
+        over.run(body)
+        return over.first(best, where, over.extreme("fmax", best))
+
+    return signature, codegen

@@ -1,0 +1,98 @@
+"""F = K b of one small problem in float64 where it matters, in one call: see ``solvers.judge``."""
+
+import numpy as np
+
+from mercer._compiled.compile import compiled
+from mercer._compiled.kernel_blocks import fill_block
+from mercer._compiled.tiles import add_block_product, add_rows_product, pack
+from mercer.problems._optimality_loops import survey, threshold
+from mercer.svm._round_loops import slack_of
+
+# rows of a block of values: low steps of the triangle compute few values twice
+HEIGHT = 48
+# F that was tracked is trusted this many times the largest error seen
+SAFETY = 4.0
+
+
+@compiled()
+def _take_rows(X, index, chosen, count, rows, norms):
+    """Copy the samples X[index[chosen]], in the precision of ``rows``, and compute their squared norms."""
+    for t in range(count):
+        i, total = index[chosen[t]], 0.0
+        for k in range(X.shape[1]):
+            rows[t, k] = X[i, k]
+            total += rows[t, k] * rows[t, k]
+        norms[t] = total
+
+
+@compiled()
+def exact_values(
+    plan, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, slack, groups, totals
+):  # fmt: skip
+    """Make F exact where a loss or a violation may not be zero; how many values that took.
+
+    The problem is that of the samples X[index]. F is tracked; samples with weight are judged, and those within a
+    margin of a kink of the loss: at least ``near``, and SAFETY times the largest error of F that was seen. Fills
+    ``slack`` with -inf for these, and what `survey` finds in groups and totals.
+    """
+    n, d, width = beta.shape[0], X.shape[1], 8
+    support, level = np.empty(n, np.int64), np.empty(1)
+    s = np.int64(0)
+    for v in range(n):
+        if beta[v] != 0.0:
+            support[s] = v
+            s += 1
+    survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
+    level[0] = threshold(groups[0])
+    slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack)
+    for v in range(n if s == 0 else 0):
+        F[v], slack[v] = 0.0, -np.inf
+    n_panels, zero = (s + width - 1) // width, np.int64(0)
+    rows, norms, panels = np.empty((s, d)), np.empty(s), np.empty((n_panels, d, width))
+    weights, exact, some = np.empty(s), np.empty(max(s, HEIGHT)), np.empty(HEIGHT, np.int64)
+    _take_rows(X, index, support, s, rows, norms)
+    pack(rows, zero, n_panels, panels)
+    for t in range(s):
+        weights[t], exact[t] = beta[support[t]], 0.0
+    for t in range(HEIGHT):
+        some[t] = t
+    values = 0
+    for start in range(0, s, HEIGHT):
+        height, length = min(HEIGHT, s - start), s - start
+        block, mine, of_mine = np.empty((height, length)), exact[start:], weights[start:]
+        stop = start + height
+        fill_block(plan, rows[start:stop], norms[start:stop], panels, norms, start // width, n_panels, block)
+        values += height * length
+        add_block_product(block, of_mine, mine)
+        add_rows_product(block, some[:height], of_mine, height, length, mine)
+    error = 0.0
+    for t in range(s):
+        error = max(error, abs(exact[t] - F[support[t]]))
+        F[support[t]] = exact[t]
+    others, other_norms = np.empty((HEIGHT, d)), np.empty(HEIGHT)
+    for _ in range(3):
+        margin = max(near, SAFETY * error) if np.isfinite(error) else np.inf
+        v, judged = 0, 0
+        while v < n:
+            count = 0
+            while v < n and count < HEIGHT:
+                if -np.inf < slack[v] < margin:
+                    some[count], slack[v] = v, -np.inf
+                    count += 1
+                v += 1
+            if count == 0:
+                break
+            _take_rows(X, index, some, count, others, other_norms)
+            block = np.empty((count, s))
+            fill_block(plan, others[:count], other_norms[:count], panels, norms, zero, n_panels, block)
+            for t in range(count):
+                exact[t] = 0.0
+            add_block_product(block, weights, exact)
+            for t in range(count):
+                error = max(error, abs(exact[t] - F[some[t]]))
+                F[some[t]] = exact[t]
+            values, judged = values + count * s, judged + count
+        if judged == 0:
+            break
+    survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
+    return values

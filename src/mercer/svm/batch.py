@@ -1,0 +1,435 @@
+"""All pairs of classes of a kernel machine: one problem each, which share kernel values where that pays.
+
+`OneVsOne.solve_all` follows its plan. Small pairs are solved on one matrix, in a few compiled calls, since a call takes
+longer than the solution of a small pair. The matrices of larger pairs are put together from blocks that pairs share, or
+solved without most values between the two classes (`LazyPairs`), each pair in one compiled call, so that threads do not
+wait for the interpreter. A pair that does not end within tol in this way is left to the exact solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from mercer._compiled.thread_pool import pool, run_tasks
+from mercer.exceptions import InfeasibleNuError, NotSeparableError
+from mercer.gram.data import ClassBlocks, Data, check_finite
+from mercer.gram.operator import Evaluations
+from mercer.gram.workspace import Loan
+from mercer.kernels.features import Matrix, Vector, VectorFeatures
+from mercer.losses import Loss, NuHinge
+from mercer.losses.base import BoxQP
+from mercer.problems.certificate import conclude
+from mercer.problems.clock import Clock
+from mercer.problems.dual import look, survey, survey_of
+from mercer.problems.solution import Options, Solution, Status, TracePoint
+from mercer.svm.dense import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
+from mercer.svm.plan import (
+    DOUBLE_UP_TO,
+    PAIRS_PER_TASK,
+    VARIABLES_AT_ONCE,
+    Plan,
+    over_features,
+    plan_pairs,
+)
+from mercer.svm.program import Program
+from mercer.svm.separation import Separation
+from mercer.svm.solve import solve_problem
+from mercer.svm.verify import ExactFormula, exact_formula, exact_rows
+
+# what is left of tol for the rounding of float32 scores
+SHARE_OF_TOL = 0.9
+
+# the problem of two classes: data, loss, y, weight, intercept, options, clock, start
+SolvePair = Callable[[Data, Loss, Vector, Vector, bool, Options, Clock, Vector | None], Solution]
+
+
+@dataclass(frozen=True, eq=False)
+class OneVsOne:
+    """Class i against class j > i, i being positive, for all pairs.
+
+    Attributes
+    ----------
+    data : all samples.
+    members : of each class, the samples that have a weight.
+    loss : of every problem.
+    factor : C of each sample.
+    intercept : whether the machines have a b.
+    options, clock : of every run.
+    solve_pair : what solves one pair; other machines than support vector machines may replace the exact solver.
+    untouched : solutions of pairs whose turn did not come before the time was over, by their sizes and weights.
+    """
+
+    data: Data
+    members: Sequence[Vector]
+    loss: Loss
+    factor: Vector
+    intercept: bool
+    options: Options
+    clock: Clock
+    solve_pair: SolvePair = solve_problem
+    untouched: dict[tuple[float, ...], Solution] = field(default_factory=dict)
+
+    def _alike(self, pair: tuple[int, int]) -> tuple[float, ...] | None:
+        """Sizes and weights of the classes of a pair: pairs that share them have the same model β = 0.
+
+        None where the samples of a class have different weights.
+        """
+        factors = [factor for c in pair if (factor := self._common_factors[c]) is not None]
+        return (*(len(self.members[c]) for c in pair), *factors) if len(factors) == 2 else None
+
+    @cached_property
+    def _common_factors(self) -> list[float | None]:
+        """C of the samples of each class where all have the same."""
+        parts = [self.factor[index] for index in self.members]
+        return [float(part[0]) if len(part) and part.min() == part.max() else None for part in parts]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """(0, 1), (0, 2), …"""
+        return class_pairs(len(self.members))
+
+    def samples(self, i: int, j: int) -> tuple[Vector, Vector]:
+        """The samples of a pair, those of class i first, and their labels ±1."""
+        index = np.concatenate([self.members[i], self.members[j]])
+        return index, np.repeat([1.0, -1.0], [len(self.members[i]), len(self.members[j])])
+
+    def plan(self, starts: Sequence[Vector | None]) -> Plan:
+        """How the pairs are solved, from these starts."""
+        from_zero = all(start is None for start in starts)
+        exact = self.solve_pair is solve_problem and self.options.solver == "auto"
+        plain = exact and from_zero and self.intercept
+        largest = sum(sorted(len(index) for index in self.members)[-2:])
+        features = False
+        if from_zero and self.options.solver != "qp":
+            qp = self.loss.box_qp(np.array([1.0, -1.0]), np.ones(2), self.intercept)
+            features = over_features(self.data, largest, qp, self.options)
+        return plan_pairs(self.data, self.members, self.loss, self.options, self.clock.left, plain, features)
+
+    def solve_all(self, starts: Sequence[Vector | None]) -> list[Solution | None]:
+        """The solution of every pair; None for an empty class."""
+        if len(self.pairs) == 1:
+            return [self._solve_pair(None, self.pairs[0], starts[0])]
+        plan = self.plan(starts)
+        self.clock.log("plan: %s", plan)
+        solutions = self._by_plan(plan, starts)
+        return [s if s is None else replace(s, plan=plan) for s in solutions]
+
+    def _by_plan(self, plan: Plan, starts: Sequence[Vector | None]) -> list[Solution | None]:
+        if plan.pairs == "one matrix":
+            programs = Programs(self.members, self.pairs, self.loss, self.factor)
+            return self._completed(self.pairs, solve_on_one_matrix(self.data, programs, self.options, self.clock), None)
+        blocks = None
+        if plan.storage == "matrix":
+            blocks = ClassBlocks(self.data, self.members, plan.dtype, self.options.n_threads)
+        elif plan.precision == "float32" or getattr(self.data.samples, "dtype", None) != np.float32:
+            # once for all pairs; float32 samples are copied to float64 in parts only
+            self.data.features(plan.dtype)
+        if blocks is not None and plan.pairs in ("class blocks", "lazy class blocks"):
+            lazy = plan.pairs == "lazy class blocks"
+            return [
+                solution for lot in in_lots(self.members, self.pairs) for solution in self._joined(blocks, lot, lazy)
+            ]
+        if plan.pairs == "one by one":
+            return [self._solve_pair(blocks, pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
+        n_threads = self.options.n_threads
+        each = replace(self, options=self.options.shared(n_threads))
+        try:
+            return list(pool(n_threads).map(partial(each._solve_pair, blocks), self.pairs, starts))
+        except BaseException:
+            self.clock.interrupted = True  # the other pairs must not go on alone
+            raise
+
+    def _joined(self, blocks: ClassBlocks, lot: Sequence[tuple[int, int]], lazy: bool) -> list[Solution | None]:
+        """Some pairs, each on a matrix that is put together from these blocks, or on parts of it."""
+        programs = Programs(self.members, lot, self.loss, self.factor)
+        return self._completed(
+            lot, solve_on_blocks(self.data, blocks, programs, lazy, self.options, self.clock), blocks
+        )
+
+    def _completed(
+        self, pairs: Sequence[tuple[int, int]], found: list[Solution | None], blocks: ClassBlocks | None
+    ) -> list[Solution | None]:
+        """What was found, and the exact solver's solutions of the other pairs."""
+        return [s or self._solve_pair(blocks, pair, None) for s, pair in zip(found, pairs, strict=True)]
+
+    def solve(
+        self,
+        index: Vector,
+        y: Vector,
+        loss: Loss | None = None,
+        start: Vector | None = None,
+        pair: tuple[ClassBlocks, int, int] | None = None,
+    ) -> Solution:
+        """The problem of these samples, whose Gram matrix may be known in parts."""
+        loss = self.loss if loss is None else loss
+        if len(self.members) > 2:
+            data = self.data.take(index, pair)
+            return self.solve_pair(data, loss, y, self.factor[index], self.intercept, self.options, self.clock, start)
+        # two classes: in the order in which the samples are there, so that none is copied if all take part
+        order = np.argsort(index, kind="stable")
+        samples, back = index[order], np.empty(len(order), np.intp)
+        back[order] = np.arange(len(order))
+        data = self.data if len(index) == self.data.n else self.data.take(samples)
+        start = None if start is None or len(start) != len(index) else start[order]
+        with self.clock.seen_through(lambda solution: solution.taken(back)):
+            found = self.solve_pair(
+                data, loss, y[order], self.factor[samples], self.intercept, self.options, self.clock, start
+            )
+        return found.taken(back)
+
+    def _solve_pair(self, blocks: ClassBlocks | None, pair: tuple[int, int], start: Vector | None) -> Solution | None:
+        n_positive, n_negative = (len(self.members[c]) for c in pair)
+        if n_positive == 0 or n_negative == 0:
+            if isinstance(self.loss, NuHinge):
+                raise InfeasibleNuError(self.loss.nu, 0.0, n_positive, n_negative)
+            return None
+        key = self._alike(pair) if self.clock.over() is not None else None
+        if key is not None and key in self.untouched:
+            return self.untouched[key]
+        index, y = self.samples(*pair)
+        solution = self.solve(index, y, start=start, pair=None if blocks is None else (blocks, *pair))
+        if key is not None and not solution.beta.any():
+            self.untouched[key] = solution
+        if solution.separation is not None:
+            raise not_separable(solution.separation.placed(index, self.data.n))
+        return solution
+
+
+def not_separable(found: Separation) -> NotSeparableError:
+    """The error for a hard margin without a model, with the proof of what is known."""
+    margin = found.margin if found.separable else None
+    return NotSeparableError(found.weights, found.residual, found.intercept, found.decided, margin)
+
+
+def class_pairs(n_classes: int) -> list[tuple[int, int]]:
+    """(0, 1), (0, 2), …: the order of decision values."""
+    return list(combinations(range(n_classes), 2))
+
+
+# ---- many pairs in a few calls ---------------------------------------------------------------------------------------
+
+
+class Programs:
+    """The programs of some pairs, one after the other, and what is found of each.
+
+    ``members`` are the samples of each class, ``pairs`` the classes of each pair, the first one positive; ``factor``
+    is C of each sample. The variables of pair k are those from offsets[k] to offsets[k + 1].
+    """
+
+    def __init__(self, members: Sequence[Vector], pairs: Sequence[tuple[int, int]], loss: Loss, factor: Vector) -> None:
+        self.members, self.pairs, self.loss = members, pairs, loss
+        sizes = np.array([[len(members[i]), len(members[j])] for i, j in pairs])
+        self.offsets = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+        self.index = np.concatenate([members[c] for pair in pairs for c in pair])
+        self.y = np.repeat(np.tile([1.0, -1.0], len(pairs)), sizes.ravel())
+        self.weight = factor[self.index]
+        self.qp: BoxQP = loss.box_qp(self.y, self.weight, True)
+        self.beta, self.F = np.zeros(len(self.y)), np.zeros(len(self.y))
+        self.steps = np.full(len(pairs), -1)
+        # what `survey` finds
+        self.groups, self.totals = np.full((len(pairs), 5), np.nan), np.full((len(pairs), 7), np.nan)
+
+    def solutions(self, data: Data, options: Options, clock: Clock) -> list[Solution | None]:
+        """Those of the pairs that were solved to tol."""
+        offsets, beta, F, qp, steps = self.offsets, self.beta, self.F, self.qp, self.steps
+        found = [survey_of(self.groups[k : k + 1], self.totals[k], qp.sums) for k in range(len(self.pairs))]
+        done = np.array([seen.violation <= options.tol for seen in found]) & (steps >= 0)
+        thresholds = [seen.thresholds if good else np.zeros(1) for seen, good in zip(found, done, strict=True)]
+        f = F + np.repeat(np.concatenate(thresholds), np.diff(offsets))
+        paid = self.weight * self.loss.value(self.y, f)
+        primal = 0.5 * np.array([seen.squared_norm for seen in found]) + np.add.reduceat(paid, offsets[:-1])
+        largest = np.maximum.reduceat(np.abs(beta), offsets[:-1])
+        solutions: list[Solution | None] = []
+        for k, seen in enumerate(found):
+            if not done[k]:
+                solutions.append(None)
+                continue
+            mine, b, taken = slice(offsets[k], offsets[k + 1]), thresholds[k], int(steps[k])
+            proof = conclude(seen, float(primal[k]), b, qp.sums, float(largest[k]), data.psd, self.loss.name)
+            point = TracePoint(clock.seconds, taken, seen.violation, seen.dual, mine.stop - mine.start)
+            seconds = clock.seconds
+            solution = Solution(beta[mine], F[mine], b, Status.CONVERGED, taken, seconds, proof, [point])
+            clock.report(point, partial(_given, solution))
+            solutions.append(solution)
+        return solutions
+
+
+def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Clock) -> list[Solution | None]:
+    """The solution of each pair, all on one float64 matrix; None for those that are left to the exact solver."""
+    from mercer.svm._newton_loops import with_newton
+    from mercer.svm._pair_loops import solve_pairs
+
+    starts = np.concatenate([[0], np.cumsum([len(index) for index in batch.members])])
+    part = data.take(np.concatenate(batch.members))
+    loan = Loan(part.n**2, np.dtype(np.float64))
+    gram = part.matrix(np.float64, options.n_threads, loan.array.reshape(part.n, part.n))
+    check_finite(np.diagonal(gram))
+    which, qp = np.array(batch.pairs), batch.qp
+    firsts, largest = range(0, len(which), PAIRS_PER_TASK), int(np.diff(batch.offsets).max())
+
+    def one(task: int) -> None:
+        if clock.over() is None:
+            with_newton(partial(solve, task), np.float64, np.float64, lambda done: not done)
+
+    def solve(task: int, newton: int) -> bool:
+        some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
+        (samples, support), weights = np.empty((2, largest), np.int64), np.empty(largest)
+        return solve_pairs(
+                gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(largest**2), qp.linear,
+                qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO,
+                newton, batch.beta, batch.F, samples, support, weights, np.empty((8, largest)), batch.steps[some],
+                batch.groups[some],
+                batch.totals[some],
+            )  # fmt: skip
+
+    run_tasks(one, len(firsts), options.n_threads)
+    return batch.solutions(data, options, clock)
+
+
+def solve_on_blocks(
+    data: Data, blocks: ClassBlocks, batch: Programs, lazy: bool, options: Options, clock: Clock
+) -> list[Solution | None]:
+    """The solution of each pair, from float32 values; None for those that are left to the exact solver.
+
+    ``lazy`` if values between two classes are computed only where they are needed.
+    """
+    for own in blocks.own:
+        check_finite(np.diagonal(own))
+    if getattr(data.samples, "dtype", None) == np.float64:
+        data.features(np.float64)  # no copy, and prepared once for all pairs
+    pairs, alone = lazy_pairs(data, blocks, options), replace(options, n_threads=1)
+
+    def one(k: int) -> None:
+        if clock.over() is not None:
+            return
+        pair, mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
+        qp, index, beta, F = batch.qp.take(mine, None), batch.index[mine], batch.beta[mine], batch.F[mine]
+        found = batch.groups[k : k + 1], batch.totals[k]
+        steps = pairs.solve(pair, qp, beta, F, *found) if lazy and pairs is not None else -1
+        if steps < 0:
+            steps = _on_matrix(blocks.matrix(*pair), qp, options.tol, beta, F)
+        if steps < 0:
+            return
+        if pairs is not None:
+            pairs.verify(index, qp, beta, F, *found)
+        else:
+            rows, F[rows] = exact_rows(data.take(index, (blocks, *pair)), qp, beta, F, alone)
+            look(qp, beta, F, *found)
+        batch.steps[k] = steps
+
+    try:
+        run_tasks(one, len(batch.pairs), options.n_threads)
+    except BaseException:
+        clock.interrupted = True  # the other threads must not go on alone
+        raise
+    return batch.solutions(data, options, clock)
+
+
+def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int:
+    """Solve a program with a variable for each sample: the steps, -1 if tol is not reached. Edits beta, F = K beta."""
+    from mercer.svm._newton_loops import with_newton
+    from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
+
+    n = qp.n_vars
+    everyone, F[:] = np.arange(n), 0.0
+    beta[:] = 0.0
+    program = Program(everyone, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+    room, score, change = np.empty((6, n)), np.empty(n, np.float32), np.empty(n)
+
+    def run(newton: int) -> tuple[int, float, bool]:
+        return solve_members(
+            everyone, K, program, beta, F, SHARE_OF_TOL * tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton, room,
+            score, change,
+        )  # fmt: skip
+
+    taken, _, unbounded = with_newton(run, K.dtype, np.float32, lambda found: found[0] == NEEDS_NEWTON)
+    F[:] = matrix_product(K, qp, beta)
+    return -1 if unbounded or survey(qp, beta, F).violation > tol else int(taken)
+
+
+def in_lots(members: Sequence[Vector], pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """The pairs, so many together that their programs need little memory."""
+    sizes = np.cumsum([len(members[i]) + len(members[j]) for i, j in pairs])
+    lots: dict[int, list[tuple[int, int]]] = {}
+    for size, pair in zip(sizes, pairs, strict=True):
+        lots.setdefault(int(size // VARIABLES_AT_ONCE), []).append(pair)
+    return list(lots.values())
+
+
+def _given(solution: Solution) -> Solution:
+    return solution
+
+
+# ---- values between classes on demand --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LazyPairs:
+    """Pairs of classes whose own Gram blocks are stored; most values between two classes are never computed.
+
+    See ``svm/_lazy_pair_loops.py``.
+
+    Attributes
+    ----------
+    blocks : what each class has with itself, and memory.
+    sides : each class as the compiled call takes it.
+    single, exact : the kernel in float32, to solve, and in float64, to verify.
+    options, evaluations : of the fit.
+    """
+
+    blocks: ClassBlocks
+    sides: list[Any]
+    single: Any
+    exact: ExactFormula
+    options: Options
+    evaluations: Evaluations
+
+    def solve(self, pair: tuple[int, int], qp: BoxQP, beta: Vector, F: Vector, groups: Matrix, totals: Vector) -> int:
+        """Solve a program with a variable for each sample: the steps, -1 where this is not the way.
+
+        Edits beta and F = K beta, and fills what `survey_of` makes a survey of.
+        """
+        from mercer.svm._lazy_pair_loops import NEVER_BEGUN, sift
+        from mercer.svm._newton_loops import with_newton
+
+        n = qp.n_vars
+        wholes, reals = np.empty((9, 2 * n), np.int64), np.empty((9, n))
+
+        def run(newton: int) -> tuple[int, int]:
+            return sift(
+                self.single, *(self.sides[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+                self.options.tol, newton, self.blocks.scratch(n**2), wholes, reals, beta, F, groups, totals,
+            )  # fmt: skip
+
+        steps, values = with_newton(run, np.float32, np.float32, lambda found: found[0] == NEVER_BEGUN)
+        self.evaluations.add(values)
+        return int(steps)
+
+    def verify(self, index: Vector, qp: BoxQP, beta: Vector, F: Vector, groups: Matrix, totals: Vector) -> None:
+        """F in float64 where it matters; ``index`` are the samples of the program. Edits F, fills as `solve` does."""
+        self.evaluations.add(self.exact.values(index, qp, beta, F, self.options, np.empty(qp.n_vars), groups, totals))
+
+
+def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs | None:
+    """For the pairs of these classes; None where compiled loops do not know the kernel."""
+    from mercer._compiled.kernel_blocks import plan_of
+    from mercer.svm._lazy_pair_loops import Side
+
+    features = data.features(np.float32)
+    single = data.kernel.formula(features)
+    if single is None or blocks.dtype != np.float32:
+        return None
+    assert isinstance(features, VectorFeatures)
+    exact = exact_formula(data)
+    assert exact is not None
+    sides = []
+    for part, own in zip(blocks.features, blocks.own, strict=True):
+        assert isinstance(part, VectorFeatures)
+        sides.append(Side(part.X, part.norms, part.panels, own))
+    return LazyPairs(blocks, sides, plan_of(*single), exact, options, data.evaluations)

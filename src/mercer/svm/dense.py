@@ -1,0 +1,259 @@
+"""SMO on the whole matrix, for problems that are small enough to have one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer._compiled.blas import one_blas_thread
+from mercer.gram.workspace import Loan
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses.base import BoxQP
+from mercer.problems.clock import Clock
+from mercer.problems.dual import Survey, diverges, dual_objective, feasible_start, survey
+from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
+from mercer.svm.interior import INTERIOR_STEPS, factor_seconds, interior_point
+from mercer.svm.program import Program
+
+# pair steps between two looks at the clock; Newton's step helps where so many were not enough
+STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
+# after so many for each variable those that are settled are left out, if no more than this share remains: rows of a
+# smaller matrix are shorter and stay in the cache
+SETTLED_AFTER, MOST_UNSETTLED = 3, 0.7
+NEVER = np.iinfo(np.intp).max
+# about how many seconds a pair step takes for each variable, until it is known
+SECONDS_PER_ENTRY = 3e-9
+# looks without an improvement of the violation
+PATIENCE = 3
+# of the interior-point method, at most
+MOST_INTERIOR_STEPS = 100
+
+
+class WholeMatrix:
+    """One run on a Gram matrix K of any precision, which can be continued: ``beta`` and ``F`` are its state."""
+
+    def __init__(
+        self,
+        K: Matrix,
+        qp: BoxQP,
+        beta: Vector,
+        options: Options,
+        clock: Clock,
+        loan: Loan | None = None,
+    ) -> None:
+        self.K = K
+        self._loan = loan  # of the memory that K is on, if it is borrowed
+        self.qp = qp
+        self.beta = beta
+        self.options = options
+        self.clock = clock
+        self.steps = 0
+        self.trace: list[TracePoint] = []
+        self._pace = SECONDS_PER_ENTRY * qp.n_vars  # seconds of a pair step
+        self._tried_interior = False  # where pair steps and Newton's get no further
+        n = qp.n_vars
+        self._null = qp.n_groups == 0
+        self._order: Any = slice(None)
+        self._block = K
+        sample = np.arange(n) if qp.sample is None else qp.sample
+        if self._null or qp.n_groups == 2 or qp.sample is not None:
+            # the members of the first group first; a null sample where no sum is fixed
+            self._order = np.argsort(qp.group, kind="stable")
+            sample = sample[self._order]
+            self._block = np.zeros((n + self._null, n + self._null), K.dtype)
+            self._block[:n, :n] = K[np.ix_(sample, sample)]
+        self._lower, self._upper = self._column(qp.lower, -np.inf), self._column(qp.upper, np.inf)
+        self._l1, self._ridge = self._column(qp.l1, 0.0), self._column(qp.ridge, 0.0)
+        self._linear = self._column(qp.linear, 0.0)
+        self._program = Program(
+            np.append(sample, len(K)) if self._null else sample, self._column(qp.group, 0).astype(np.int8, copy=False),
+            self._linear, self._l1, self._ridge, self._lower, self._upper,
+        )  # fmt: skip
+        self._room, self._change = np.empty((6, n + self._null)), np.empty(n + self._null)
+        self._first_group = n + self._null if qp.n_groups < 2 else int(np.count_nonzero(qp.group == 0))
+        self.F = matrix_product(self.K, self.qp, self.beta)
+
+    def _column(self, values: Vector, extra: float) -> Vector:
+        return np.append(values[self._order], extra) if self._null else values[self._order]
+
+    def restart(self, rows: Vector | None = None) -> None:
+        """Take up F after it was corrected from outside, at these samples or at all: nothing else depends on it."""
+
+    def run(self, tol: float) -> Status:
+        """Descend until the violation is at most tol, as far as F tells."""
+        qp, options = self.qp, self.options
+        n = qp.n_vars
+        # scores of a float32 matrix need no more digits unless many are asked for
+        kind = np.float32 if self.K.dtype == np.float32 and tol > 1e-4 else np.float64
+        largest = float(np.abs(np.diagonal(self.K)).max(initial=0.0))
+        best, idle = np.inf, 0
+        b = self._column(self.beta, 0.0)
+        # where the last digits count all take part throughout
+        pause, members = int(SETTLED_AFTER * n) if kind == np.float32 else NEVER, None
+        while True:
+            limit = STEPS_PER_VARIABLE * n + STEPS_AT_LEAST
+            if options.max_iter >= 0:
+                limit = max(0, min(limit, options.max_iter - self.steps))
+            asked = 0.9 * tol if kind == np.float32 else tol
+            in_time, begun = self._steps_in_time(), self.clock.seconds
+            taken, unbounded = self._pair_steps(b, kind, asked, min(limit, pause, in_time), members)
+            self.steps += taken
+            if taken > STEPS_AT_LEAST:
+                self._pace = max((self.clock.seconds - begun) / taken, np.finfo(np.float64).tiny)
+            self.beta[self._order] = b[:n]
+            self.F = matrix_product(self.K, self.qp, self.beta)
+            seen = survey(qp, self.beta, self.F)
+            found = seen.violation
+            point = TracePoint(self.clock.seconds, self.steps, found, seen.dual, len(self.F))
+            self.trace.append(point)
+            self.clock.report(point, partial(self._now, seen))
+            idle = 0 if found < 0.99 * best else idle + 1
+            best = min(best, found)
+            if found <= tol:
+                return Status.CONVERGED
+            if unbounded or diverges(qp, self.beta, self.F, largest):
+                return Status.UNBOUNDED
+            if 0 <= options.max_iter <= self.steps:
+                return Status.MAX_ITER
+            over = self.clock.over()
+            if over is not None:
+                return over
+            if taken >= in_time:
+                continue
+            if members is not None or pause <= taken < limit:
+                # once, then all take part again
+                members, pause = (self._unsettled(b) if members is None else None), NEVER
+            elif kind == np.float32:
+                kind = np.float64
+            elif not np.isfinite(found):
+                return Status.STALLED
+            elif idle > PATIENCE or taken == 0:
+                if self._tried_interior:
+                    return Status.STALLED
+                if self.clock.left < INTERIOR_STEPS * factor_seconds(n):
+                    return Status.TIME_LIMIT
+                self._interior(b)
+                best, idle = np.inf, 0
+                continue
+            if taken >= limit and self.clock.left > factor_seconds(n):
+                self._newton(b)
+                self.beta[self._order] = b[:n]
+                self.F = matrix_product(self.K, self.qp, self.beta)
+
+    def _steps_in_time(self) -> int:
+        """Pair steps that take half of the time that is left; a few at least."""
+        left = self.clock.left
+        return NEVER if left == np.inf else max(STEPS_AT_LEAST // 10, int(min(NEVER, 0.5 * left / self._pace)))
+
+    def _score(self, b: Vector) -> Vector:
+        """What each member gains by growing, but for its kink (see smo), as F tells."""
+        return self._linear - self._column(self.qp.at_variables(self.F), 0.0) - self._ridge * b
+
+    def _pair_steps(self, b: Vector, kind: Any, tol: float, limit: int, members: Vector | None) -> tuple[int, bool]:
+        """Descend on these members, or on all: the steps, and whether there is no end. Edits b in place.
+
+        ``kind`` is the type of the scores.
+        """
+        from mercer.svm._newton_loops import with_newton
+        from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
+
+        K = self._block if members is None else self._block[np.ix_(members, members)]
+        some = np.arange(len(b)) if members is None else members
+        F, score = np.append(self.F, 0.0), np.empty(len(b), kind)
+
+        def run(newton: int) -> tuple[int, float, bool]:
+            return solve_members(some, K, self._program, b, F, tol, limit, newton, self._room, score, self._change)
+
+        taken, _, unbounded = with_newton(run, K.dtype, kind, lambda found: found[0] == NEEDS_NEWTON)
+        return taken, unbounded
+
+    def _unsettled(self, b: Vector) -> Vector | None:
+        """Members that may move soon: the others would lose by it even at the worst violator's threshold."""
+        score = self._score(b)
+        up = np.where(b < self._upper, score - np.where(b >= 0, self._l1, -self._l1), -np.inf)
+        low = np.where(b > self._lower, score + np.where(b <= 0, self._l1, -self._l1), np.inf)
+        apart = [
+            (up[group] < low[group].min(initial=np.inf)) & (low[group] > up[group].max(initial=-np.inf))
+            for group in (slice(None, self._first_group), slice(self._first_group, None))
+        ]
+        members = np.flatnonzero(~np.concatenate(apart))
+        return members if len(members) <= MOST_UNSETTLED * len(b) else None
+
+    def _now(self, seen: Survey) -> Solution:
+        return unfinished(self.beta, self.F, seen.thresholds, self.steps, self.clock.seconds, seen.violation, seen.dual)
+
+    def _interior(self, b: Vector) -> None:
+        """Go on from the interior-point solution, if it is the better one. Edits b in place; its steps count."""
+        self._tried_interior = True
+        left = self.options.max_iter - self.steps if self.options.max_iter >= 0 else MOST_INTERIOR_STEPS
+        with one_blas_thread():
+            found = interior_point(
+                self.K.astype(np.float64), self.qp, max_iter=min(left, MOST_INTERIOR_STEPS), clock=self.clock
+            )
+        self.steps += found.n_iter
+        beta = feasible_start(self.qp, found.beta)
+        F = matrix_product(self.K, self.qp, beta)
+        if np.all(np.isfinite(F)) and dual_objective(self.qp, beta, F) > dual_objective(self.qp, self.beta, self.F):
+            self.beta[:], self.F = beta, F
+            b[: self.qp.n_vars] = beta[self._order]
+
+    def _newton(self, b: Vector) -> None:
+        """One step to the optimum of the free variables, as far as their bounds allow. Edits b in place.
+
+        SMO needs many steps where the matrix of the free variables is ill-conditioned; solving their equations
+
+            K_FF d + sum constraints = score_F,     d summing to zero in each group
+
+        takes one, which counts as one step. A step that does not raise the objective is not taken.
+        """
+        self.steps += 1
+        K, lower, upper, l1, ridge = self._block, self._lower, self._upper, self._l1, self._ridge
+        free = np.flatnonzero((b > lower) & (b < upper) & ((b != 0) | (l1 == 0)))
+        if len(free) < 2:
+            return
+        groups = [members for members in (free < self._first_group, free >= self._first_group) if members.any()]
+        m = len(free)
+        score = (self._linear - K @ b - ridge * b - l1 * np.sign(b))[free]
+        K_free = K[np.ix_(free, free)].astype(np.float64)
+        M = np.zeros((m + len(groups), m + len(groups)))
+        M[:m, :m] = K_free
+        # as much as rounding has already added
+        M[np.arange(m), np.arange(m)] += ridge[free] + 1e-14 * np.trace(K_free) / m
+        for g, member in enumerate(groups):
+            M[:m, m + g] = M[m + g, :m] = member
+        try:
+            with one_blas_thread():  # the same result whatever their number
+                step = np.linalg.solve(M, np.append(score, np.zeros(len(groups))))[:m]
+        except np.linalg.LinAlgError:
+            return
+        for member in groups:
+            # beside kernel values of 1e12 the ones of the sums have lost digits
+            step[np.flatnonzero(member)[np.argmax(np.abs(step[member]))]] -= step[member].sum()
+        slope = float(step @ score)
+        if not np.all(np.isfinite(step)) or not slope > 0:
+            return
+        # a kink at zero is a bound of the piece on which the objective is quadratic
+        kinked = l1[free] > 0
+        low = np.where(kinked & (b[free] > 0), 0.0, lower[free])
+        high = np.where(kinked & (b[free] < 0), 0.0, upper[free])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(step > 0, (high - b[free]) / step, np.where(step < 0, (low - b[free]) / step, np.inf))
+        length = min(1.0, float(room.min()))
+        curvature = float(step @ (K_free @ step) + ridge[free] @ step**2)
+        if length * slope - 0.5 * length**2 * curvature > 0:
+            b[free] = np.clip(b[free] + length * step, low, high)
+
+
+def matrix_product(K: Matrix, qp: BoxQP, beta: Vector) -> Vector:
+    """F = K beta over samples, in float64, from the rows of the samples with weight."""
+    from mercer._compiled.tiles import add_rows_product
+
+    n = len(K)
+    weights = qp.at_samples(beta, n)
+    support = np.flatnonzero(weights)
+    F = np.zeros(n)
+    if len(support):
+        add_rows_product(K, support, weights[support], 0, n, F)
+    return F

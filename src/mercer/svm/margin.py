@@ -1,0 +1,212 @@
+"""The largest margin over features, for columns of very different scales.
+
+The kernel matrix of such samples has lost the digits that decide: entries of 1e6 round what columns of 1e-3 contribute.
+Here the samples are first given orthonormal columns, which changes neither what can be separated nor how:
+
+    X = U M,  U'U = I,     ⟨x, w⟩ = ⟨u, v⟩ with v = M w,     |w| = |R⁻ᵀ v| with M' = QR
+
+Whether the classes are separable is decided there by a finite algorithm (`mercer.svm.nearest`). If so,
+
+    min ½|R⁻ᵀ v|²   such that   y(U v + b) ≥ 1
+
+is solved by a predictor-corrector method from the separator that was found. Its normal equations are factored by QR of
+their root, so that nothing is squared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+from mercer._compiled.blas import one_blas_thread
+from mercer.kernels.features import Matrix, Vector
+from mercer.svm.nearest import NearestPoint, nearest_point, nonnegative_combination
+
+EPS = float(np.finfo(np.float64).eps)
+# singular values below this, relative to the largest, are rounding
+RANK = 1e-11
+# complementarity, relative to the objective, at which the method ends; a dozen steps are usual
+COMPLEMENTARITY = 1e-11
+STEPS = 60
+# functional margins up to 1 and this are those of samples that may carry w
+AT_MARGIN = 1e-4
+# of the way to the boundary
+TO_BOUNDARY = 0.995
+
+
+class Candidate(NamedTuple):
+    """A hyperplane, and weights that bound every margin from above; what is unknown is None.
+
+    Attributes
+    ----------
+    normal, bias : w and b.
+    coef : coefficients of the samples, whose combination is w.
+    weights : β: of a common point of the hulls, or of the largest margin.
+    """
+
+    normal: Vector | None = None
+    bias: float = 0.0
+    coef: Vector | None = None
+    weights: Vector | None = None
+
+
+def largest_margin(X: Any, y: Vector, intercept: bool) -> Iterator[Candidate]:
+    """First whether the classes are separable: a hyperplane, or weights of a common point. Then the largest margin.
+
+    The second candidate has w and b with y(⟨w, x⟩ + b) ≥ 1 and |w| as small as possible, and β ("coef" and "weights")
+    with X'β = w to within rounding. It is given only if the first one separates. Labels are ±1.
+    """
+    X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    with one_blas_thread(), np.errstate(all="ignore"):
+        U, back = orthonormal(X, intercept)
+        nearest = nearest_separator(U, y)
+    if nearest is None:
+        # a sample at the origin is on no side of it
+        smallest = int(np.argmin(np.linalg.norm(U, axis=1)))
+        yield Candidate(weights=np.where(np.arange(len(U)) == smallest, y, 0.0))
+        return
+    v = back @ nearest.p
+    normal, bias = (v[:-1], float(v[-1])) if intercept else (v, 0.0)
+    yield Candidate(normal, bias, weights=y * nearest.a)
+    A = y[:, None] * U
+    if not (A @ nearest.p).min() > 0:
+        return
+    with one_blas_thread(), np.errstate(all="ignore"):
+        centre = X.mean(axis=0) if intercept else np.zeros(X.shape[1])
+        rank = U.shape[1] - intercept
+        Q, R = np.linalg.qr((U[:, :rank].T @ (X - centre)).T)
+        root = np.zeros((rank, U.shape[1]))
+        root[:, :rank] = solve_triangular(R, np.eye(rank), trans="T")
+        unit = float(np.abs(root).max())
+        v = _least_norm(root / unit, A, nearest.p)
+        w = Q @ (root @ v)
+        f = X @ w
+        b = -0.5 * float(f[y > 0].min() + f[y < 0].max()) if intercept else 0.0
+        smallest_value = float(np.min(y * (f + b)))
+        if not (smallest_value > 0 and np.all(np.isfinite(w))):
+            return
+        w, b = w / smallest_value, b / smallest_value
+        # over U the functional margins have their digits, also where X has columns of very different scales
+        beta = _combination(X, y, intercept, w, A @ v / float((A @ v).min()))
+    yield Candidate(w, b, beta, beta)
+
+
+def matrix_features(K: Matrix) -> Matrix:
+    """L with LL' = K to within rounding: a row for each sample, in as many dimensions as K has (pivoted Cholesky)."""
+    n = len(K)
+    with one_blas_thread():
+        factor, pivots, rank, _ = dpstrf(K, lower=1)
+    L = np.zeros((n, max(int(rank), 1)))
+    L[pivots - 1, :rank] = np.tril(factor)[:, :rank]
+    return L
+
+
+def row_coefficients(X: Any, normal: Vector) -> Vector:
+    """Coefficients of the rows whose combination is w, which lies in their span ([SSBD] Theorem 16.1)."""
+    X = X.toarray() if sp.issparse(X) else X
+    scale = np.abs(X).max(axis=0)
+    scale[scale == 0] = 1.0
+    coef: Vector = np.linalg.lstsq((X / scale).T, normal / scale, rcond=RANK)[0]
+    return coef
+
+
+def orthonormal(X: Any, intercept: bool) -> tuple[Matrix, Matrix]:
+    """(U, T): U = [X, 1] T has orthonormal columns that span those of [X, 1], or of X without an intercept."""
+    X = X.toarray() if sp.issparse(X) else X
+    n, d = X.shape
+    centre = X.mean(axis=0) if intercept else np.zeros(d)
+    Z = X - centre
+    scale = np.abs(Z).max(axis=0)
+    # what centring leaves of a constant feature is rounding
+    scale[scale <= 4 * EPS * np.abs(X).max(axis=0)] = np.inf
+    U, S, Vt = np.linalg.svd(Z / scale, full_matrices=False)
+    kept = RANK * S.max(initial=0.0) < S
+    T = Vt[kept].T / S[kept] / scale[:, None]
+    if not intercept:
+        return U[:, kept], T
+    back = np.zeros((d + 1, int(kept.sum()) + 1))
+    back[:d, :-1], back[d, :-1], back[d, -1] = T, -centre @ T, 1.0 / np.sqrt(n)
+    return np.column_stack([U[:, kept], np.full(n, 1.0 / np.sqrt(n))]), back
+
+
+def nearest_separator(U: Matrix, y: Vector) -> NearestPoint | None:
+    """The nearest point of the hull of the rows yᵢuᵢ/|uᵢ|, with the weights of yᵢuᵢ; None if a row is zero."""
+    size = np.linalg.norm(U, axis=1)
+    if size.min() <= EPS * len(U):
+        return None
+    with one_blas_thread():
+        a, p = nearest_point(U * (y / size)[:, None])
+    return NearestPoint(a / size, p)
+
+
+def _least_norm(root: Matrix, A: Matrix, v: Vector) -> Vector:
+    """min ½|root v|² such that Av ≥ 1, from a v with Av > 0."""
+    n = len(A)
+    v = v * (2.0 / float((A @ v).min()))
+    s = A @ v - 1.0
+    alpha = float(np.sum((root @ v) ** 2)) / (n * s)
+    best, smallest = v, np.inf
+    for _ in range(STEPS):
+        w = root @ v
+        gap = float(alpha @ s) / float(w @ w)
+        if not np.isfinite(gap):
+            break
+        if gap < smallest:
+            best, smallest = v, gap
+        if gap <= COMPLEMENTARITY:
+            break
+        stationarity, feasibility = A.T @ alpha - root.T @ w, A @ v - 1.0 - s
+        D, mu = alpha / s, float(alpha @ s) / n
+        R = np.linalg.qr(np.vstack([root, np.sqrt(D)[:, None] * A]), mode="r")
+        if not (np.all(np.isfinite(R)) and np.all(np.diagonal(R) != 0)):
+            break
+
+        def towards(target: Any) -> tuple[Vector, Vector, Vector]:
+            """The step after which αs is the target, to first order."""
+            g = stationarity + A.T @ ((target - alpha * (s + feasibility)) / s)  # noqa: B023 (used at once)
+            dv = np.zeros(len(v))  # noqa: B023
+            for _ in range(2):  # once more for what rounding has left
+                rest = g - root.T @ (root @ dv) - A.T @ (D * (A @ dv))  # noqa: B023
+                dv += solve_triangular(R, solve_triangular(R, rest, trans="T", check_finite=False), check_finite=False)  # noqa: B023
+            ds = A @ dv + feasibility  # noqa: B023
+            return dv, ds, (target - alpha * (s + ds)) / s  # noqa: B023
+
+        _, ds, da = towards(0.0)
+        after = float((alpha + _room(alpha, da) * da) @ (s + _room(s, ds) * ds)) / n
+        dv, ds, da = towards(mu * (after / mu) ** 3 - ds * da)
+        length = TO_BOUNDARY * min(_room(s, ds), _room(alpha, da))
+        v, s, alpha = v + length * dv, s + length * ds, alpha + length * da
+    return best
+
+
+def _combination(X: Matrix, y: Vector, intercept: bool, w: Vector, functional_margins: Vector) -> Vector:
+    """β with X'β = w, positive on one class and negative on the other, from the samples at the margin.
+
+    How small a β is says little of whether it is needed: a column of 1e6 takes its share of w from β that are 1e-12 of
+    those that a column of 1e-6 needs.
+    """
+    near = np.flatnonzero(functional_margins <= 1.0 + AT_MARGIN)
+    rows, target = y[near, None] * X[near], w
+    size = np.linalg.norm(rows, axis=1)
+    if intercept:
+        rows, target = np.column_stack([rows, size.max() * y[near]]), np.append(w, 0.0)
+        size = np.linalg.norm(rows, axis=1)
+    size[size == 0] = 1.0
+    unit = float(np.linalg.norm(target))
+    beta = np.zeros(len(y))
+    beta[near] = y[near] * nonnegative_combination(rows / size[:, None], target / unit) / size * unit
+    if intercept:
+        # what rounding has left of the sum, where it changes least
+        beta[int(np.argmax(np.abs(beta)))] -= beta.sum()
+    return beta
+
+
+def _room(x: Vector, dx: Vector) -> float:
+    """The largest share of the step dx that keeps x from falling below 0; at most 1."""
+    falling = dx < 0
+    return min(1.0, float(np.min(-x[falling] / dx[falling], initial=np.inf)))

@@ -1,0 +1,372 @@
+"""How a kernel machine is solved: every choice that depends on sizes, kernel, precision and threads.
+
+`plan_problem` plans one quadratic program, `plan_pairs` all pairs of classes. A `Plan` is frozen and prints as one
+line, which ``verbose=1`` logs and ``model.plan_`` keeps. To force another route, pass another plan (``Options.plan``).
+
+No other file of the kernel-machine solver compares sizes with constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.gram.data import Data, check_finite
+from mercer.gram.operator import GramOperator, terms_of
+from mercer.kernels import Linear
+from mercer.kernels.features import Vector
+from mercer.losses.base import BoxQP, Loss
+from mercer.problems.dual import DualProblem
+from mercer.problems.solution import Options
+
+# ---- presolve --------------------------------------------------------------------------------------------------------
+
+# a linear kernel is solved over its features from so many samples, and so many per feature: pair steps need many rounds
+FEATURES_FROM, FEATURES_FROM_EACH = 400, 4
+# with more features the factorisations of the interior-point method take longer than pair steps
+FEATURES_UP_TO = 500
+# equal samples are looked for from so many on: comparing fewer takes longer than it saves
+MERGE_FROM = 4096
+# and merged if at most this share of them differ
+MERGED_SHARE = 0.97
+
+# ---- storage and precision -------------------------------------------------------------------------------------------
+
+# up to so many variables the whole matrix is computed in float64: float32 and its verification take as long
+DOUBLE_UP_TO = 400
+# up to so many variables the whole matrix is one block for SMO; beyond, working sets need fewer of its values
+DENSE_UP_TO = 1536
+# up to so many variables a run that stalls goes on with the whole float64 matrix, Newton and interior-point steps
+RESCUE_UP_TO = 2048
+# solver="qp" factors a dense matrix in every step
+QP_UP_TO = 5000
+# below this tol the rounding of float32 rows costs more rounds than it saves
+SINGLE_FROM_TOL = 2e-6
+# above this tol scores in float32 are near enough, too
+SINGLE_SCORES_FROM_TOL = 1e-4
+# largest kernel value at which float32 rows keep their meaning
+SINGLE_UP_TO_VALUE = 1e30
+# largest spread of the targets, relative to tol, that float32 rows resolve: beyond it runs would stall above tol
+SINGLE_UP_TO_SPREAD = 1e6
+# nanoseconds that the whole matrix takes from which a second thread is worth waking
+THREADS_FROM = 1e7
+# up to so many samples one thread verifies a solution in one compiled call
+VERIFY_AT_ONCE_UP_TO = 1536
+
+# ---- working sets ----------------------------------------------------------------------------------------------------
+
+# members of a working set: a share of the variables, since too large a set computes rows that are never needed
+LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
+# two pairs, one for each group
+FEWEST_MEMBERS = 4
+# columns of a block whose lines are a multiple of this long compete for the same places of the cache
+CACHE_CONFLICT = 128
+# from so many samples a run starts on a part of them: at least so many, and this share of all
+PART_FROM, PART_AT_LEAST, PART_SHARE = 8192, 2048, 16
+# active samples from which the row of a new member waits until it has moved: half of them never do
+ROWS_WAIT_FROM = 6144
+# the same for costly values, for each member of the working set
+COSTLY_ROWS_WAIT_FROM = 3
+# costly values: no sample becomes inactive if there is room for this share of all rows
+KEPT_SHARE = 0.2
+
+# ---- pairs of classes ------------------------------------------------------------------------------------------------
+
+# up to so many samples of all classes one float64 matrix serves all pairs
+ONE_MATRIX_UP_TO = 2048
+# up to so many samples of two classes their float32 matrix is put together from blocks that pairs share
+CLASS_BLOCKS_UP_TO = 2560
+# the same where values are costly and most values between two classes are never computed
+LAZY_BLOCKS_UP_TO = 6144
+# nanoseconds that the matrices of all pairs take from which most of their values are left out: below, there is little
+# to save, and the loops for it take seconds to compile
+LAZY_BLOCKS_FROM = 2e7
+# samples of two classes from which pairs gain by running side by side: smaller ones wait for the interpreter
+SIDE_BY_SIDE_FROM = 600
+# pairs between two looks at the clock, and variables of pairs whose programs are built together
+PAIRS_PER_TASK, VARIABLES_AT_ONCE = 8, 1 << 18
+
+Precision = Literal["float32", "float64"]
+# the whole matrix, or rows within a budget
+Storage = Literal["matrix", "rows"]
+# the problem as it is, over the features of a linear kernel, or without equal samples
+Presolve = Literal["none", "features", "merge"]
+# one matrix for all, matrices from shared blocks, the same without most values, or a run each
+Pairs = Literal["one matrix", "class blocks", "lazy class blocks", "one by one", "side by side"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one problem, or all pairs of classes, is solved.
+
+    Attributes
+    ----------
+    n_samples : of the problem, or of the two largest classes.
+    presolve : "features" solves a linear kernel over its features, "merge" looks for equal samples first.
+    storage : "matrix" computes the whole Gram matrix, "rows" the rows of samples that move, within the memory budget.
+    precision : of the stored values. The certificate is always computed in float64.
+    working_set : members of a working set; 0 for all variables at once.
+    n_threads : for kernel values and products.
+    spin : whether the threads wait for compiled loops in compiled code, which share loops of less than a millisecond.
+    shrinking : whether samples that seem settled become inactive.
+    first_samples : with how many samples the run starts; 0 for all.
+    keeps_active : whether samples stay active as long as there is room for their rows.
+    rows_wait_from : active samples from which the row of a new member is computed only when it has moved.
+    pairs : how the problems of several classes share kernel values; None for one problem.
+    """
+
+    n_samples: int = 0
+    presolve: Presolve = "none"
+    storage: Storage = "rows"
+    precision: Precision = "float32"
+    working_set: int = 0
+    n_threads: int = 1
+    spin: bool = False
+    shrinking: bool = False
+    first_samples: int = 0
+    keeps_active: bool = True
+    rows_wait_from: int = ROWS_WAIT_FROM
+    pairs: Pairs | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the stored values."""
+        return np.dtype(self.precision)
+
+    def __str__(self) -> str:
+        threads = f"{self.n_threads} thread" + "s" * (self.n_threads != 1)
+        if self.presolve == "features":
+            return f"{self.n_samples:,} samples, over the features of the linear kernel, {threads}"
+        words = [f"{self.n_samples:,} samples"]
+        if self.pairs is not None:
+            words = [f"pairs of up to {self.n_samples:,} samples {_PAIRS_IN_WORDS[self.pairs]}"]
+            if self.pairs in ("one matrix", "class blocks", "lazy class blocks"):
+                return ", ".join([*words, self.precision, threads])
+        if self.presolve == "merge":
+            words.append("equal ones merged")
+        if self.first_samples:
+            words.append(f"starting with {self.first_samples:,}")
+        whole = "the whole matrix" if self.storage == "matrix" else "rows"
+        words.append(f"{whole} in {self.precision}")
+        words.append(f"working sets of {self.working_set:,}" if self.working_set else "all variables at once")
+        if self.shrinking:
+            words.append("shrinking")
+        return ", ".join([*words, threads])
+
+
+_PAIRS_IN_WORDS = {
+    "one matrix": "on one matrix",
+    "class blocks": "on matrices of shared class blocks",
+    "lazy class blocks": "on class blocks, values between classes on demand",
+    "one by one": "one by one",
+    "side by side": "side by side",
+}
+
+
+# ---- one problem -----------------------------------------------------------------------------------------------------
+
+
+def plan_problem(data: Data, problem: DualProblem, options: Options, left: float = np.inf, begun: bool = False) -> Plan:
+    """The plan of one quadratic program; ``left`` are the seconds until its time limit, ``begun`` if it has a start."""
+    if options.plan is not None and options.plan.pairs is None:
+        return options.plan
+    if not begun and over_features(data, data.n, problem.qp, options):
+        return Plan(data.n, "features", n_threads=options.n_threads, precision="float64")
+    plan = plan_descent(data, problem.qp, options, left, begun)
+    return replace(plan, presolve="merge") if _may_merge(data, problem) else plan
+
+
+def over_features(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
+    """Whether n of these samples are many more than their features, so that the features are the quicker way."""
+    return can_use_features(data, qp, options) and n > max(
+        FEATURES_FROM, FEATURES_FROM_EACH * data.samples.shape[1] - 1
+    )
+
+
+def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
+    """Whether a linear kernel of not too many features may be solved over them.
+
+    The program must have at most one threshold and bounded boxes; ``max_iter`` asks for pair steps.
+    """
+    if not isinstance(data.kernel, Linear) or options.max_iter >= 0:
+        return False
+    if qp.sample is not None or qp.sums.any() or qp.n_groups > 1 or qp.has_open_box:
+        return False
+    return bool(data.samples.shape[1] <= FEATURES_UP_TO)
+
+
+def _may_merge(data: Data, problem: DualProblem) -> bool:
+    """Whether it is worth looking for equal samples."""
+    if data.n < MERGE_FROM or data.kernel.domain != "vectors":
+        return False
+    if not problem.loss.additive or problem.qp.sample is not None:
+        return False
+    return isinstance(data.samples, np.ndarray) or sp.issparse(data.samples)
+
+
+def plan_descent(data: Data, qp: BoxQP, options: Options, left: float, begun: bool) -> Plan:
+    """The plan of a run on kernel values, without presolve."""
+    return plan_run(data, qp, options, _precision(data, qp, options), left, begun)
+
+
+def plan_run(
+    data: Data,
+    qp: BoxQP,
+    options: Options,
+    precision: Precision,
+    left: float,
+    begun: bool,
+    dense_up_to: int = DENSE_UP_TO,
+) -> Plan:
+    """The plan of a run in this precision; up to ``dense_up_to`` variables it is on the whole matrix."""
+    n, dtype = data.n, np.dtype(precision)
+    known = data.matrix_dtype is not None and data.matrix_dtype == dtype
+    fits = n <= dense_up_to and n**2 * dtype.itemsize <= options.budget
+    if known or (fits and data.in_time(options.n_threads, left)):
+        return plan_matrix(data, qp, options, precision, qp.n_vars <= dense_up_to)
+    return plan_rows(data, qp, options, precision, begun)
+
+
+def plan_matrix(data: Data, qp: BoxQP, options: Options, precision: Precision, at_once: bool = True) -> Plan:
+    """A run on the whole matrix, on all variables at once or on working sets."""
+    n_threads, spin = _threads(data, options)
+    size = 0 if at_once else working_set_size(qp, options)
+    return Plan(data.n, "none", "matrix", precision, size, n_threads, spin)
+
+
+def plan_rows(data: Data, qp: BoxQP, options: Options, precision: Precision, begun: bool = False) -> Plan:
+    """A run on working sets, on rows within the memory budget."""
+    n, itemsize = data.n, np.dtype(precision).itemsize
+    n_threads, spin = _threads(data, options)
+    costly = GramOperator(data.kernel, data.features(precision)).costly
+    # the rows of one working set must fit in the budget
+    budget = max(options.budget, options.costly_budget if costly else 0)
+    size = working_set_size(qp, options)
+    size = int(max(min(FEWEST_MEMBERS, size), min(size, budget // max(1, n * itemsize))))
+    kept_rows = min(n, max(min(size, n) * n, min(n * n, budget // itemsize)) // max(1, n))
+    keeps_active = costly and kept_rows >= KEPT_SHARE * n
+    # where all rows can be kept, making a few thousand samples inactive saves less than it costs to take them in again
+    shrinking = options.shrinking and not qp.has_open_box and (n >= PART_FROM or kept_rows < n)
+    starts_on_part = shrinking and n >= PART_FROM and not begun and not keeps_active
+    return Plan(
+        n,
+        storage="rows",
+        precision=precision,
+        working_set=size,
+        n_threads=n_threads,
+        spin=spin,
+        shrinking=shrinking,
+        first_samples=max(PART_AT_LEAST, n // PART_SHARE) if starts_on_part else 0,
+        keeps_active=keeps_active,
+        rows_wait_from=COSTLY_ROWS_WAIT_FROM * size if costly else ROWS_WAIT_FROM,
+    )
+
+
+def working_set_size(qp: BoxQP, options: Options) -> int:
+    """Members of a working set, if there is memory for their rows."""
+    size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
+    if not options.working_set and size % CACHE_CONFLICT == 0:
+        size -= CACHE_CONFLICT // 16
+    return min(max(FEWEST_MEMBERS, size), qp.n_vars + (qp.n_groups == 0))
+
+
+def in_double(plan: Plan, data: Data, qp: BoxQP, options: Options, left: float, rescue: bool) -> Plan:
+    """The plan of a run that goes on in float64; ``rescue`` one that has stalled."""
+    if options.plan is None or options.plan.pairs is not None:
+        return plan_run(data, qp, options, "float64", left, True, RESCUE_UP_TO if rescue else DENSE_UP_TO)
+    if rescue and qp.n_vars <= RESCUE_UP_TO:
+        return replace(plan, precision="float64", storage="matrix", working_set=0)
+    return replace(plan, precision="float64")
+
+
+def _precision(data: Data, qp: BoxQP, options: Options) -> Precision:
+    """float32 where its rounding can be refined away and float64 is not as quick."""
+    if options.precision != "auto":
+        return "float32" if options.precision == "float32" else "float64"
+    if qp.has_open_box:
+        return "float64"
+    if data.matrix_dtype is not None:
+        return "float32" if data.matrix_dtype == np.dtype(np.float32) else "float64"
+    if qp.n_vars <= DOUBLE_UP_TO or options.tol < SINGLE_FROM_TOL:
+        return "float64"
+    if np.ptp(qp.linear) > SINGLE_UP_TO_SPREAD * options.tol:
+        return "float64"
+    diagonal = data.kernel.diagonal(data.features(np.float32))
+    check_finite(diagonal)
+    return "float32" if np.abs(diagonal).max() < SINGLE_UP_TO_VALUE else "float64"
+
+
+def _threads(data: Data, options: Options) -> tuple[int, bool]:
+    """How many threads, and whether they wait for compiled loops: none but one if waking them takes longer."""
+    if options.n_threads == 1 or data.n <= DOUBLE_UP_TO or data.matrix_dtype is not None:
+        return options.n_threads, False
+    features = data.features(np.float32)
+    if data.kernel.formula(features) is None:
+        return options.n_threads, False
+    from mercer._compiled.shared_loops import price
+
+    if price(data.n**2, terms_of(data.kernel, features)) < THREADS_FROM:
+        return 1, False
+    return options.n_threads, True
+
+
+# ---- pairs of classes ------------------------------------------------------------------------------------------------
+
+
+def plan_pairs(
+    data: Data, members: Sequence[Vector], loss: Loss, options: Options, left: float, plain: bool, features: bool
+) -> Plan:
+    """The plan of all pairs of these classes.
+
+    ``plain`` if each pair is one run of the exact solver from zero with an intercept, ``features`` if the pairs are
+    solved over the features of a linear kernel.
+    """
+    if options.plan is not None and options.plan.pairs is not None:
+        return options.plan
+    sizes = sorted((len(index) for index in members), reverse=True)
+    n, largest, n_threads = sum(sizes), sizes[0] + sizes[1], options.n_threads
+    plain = plain and len(members) > 2 and sizes[-1] > 0 and loss.one_by_one and options.max_iter < 0
+    alone = n_threads == 1 or len(members) * (len(members) - 1) < 4 * n_threads or largest < SIDE_BY_SIDE_FROM
+    apart = Plan(largest, pairs="one by one" if alone else "side by side", n_threads=n_threads)
+    small = n <= ONE_MATRIX_UP_TO and 8 * n**2 <= options.budget and largest <= DOUBLE_UP_TO
+    if plain and small and options.precision != "float32" and data.in_time(n_threads, left):
+        return replace(apart, pairs="one matrix", storage="matrix", precision="float64")
+    if features or len(members) == 2:
+        return apart
+    single = options.precision != "float64" and options.tol >= SINGLE_FROM_TOL and largest > DOUBLE_UP_TO
+    precision: Precision = "float32" if single or options.precision == "float32" else "float64"
+    apart = replace(apart, precision=precision)
+    lazy = plain and largest > CLASS_BLOCKS_UP_TO and _values_are_costly(data, options)
+    up_to = (LAZY_BLOCKS_UP_TO if lazy else CLASS_BLOCKS_UP_TO) if single else DENSE_UP_TO
+    own = sum(size**2 for size in sizes)
+    fits = largest <= up_to and own * np.dtype(precision).itemsize <= options.budget
+    if not fits or data.kernel.domain != "vectors" or not data.in_time(n_threads, left, own / data.n**2):
+        return apart
+    shared = replace(apart, pairs="class blocks", storage="matrix")
+    if not plain or precision != "float32" or options.tol <= SINGLE_SCORES_FROM_TOL:
+        return replace(apart, storage="matrix")
+    return replace(shared, pairs="lazy class blocks") if lazy or _worth_leaving_out(data, sizes) else shared
+
+
+def _values_are_costly(data: Data, options: Options) -> bool:
+    """Whether float32 values serve, compiled loops know the kernel, and a value takes long to compute."""
+    if options.precision == "float64" or options.tol <= SINGLE_SCORES_FROM_TOL or data.kernel.domain != "vectors":
+        return False
+    features = data.features(np.float32)
+    return GramOperator(data.kernel, features).costly and data.kernel.formula(features) is not None
+
+
+def _worth_leaving_out(data: Data, sizes: Sequence[int]) -> bool:
+    """Whether the matrices of all pairs would take long, and compiled loops know the kernel."""
+    from mercer._compiled.shared_loops import price
+
+    features = data.features(np.float32)
+    if data.kernel.formula(features) is None:
+        return False
+    of = np.array(sizes)
+    values = 0.5 * float((np.triu(of[:, None] + of, 1) ** 2).sum())
+    return price(values, terms_of(data.kernel, features)) >= LAZY_BLOCKS_FROM

@@ -1,0 +1,365 @@
+"""The exact solver: a certified optimum for any kernel and loss.
+
+Small problems are solved whole, the smallest on their float64 matrix, others on a float32 one. Large ones are
+solved by decomposition on float32 kernel rows. What was found in float32 is then judged in float64 (see judge). If
+the violation found there is above tol, the exact values of F replace the tracked ones and the run goes on
+(refinement in mixed precision), at last in float64 throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from mercer._compiled.blas import one_blas_thread
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
+from mercer.gram.data import Data, check_finite
+from mercer.gram.operator import GramOperator, product
+from mercer.gram.rows import WholeRows
+from mercer.gram.workspace import Loan
+from mercer.kernels import check_mercer
+from mercer.kernels.features import Vector
+from mercer.losses.base import BoxQP, Loss
+from mercer.problems.certificate import certificate
+from mercer.problems.clock import Clock
+from mercer.problems.dual import DualProblem, at_bounds, feasible_start, infeasibility, thresholds, violation
+from mercer.problems.solution import Options, Solution, Status, TracePoint
+from mercer.svm.decomposition import Decomposition
+from mercer.svm.dense import WholeMatrix, matrix_product
+from mercer.svm.hard_margin import first_steps, inseparable, settle
+from mercer.svm.interior import INTERIOR_STEPS, factor_seconds, interior_point
+from mercer.svm.plan import (
+    QP_UP_TO,
+    RESCUE_UP_TO,
+    Plan,
+    can_use_features,
+    in_double,
+    plan_descent,
+    plan_problem,
+)
+from mercer.svm.presolve import Found, merge, solve_over_features
+from mercer.svm.verify import exact_product, exact_rows, survey_at
+
+REFINEMENTS = 4
+# ends before the optimum, after which F is computed anew at all samples
+ENDED_EARLY = (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED)
+# with a time limit no run is begun that has not the time for so many rows
+FEWEST_ROWS = 8
+# this near to the optimum (relative gap) pair steps are tried only so long: they seldom reach what features did not
+NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
+
+
+def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
+    """The optimum of the problem over the data, from a feasible start if given."""
+    if options.solver == "qp":
+        return solve_qp(data, problem, options, clock, start)
+    shortly = first_steps(data, problem, options)
+    if shortly is None:
+        return settle(solve, data, problem, options, _solve(data, problem, options, clock, start))
+    solution = _solve(data, problem, shortly, clock, start)
+    if solution.status is Status.MAX_ITER:
+        refuted = inseparable(data, problem, clock, solution)
+        if refuted is not None:
+            return refuted
+        rest = _solve(data, problem, options, clock, solution.beta, solution.steps)
+        solution = replace(rest, trace=solution.trace + rest.trace)
+    return settle(solve, data, problem, options, solution)
+
+
+def _solve(
+    data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, steps: int = 0
+) -> Solution:
+    """The same, but that hard margins are not yet verified. ``steps`` were taken before."""
+    plan = plan_problem(data, problem, options, clock.left, start is not None)
+    clock.log("plan: %s", plan)
+    if plan.presolve == "features":
+        found = solve_over_features(data, problem, options, clock)
+        if found is not None:
+            return replace(_from_features(data, problem, options, clock, found), plan=plan)
+        plan = plan_descent(data, problem.qp, options, clock.left, False)
+    merged = merge(data, problem) if plan.presolve == "merge" else None
+    if merged is not None:
+        start = merged.start(start)
+        plan = replace(
+            plan_problem(merged.data, merged.problem, options, clock.left, start is not None), presolve="merge"
+        )
+        clock.log("plan: %s", plan)
+        with clock.seen_through(merged.expand):
+            return merged.expand(_from_start(merged.data, merged.problem, options, clock, start, plan, steps))
+    solution = _from_start(data, problem, options, clock, start, plan, steps)
+    if solution.status is Status.STALLED and can_use_features(data, problem.qp, options):
+        return _rescued(data, problem, options, clock, solution)
+    return solution
+
+
+def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, solution: Solution) -> Solution:
+    """What features make of a problem whose kernel matrix is too ill-conditioned, if that is better."""
+    found = solve_over_features(data, problem, options, clock)
+    if found is None:
+        return solution
+    found = found._replace(steps=solution.steps + found.steps)
+    other = _over_features(data, problem, options, clock, found)
+    if other.status is not Status.CONVERGED and not other.certificate.gap < solution.certificate.gap:
+        return replace(solution, steps=other.steps, seconds=other.seconds)
+    return replace(other, trace=solution.trace + other.trace)
+
+
+def _from_start(
+    data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, plan: Plan, steps: int
+) -> Solution:
+    """By pair steps from a feasible start if given; ``steps`` were taken before."""
+    beta = problem.start() if start is None else start.copy()
+    options = replace(options, n_threads=plan.n_threads)
+    with _spinning(plan.n_threads if plan.spin else 1):
+        return replace(_descend(data, problem, options, clock, beta, steps, plan), plan=plan)
+
+
+@contextmanager
+def _spinning(n_threads: int) -> Iterator[None]:
+    """Share compiled loops among so many threads, which wait for them in compiled code."""
+    if n_threads == 1:
+        yield
+        return
+    from mercer._compiled.spin_pool import gathered
+
+    with gathered(n_threads):
+        yield
+
+
+def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
+    """What was found over features, or what pair steps make of it."""
+    solution = _over_features(data, problem, options, clock, found)
+    if solution.status is not Status.STALLED:
+        return solution
+    if solution.certificate.valid and solution.certificate.relative_gap <= NEXT_TO_OPTIMAL:
+        options = replace(options, max_iter=found.steps + STEPS_PER_SAMPLE * data.n)
+    start = feasible_start(problem.qp, found.beta)
+    plan = plan_descent(data, problem.qp, options, clock.left, True)
+    other = _descend(data, problem, options, clock, start, found.steps, plan)
+    if other.status is Status.CONVERGED or not solution.certificate.valid:
+        return other
+    if solution.certificate.relative_gap <= other.certificate.relative_gap:
+        return solution
+    # the limit of its steps was not the user's
+    return replace(other, status=Status.STALLED) if other.status is Status.MAX_ITER else other
+
+
+def _over_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
+    """What was found over features, with its certificate."""
+    status = Status.CONVERGED if found.violation <= options.tol else clock.over() or Status.STALLED
+    point = TracePoint(clock.seconds, found.steps, found.seen.violation, found.seen.dual, data.n)
+    return _published(data, problem, options, clock, found, None, status, [point])
+
+
+def _descend(
+    data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int, plan: Plan
+) -> Solution:
+    """Pair steps from a feasible start."""
+    qp = problem.qp
+    over = clock.over() if clock.left == np.inf else clock.over_in(_begin(data, qp, beta, options))
+    if over is not None:  # nothing is begun that could not be ended
+        F = exact_product(data, qp, beta, options) if beta.any() else np.zeros(data.n)
+        seen = survey_at(qp, beta, F, None)
+        point = TracePoint(clock.seconds, steps, seen.violation, seen.dual, data.n)
+        return _published(data, problem, options, clock, Found(beta, F, steps, seen), None, over, [point])
+    run = _start(data, qp, beta, options, clock, plan)
+    run.steps = steps
+    trace: list[TracePoint] = []
+    previous, rescued = np.inf, False
+    for attempt in range(REFINEMENTS + 1):
+        status = run.run(options.tol * (0.9 if plan.precision == "float32" else 1.0))
+        rows, rounded = None, plan.precision == "float32" or isinstance(run, Decomposition)
+        if rounded and status in ENDED_EARLY:
+            run.F[:] = exact_product(data, qp, run.beta, options)
+        elif rounded:
+            rows, run.F[rows] = exact_rows(data, qp, run.beta, run.F, options)
+        seen = survey_at(qp, run.beta, run.F, rows)
+        found = seen.violation
+        check_finite(found)
+        trace += run.trace
+        run.trace = []
+        in_single = plan.precision == "float32" and options.precision == "auto"
+        if status is Status.STALLED and not rescued and qp.n_vars <= RESCUE_UP_TO:
+            # ill-conditioned: on the float64 matrix Newton and interior-point steps come to help
+            rescued, restart_in_double = True, True
+        elif status is Status.STALLED and found > options.tol and in_single and attempt < REFINEMENTS:
+            # more samples: rounding of float32 rows may be all that stands in the way
+            restart_in_double = True
+        elif found <= options.tol or status is not Status.CONVERGED or attempt == REFINEMENTS:
+            break
+        else:
+            # rounding of the float32 matrix, not of F, stands in the way
+            restart_in_double = plan.precision == "float32" and (found > 0.5 * previous or attempt == REFINEMENTS - 1)
+        over = None if clock.left == np.inf else clock.over_in(_end(data, qp, run.beta, options))
+        if over is not None:
+            status = over
+            break
+        if restart_in_double:
+            steps = run.steps
+            plan = in_double(plan, data, qp, options, clock.left, rescued)
+            run = _start(data, qp, run.beta, options, clock, plan)
+            run.steps = steps
+        else:
+            run.restart(rows)
+        previous = found
+    if status is Status.CONVERGED and found > options.tol:
+        status = Status.STALLED
+    if status is Status.UNBOUNDED and not qp.has_open_box:
+        # only the direction counts of what runs away, and its square would be beyond all numbers
+        size = float(np.abs(run.beta).max(initial=0.0))
+        if size > 0:
+            factor = 1 / size if np.isfinite(size) else 0.0
+            run.beta, run.F = (factor * np.nan_to_num(values) for values in (run.beta, run.F))
+    state = Found(run.beta, run.F, run.steps, seen)
+    return _published(data, problem, options, clock, state, rows, status, trace)
+
+
+def _published(
+    data: Data,
+    problem: DualProblem,
+    options: Options,
+    clock: Clock,
+    state: Found,
+    rows: Vector | None,
+    status: Status,
+    trace: list[TracePoint],
+) -> Solution:
+    """The solution with its thresholds and its certificate; F is exact at ``rows``, or everywhere."""
+    beta, F, steps, seen = state
+    if problem.qp.sample is not None:
+        # two variables per sample: those that its coefficient stands for
+        restored = problem.loss.restored(beta, problem.y, F, problem.weight)
+        if restored is not beta and rows is not None:
+            rows, F[:] = None, exact_product(data, problem.qp, beta, options)
+            restored = problem.loss.restored(beta, problem.y, F, problem.weight)
+        beta = at_bounds(problem.qp, restored)
+        seen = survey_at(problem.qp, beta, F, rows)
+    if status is Status.CONVERGED or (status is Status.TIME_LIMIT and rows is not None):
+        b = seen.thresholds
+    else:
+        # far from the optimum free variables say little: the thresholds that are best for this f, at all samples
+        if rows is not None:
+            rows, F[:] = None, exact_product(data, problem.qp, beta, options)
+        b = problem.loss.best_thresholds(problem.y, F, problem.weight)[: problem.qp.n_groups]
+    proof = certificate(problem.qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd, rows=rows)
+    return Solution(beta, F, b, status, steps, clock.seconds, proof, trace)
+
+
+def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
+    """The interior-point method on the dense matrix, for small problems; [M5] "dual QP by a standard package".
+
+    Where the time limit allows too few of its steps, pair steps make the better model of it.
+    """
+    if problem.qp.n_vars > QP_UP_TO:
+        raise InvalidInputError(
+            f"solver='qp' factors a dense matrix of all {problem.qp.n_vars} variables: it takes at most {QP_UP_TO}. "
+            "Use solver='auto'."
+        )
+    if clock.left < np.inf:
+        needed = data.seconds(data.n, 0.5 * data.n, options.n_threads)
+        if clock.over_in(needed + INTERIOR_STEPS * factor_seconds(problem.qp.n_vars)) is not None:
+            return solve(data, problem, replace(options, solver="auto"), clock, start)
+    K = data.matrix(np.float64, options.n_threads)
+    check_finite(K)
+    limit = 100 if options.max_iter < 0 else options.max_iter
+    with one_blas_thread():  # its threads take longer to meet than to compute
+        beta, n_iter, _ = interior_point(K, problem.qp, 1e-10, limit, clock)
+    qp = problem.qp
+    F = K @ qp.at_samples(beta, data.n)
+    beta = problem.loss.restored(beta, problem.y, F, problem.weight)
+    b = thresholds(qp, beta, F)
+    proof = certificate(qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd)
+    done = violation(qp, beta, F) <= options.tol
+    ended = Status.MAX_ITER if n_iter >= limit else clock.over() or Status.STALLED
+    solution = Solution(beta, F, b, Status.CONVERGED if done else ended, n_iter, clock.seconds, proof)
+    return settle(solve, data, problem, replace(options, solver="auto"), solution)
+
+
+def _begin(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
+    """Seconds that the shortest run from beta takes: F at its start and at its end, and a few rows."""
+    carried = int(np.count_nonzero(qp.at_samples(beta, data.n)))
+    return data.seconds(data.n, 2 * carried + FEWEST_ROWS, options.n_threads)
+
+
+def _end(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
+    """Seconds that the certificate of a run takes that ends now: F of all samples in float64."""
+    return data.seconds(data.n, int(np.count_nonzero(qp.at_samples(beta, data.n))), options.n_threads)
+
+
+def _start(
+    data: Data, qp: BoxQP, beta: Vector, options: Options, clock: Clock, plan: Plan
+) -> WholeMatrix | Decomposition:
+    """A run from beta by this plan."""
+    dtype = plan.dtype
+    if plan.storage == "matrix":
+        # a dtype compares equal to None where it is the default
+        known = data.matrix_dtype is not None and data.matrix_dtype == dtype
+        loan = None if known else Loan(data.n**2, dtype)
+        K = data.matrix(dtype, options.n_threads, None if loan is None else loan.array.reshape(data.n, data.n))
+        check_finite(np.diagonal(K))
+        if plan.working_set == 0:
+            return WholeMatrix(K, qp, beta, options, clock, loan)
+        rows = WholeRows(K, options.n_threads)
+        seconds = partial(data.seconds, n_threads=options.n_threads)
+        return Decomposition(rows, qp, beta, matrix_product(K, qp, beta), plan, options, clock, loan, seconds)
+    features = data.features(dtype)
+    weights = qp.at_samples(beta, data.n)
+    support = np.flatnonzero(weights)
+    F = np.zeros(data.n)
+    if len(support):
+        columns = features.take(support)
+        F = product(data.kernel, features, columns, weights[support], options.n_threads, data.evaluations)
+    gram = GramOperator(data.kernel, features, options.n_threads, data.evaluations)
+    seconds = partial(data.seconds, n_threads=options.n_threads)
+    return Decomposition(gram, qp, beta, F, plan, options, clock, seconds=seconds)
+
+
+def solve_problem(
+    data: Data,
+    loss: Loss,
+    y: Vector,
+    weight: Vector,
+    intercept: bool,
+    options: Options,
+    clock: Clock,
+    start: Vector | None = None,
+) -> Solution:
+    """Solve the problem of a machine, beginning near ``start`` if it is given and of the right size."""
+    intercept = intercept or hasattr(loss, "nu")  # these losses have no form without
+    problem = DualProblem(None, loss, y, weight, intercept)
+    beta = None if start is None else near(problem.qp, start)
+    over = clock.over()
+    if over is not None:
+        # one of many pairs or folds, after the time of all has passed: its start is taken as it is
+        solution = solve(data, problem, replace(options, max_iter=0, solver="auto"), clock, beta)
+        solution.status = over
+        return solution
+    solution = solve(data, problem, options, clock, beta)
+    if solution.status is Status.UNBOUNDED and not data.psd:
+        report = check_mercer(data.kernel, data.samples)
+        smallest = report.smallest_eigenvalue
+        if problem.qp.has_open_box and report.positive_semidefinite:
+            return solution
+        if report.positive_semidefinite and solution.beta.any():
+            # a part of the samples was looked at; with a ridge β grows for one reason only, and is the proof
+            weights = problem.qp.at_samples(solution.beta, data.n)
+            smallest = float(solution.F @ weights / (weights @ weights))
+        raise NotPositiveSemidefiniteError(smallest, report.largest_eigenvalue)
+    return solution
+
+
+def near(qp: BoxQP, beta: Vector) -> Vector | None:
+    """A feasible β near the solution of another problem; None if that has another size.
+
+    Only the first few coefficients are moved to correct the sums: scaling them all would take them off their bounds.
+    """
+    if len(beta) != qp.n_vars:
+        return None
+    inside = np.clip(beta, qp.lower, qp.upper)
+    if infeasibility(qp, inside) <= 1e-12 * np.abs(inside).sum():
+        return inside  # nothing moves for what is only rounding
+    return feasible_start(qp, near=inside)

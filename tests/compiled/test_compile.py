@@ -1,0 +1,210 @@
+"""Machine code is kept between processes where that is possible, and never stands in the way of a fit."""
+
+import ast
+import errno
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core import caching
+
+import mercer
+from mercer._compiled import compile as compiling
+
+PACKAGE = Path(mercer.__file__).parent
+SCRIPT = """
+import sys, tempfile
+if len(sys.argv) > 1:
+    tempfile.tempdir = sys.argv[1]
+import numpy as np
+from mercer._compiled.compile import cache_directory, is_cached
+from mercer._compiled.tiles import squared_norms
+
+before, out = is_cached(squared_norms), np.empty(2)
+squared_norms(np.array([0, 1, 3], np.int32), np.array([1.0, 2.0, 3.0]), out)
+print(cache_directory(), before, out.tolist(), sum(squared_norms.stats.cache_hits.values()))
+"""
+SENTENCE = (
+    "mercer found no directory that it can write to: its loops are compiled anew in each process, which takes 10 to "
+    "30 s. Set the environment variable NUMBA_CACHE_DIR to a directory that can be written to."
+)
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A copy of the package whose folders take no files, and an environment whose home takes none."""
+    shutil.copytree(PACKAGE, tmp_path / "site" / "mercer", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "site" / "mercer" / "_compiled" / "__pycache__").write_text("a file in place of a folder")
+    (tmp_path / "home").write_text("a file in place of a folder")
+    (tmp_path / "temporary").mkdir()
+    drop = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "TEMP", "TMP")
+    environment = {name: value for name, value in os.environ.items() if name not in drop}
+    environment |= {
+        "PYTHONPATH": str(tmp_path / "site"), "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "temporary"),
+    }  # fmt: skip
+
+    def run(*arguments, **more):
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, *map(str, arguments)],
+            env=environment | more, capture_output=True, text=True, timeout=300, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        directory, before, *values, hits = done.stdout.split()
+        assert " ".join(values) == "[1.0, 13.0]"
+        return directory, before == "True", int(hits), done.stderr
+
+    return run
+
+
+def own_directory(parent):
+    return parent / f"mercer-{os.getuid()}"
+
+
+class TestReadOnlyInstallation:
+    def test_nothing_can_be_written(self, installed):
+        """Loops are compiled in memory, and one sentence says so and names the remedy."""
+        directory, before, hits, stderr = installed("/proc/nowhere")
+        assert (directory, before, hits) == ("None", False, 0)
+        assert stderr.count(SENTENCE) == 1
+
+    def test_a_temporary_directory_of_the_user(self, installed, tmp_path):
+        """Machine code is kept there, out of reach of other users, and the next process finds it."""
+        directory, before, hits, stderr = installed()
+        own = own_directory(tmp_path / "temporary")
+        assert Path(directory).parent == own and stderr == ""
+        assert stat.S_IMODE(own.stat().st_mode) == 0o700
+        assert (before, hits) == (False, 0)
+        assert installed()[1:3] == (True, 1)
+
+    @pytest.mark.parametrize("what", ["writable by all", "link", "file"])
+    def test_a_directory_that_others_may_have_made(self, installed, tmp_path, what):
+        """Nothing is read from it, since whoever can write to it could have their code run."""
+        own = own_directory(tmp_path / "temporary")
+        if what == "writable by all":
+            own.mkdir()
+            own.chmod(0o777)
+        elif what == "link":
+            (tmp_path / "elsewhere").mkdir()
+            own.symlink_to(tmp_path / "elsewhere")
+        else:
+            own.write_text("")
+        assert installed()[0] == "None"
+
+    def test_the_remedy(self, installed, tmp_path):
+        """NUMBA_CACHE_DIR is where machine code is kept if it is set."""
+        directory, _, _, stderr = installed("/proc/nowhere", NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+        assert Path(directory).parent == tmp_path / "kept" and stderr == ""
+
+
+@pytest.fixture
+def doubled(tmp_path, monkeypatch):
+    """Makes the same compiled function as if in a new process, with an empty directory for its machine code."""
+    monkeypatch.setattr(compiling, "cache_directory", lambda: str(tmp_path))
+    compiling._tell_not_kept.cache_clear()
+
+    def make():
+        @compiling.compiled()
+        def double(x):
+            return x * 2
+
+        return double
+
+    return make
+
+
+class TestTroubleWithFiles:
+    def test_machine_code_is_found_again(self, doubled):
+        """The reference for what follows: the second process compiles nothing."""
+        for hits in (0, 1):
+            loop = doubled()
+            assert loop(np.float64(3.0)) == 6.0
+            assert sum(loop.stats.cache_hits.values()) == hits
+
+    @pytest.mark.parametrize("damage", [b"", b"no pickle", "half"])
+    @pytest.mark.parametrize("which", ["*.nbi", "*.nbc"])
+    def test_damaged_files(self, doubled, tmp_path, which, damage):
+        """They are not used, and are written anew."""
+        doubled()(np.float64(3.0))
+        for path in tmp_path.glob(which):
+            whole = path.read_bytes()
+            path.write_bytes(whole[: len(whole) // 2] if damage == "half" else damage)
+        for hits in (0, 1):
+            loop = doubled()
+            assert loop(np.float64(3.0)) == 6.0
+            assert sum(loop.stats.cache_hits.values()) == hits
+
+    def test_a_missing_file(self, doubled, tmp_path):
+        """Another process may have removed it."""
+        doubled()(np.float64(3.0))
+        for path in tmp_path.glob("*.nbc"):
+            path.unlink()
+        assert doubled()(np.float64(3.0)) == 6.0
+
+    @pytest.mark.parametrize("step", ["_save_index", "_save_data"])
+    def test_a_full_disk(self, doubled, monkeypatch, caplog, step):
+        """The function works, and one sentence says that it is not kept."""
+
+        def full(*args):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(caching.IndexDataCacheFile, step, full)
+        loop = doubled()
+        assert loop(np.float64(3.0)) == 6.0 and loop(np.float32(3.0)) == 6.0
+        assert len(caplog.records) == 1
+        assert "(No space left on device): its loops are compiled anew in each process" in caplog.text
+
+
+def imported_modules(path):
+    """The absolute names of the modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # `from package import module` names the module second
+            yield from {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+
+
+class TestSourceStamp:
+    """Machine code is not used after any compiled function has changed: functions are compiled into each other."""
+
+    def test_covers_every_compiled_function(self):
+        """Whoever imports the decorator or numba's intrinsics is in `_compiled` or is called `_..._loops.py`."""
+        compiling_modules = {
+            path
+            for path in PACKAGE.rglob("*.py")
+            if {"mercer._compiled.compile.compiled", "numba.extending"} & set(imported_modules(path))
+        }
+        assert compiling_modules and compiling_modules <= set(compiling.loop_files())
+
+    def test_covers_what_compiled_functions_import(self):
+        """numba compiles the constants of other modules into them too."""
+        covered = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in compiling.loop_files()}
+        for path in compiling.loop_files():
+            own = {name for name in imported_modules(path) if name.startswith("mercer.")}
+            modules = {name for name in own if (PACKAGE.parent / name.replace(".", "/")).with_suffix(".py").exists()}
+            assert modules <= covered, path
+
+    def test_a_loop_file_outside_compiled_counts(self, tmp_path, monkeypatch):
+        """A `_loops.py` or `_..._loops.py` of any folder is found, other files are not."""
+        for name in ("_compiled/compile.py", "linear/_loops.py", "a/b/_set_loops.py", "a/loops.py", "linear/model.py"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        monkeypatch.setattr(compiling, "__file__", str(tmp_path / "_compiled" / "compile.py"))
+        found = [path.relative_to(tmp_path).as_posix() for path in compiling.loop_files()]
+        assert found == ["_compiled/compile.py", "a/b/_set_loops.py", "linear/_loops.py"]
+
+    def test_one_cache_file_for_each_function(self, doubled, tmp_path):
+        """Functions of the same name in modules of the same name do not share a cache file."""
+
+        def double(x):
+            return x * 2
+
+        for folder in ("linear", "kernels"):
+            double.__module__ = f"mercer.{folder}._loops"
+            compiling.compiled()(double)(np.float64(3.0))
+        assert len(list(tmp_path.glob("*.nbi"))) == 2

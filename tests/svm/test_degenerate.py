@@ -1,0 +1,105 @@
+"""Problems on which solvers have been seen to loop are solved, or at least end."""
+
+import time
+
+import numpy as np
+import pytest
+from tests.svm.ways import WAYS, run
+
+from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, OneClass, SquaredHinge
+from mercer.problems import infeasibility, violation
+from mercer.problems.clock import WorkClock
+from mercer.problems.dual import DualProblem
+from mercer.problems.solution import Status
+from mercer.testing.solvers import Task
+
+
+def degenerate(name, n=150):
+    """(X, y, loss, kernel, C) of problems on which solvers have been seen to loop."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    pairs = np.repeat(X[: n // 2], 2, axis=0), np.tile([1.0, -1.0], n // 2)
+    kinds = {
+        "equal": (np.ones((n, 3)), y, Hinge(), Gaussian(1.0), 1.0),
+        "equal, regression": (np.ones((n, 3)), X[:, 0], EpsilonInsensitive(0.1), Gaussian(1.0), 1.0),
+        "equal, one class": (np.ones((n, 3)), y, OneClass(0.3), Linear(), 1.0),
+        "equal, nu": (np.ones((n, 3)), y, NuHinge(0.3), Gaussian(1.0), 1.0),
+        "zeros": (np.zeros((n, 3)), y, Hinge(), Linear(), 1.0),
+        "opposite": (*pairs, Hinge(), Gaussian(0.3), 10.0),
+        "opposite, squared": (*pairs, SquaredHinge(), Gaussian(0.3), 10.0),
+        "opposite, linear": (*pairs, Hinge(), Linear(), 10.0),
+        "one class only": (X, np.ones(n), Hinge(), Gaussian(0.3), 1.0),
+        "two points": (
+            np.array([[1.0, 99999.0], [2.0, 99999.0]]),
+            np.array([1.0, -1.0]),
+            Hinge(),
+            Polynomial(2, 0.5),
+            1.0,
+        ),
+        "two points, far": (np.array([[0.0], [1e5]]), np.array([1.0, -1.0]), Hinge(), Linear(), 1e6),
+        "three points": (X[:3], np.array([1.0, -1.0, 1.0]), NuHinge(0.5), Gaussian(0.3), 1.0),
+        **{f"C={C:g}": (X, y, Hinge(), Gaussian(0.25), C) for C in (1e-6, 1e-3, 1e3, 1e6, 1e8)},
+        **{f"linear, C={C:g}": (X, y, Hinge(), Linear(), C) for C in (1e-6, 1e-3, 1e2)},
+        **{f"hard, linear, C={C:g}": (X, y, Hinge(), Linear(), C) for C in (1e6, 1e8)},
+        "hard, scaled": (X * [1e8, 1.0, 1e-8, 1.0], y, Hinge(), Linear(), 1.0),
+        "hard, polynomial": (20 * X, y, Hinge(), Polynomial(3, 1.0, 1.0), 1.0),
+    }
+    return kinds if name is None else kinds[name]
+
+
+def run_degenerate(name, limit, way):
+    X, y, loss, kernel, C = degenerate(name)
+    problem = DualProblem(None, loss, y, np.full(len(y), C), True)
+    job = Task(name, kernel, X, kernel(X), problem)
+    begin = time.process_time()
+    solution = run(job, WorkClock(limit), way=way)
+    return job, solution, time.process_time() - begin
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Every loop that these problems need is compiled before one is timed."""
+    for way in WAYS:
+        for name in ("hard, linear, C=1e+06", "equal, nu", "hard, scaled"):
+            run_degenerate(name, 30.0, way=way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", [name for name in degenerate(None) if not name.startswith("hard")])
+def test_degenerate_problems_are_solved(name, way):
+    """Equal samples, contradictions, two points, any C: within tol, in seconds."""
+    job, solution, seconds = run_degenerate(name, 5.0, way=way)
+    assert solution.status is Status.CONVERGED and seconds < 5.0
+    assert infeasibility(job.problem.qp, solution.beta) <= 1e-9 * max(np.abs(solution.beta).max(), 1e-300)
+    exact = violation(job.problem.qp, solution.beta, job.F(solution.beta))
+    rounding = 1e-12 * np.abs(job.K).max() * np.abs(solution.beta).sum()
+    assert exact <= 1e-3 + rounding
+
+
+HARD = [name for name in degenerate(None) if name.startswith("hard")]
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("way", WAYS)
+def test_badly_scaled_problems_keep_the_time_limit(way, name):
+    """Columns of 1e8 beside 1e-8, C = 1e8: whatever is reached in time is feasible, and its gap is not negative."""
+    job, solution, seconds = run_degenerate(name, 0.5, way=way)
+    assert solution.status in (Status.CONVERGED, Status.STALLED, Status.TIME_LIMIT) and seconds < 2.5
+    assert infeasibility(job.problem.qp, solution.beta) <= 1e-6 * np.abs(solution.beta).max()
+    assert solution.certificate.primal >= solution.certificate.dual
+
+
+# columns of 1e8 beside 1e-8 leave no digits: K has entries of 1e16, and the margin is 1
+@pytest.mark.parametrize("name", [name for name in HARD if name != "hard, scaled"])
+def test_badly_scaled_problems_are_solved(name):
+    """To a relative gap of 1e-3 at least, on the float64 matrix."""
+    _, solution, _ = run_degenerate(name, 5.0, way="double")
+    assert solution.certificate.relative_gap < 1e-3
+
+
+def test_badly_scaled_problems_end_by_themselves():
+    """Decomposition of 150 samples converges or stalls within five seconds."""
+    _, solution, _ = run_degenerate("hard, scaled", 5.0, way="rows")
+    assert solution.status in (Status.CONVERGED, Status.STALLED)
