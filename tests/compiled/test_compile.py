@@ -22,16 +22,16 @@ import sys, tempfile
 if len(sys.argv) > 1:
     tempfile.tempdir = sys.argv[1]
 import numpy as np
-from mercer._compiled.compile import cache_directory, is_cached
+from mercer._compiled.compile import cache_directory, has_machine_code
 from mercer._compiled.tiles import squared_norms
 
-before, out = is_cached(squared_norms), np.empty(2)
+before, out = has_machine_code(), np.empty(2)
 squared_norms(np.array([0, 1, 3], np.int32), np.array([1.0, 2.0, 3.0]), out)
 print(cache_directory(), before, out.tolist(), sum(squared_norms.stats.cache_hits.values()))
 """
 SENTENCE = (
-    "mercer found no directory that it can write to: its loops are compiled anew in each process, which takes 10 to "
-    "30 s. Set the environment variable NUMBA_CACHE_DIR to a directory that can be written to."
+    "mercer found no directory that it can write to: its loops are compiled anew in each process, which takes 5 to "
+    "20 s. Set the environment variable NUMBA_CACHE_DIR to a directory that can be written to."
 )
 
 

@@ -464,11 +464,12 @@ class TestCallbacks:
 
 class TestLog:
     def test_verbose(self, caplog, capfd):
-        """verbose=True logs each round under the name mercer, and prints nothing."""
+        """verbose=True logs the plan and each round under the name mercer, and prints nothing."""
         X, y = noise(1500)
         with caplog.at_level(logging.INFO, logger="mercer"):
             model = SVC(verbose=True).fit(X, y)
-        lines = [record.getMessage() for record in caplog.records if record.name == "mercer"]
+        plan, *lines = [record.getMessage() for record in caplog.records if record.name == "mercer"]
+        assert plan == f"plan: {model.plan_}"
         assert len(lines) == len(model.trace_) > 0
         pattern = r" +\d+\.\d\d s +\d+ steps  violation \d\.\d{3}e[+-]\d\d  dual \S+  active \d+"
         assert all(re.fullmatch(pattern, line) for line in lines)

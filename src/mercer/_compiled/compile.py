@@ -207,7 +207,7 @@ def _temporary_directory() -> str | None:
 def _tell_not_kept(reason: str) -> None:
     """Say once why each process will compile."""
     logging.getLogger("mercer").warning(
-        "mercer %s: its loops are compiled anew in each process, which takes 10 to 30 s. Set the environment variable "
+        "mercer %s: its loops are compiled anew in each process, which takes 5 to 20 s. Set the environment variable "
         "NUMBA_CACHE_DIR to a directory that can be written to.",
         reason,
     )
@@ -239,26 +239,33 @@ def _source_stamp() -> tuple[float, int]:
     return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
-def is_cached(function: Any) -> bool:
-    """Whether machine code of this compiled function is in memory or on disk."""
-    if function.signatures:
-        return True
+def has_machine_code() -> bool:
+    """Whether machine code of any loop is on disk."""
     directory = cache_directory()
-    return directory is not None and any(Path(directory).glob(f"{_cache_name(function.py_func)}-*.nbi"))
+    return directory is not None and any(Path(directory).glob("*.nbi"))
 
 
 # ---- compilation -----------------------------------------------------------------------------------------------------
 
 
 class _Compiling(event.Listener):
-    """Times compilation, and lets Python look for garbage less often meanwhile: that takes a tenth of the time."""
+    """Times compilation, says when it begins on a new machine, and collects garbage less often meanwhile.
+
+    Collecting garbage would take a tenth of the time.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self._announced = False
         self._depth, self._begin, self._threshold = 0, 0.0, gc.get_threshold()
 
     def on_start(self, event: Any) -> None:
         """numba begins, or begins with a function that another one calls."""
+        if not self._announced and event.data["dispatcher"].py_func.__module__.startswith("mercer."):
+            self._announced = True
+            if not has_machine_code():
+                once = "machine, once" if cache_directory() is not None else "process"
+                print(f"mercer: compiling its loops for this {once} (5 to 20 s) ...", file=sys.stderr, flush=True)
         if self._depth == 0:
             self._begin, self._threshold = perf_counter(), gc.get_threshold()
             if 0 < self._threshold[0] < GARBAGE_FROM:

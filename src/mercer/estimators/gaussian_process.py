@@ -17,7 +17,7 @@ from mercer._compiled.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.machine import KnownParameters
 from mercer.estimators.parameters import KernelParameters
-from mercer.estimators.progress import announce_compilation, warn_user
+from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import MEGABYTE, available_bytes
 from mercer.gram.operator import GramOperator, product
@@ -184,7 +184,6 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         self : object
             The fitted estimator.
         """
-        announce_compilation("mercer.process._evidence_loops", "weigh_pairs")
         kernel = resolve_covariance(self.kernel)
         X, y = validate_samples(self, X, y, reset=True, multi_output=True, y_numeric=True)
         n = num_samples(X)

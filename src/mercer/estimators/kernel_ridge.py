@@ -74,7 +74,6 @@ class TrainingSamples:
 class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
     """Base of KernelRidge and KernelRidgeCV: scikit-learn's kernel names, and prediction from all training samples."""
 
-    _compiled = ("optimality", "survey")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelEstimator._parameter_constraints,
         "gamma": [*KernelEstimator._parameter_constraints["gamma"], None],

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import CallbackSupportMixin, fit_context
-from mercer.estimators.progress import announce_compilation, logger, warn_user, watcher
+from mercer.estimators.progress import logger, warn_user, watcher
 from mercer.linear.crammer_singer import JointSolution
 from mercer.linear.solution import LinearSolution
 from mercer.problems.certificate import Certificate, combine
@@ -60,8 +60,6 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
 
     # what the tolerance bounds, as the log of a run calls it
     _measure: ClassVar[str] = "violation"
-    # a module of compiled loops and the functions of it of which every fit needs one
-    _compiled: ClassVar[tuple[str, ...]] = ("mercer.svm._smo_loops", "solve_members")
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Machine:
@@ -85,7 +83,6 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
         context = self._init_callback_context(max_subtasks=None)
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        announce_compilation(*self._compiled)
         with Clock(self.time_limit) as clock:
             task = {"estimator": self, "X": X, "y": y, "metadata": metadata}
             clock.progress = watcher(self, context, clock, task, self._measure)

@@ -6,7 +6,6 @@ import logging
 import sys
 import threading
 import warnings
-from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -14,8 +13,6 @@ from mercer.problems.clock import Clock, Progress
 from mercer.problems.solution import TracePoint
 
 logger = logging.getLogger("mercer")
-
-_announced: set[str] = set()
 
 
 def watcher(
@@ -55,19 +52,6 @@ def show_log() -> None:
         logger.addHandler(handler)
     if logger.getEffectiveLevel() > logging.INFO:
         logger.setLevel(logging.INFO)
-
-
-def announce_compilation(module: str, *functions: str) -> None:
-    """Say once that loops are being compiled, if machine code of none of these functions of a module is on disk."""
-    if module in _announced:
-        return
-    _announced.add(module)
-    from mercer._compiled.compile import cache_directory, is_cached
-
-    loops = import_module(module if module.startswith("mercer.") else f"mercer._compiled.{module}")
-    if not any(is_cached(getattr(loops, function)) for function in functions):
-        once = "machine, once" if cache_directory() is not None else "process"
-        print(f"mercer: compiling its loops for this {once} (10 to 30 s) ...", file=sys.stderr, flush=True)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -1,8 +1,8 @@
 """Derivatives of vector kernels with respect to their widths.
 
 Every vector kernel is k = ψ(u), where u is a sum over features times a power of the width (see
-``mercer._compiled.kernel_maps``): γ times a distance or an inner product, or 2ν |x - z|² / length². All derivatives with
-respect to widths follow from ψ'(u).
+``mercer._compiled.kernel_maps``): γ times a distance or an inner product, or 2ν |x - z|² / length². All derivatives
+with respect to widths follow from ψ'(u).
 """
 
 import numpy as np

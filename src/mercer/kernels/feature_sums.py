@@ -16,8 +16,8 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
 
 # Codes of compiled code for the term of the sum and for the function phi. They repeat those of
-# ``mercer._compiled.tiles`` and ``mercer._compiled.kernel_maps``, so that building a kernel does not import numba; a test
-# checks that they are equal.
+# ``mercer._compiled.tiles`` and ``mercer._compiled.kernel_maps``, so that building a kernel does not import numba; a
+# test checks that they are equal.
 DOT, SQUARE, L1, MIN, CHI2 = range(5)
 IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
 

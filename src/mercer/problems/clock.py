@@ -56,6 +56,7 @@ class Clock:
         self.state: Callable[[], Any] | None = None
         # where to tell what is being done, as logging does; nowhere unless somebody asks
         self.log: Callable[..., None] = _tell_nobody
+        self._told = ""
         self.interrupted = False
         self._ended_outside: Callable[[], bool] | None = getattr(_work, "ended", None)
         self._previous: Any = None
@@ -132,11 +133,11 @@ class Clock:
     @contextmanager
     def silently(self) -> Iterator[None]:
         """Nobody is told of the runs in the block."""
-        progress, self.progress = self.progress, None
+        before, self.progress, self.log = (self.progress, self.log), None, _tell_nobody
         try:
             yield
         finally:
-            self.progress = progress
+            self.progress, self.log = before
 
     @contextmanager
     def seen_through(self, view: Callable[[Any], Any]) -> Iterator[None]:
@@ -147,6 +148,12 @@ class Clock:
             yield
         finally:
             self._view = outer
+
+    def tell(self, message: str) -> None:
+        """Log what is being done, unless it is what was said last."""
+        if message != self._told:
+            self._told = message
+            self.log(message)
 
     def report(self, point: TracePoint, state: Callable[[], Any] | None = None) -> None:
         """Tell whoever watches; a true answer asks for the end. ``state`` is called if somebody wants the model."""

@@ -32,7 +32,7 @@ from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer.estimators.certification.kernel_machines import FittedProblem, fitted_problems
 from mercer.estimators.pairs import class_pairs, votes
-from mercer.estimators.progress import announce_compilation, warn_user
+from mercer.estimators.progress import warn_user
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
@@ -149,7 +149,6 @@ def leave_one_out(
         )
     if method not in METHODS:
         raise InvalidInputError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
-    announce_compilation("mercer.svm._smo_loops", "solve_members")
     fitted = fitted_problems(model, X, y, sample_weight)
     if method == "xi-alpha" and not all(isinstance(p.problem.loss, Hinge) for p in fitted):
         raise InvalidInputError("The xi-alpha bound needs a classifier with hinge loss and a finite C: use 'exact'.")

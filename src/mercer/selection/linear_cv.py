@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._compiled.thread_pool import run_tasks
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
-from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.linear.linear_svc import LinearSVC
 from mercer.estimators.linear.linear_svr import LinearSVR
 from mercer.kernels import Linear
@@ -42,8 +41,6 @@ class LinearSearchCV(SearchCV):
             for name in ("penalty", "l1_ratio", "fit_intercept", "intercept_scaling", "penalize_intercept", "max_iter")
         },
     }
-
-    _compiled = LinearMachine._compiled
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,7 +1,7 @@
 """Passes over all active variables, and one round of a working set.
 
-Scores, extremes, the choice of a working set, what may become inactive. Two calls do what a round of decomposition needs
-besides kernel values: `form_set` before the rows of new members are there, `solve_set` when they are.
+Scores, extremes, the choice of a working set, what may become inactive. Two calls do what a round of decomposition
+needs besides kernel values: `form_set` before the rows of new members are there, `solve_set` when they are.
 """
 
 import numpy as np

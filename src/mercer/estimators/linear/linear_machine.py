@@ -25,7 +25,7 @@ from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.machine import Machine
-from mercer.estimators.progress import announce_compilation, logger
+from mercer.estimators.progress import logger
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.crammer_singer import JointSolution
@@ -87,7 +87,6 @@ class LinearMachine(Machine):
         "rule": [StrOptions({"round-robin", "random", "greedy"})],
     }
     _measure = "relative gap"
-    _compiled = ("mercer.linear._row_loops", "dense_dot", "sparse_dot")
 
     coef_: Any
     intercept_: Any
@@ -245,7 +244,6 @@ class LinearMachine(Machine):
         first = clone(self)
         first._validate_params()
         data = first._prepare(X, y, sample_weight)
-        announce_compilation(*self._compiled)
         models: list[Any] = [None] * len(given)
         warm: Warm | None = None
         with Clock(self.time_limit) as clock:

@@ -20,7 +20,6 @@ from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.prediction import Expansion
-from mercer.estimators.progress import announce_compilation
 from mercer.exceptions import InvalidInputError
 from mercer.gram.data import Data, check_finite
 from mercer.gram.memory import budget_bytes
@@ -46,7 +45,6 @@ LINEAR_STEPS, KERNEL_STEPS = 1 << 17, 1 << 11
 class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     """f(x) = <w, φ(x)> + b. The model is w itself for the linear kernel, and coefficients of samples for others."""
 
-    _compiled = ("mercer.online._sgd_loops", "linear_steps", "kernel_steps")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{
             key: KernelMachine._parameter_constraints[key]
@@ -157,7 +155,6 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         weight = validate_weights(sample_weight, n, X)
         codes = self._partial_targets(y, classes)
         weight = weight * self.class_weight_[codes]
-        announce_compilation(*self._compiled)
         if first:
             self._bind(X, n)
         elif sp.issparse(X) != self._sparse:

@@ -17,7 +17,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
-from mercer.estimators.progress import announce_compilation, show_log, warn_user
+from mercer.estimators.progress import show_log, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.kernels.features import Matrix, Vector
@@ -64,9 +64,6 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         "time_limit": [Interval(Real, 0, None, closed="left"), None],
         "verbose": ["verbose"],
     }
-
-    # a module of compiled loops, and functions of it: if none of them is in the cache, the fit announces compilation
-    _compiled: ClassVar[tuple[str, ...]] = ("chains", "follow")
 
     # hooks for callers such as `mercer fit`: progress, and the held-out values of all candidates
     _on_step: OnStep | None = None
@@ -118,7 +115,6 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         self : object
             The fitted estimator.
         """
-        announce_compilation(*self._compiled)
         if self.verbose:
             show_log()
         samples, targets = self._validate(X, y)
