@@ -74,7 +74,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"mercer.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)  # asked for once
+    return found
 
 
 def __dir__() -> list[str]:

@@ -97,7 +97,7 @@ def domain_of(kernel: Any) -> str:
     """Return the domain of the samples for this kernel, as in ``Kernel.domain``; "any" for a function."""
     if isinstance(kernel, Kernel):
         return kernel.domain
-    if kernel is None or is_sklearn_kernel(kernel):  # kernels of a Gaussian process
+    if kernel is None or (not isinstance(kernel, str) and is_sklearn_kernel(kernel)):  # kernels of a Gaussian process
         return "vectors" if getattr(kernel, "requires_vector_input", True) else "any"
     if callable(kernel):
         return "any"

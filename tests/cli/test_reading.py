@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mercer
-import mercer.estimators.pairs
+import mercer.estimators.prediction
 from mercer.cli import main
 from mercer.exceptions import InvalidInputError
 from mercer.io.tables import read_samples
@@ -239,7 +239,7 @@ def test_many_classes_are_asked_about(fit):
 
 def test_pairs_that_do_not_fit_into_memory(fit, monkeypatch):
     """The memory is estimated first, in the command and in Python."""
-    monkeypatch.setattr(mercer.estimators.pairs, "available_bytes", lambda: 10_000_000)
+    monkeypatch.setattr(mercer.estimators.prediction, "available_bytes", lambda: 10_000_000)
     status, _, err = fit("d.csv", named(400, 120), "--task", "classification")
     assert status == 1 and "120 classes are 7,140 pairs, each with a machine of its own: for 400 samples" in err
     assert "--kernel linear" in err

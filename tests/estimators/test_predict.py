@@ -9,7 +9,7 @@ from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators import prediction
-from mercer.estimators.pairs import class_pairs, votes
+from mercer.estimators.prediction import class_pairs, votes
 from mercer.kernels import Chi2, Laplacian, Matern
 
 KERNELS = [

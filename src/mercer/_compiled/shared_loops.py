@@ -17,14 +17,15 @@ from mercer._compiled.compile import compiled
 from mercer._compiled.gaussian_tiles import gaussian_block
 from mercer._compiled.pointers import address_of, at
 from mercer._compiled.spin_pool import MAIL, NEEDS, Team, current, share
+from mercer._compiled.thread_pool import price
 from mercer._compiled.tiles import DOT, mapped_block
 
 # parts of a loop for each thread, so that a core that is slower, or busy, gets fewer of them
 PARTS_PER_THREAD = 4
 # about how many nanoseconds a loop must take to be shared, and a part of it at least: a helper's memory is cold
 SHARED_FROM, PART_FROM = 80_000, 30_000
-# of a kernel value, of each of its terms, of a term of a sum of rows, of an entry of a block
-VALUE, TERM, ENTRY, READ = 0.6, 0.03, 0.15, 1.0
+# nanoseconds of a term of a sum of rows, of an entry of a block
+ENTRY, READ = 0.15, 1.0
 # the columns of a part of a sum of rows are a multiple of it
 COLUMNS = 256
 
@@ -147,11 +148,6 @@ def _per_part(n: int, nanoseconds: float, team: Team, align: int = 1) -> int:
     parts = min(PARTS_PER_THREAD * team.size, max(2, int(nanoseconds / PART_FROM)))
     size = -(-n // parts)
     return -(-size // align) * align
-
-
-def price(values: float, terms: float) -> float:
-    """About how many nanoseconds so many kernel values take, each a function of a sum of terms."""
-    return values * (VALUE + TERM * terms)
 
 
 def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: ignore[no-untyped-def]

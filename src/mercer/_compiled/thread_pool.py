@@ -15,6 +15,9 @@ from typing import Any
 # parts of a job for each thread, so that a core that is slower, or busy, gets fewer of them
 SHARES_PER_THREAD = 4
 
+# about how many nanoseconds a kernel value takes, and each term of the sum behind it
+VALUE, TERM = 0.6, 0.03
+
 # what belongs to the thread that asks: its team
 local = threading.local()
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
@@ -73,3 +76,8 @@ def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
     work()
     for future in futures:
         future.result()
+
+
+def price(values: float, terms: float) -> float:
+    """About how many nanoseconds so many kernel values take, each a function of a sum of terms."""
+    return values * (VALUE + TERM * terms)

@@ -45,4 +45,5 @@ _HOME = {name: f"mercer.estimators.{module}" for module, names in _MODULES.items
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'mercer.estimators' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)  # asked for once
+    return found

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from mercer.estimators.parameters import classification_loss, regression_loss
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
 from mercer.losses import (
@@ -17,6 +16,8 @@ from mercer.losses import (
     NuInsensitive,
     OneClass,
 )
+from mercer.losses.classification import classification_loss
+from mercer.losses.regression import regression_loss
 
 KERNEL = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR = ("LinearSVC", "LinearSVR")

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
+from mercer.estimators.machine import warn_user
 from mercer.estimators.prediction import Expansion
-from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.data import Data, check_finite
 from mercer.gram.memory import budget_bytes

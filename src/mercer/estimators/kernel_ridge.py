@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
-from mercer.estimators.kernel_estimator import KernelEstimator
-from mercer.estimators.progress import warn_user
+from mercer.estimators.base import KernelEstimator
+from mercer.estimators.machine import warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.data import Data
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes

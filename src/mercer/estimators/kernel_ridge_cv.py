@@ -14,7 +14,7 @@ from sklearn.utils import check_scalar
 from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.kernel_ridge import BaseRidge, domain_of_ridge
-from mercer.estimators.progress import warn_user
+from mercer.estimators.machine import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.data import Data, check_finite
 from mercer.kernels import Kernel

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.kernel_ridge import domain_of_ridge, resolve_pairwise
+from mercer.estimators.machine import warn_user
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import Expansion
-from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.low_rank import SELECTIONS, choose_landmarks
 from mercer.gram.operator import GramOperator, product

@@ -14,9 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, StrOptions, available_if, deprecated, ovr_decision_function
 from mercer.estimators.base import KernelMachine, norm
-from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, votes
-from mercer.estimators.prediction import FOLDS, fit_sigmoids, pairwise_probabilities
-from mercer.estimators.progress import warn_user
+from mercer.estimators.machine import warn_user
+from mercer.estimators.prediction import (
+    FOLDS,
+    SOLUTION_BYTES,
+    check_memory,
+    fit_sigmoids,
+    pairwise_probabilities,
+    votes,
+)
 from mercer.gram.data import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Loss

@@ -1,22 +1,11 @@
-"""Parameters that estimators share: ``kernel__name`` for kernel objects, and the loss given by ``loss`` and ``C``."""
+"""The parameters ``kernel__name`` of estimators with a kernel object."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mercer.kernels import Kernel
 from mercer.kernels.sklearn import is_sklearn_kernel
-from mercer.losses import (
-    EpsilonInsensitive,
-    HardMargin,
-    Hinge,
-    Loss,
-    Pinball,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
 
 
 class KernelParameters:
@@ -41,21 +30,3 @@ class KernelParameters:
                 )
             self.kernel = self.kernel.set_params(**nested)
         return self
-
-
-def classification_loss(machine: Any) -> Loss:
-    """The loss given by ``loss`` and ``C``; scikit-learn's SVC has no ``loss`` and uses the hinge loss."""
-    if np.isinf(machine.C):
-        return HardMargin()
-    return SquaredHinge() if getattr(machine, "loss", "hinge") == "squared_hinge" else Hinge()
-
-
-def regression_loss(machine: Any) -> Loss:
-    """The loss given by ``loss``, ``epsilon``, ``quantile`` and ``C``; scikit-learn's SVR has no ``loss``."""
-    kind = getattr(machine, "loss", "epsilon_insensitive")
-    if kind == "pinball":
-        return Pinball(float(machine.quantile))
-    # with C = inf no sample may leave the tube, so both losses give the same problem
-    if kind == "squared_epsilon_insensitive" and np.isfinite(machine.C):
-        return SquaredEpsilonInsensitive(float(machine.epsilon))
-    return EpsilonInsensitive(float(machine.epsilon))

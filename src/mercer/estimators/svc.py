@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.one_vs_one import BaseSVC
-from mercer.estimators.parameters import classification_loss
 from mercer.losses import Loss, NuHinge
+from mercer.losses.classification import classification_loss
 
 
 class SVC(BaseSVC):

@@ -11,10 +11,10 @@ from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
-from mercer.estimators.parameters import regression_loss
 from mercer.gram.data import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
+from mercer.losses.regression import regression_loss
 from mercer.problems.clock import Clock
 from mercer.validation import real_targets
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._compiled.thread_pool import run_tasks
+from mercer.gram.memory import Loan
 from mercer.gram.operator import Evaluations, GramOperator, prepare_columns, product
-from mercer.gram.workspace import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
 

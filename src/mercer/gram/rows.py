@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._compiled.thread_pool import has_team, run_shares
+from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator
-from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 
 # number of matrix entries from which several threads are used

@@ -180,10 +180,10 @@ class VectorFeatures:
     @cached_property
     def panels(self) -> Matrix:
         """The dense samples, transposed in groups of one SIMD vector: the layout that the compiled tiles read."""
-        from mercer._compiled.register_tiles import lanes
+        from mercer._compiled.register_tiles import PANEL_BYTES
         from mercer._compiled.tiles import pack
 
-        width = lanes(self.dtype)
+        width = PANEL_BYTES // self.dtype.itemsize
         panels = np.empty((-(-len(self) // width), self.d, width), self.dtype)
         pack(self.X, 0, len(panels), panels)
         return panels

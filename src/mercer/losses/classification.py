@@ -12,7 +12,7 @@ The last is from Schölkopf, Smola, Williamson & Bartlett, Neural Computation 12
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -237,3 +237,10 @@ def nu_scale(thresholds: Vector) -> tuple[float, float]:
     """
     b_pos, b_neg = thresholds
     return max(0.0, float(0.5 * (b_neg - b_pos))), float(0.5 * (b_pos + b_neg))
+
+
+def classification_loss(machine: Any) -> Loss:
+    """The loss given by ``loss`` and ``C``; scikit-learn's SVC has no ``loss`` and uses the hinge loss."""
+    if np.isinf(machine.C):
+        return HardMargin()
+    return SquaredHinge() if getattr(machine, "loss", "hinge") == "squared_hinge" else Hinge()

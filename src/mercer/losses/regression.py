@@ -13,7 +13,7 @@ Bassett, Econometrica 46 (1978).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -241,3 +241,14 @@ def tube(thresholds: Vector) -> tuple[float, float]:
     """(ε, b) of ν-SVR from the thresholds (b₀, b₁) of the tube's upper and lower edge; ε is at least 0."""
     upper, lower = thresholds
     return max(0.0, float(0.5 * (upper - lower))), float(0.5 * (upper + lower))
+
+
+def regression_loss(machine: Any) -> Loss:
+    """The loss given by ``loss``, ``epsilon``, ``quantile`` and ``C``; scikit-learn's SVR has no ``loss``."""
+    kind = getattr(machine, "loss", "epsilon_insensitive")
+    if kind == "pinball":
+        return Pinball(float(machine.quantile))
+    # with C = inf no sample may leave the tube, so both losses give the same problem
+    if kind == "squared_epsilon_insensitive" and np.isfinite(machine.C):
+        return SquaredEpsilonInsensitive(float(machine.epsilon))
+    return EpsilonInsensitive(float(machine.epsilon))

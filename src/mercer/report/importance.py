@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from mercer._sklearn_compat import safe_indexing
-from mercer.estimators.pairs import class_pairs
+from mercer.estimators.prediction import class_pairs
 from mercer.exceptions import InvalidInputError, MercerError
 from mercer.io.formats.plain_model import plain_model
 from mercer.kernels.features import Matrix, Vector, as_matrix

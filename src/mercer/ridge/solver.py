@@ -26,8 +26,8 @@ from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.data import Data, check_finite
 from mercer.gram.low_rank import LowRank, pivoted_cholesky
+from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator, product, symmetric_product
-from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Squared
 from mercer.problems.certificate import NOT_PSD, Certificate, certificate

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_consistent_length, indexable
 
 from mercer._sklearn_compat import num_samples, safe_indexing, safe_split
 from mercer.estimators.fitted_models import kind_of, unwrap
-from mercer.estimators.progress import warn_user
+from mercer.estimators.machine import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
 from mercer.problems.clock import Clock

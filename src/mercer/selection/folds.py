@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.estimators.pairs import class_pairs
+from mercer.estimators.prediction import class_pairs
 from mercer.kernels.features import Vector, take_samples
 from mercer.selection.chains import Index, Problem
 from mercer.validation import class_weights

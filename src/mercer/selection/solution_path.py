@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import num_samples
 from mercer.estimators.certification.kernel_machines import fitted_problems
-from mercer.estimators.progress import warn_user
+from mercer.estimators.machine import warn_user
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.pairs import SOLUTION_BYTES, check_memory, class_pairs
-from mercer.estimators.parameters import classification_loss
+from mercer.estimators.prediction import SOLUTION_BYTES, check_memory, class_pairs
 from mercer.estimators.svc import SVC, NuSVC
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import NuHinge
+from mercer.losses.classification import classification_loss
 from mercer.selection.calibration.class_probabilities import METHODS
 from mercer.selection.calibration.prediction_mixins import ProbabilityMixin
 from mercer.selection.chains import Setting

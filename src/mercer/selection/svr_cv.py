@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.parameters import regression_loss
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.losses.regression import regression_loss
 from mercer.selection.calibration.prediction_mixins import IntervalMixin
 from mercer.selection.chains import Setting
 from mercer.selection.folds import Folds, SingleFolds

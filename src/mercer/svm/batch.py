@@ -19,8 +19,8 @@ import numpy as np
 from mercer._compiled.thread_pool import pool, run_tasks
 from mercer.exceptions import InfeasibleNuError, NotSeparableError
 from mercer.gram.data import ClassBlocks, Data, check_finite
+from mercer.gram.memory import Loan
 from mercer.gram.operator import Evaluations
-from mercer.gram.workspace import Loan
 from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses import Loss, NuHinge
 from mercer.losses.base import BoxQP

@@ -21,9 +21,9 @@ from math import isfinite
 import numpy as np
 
 from mercer._compiled.thread_pool import has_team, run_shares
+from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator
 from mercer.gram.rows import RowStore, WholeRows
-from mercer.gram.workspace import Loan
 from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock

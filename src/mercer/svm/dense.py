@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
-from mercer.gram.workspace import Loan
+from mercer.gram.memory import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock

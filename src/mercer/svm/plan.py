@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._compiled.thread_pool import price
 from mercer.gram.data import Data, check_finite
 from mercer.gram.operator import GramOperator, terms_of
 from mercer.kernels import Linear
@@ -307,8 +308,6 @@ def _threads(data: Data, options: Options) -> tuple[int, bool]:
     features = data.features(np.float32)
     if data.kernel.formula(features) is None:
         return options.n_threads, False
-    from mercer._compiled.shared_loops import price
-
     if price(data.n**2, terms_of(data.kernel, features)) < THREADS_FROM:
         return 1, False
     return options.n_threads, True
@@ -362,8 +361,6 @@ def _values_are_costly(data: Data, options: Options) -> bool:
 
 def _worth_leaving_out(data: Data, sizes: Sequence[int]) -> bool:
     """Whether the matrices of all pairs would take long, and compiled loops know the kernel."""
-    from mercer._compiled.shared_loops import price
-
     features = data.features(np.float32)
     if data.kernel.formula(features) is None:
         return False

@@ -18,11 +18,12 @@ import numpy as np
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.data import Data, check_finite
+from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator, product
 from mercer.gram.rows import WholeRows
-from mercer.gram.workspace import Loan
 from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector
+from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.certificate import certificate
 from mercer.problems.clock import Clock
@@ -57,6 +58,8 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
     """The optimum of the problem over the data, from a feasible start if given."""
     if options.solver == "qp":
         return solve_qp(data, problem, options, clock, start)
+    if not isinstance(problem.loss, HardMargin):
+        return _solve(data, problem, options, clock, start)
     shortly = first_steps(data, problem, options)
     if shortly is None:
         return settle(solve, data, problem, options, _solve(data, problem, options, clock, start))

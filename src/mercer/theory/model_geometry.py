@@ -18,8 +18,7 @@ from mercer.estimators.kernel_ridge import resolve_pairwise
 from mercer.estimators.linear.linear_svc import LinearSVC
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.online.pegasos import PegasosClassifier
-from mercer.estimators.pairs import class_pairs, pair_coefficients
-from mercer.estimators.prediction import SupportVectors
+from mercer.estimators.prediction import SupportVectors, class_pairs, pair_coefficients
 from mercer.estimators.ramp_svc import RampSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.estimators import SVC
-from mercer.estimators.pairs import class_pairs
+from mercer.estimators.prediction import class_pairs
 from mercer.exceptions import InvalidInputError
 from mercer.gram.data import Data
 from mercer.kernels import Linear

@@ -12,7 +12,7 @@ from tests.io import make_libsvm_data
 from tests.io.models import BINARY, REAL, THREE, X
 
 import mercer
-from mercer.estimators.pairs import class_pairs
+from mercer.estimators.prediction import class_pairs
 from mercer.exceptions import InvalidInputError, ModelFileError
 from mercer.io.libsvm import read_data, read_model, write_data, write_model
 

@@ -13,11 +13,12 @@ from sklearn.utils import check_array, check_consistent_length
 
 from mercer._sklearn_compat import Interval, StrOptions, validate_params
 from mercer.estimators.linear.linear_svc import one_vs_rest
-from mercer.estimators.parameters import classification_loss, regression_loss
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Vector
 from mercer.linear.feature_working_set import beta_without_weights
 from mercer.linear.problem import LinearProblem, Rows
+from mercer.losses.classification import classification_loss
+from mercer.losses.regression import regression_loss
 from mercer.validation import class_weights, find_classes, real_targets, validate_weights
 
 CLASSIFICATION = ("hinge", "squared_hinge", "log")

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import StrOptions
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, prices
-from mercer.estimators.parameters import classification_loss
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
 from mercer.linear.solution import LinearSolution
 from mercer.losses import Loss
+from mercer.losses.classification import classification_loss
 from mercer.problems.clock import Clock
 from mercer.problems.solution import WITHOUT_MODEL, Status
 from mercer.svm.batch import not_separable

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
+from mercer.estimators.machine import warn_user
 from mercer.estimators.parameters import KernelParameters
-from mercer.estimators.progress import warn_user
 from mercer.estimators.psd_check import find_indefinite
 from mercer.exceptions import InvalidInputError, NearDiagonalWarning, NotPositiveSemidefiniteWarning
 from mercer.gram.data import Data

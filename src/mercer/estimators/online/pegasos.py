@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.machine import warn_user
 from mercer.estimators.online.online_classifier import OnlineClassifier
-from mercer.estimators.progress import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.data import Data
 from mercer.kernels.features import Vector

@@ -11,8 +11,8 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.machine import warn_user
 from mercer.estimators.online.online_classifier import OnlineClassifier
-from mercer.estimators.progress import warn_user
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.gram.data import Data

@@ -10,8 +10,7 @@ import scipy.sparse as sp
 
 from mercer._sklearn_compat import in_configured_interface
 from mercer.estimators.one_vs_one import BaseSVC
-from mercer.estimators.pairs import pair_coefficients
-from mercer.estimators.prediction import SupportVectors
+from mercer.estimators.prediction import SupportVectors, pair_coefficients
 from mercer.gram.operator import product
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector

@@ -24,7 +24,7 @@ from sklearn.datasets import load_svmlight_file as read_data
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
-from mercer.estimators.pairs import class_layout, class_pairs, pair_coefficients
+from mercer.estimators.prediction import class_layout, class_pairs, pair_coefficients
 from mercer.exceptions import InvalidInputError
 from mercer.io.formats.from_parts import make_fitted, mark_uncertified
 from mercer.io.formats.libsvm_lines import CLASSES, Lines, text_of

@@ -25,8 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.kernel_ridge import BaseRidge, TrainingSamples
 from mercer.estimators.one_vs_one import BaseSVC
-from mercer.estimators.pairs import class_layout, pair_coefficients
-from mercer.estimators.prediction import Expansion, SupportVectors
+from mercer.estimators.prediction import Expansion, SupportVectors, class_layout, pair_coefficients
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
 from mercer.io.formats.from_parts import mark_uncertified

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, Regressor
 from sklearn.metrics import check_scoring
 
 from mercer._sklearn_compat import is_sklearn_scorer, ovr_decision_function
-from mercer.estimators.pairs import votes
+from mercer.estimators.prediction import votes
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 
