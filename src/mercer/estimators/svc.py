@@ -78,6 +78,8 @@ class SVC(BaseSVC):
         1/|w| for each pair: the distance from the separator to the margin in feature space.
     rkhs_norm_ : ndarray
         |w| for each pair.
+    plan_ : Plan
+        How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line.
     trace_ : list of TracePoint
         Seconds, steps, violation, dual value and active samples of every round.
     kernel_evaluations_ : int
