@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
 
+from mercer._compiled.program import Program
 from mercer._compiled.stored_rows import read_rows
 from mercer.problems import dual_objective, feasible_start
 from mercer.svm import _round_loops as rounds
@@ -11,7 +12,6 @@ from mercer.svm._newton_loops import newton_address
 from mercer.svm._round_loops import by_group, choose, form_set, line_up, reflect, seat, solve_set
 from mercer.svm._smo_loops import solve_members
 from mercer.svm.active import Active
-from mercer.svm.program import Program
 
 
 class Block:

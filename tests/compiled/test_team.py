@@ -9,10 +9,9 @@ import pytest
 
 from mercer._compiled import shared_loops as shared
 from mercer._compiled import spin_pool as team
-from mercer._compiled import tiles
+from mercer._compiled import stored_rows, tiles
 from mercer._compiled.thread_pool import run_shares, run_tasks
 from mercer.kernels import Gaussian, Polynomial
-from mercer.svm import _round_loops as rounds
 
 pytestmark = pytest.mark.skipif(not team.CAN_SPIN, reason="teams are for Linux")
 
@@ -65,7 +64,7 @@ def test_rows_of_newcomers(dtype, block_dtype):
     slots, order, fresh = rng.permutation(300)[:m], rng.permutation(m), rng.permutation(m)[:60]
     column = np.sort(rng.permutation(1501)[:m])
     alone, together = np.zeros((150, 150), block_dtype), np.zeros((150, 150), block_dtype)
-    rounds.read_rows(store, slots, order, column, fresh, 0, len(fresh), alone)
+    stored_rows.read_rows(store, slots, order, column, fresh, 0, len(fresh), alone)
     with team.gathered(4):
         shared.read_rows(store, slots, order, column, fresh, together)
     np.testing.assert_array_equal(together, alone)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.problems.instances import FORMS, instance
 
+from mercer._compiled.program import Program
 from mercer.problems import brackets, feasible_start, rates
 from mercer.svm._round_loops import (
     BINS,
@@ -14,7 +15,6 @@ from mercer.svm._round_loops import (
     score_all,
     survey_scores,
 )
-from mercer.svm.program import Program
 
 NONE = np.empty(0, np.int64)
 

@@ -26,7 +26,7 @@ class Countdown(Clock):
         super().__init__()
         self.questions = questions
 
-    def over(self):
+    def over_in(self, seconds):
         self.questions -= 1
         return Status.TIME_LIMIT if self.questions < 0 else None
 

@@ -4,12 +4,12 @@ import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_maps import apply_map
+from mercer._compiled.program import Program
 from mercer._compiled.stored_rows import read_rows
 from mercer._compiled.tiles import add_rows_product
 from mercer.problems._optimality_loops import survey
 from mercer.svm._round_loops import BINS, by_group, choose, group_extremes, line_up, reflect, score_all, seat
 from mercer.svm._smo_loops import solve_members
-from mercer.svm.program import Program
 
 # a block is solved to this share of the violation, and at last of tol
 BLOCK_TOL, LAST_TOL = 0.06, 0.8

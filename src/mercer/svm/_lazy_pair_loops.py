@@ -14,11 +14,11 @@ import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_blocks import fill_block
+from mercer._compiled.program import Program
 from mercer._compiled.tiles import add_rows_product, pack
 from mercer.problems._optimality_loops import M_LOW, M_UP, survey, threshold
 from mercer.svm._round_loops import BINS, TILE_COLUMNS, TILE_LINES, most_of, seat
 from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
-from mercer.svm.program import Program
 
 # the first members: a share of the samples, at least so many; how far their problem is solved
 SAMPLES_PER_FIRST, FEWEST_FIRST, FIRST_TOL = 8, 200, 0.1

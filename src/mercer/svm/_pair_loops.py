@@ -3,10 +3,10 @@
 import numpy as np
 
 from mercer._compiled.compile import compiled
+from mercer._compiled.program import Program
 from mercer._compiled.tiles import add_rows_product
 from mercer.problems._optimality_loops import survey
 from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
-from mercer.svm.program import Program
 
 
 @compiled()

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mercer._compiled.program import Program
 from mercer.gram.operator import GramOperator, product
 from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.solution import Options
-from mercer.svm.program import Program
 from mercer.svm.verify import nearness, slack
 
 # linear, l1, ridge, lower and upper of the null variable

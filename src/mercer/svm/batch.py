@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._compiled.program import Program
 from mercer._compiled.thread_pool import pool, run_tasks
 from mercer.exceptions import InfeasibleNuError, NotSeparableError
 from mercer.gram.data import ClassBlocks, Data, check_finite
@@ -37,7 +38,6 @@ from mercer.svm.plan import (
     over_features,
     plan_pairs,
 )
-from mercer.svm.program import Program
 from mercer.svm.separation import Separation
 from mercer.svm.solve import solve_problem
 from mercer.svm.verify import ExactFormula, exact_formula, exact_rows

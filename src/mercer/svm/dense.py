@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
+from mercer._compiled.program import Program
 from mercer.gram.memory import Loan
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
@@ -15,7 +16,6 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import Survey, diverges, dual_objective, feasible_start, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
 from mercer.svm.interior import INTERIOR_STEPS, factor_seconds, interior_point
-from mercer.svm.program import Program
 
 # pair steps between two looks at the clock; Newton's step helps where so many were not enough
 STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000

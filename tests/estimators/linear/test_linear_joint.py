@@ -134,7 +134,7 @@ def test_hard_margin_from_a_part_of_the_pairs():
 def test_no_hard_margin():
     """The weights that come with the error are a proof: the reader can check it."""
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(NotSeparableError, match="one for each") as raised:
+    with pytest.raises(NotSeparableError, match="one linear function per class") as raised:
         LinearSVC(**JOINT, C=np.inf).fit(X, y)
     weights = raised.value.common_point_weights
     own = weights[np.arange(len(y)), y]

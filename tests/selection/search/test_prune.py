@@ -114,7 +114,7 @@ def test_scores_without_a_highest_value_are_refused():
     """The bound needs to know what a perfect score is."""
     X, y = make_classification(60, 4, random_state=0)
     scoring = make_scorer(lambda a, b: float(np.mean(a == b)))
-    with pytest.raises(InvalidInputError, match="prune='bound' needs a score whose highest value is known"):
+    with pytest.raises(InvalidInputError, match="prune='bound' needs a score with a known highest value"):
         SVCCV(scoring=scoring, prune="bound").fit(X, y)
     assert SVCCV(Cs=2, gammas=2, scoring=scoring, prune="race").fit(X, y).best_score_ > 0.5
     with pytest.raises(ValueError, match="The 'prune' parameter of SVCCV must be"):
