@@ -149,9 +149,9 @@ class Clock:
         finally:
             self._view = outer
 
-    def tell(self, message: str) -> None:
-        """Log what is being done, unless it is what was said last."""
-        if message != self._told:
+    def tell(self, what: str, value: object) -> None:
+        """Log "what: value" for whoever follows the run, unless it is what was said last."""
+        if self.log is not _tell_nobody and (message := f"{what}: {value}") != self._told:
             self._told = message
             self.log(message)
 

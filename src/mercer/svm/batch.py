@@ -116,7 +116,7 @@ class OneVsOne:
         if len(self.pairs) == 1:
             return [self._solve_pair(None, self.pairs[0], starts[0])]
         plan = self.plan(starts)
-        self.clock.tell(f"plan: {plan}")
+        self.clock.tell("plan", plan)
         solutions = self._by_plan(plan, starts)
         return [s if s is None else replace(s, plan=plan) for s in solutions]
 

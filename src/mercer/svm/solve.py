@@ -78,7 +78,7 @@ def _solve(
 ) -> Solution:
     """The same, but that hard margins are not yet verified. ``steps`` were taken before."""
     plan = plan_problem(data, problem, options, clock.left, start is not None)
-    clock.tell(f"plan: {plan}")
+    clock.tell("plan", plan)
     if plan.presolve == "features":
         found = solve_over_features(data, problem, options, clock)
         if found is not None:
@@ -90,7 +90,7 @@ def _solve(
         plan = replace(
             plan_problem(merged.data, merged.problem, options, clock.left, start is not None), presolve="merge"
         )
-        clock.tell(f"plan: {plan}")
+        clock.tell("plan", plan)
         with clock.seen_through(merged.expand):
             return merged.expand(_from_start(merged.data, merged.problem, options, clock, start, plan, steps))
     solution = _from_start(data, problem, options, clock, start, plan, steps)
