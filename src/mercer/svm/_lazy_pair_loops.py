@@ -27,7 +27,7 @@ MOSTLY_LINES = 1.6
 # newcomers: as many as there are support vectors, at least so many
 FEWEST_NEW = 32
 # a problem is solved to this share of the violation of all, and to the end once that is small
-STAGE_TOL, LAST_FROM = 0.1, 0.3
+STAGE_TOL, LAST_STAGE = 0.1, 0.3
 STAGES, STEPS_PER_MEMBER, STEPS_AT_LEAST = 40, 100, 1000
 # columns of a block whose lines are so long, or a multiple of it, compete for the same places of the cache
 CONFLICT = 128
@@ -288,6 +288,6 @@ def sift(
             return steps, values
         if unbounded or used_i * n_j + used_j * n_i > MOSTLY_LINES * half or not violation < np.inf:
             break
-        stage_tol = STAGE_TOL * violation if violation > LAST_FROM else 0.0
+        stage_tol = STAGE_TOL * violation if violation > LAST_STAGE else 0.0
         count = _next_members(beta, F, linear, l1, group, lower, upper, threshold(groups[0]), beyond, rank, chosen)
     return -1, values

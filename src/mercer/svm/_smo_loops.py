@@ -27,7 +27,7 @@ from mercer.svm._newton_loops import AT_BOUND, call_newton
 # pair steps within bounds before Newton's step, as a share of what it costs, at first and at most; and some more
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
 # below this tolerance the last digits of beta count, which pair steps find one by one
-NEWTON_FROM = 1e-7
+SMALLEST_NEWTON_TOL = 1e-7
 # steps of a run that needs Newton's step and was given no address of it
 NEEDS_NEWTON = -1
 
@@ -85,7 +85,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         violation = ups[h] - lows[h]
         if not violation > tol or steps >= max_steps:
             break
-        if within >= wait * price and tol >= NEWTON_FROM:
+        if within >= wait * price and tol >= SMALLEST_NEWTON_TOL:
             if newton == 0:
                 memory[0] = 0.0
                 return NEEDS_NEWTON, float(violation), False

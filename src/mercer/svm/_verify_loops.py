@@ -1,4 +1,4 @@
-"""F = K b of one small problem in float64 where it matters, in one call: see ``solvers.judge``."""
+"""F = K b of one small problem in float64 where it matters, in one call: see `mercer.svm.verify`."""
 
 import numpy as np
 

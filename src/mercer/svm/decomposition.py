@@ -3,7 +3,7 @@
     min  1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,  sum over each group fixed
 
 Each round takes the worst violators and the newest members of the last working set, solves their small problem by
-second-order SMO (smo.solve_block), and carries the change over to F = K b of all active samples with one product of
+second-order SMO (`solve_block`), and carries the change over to F = K b of all active samples with one product of
 stored kernel rows. Only members that move need their rows: the others are compared with the members alone. Joachims,
 "Making large-scale SVM learning practical" (1999); Fan, Chen & Lin, JMLR 6 (2005).
 
@@ -30,10 +30,8 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import diverges, dual_objective, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
 from mercer.svm.active import Active, LeftOut, Look
-from mercer.svm.plan import FEWEST_MEMBERS, SINGLE_SCORES_FROM_TOL, Plan
+from mercer.svm.plan import FEWEST_MEMBERS, READ_THREADS_FROM, SINGLE_SCORES_FROM_TOL, Plan
 
-# entries of a block from which a second thread is worth waking to read them: from memory, each on a line of its own
-THREADS_FROM = 200_000
 # at most this share of a set is new in a round; fewer if less than so many of the last new ones were of use
 NEW_SHARE = 0.5
 FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
@@ -321,7 +319,7 @@ class Decomposition:
         def part(start: int, stop: int) -> None:
             storage.read_rows(values, slots, order, column, stored, start, stop, block)
 
-        threads = self.options.n_threads if len(slots) * len(stored) >= THREADS_FROM else 1
+        threads = self.options.n_threads if len(slots) * len(stored) >= READ_THREADS_FROM else 1
         run_shares(part, len(stored), threads)
 
     def _adapt(self, n_new: int, n_used: int) -> None:

@@ -34,6 +34,8 @@ FEATURES_UP_TO = 500
 MERGE_FROM = 4096
 # and merged if at most this share of them differ
 MERGED_SHARE = 0.97
+# from w back to beta: up to so many samples at kinks their matrix is factored
+FACE_UP_TO = 1500
 
 # ---- storage and precision -------------------------------------------------------------------------------------------
 
@@ -57,6 +59,9 @@ SINGLE_UP_TO_SPREAD = 1e6
 THREADS_FROM = 1e7
 # up to so many samples one thread verifies a solution in one compiled call
 VERIFY_AT_ONCE_UP_TO = 1536
+# separability: up to so many dimensions (samples, where a kernel gives none) and numbers in the matrix of features the
+# finite algorithm takes seconds at most
+FINITE_UP_TO, FINITE_NUMBERS_UP_TO = 300, 2_000_000
 
 # ---- working sets ----------------------------------------------------------------------------------------------------
 
@@ -68,6 +73,8 @@ FEWEST_MEMBERS = 4
 CACHE_CONFLICT = 128
 # from so many samples a run starts on a part of them: at least so many, and this share of all
 PART_FROM, PART_AT_LEAST, PART_SHARE = 8192, 2048, 16
+# entries of a block from which a second thread is worth waking to read them: from memory, each on a line of its own
+READ_THREADS_FROM = 200_000
 # active samples from which the row of a new member waits until it has moved: half of them never do
 ROWS_WAIT_FROM = 6144
 # the same for costly values, for each member of the working set

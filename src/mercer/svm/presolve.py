@@ -35,7 +35,7 @@ from mercer.problems.certificate import FEASIBILITY
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, Survey, survey
 from mercer.problems.solution import Options, Solution
-from mercer.svm.plan import MERGED_SHARE
+from mercer.svm.plan import FACE_UP_TO, MERGED_SHARE
 
 # what rounding of sums of bounds leaves of them, relative
 ROUNDING = 1e-13
@@ -121,8 +121,8 @@ GAP = 1e-9
 # a sample nearer to a kink than this share of tol keeps a β inside its box
 AT_KINK = 0.3
 CORRECTIONS = 4
-# samples at kinks up to which their matrix is factored; samples that may take up the rounding of a sum
-FACE_UP_TO, BALANCED_BY = 1500, 3
+# samples that may take up the rounding of a sum
+BALANCED_BY = 3
 
 
 class Found(NamedTuple):

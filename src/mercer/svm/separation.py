@@ -30,15 +30,12 @@ from mercer.gram.operator import product
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
 from mercer.svm.margin import EPS, Candidate, largest_margin, matrix_features, row_coefficients
+from mercer.svm.plan import FINITE_NUMBERS_UP_TO, FINITE_UP_TO
 
 # weights prove that hulls meet if each column's sum Σ βᵢ xᵢⱼ is below this, relative to its largest number: rounding
 COLUMN_ROUNDING = 1e-12
 # the same for a kernel: β'Kβ relative to the largest kernel value
 KERNEL_ROUNDING = 1e-13
-# up to this many dimensions, or samples where the kernel gives none, the finite algorithm takes seconds at most
-FINITE_UP_TO = 300
-# up to so many numbers in the matrix
-NUMBERS = 2_000_000
 # a margin this near to its bound, relative, and weights this near to a common point leave nothing to be found
 CLOSE, CERTAIN = 0.99, 1e-12
 
@@ -127,7 +124,7 @@ class Separation:
 
 def is_small(shape: tuple[int, ...]) -> bool:
     """Whether the finite algorithm takes seconds at most: for rows of features (n, d), or samples of a kernel (n,)."""
-    return min(shape) <= FINITE_UP_TO and (len(shape) == 1 or math.prod(shape) <= NUMBERS)
+    return min(shape) <= FINITE_UP_TO and (len(shape) == 1 or math.prod(shape) <= FINITE_NUMBERS_UP_TO)
 
 
 class TwoClasses:

@@ -1,9 +1,9 @@
 """The exact solver: a certified optimum for any kernel and loss.
 
-Small problems are solved whole, the smallest on their float64 matrix, others on a float32 one. Large ones are
-solved by decomposition on float32 kernel rows. What was found in float32 is then judged in float64 (see judge). If
-the violation found there is above tol, the exact values of F replace the tracked ones and the run goes on
-(refinement in mixed precision), at last in float64 throughout.
+Small problems are solved whole, the smallest on their float64 matrix, others on a float32 one. Large ones are solved by
+decomposition on float32 kernel rows. What was found in float32 is then verified in float64 (`mercer.svm.verify`). If
+the violation found there is above tol, the exact values of F replace the tracked ones and the run goes on (refinement
+in mixed precision), at last in float64 throughout.
 """
 
 from __future__ import annotations
