@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from mercer._compiled.compile import compiled
-from mercer.svm._smo_loops import best_partner, move
+from mercer.svm._smo_loops import best_partner, update_scores
 
 LENGTHS = [0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 300]
 
 
 @compiled()
 def moved(score, a, b, step, grow, shrink, start, stop):
-    return move(score, a, b, step, grow, shrink, start, stop)
+    return update_scores(score, a, b, step, grow, shrink, start, stop)
 
 
 @compiled()
@@ -31,7 +31,7 @@ DTYPES = [(np.float32, np.float32), (np.float64, np.float64), (np.float64, np.fl
 @pytest.mark.parametrize(("dtype", "stored"), DTYPES)
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize("start", [0, 5])
-def test_move(n, start, dtype, stored):
+def test_update_scores(n, start, dtype, stored):
     rng = np.random.default_rng(n)
     score = rng.normal(size=n + start + 9).astype(dtype)
     a, b = (rng.normal(size=len(score)).astype(stored) for _ in range(2))

@@ -9,7 +9,15 @@ from mercer._compiled.stored_rows import read_rows
 from mercer.problems import dual_objective, feasible_start
 from mercer.svm import _round_loops as rounds
 from mercer.svm._newton_loops import newton_address
-from mercer.svm._round_loops import by_group, choose, form_set, line_up, reflect, seat, solve_set
+from mercer.svm._round_loops import (
+    by_group,
+    form_working_set,
+    mirror_rows,
+    place_members,
+    select_working_set,
+    solve_working_set,
+    sort_members,
+)
 from mercer.svm._smo_loops import solve_members
 from mercer.svm.active import Active
 
@@ -19,27 +27,33 @@ class Block:
 
     def __init__(self, K, size, dtype=np.float64):
         self.K, self.m = K, 0
-        self.place, self.members, self.fresh = np.full(len(K) + 1, -1), np.empty(size, int), np.empty(2 * size, int)
+        self.place, self.members, self.new_places = (
+            np.full(len(K) + 1, -1),
+            np.empty(size, int),
+            np.empty(2 * size, int),
+        )
         self.values = np.full((size, size), np.nan, dtype)
 
     def take(self, chosen, known):
-        """Exchange members; rows of those known before may have been given up. The null sample is the last one."""
+        """Exchange members; the rows of ``known`` members cannot be read. The null sample is the last one."""
         K = self.K.copy()
         K[known] = np.nan
-        self.m, count = seat(np.asarray(chosen), self.place, self.members, self.m, self.values, self.fresh)
+        self.m, count = place_members(
+            np.asarray(chosen), self.place, self.members, self.m, self.values, self.new_places
+        )
         members = self.members[: self.m]
         rows = np.where(members < len(K), members, -1)
         order, column = np.empty(self.m, int), np.empty(self.m, int)
-        line_up(self.place, rows, order, column)
+        sort_members(self.place, rows, order, column)
         for start, stop in [(0, count // 2), (count // 2, count)]:
-            read_rows(K, rows, order, column, self.fresh, start, stop, self.values)
-        reflect(rows, self.fresh[:count], self.values)
+            read_rows(K, rows, order, column, self.new_places, start, stop, self.values)
+        mirror_rows(rows, self.new_places[:count], self.values)
         return members, self.values[: self.m, : self.m]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_after_exchanges(dtype):
-    """Whoever comes and goes, the block is that of its members, and only rows of newcomers are read."""
+    """After any exchange of members the block is that of its members, and only rows of new members are read."""
     rng = np.random.default_rng(0)
     K = rng.normal(size=(40, 40)).astype(dtype)
     K += K.T
@@ -56,8 +70,8 @@ def test_blocks_after_exchanges(dtype):
         before = members.copy()
 
 
-def test_those_who_stay_keep_their_places():
-    """As long as no fewer come than leave."""
+def test_members_that_stay_keep_their_places():
+    """If at least as many members come as leave."""
     block = Block(np.eye(30), 10)
     first = block.take(np.arange(8), [])[0].copy()
     second = block.take([1, 3, 5, 6, 7, 20, 21, 22, 23], np.arange(8))[0]
@@ -96,55 +110,63 @@ def test_the_gain_is_what_the_dual_gains(loss, intercept):
 
 @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
 def test_rounds_are_their_pieces(loss, intercept):
-    """form_set chooses, seats and lines up, solve_set reflects and solves; both say what a run asks next."""
+    """form_working_set and solve_working_set are the same as their steps, and return what the run needs next."""
     n, size = 40, 16
     problem = instance(loss, intercept, n=n, seed=3)
     beta = feasible_start(problem.qp, near=np.random.default_rng(0).normal(size=problem.qp.n_vars))
     active = Active.of(problem.qp, np.arange(n), beta, problem.F(beta))
     K = np.zeros((n + 1, n + 1))  # with the null sample
     K[:n, :n] = problem.K
-    place, seats, fresh = np.full(len(active.beta), -1), np.empty((6, size), np.intp), np.empty(2 * size, np.intp)
+    place, layout, new_places = np.full(len(active.beta), -1), np.empty((6, size), np.intp), np.empty(2 * size, np.intp)
     block, change, m, previous = np.full((size, size), np.nan), np.empty(size), 0, np.empty(0, np.int64)
     for n_new in (8, 6, 16, 4):
-        look = active.look()
-        worst = choose(
-            look.up, look.low, active.program.group, active.n_groups, look.extremes, previous, n_new, size, active.null
+        scores = active.scores()
+        worst = select_working_set(
+            scores.up,
+            scores.low,
+            active.program.group,
+            active.n_groups,
+            scores.extremes,
+            previous,
+            n_new,
+            size,
+            active.null,
         )
         before = np.flatnonzero(place >= 0) if active.n_groups == 1 else []
-        chosen, m, newcomers, n_wanted = form_set(
-            look.up, look.low, active.program, look.extremes, previous, n_new, size, active.null, place, seats, m,
-            block, fresh,
+        chosen, m, n_added, n_rows = form_working_set(
+            scores.up, scores.low, active.program, scores.extremes, previous, n_new, size, active.null, place, layout,
+            m, block, new_places,
         )  # fmt: skip
         np.testing.assert_array_equal(chosen, worst)
-        members, positions = seats[rounds.MEMBERS, :m].copy(), seats[rounds.POSITIONS, :m].copy()
+        members, positions = layout[rounds.MEMBERS, :m].copy(), layout[rounds.POSITIONS, :m].copy()
         assert sorted(members) == sorted(chosen) and np.all(np.diff(active.program.group[members]) >= 0)
         samples = active.program.sample[members]
         np.testing.assert_array_equal(positions, np.where(samples < n, samples, -1))
-        np.testing.assert_array_equal(np.sort(fresh[:newcomers]), np.flatnonzero(~np.isin(members, before)))
-        wanted = seats[rounds.WANTED, :n_wanted]
-        np.testing.assert_array_equal(wanted, fresh[:newcomers][positions[fresh[:newcomers]] >= 0])
-        np.testing.assert_array_equal(seats[rounds.ASKED, :n_wanted], positions[wanted])
-        np.testing.assert_array_equal(members[seats[rounds.ORDER, :m]], np.sort(members))
+        np.testing.assert_array_equal(np.sort(new_places[:n_added]), np.flatnonzero(~np.isin(members, before)))
+        new = layout[rounds.NEW, :n_rows]
+        np.testing.assert_array_equal(new, new_places[:n_added][positions[new_places[:n_added]] >= 0])
+        np.testing.assert_array_equal(layout[rounds.SAMPLES, :n_rows], positions[new])
+        np.testing.assert_array_equal(members[layout[rounds.ORDER, :m]], np.sort(members))
 
-        read_rows(K, positions, seats[rounds.ORDER], seats[rounds.COLUMN], wanted, 0, n_wanted, block)
+        read_rows(K, positions, layout[rounds.ORDER], layout[rounds.COLUMN], new, 0, n_rows, block)
         whole, moves, then = K[np.ix_(samples, samples)], np.empty(m), active.beta.copy()
         newton = newton_address(whole.dtype, whole.dtype)
         room, score = np.empty((6, size)), np.empty(size)
         expected = solve_members(
             members, whole, active.program, then, active.F, 1e-6, 1000, newton, room, score, moves
         )  # fmt: skip
-        found = solve_set(
-            seats, m, newcomers, block, fresh, active.program, active.beta, active.F, 1e-6, 1000, newton, room, score,
-            chosen, previous, change,
+        found = solve_working_set(
+            layout, m, n_added, block, new_places, active.program, active.beta, active.F, 1e-6, 1000, newton, room,
+            score, chosen, previous, change,
         )  # fmt: skip
         np.testing.assert_array_equal(block[:m, :m], whole)
         assert found[:3] == expected
         np.testing.assert_array_equal(active.beta, then)
         moved = (moves != 0) & (positions >= 0)
         assert found[3] == np.count_nonzero(moved)
-        np.testing.assert_array_equal(seats[rounds.ASKED, : found[3]], positions[moved])
+        np.testing.assert_array_equal(layout[rounds.SAMPLES, : found[3]], positions[moved])
         np.testing.assert_array_equal(change[: found[3]], moves[moved])
         new = np.setdiff1d(chosen, previous)
         assert found[4:] == (len(new), np.count_nonzero(then[new]))
-        active.F += change[: found[3]] @ K[seats[rounds.ASKED, : found[3]]]
+        active.F += change[: found[3]] @ K[layout[rounds.SAMPLES, : found[3]]]
         previous = chosen

@@ -1,4 +1,4 @@
-"""The working set holds the worst violators, and what may be left out is settled."""
+"""The working set holds the worst violators, and shrinking removes only variables that are settled."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from mercer._compiled.program import Program
 from mercer.problems import brackets, feasible_start, rates
 from mercer.svm._round_loops import (
     BINS,
-    choose,
     group_extremes,
     near_kinks,
-    removable,
     score_all,
-    survey_scores,
+    score_and_extremes,
+    select_working_set,
+    shrinkable,
 )
 
 NONE = np.empty(0, np.int64)
@@ -47,10 +47,10 @@ def test_scores_are_the_rates(loss, intercept):
 @pytest.mark.parametrize("size", [4, 8, 20, 64])
 @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
 def test_the_worst_violators_are_chosen(loss, intercept, size):
-    """Without repetition, the worst pair of the worst group among them, and none better left out by a bin's width."""
+    """Without repetition, the worst pair of the worst group is in it, and no violator worse by two bins is missing."""
     qp, _, _, up, low, extremes = scores(loss, intercept)
     n_groups = max(1, qp.n_groups)
-    chosen = choose(up, low, qp.group, n_groups, extremes, NONE, size, size, -1)
+    chosen = select_working_set(up, low, qp.group, n_groups, extremes, NONE, size, size, -1)
     assert len(chosen) == len(set(chosen.tolist())) <= size
     spans = extremes[:n_groups, 0] - extremes[:n_groups, 1]
     worst = int(np.argmax(spans))
@@ -58,7 +58,7 @@ def test_the_worst_violators_are_chosen(loss, intercept, size):
     members = np.intersect1d(chosen, np.flatnonzero(qp.group == worst))
     assert up[members].max() >= extremes[worst, 0] - width
     assert low[members].min() <= extremes[worst, 1] + width
-    # of those left out none may grow faster than the least of those chosen for growing
+    # no variable that was not chosen has a larger up than the k-th largest, by more than two bins
     share = max(1, size // (2 * n_groups)) if n_groups == 1 or spans.min() > 0.1 * spans.max() else 1
     ranked = np.sort(up[(qp.group == worst) & (up > extremes[worst, 1])])[::-1]
     if len(ranked):
@@ -68,31 +68,31 @@ def test_the_worst_violators_are_chosen(loss, intercept, size):
 
 
 def test_members_of_the_last_set_fill_up():
-    """New ones first, at most n_new; then the newest of the previous set; the null sample always."""
+    """New variables first, at most n_new; then members of the previous set; the null sample always."""
     up, low = np.linspace(1.0, 0.0, 40), np.linspace(0.0, -1.0, 40)
     group, extremes = np.zeros(40, np.int8), np.array([[1.0, -1.0], [-np.inf, np.inf]])
     previous = np.arange(15, 25)
-    chosen = choose(up, low, group, 1, extremes, previous, 8, 12, -1)
+    chosen = select_working_set(up, low, group, 1, extremes, previous, 8, 12, -1)
     assert sorted(chosen[:8].tolist()) == [0, 1, 2, 3, 36, 37, 38, 39]
     assert chosen[8:].tolist() == [15, 16, 17, 18]
-    chosen = choose(up, low, group, 1, extremes, previous, 8, 12, 20)
+    chosen = select_working_set(up, low, group, 1, extremes, previous, 8, 12, 20)
     assert chosen[0] == 20 and len(set(chosen.tolist())) == len(chosen) <= 12
 
 
-def test_a_group_near_its_optimum_leaves_the_room():
+def test_a_group_near_its_optimum_gets_no_members():
     """All members are of the group that violates."""
     up, low = np.tile([1.0, 0.01], 20), np.tile([-1.0, -0.01], 20)
     group = np.tile([0, 1], 20).astype(np.int8)
     extremes = np.array([[1.0, -1.0], [0.01, -0.01]])
-    assert np.all(group[choose(up, low, group, 2, extremes, NONE, 10, 10, -1)] == 0)
+    assert np.all(group[select_working_set(up, low, group, 2, extremes, NONE, 10, 10, -1)] == 0)
 
 
 @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
-def test_what_is_removable_violates_with_nobody(loss, intercept):
-    """A variable left out makes no violating pair, not by half the violation; and as many are counted."""
+def test_shrinkable_variables_make_no_violating_pair(loss, intercept):
+    """A variable that is shrunk misses a violating pair by half the violation at least; the count is right."""
     qp, _, _, up, low, extremes = scores(loss, intercept)
     keep = np.empty(qp.n_vars, np.bool_)
-    count = removable(up, low, qp.group, extremes, 0.5, keep)
+    count = shrinkable(up, low, qp.group, extremes, 0.5, keep)
     assert count == np.count_nonzero(~keep)
     span = extremes[qp.group, 0] - extremes[qp.group, 1]
     out = ~keep
@@ -102,24 +102,24 @@ def test_what_is_removable_violates_with_nobody(loss, intercept):
 
 @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
 def test_all_scores_in_one_pass(loss, intercept):
-    """survey_scores is score_all, group_extremes and the widest of them; what is no number stays none."""
+    """score_and_extremes is score_all, group_extremes and the largest violation; NaN stays NaN."""
     qp, beta, F, up, low, extremes = scores(loss, intercept)
     n_groups = max(1, qp.n_groups)
     sample = np.arange(len(F)) if qp.sample is None else qp.sample
     program = Program(sample, qp.group, qp.linear.copy(), qp.l1, qp.ridge, qp.lower, qp.upper)
     found = np.empty_like(up), np.empty_like(low), np.empty((n_groups, 2))
-    violation = survey_scores(program, beta, F, *found)
+    violation = score_and_extremes(program, beta, F, *found)
     for one, other in zip(found, (up, low, extremes[:n_groups]), strict=True):
         np.testing.assert_array_equal(one, other)
     assert violation == (extremes[:n_groups, 0] - extremes[:n_groups, 1]).max()
     F[:] = np.inf
     program.linear[:] = np.inf
-    assert not np.isfinite(survey_scores(program, beta, F, *found))
+    assert not np.isfinite(score_and_extremes(program, beta, F, *found))
 
 
 @pytest.mark.parametrize("error", [0.0, 0.01, 0.1, np.inf, np.nan])
 def test_near_kinks(error):
-    """Those within the margin, which is at least a multiple of the largest error; all if that is not known."""
+    """Samples within the margin, which is at least a multiple of the largest error; all if the error is not finite."""
     rng = np.random.default_rng(0)
     slack, F, done = rng.normal(size=50), rng.normal(size=50), rng.random(50) < 0.5
     slack[::7] = np.nan

@@ -23,8 +23,8 @@ from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, PegasosClassifier, Perceptron
 from mercer.problems.clock import SECOND_PRESS, Clock
-from mercer.svm import dense as whole
-from mercer.svm.dense import WholeMatrix
+from mercer.svm import dense
+from mercer.svm.dense import DenseRun
 
 ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
 NUMBERS = (
@@ -93,7 +93,7 @@ class TestLimits:
     def test_all_kinds_of_steps_count(self, max_iter, monkeypatch):
         """n_iter_ is the sum of pair steps, Newton steps and interior-point steps, and never more than max_iter."""
         counted = {"pair": 0, "newton": 0, "interior": 0}
-        pair_steps, newton, interior = WholeMatrix._pair_steps, WholeMatrix._newton, whole.interior_point
+        pair_steps, newton, interior = DenseRun._pair_steps, DenseRun._newton, dense.interior_point
 
         def count_pairs(*args):
             taken, unbounded = pair_steps(*args)
@@ -109,9 +109,9 @@ class TestLimits:
             counted["interior"] += found.n_iter
             return found
 
-        monkeypatch.setattr(WholeMatrix, "_pair_steps", count_pairs)
-        monkeypatch.setattr(WholeMatrix, "_newton", count_newton)
-        monkeypatch.setattr(whole, "interior_point", count_interior)
+        monkeypatch.setattr(DenseRun, "_pair_steps", count_pairs)
+        monkeypatch.setattr(DenseRun, "_newton", count_newton)
+        monkeypatch.setattr(dense, "interior_point", count_interior)
         rng = np.random.default_rng(0)
         X = rng.normal(size=(100, 3)) * [100.0, 1.0, 0.01]
         y = X @ [0.01, 1.0, 100.0] + 0.1 * rng.normal(size=100)

@@ -122,11 +122,11 @@ def test_part_decides(monkeypatch):
 def test_share_of_the_time():
     """A block may be given a part of the time that is left."""
     limit = base.Clock(100.0)
-    with limit.within(0.25):
+    with limit.share_of_time(0.25):
         assert 24.0 < limit.left < 25.0
-        with limit.within(0.5):
+        with limit.share_of_time(0.5):
             assert limit.left < 12.5
     assert limit.left > 99.0 and limit.over_in(200.0) is base.Status.TIME_LIMIT and limit.over_in(50.0) is None
     endless = base.Clock()
-    with endless.within(0.1):
+    with endless.share_of_time(0.1):
         assert endless.left == np.inf and endless.over_in(1e9) is None

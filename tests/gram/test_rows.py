@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.gram.operator import GramOperator
-from mercer.gram.rows import RowStore, WholeRows, add_product
+from mercer.gram.rows import MatrixRows, RowStore, add_product
 from mercer.kernels import Gaussian
 
 N = 120
@@ -68,7 +68,7 @@ def test_finding_computes_nothing():
     assert gram.evaluations.count == 2 * N
     store.ensure(np.array([8, 9]))
     assert not store.has_room
-    np.testing.assert_array_equal(WholeRows(gram.dense(), 1).find(np.array([4, 2])), [4, 2])
+    np.testing.assert_array_equal(MatrixRows(gram.dense(), 1).find(np.array([4, 2])), [4, 2])
 
 
 def test_rows_asked_for_now_are_not_given_up():
@@ -127,7 +127,7 @@ def test_products_of_stored_rows(dtype):
     rng = np.random.default_rng(2)
     samples, weights, start = rng.permutation(N)[:30], rng.normal(size=30), rng.normal(size=N)
     expected = start + weights @ DENSE[dtype][samples].astype(np.float64)
-    for store in (RowStore(GRAMS[dtype], 1 << 30), WholeRows(DENSE[dtype], 3)):
+    for store in (RowStore(GRAMS[dtype], 1 << 30), MatrixRows(DENSE[dtype], 3)):
         out = start.copy()
         store.add_product(store.ensure(samples), weights, out)
         np.testing.assert_allclose(out, expected, rtol=0, atol=1e-13)

@@ -163,7 +163,7 @@ def test_an_error_ends_all_threads():
     X, members, factor = blobs()
     data = Data(Gaussian(0.1), X, len(X))
     blocks, clock = ClassBlocks(data, members, np.float32, 1), Clock()
-    blocks.own[3] = np.ones((2, 2), np.float32)
+    blocks.within[3] = np.ones((2, 2), np.float32)
     blocks.features[3] = VectorFeatures(np.ones((2, 7)), np.float32)
     with pytest.raises(InvalidInputError, match="7"):
         programs = batch.Programs(members, CLASSES, Hinge(), factor)

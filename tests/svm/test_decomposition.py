@@ -62,7 +62,7 @@ def test_a_null_sample_has_no_row_to_wait_for():
     assert solution.certificate.valid and solution.certificate.kkt_violation <= 1e-3
 
 
-def test_costly_rows_are_kept_and_no_sample_is_left_out():
+def test_costly_rows_are_kept_and_all_samples_stay_active():
     """From the first round on all samples are active, and hardly a row is computed that was not needed."""
     X, y = classes(d=150)
     X *= 0.3
@@ -78,7 +78,7 @@ def test_costly_rows_are_kept_and_no_sample_is_left_out():
 
 @pytest.mark.parametrize("rows", [700, 900])
 def test_costly_rows_that_do_not_fit_are_given_up(rows):
-    """Samples are left out once the memory is full, and the budget is kept."""
+    """Samples become inactive once the memory is full, and the budget is kept."""
     X, y = classes(d=150)
     X *= 0.3
     budget = rows * N * 4

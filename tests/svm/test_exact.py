@@ -26,10 +26,8 @@ from mercer.problems import dual
 from mercer.problems.clock import Clock, WorkClock
 from mercer.problems.dual import DualProblem, feasible_start
 from mercer.problems.solution import Options, Status
-from mercer.svm import decomposition, hard_margin, plan
-from mercer.svm import dense as whole
+from mercer.svm import decomposition, dense, hard_margin, plan, verify
 from mercer.svm import solve as exact
-from mercer.svm import verify as judge
 from mercer.testing.solvers import Task, check_solution
 
 LOSSES = [Hinge(), SquaredHinge(), EpsilonInsensitive(0.1), OneClass(0.3), NuHinge(0.4), NuInsensitive(0.4)]
@@ -57,12 +55,12 @@ class TestOptimum:
             check_optimum(job, solution.beta, best, tol)
 
     @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)
-    def test_settled_members_are_left_out(self, loss, intercept, monkeypatch):
-        """The reference's optimum though some members of a float32 matrix leave as early as can be."""
-        monkeypatch.setattr(whole, "SETTLED_AFTER", 0.3)
-        monkeypatch.setattr(whole, "MOST_UNSETTLED", 1.0)
-        sizes, taken = [], whole.WholeMatrix._unsettled
-        monkeypatch.setattr(whole.WholeMatrix, "_unsettled", lambda *a: sizes.append(len(taken(*a))) or taken(*a))
+    def test_shrinking_on_the_dense_matrix(self, loss, intercept, monkeypatch):
+        """The reference's optimum, although settled variables are removed as early as possible."""
+        monkeypatch.setattr(dense, "SETTLED_AFTER", 0.3)
+        monkeypatch.setattr(dense, "MOST_UNSETTLED", 1.0)
+        sizes, taken = [], dense.DenseRun._unsettled
+        monkeypatch.setattr(dense.DenseRun, "_unsettled", lambda *a: sizes.append(len(taken(*a))) or taken(*a))
         job = task(loss, intercept, n=60)
         solution = run(job, tol=1e-3, way="single")
         assert solution.status is Status.CONVERGED
@@ -151,9 +149,9 @@ class TestStages:
             check_solution(job, solution, 1e-3)
 
     @pytest.mark.parametrize("intercept", [True, False])
-    def test_what_the_judgement_finds_is_mended_where_it_was_found(self, intercept, monkeypatch):
-        """If F of float32 rows was not good enough the run goes on with the samples that were judged, to end at all."""
-        judged, begun = [], []
+    def test_a_failed_verification_continues_with_the_verified_samples(self, intercept, monkeypatch):
+        """If F of float32 rows was not exact enough, the run continues with the verified samples and ends on all."""
+        verified, begun = [], []
 
         class Recorded(decomposition.Decomposition):
             def run(self, tol):
@@ -161,15 +159,15 @@ class TestStages:
                 return super().run(tol)
 
         def survey_at(qp, beta, F, rows):
-            judged.append(len(rows))
-            seen = dual.survey(*judge._at_rows(qp, beta, F, rows))
-            return seen._replace(m=seen.m + 1.0) if len(judged) == 1 else seen
+            verified.append(len(rows))
+            seen = dual.survey(*verify._at_rows(qp, beta, F, rows))
+            return seen._replace(m=seen.m + 1.0) if len(verified) == 1 else seen
 
         monkeypatch.setattr(exact, "Decomposition", Recorded)
         monkeypatch.setattr(exact, "survey_at", survey_at)
         job = task(Hinge(), intercept=intercept, n=1500)
         solution = run(job, tol=1e-4, way="rows", first=150)
-        assert begun == [150, judged[0]] and judged[0] < 1200
+        assert begun == [150, verified[0]] and verified[0] < 1200
         assert solution.status is Status.CONVERGED and solution.trace[-1].active == 1500
         check_solution(job, solution, 1e-4)
 
@@ -191,7 +189,7 @@ class TestStages:
 
     @pytest.mark.parametrize("scale", [100.0, 1000.0])
     def test_large_kernel_values(self, scale):
-        """Kernel values far above 1 make small coefficients matter: those of samples left out too."""
+        """Kernel values far above 1 make small coefficients matter: those of inactive samples, too."""
         job = task(Hinge(), n=700, C=1e-4, kernel=Linear(), scale=scale)
         solution = run(job, WorkClock(2.0), way="rows", first=150)
         assert solution.status is Status.CONVERGED
@@ -265,7 +263,7 @@ class TestEarlyEnd:
 
         job = task(Hinge(), n=700)
         solution = run(job, Clock(progress=watch), tol=1e-5, way="rows", first=150)
-        # the end of a stage is looked at on all samples first
+        # at the end of a stage all samples are checked first
         assert solution.status is Status.INTERRUPTED and after <= len(seen) <= after + 1
         assert solution.trace == seen
         check_solution(job, solution, np.inf)
@@ -374,7 +372,7 @@ def test_a_hard_margin_goes_on_after_the_decision(monkeypatch):
 
 
 def test_same_bits_for_any_number_of_threads():
-    """1, 2 and 3 threads, in decomposition with stages and on the whole matrix."""
+    """1, 2 and 3 threads, in decomposition with stages and on the dense matrix."""
     for n, way in ((4500, "rows"), (600, "single"), (300, "double")):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, 3))

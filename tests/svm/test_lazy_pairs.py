@@ -1,4 +1,4 @@
-"""Two classes solved without most of the values between them have the solution that all values give."""
+"""A pair solved with a lazy cross block has the same solution as with the dense matrix."""
 
 from dataclasses import replace
 
@@ -84,8 +84,8 @@ def test_most_values_are_not_computed():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", [Gaussian(0.1), Gaussian((0.1,) * 6), Linear()], ids=named)
-def test_the_judgement_is_that_of_other_problems(dtype, kernel):
-    """F in float64 at the same samples as `exact_rows`, and what is seen there."""
+def test_verification_agrees_with_that_of_other_problems(dtype, kernel):
+    """F in float64 at the same samples as `exact_rows`, and the same survey."""
     X = two_classes(0.7).astype(dtype)
     _, pairs = pairs_for(X, kernel)
     _, _, qp = program(Hinge(), 2.0)
@@ -105,7 +105,7 @@ def test_the_judgement_is_that_of_other_problems(dtype, kernel):
     assert survey_of(groups, totals, qp.sums).violation == violation(qp, beta, F)
 
 
-def test_nothing_is_judged_without_weight():
+def test_verification_without_weights():
     """β = 0 has F = 0."""
     _, pairs = pairs_for(two_classes(), Gaussian(0.1))
     _, _, qp = program(Hinge())
@@ -119,8 +119,8 @@ def test_nothing_is_judged_without_weight():
         assert len(rows) == N and not values.any()
 
 
-def test_classes_that_cannot_be_told_apart_are_left_to_others():
-    """Where nearly all have weight there is nothing to gain."""
+def test_overlapping_classes_are_left_to_the_dense_solver():
+    """If nearly all samples have weight, a lazy cross block saves nothing."""
     X = two_classes()
     X[: SIZES[0], 0] -= 3.0
     _, _, qp = program(Hinge())
@@ -128,7 +128,7 @@ def test_classes_that_cannot_be_told_apart_are_left_to_others():
 
 
 def test_not_for_every_kernel():
-    """Compiled loops know functions of one sum over dense features."""
+    """Only kernels that are functions of one sum over dense features have a compiled form."""
     X = abs(two_classes())
     mostly_zero = sp.csr_array(np.hstack([X, np.zeros((N, 10))]))
     for samples, kernel in [(X, 2.0 * Gaussian(0.1)), (X, InformationDiffusion()), (mostly_zero, Gaussian(0.1))]:
@@ -136,25 +136,25 @@ def test_not_for_every_kernel():
 
 
 def test_machines_use_it():
-    """Three classes: the same model with and without, and fewer kernel values; without where they take no time."""
+    """Three classes: lazy blocks give the same model as full ones, from fewer kernel values."""
     rng = np.random.default_rng(2)
     X, y = 0.8 * rng.normal(size=(900, 140)), np.arange(900) % 3
     X[:, 0] += 12.0 * y
     machine = SVC(C=1.0, gamma=0.002, n_jobs=2, decision_function_shape="ovo")
     small = SVC(**machine.get_params()).fit(X, y)
     machine._plan = replace(small.plan_, pairs="lazy class blocks")
-    sifted = machine.fit(X, y)
-    whole = SVC(**machine.get_params())
-    whole._plan = replace(small.plan_, pairs="class blocks")
-    whole.fit(X, y)
-    assert small.kernel_evaluations_ == whole.kernel_evaluations_
-    assert sifted.kernel_evaluations_ < 0.8 * whole.kernel_evaluations_
-    np.testing.assert_allclose(sifted.decision_function(X), whole.decision_function(X), atol=5e-3)
-    assert sifted.certificate_.relative_gap < 1e-2 and not sifted.fit_status_
+    lazy = machine.fit(X, y)
+    full = SVC(**machine.get_params())
+    full._plan = replace(small.plan_, pairs="class blocks")
+    full.fit(X, y)
+    assert small.kernel_evaluations_ == full.kernel_evaluations_
+    assert lazy.kernel_evaluations_ < 0.8 * full.kernel_evaluations_
+    np.testing.assert_allclose(lazy.decision_function(X), full.decision_function(X), atol=5e-3)
+    assert lazy.certificate_.relative_gap < 1e-2 and not lazy.fit_status_
 
 
 def test_larger_pairs_are_lazy_where_values_are_costly():
-    """Beyond the size of matrices that are put together; cheap values, or many digits, are not."""
+    """Beyond the size of joined matrices; not for cheap values, nor for a small tol."""
     n = 3600
     X, members = np.zeros((n, 130)), [np.arange(c, n, 2) for c in range(2)]
     members = [members[0], members[1][:1500], members[1][1500:]]

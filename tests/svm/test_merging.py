@@ -15,7 +15,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, violation
 from mercer.problems.solution import Options, Status
 from mercer.svm import presolve as merging
-from mercer.svm._merge_loops import number_rows, row_codes, share_out
+from mercer.svm._merge_loops import hash_rows, number_rows, split_totals
 from mercer.svm.plan import Plan, plan_problem
 from mercer.svm.presolve import merge
 from mercer.svm.solve import solve
@@ -52,7 +52,7 @@ def test_equal_samples_are_found(storage, dtype):
     count, first = same_as_all(X, y)
     assert merged.data.n == len(merged.problem.y) == count < 0.5 * N
     firsts = np.unique(first)
-    np.testing.assert_array_equal(firsts[merged.one_of], first)
+    np.testing.assert_array_equal(firsts[merged.inverse], first)
     np.testing.assert_array_equal(merged.problem.y, y[firsts])
     np.testing.assert_allclose(merged.problem.weight, [weight[first == f].sum() for f in firsts])
 
@@ -61,10 +61,10 @@ def test_codes_that_meet_by_chance_are_looked_at():
     """With one code for all only rows that are equal bit by bit are."""
     rows = np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]])
     bits, targets = rows.view(np.uint64).ravel(), np.array([1.0, 1.0, 1.0, 1.0, -1.0]).view(np.uint64)
-    ends, none, (one_of, firsts) = 2 * np.arange(6), np.empty(0, np.int64), np.empty((2, 5), np.intp)
-    for code in (0, 2**64 - 1):  # the last place of the table is followed by the first
-        count = number_rows(ends, none, bits, targets, np.full(5, code, np.uint64), one_of, firsts)
-        np.testing.assert_array_equal(one_of, [0, 0, 1, 1, 2])
+    ends, none, (inverse, firsts) = 2 * np.arange(6), np.empty(0, np.int64), np.empty((2, 5), np.intp)
+    for hash_value in (0, 2**64 - 1):  # the last place of the table is followed by the first
+        count = number_rows(ends, none, bits, targets, np.full(5, hash_value, np.uint64), inverse, firsts)
+        np.testing.assert_array_equal(inverse, [0, 0, 1, 1, 2])
         np.testing.assert_array_equal(firsts[:count], [0, 2, 4])
 
 
@@ -73,13 +73,13 @@ def test_codes_differ():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(4096, 40)).astype(np.float64)
     X = np.unique(X, axis=0)
-    codes = np.empty(len(X), np.uint64)
+    hashes = np.empty(len(X), np.uint64)
     for y in (np.ones(len(X)), -np.ones(len(X))):
         args = 40 * np.arange(len(X) + 1), np.empty(0, np.int64), X.view(np.uint64).ravel(), y.view(np.uint64)
-        before = codes.copy()
-        row_codes(*args, codes)
-        assert len(np.unique(codes)) == len(X)
-        assert not np.isin(codes, before).any()
+        before = hashes.copy()
+        hash_rows(*args, hashes)
+        assert len(np.unique(hashes)) == len(X)
+        assert not np.isin(hashes, before).any()
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=named)
@@ -107,9 +107,9 @@ def test_the_optimum_is_the_same(loss, intercept):
     np.testing.assert_allclose(merged.F, all_.F, atol=1e-3)
     if not problem.qp.ridge.any():
         assert np.count_nonzero(merged.beta) <= np.count_nonzero(all_.beta)
-        one_of = merge(data, problem) or merging._equal(X, y)[0]
+        inverse = merge(data, problem) or merging._number_distinct(X, y)[0]
         free = (merged.beta != 0) & (np.abs(merged.beta) < problem.qp.upper.clip(-problem.qp.lower))
-        assert np.bincount(getattr(one_of, "one_of", one_of), free).max() <= 1
+        assert np.bincount(getattr(inverse, "inverse", inverse), free).max() <= 1
 
 
 def test_bounds_are_met_exactly():
@@ -159,7 +159,7 @@ def test_models_and_those_who_watch_see_all_samples():
     np.testing.assert_allclose(model.dual_coef_.sum(), before.sum(), atol=1e-6)
     sizes = []
     clock = Clock(progress=lambda point: sizes.append(len(clock.attributes()()["beta"])))
-    clock.shown = lambda solution: {"beta": solution.beta}
+    clock.to_attributes = lambda solution: {"beta": solution.beta}
     solve(Data(Gaussian(0.3), X, N), DualProblem(None, Hinge(), y, weight), Options(plan=MERGE), clock)
     assert sizes and set(sizes) == {N}
 
@@ -176,11 +176,11 @@ def test_an_interrupted_run_has_all_samples():
 
 def test_sharing_begins_with_the_first():
     """Up to its bound; a total at its bound is at that of each, and rounding leaves nobody beside one."""
-    one_of, upper = np.array([0, 1, 0, 1, 0, 2]), np.array([0.1, 1.0, 0.2, np.inf, 0.3, 1.0])
+    inverse, upper = np.array([0, 1, 0, 1, 0, 2]), np.array([0.1, 1.0, 0.2, np.inf, 0.3, 1.0])
     share = np.empty(6)
 
     def shared(total, full=(False, False, False)):
-        share_out(np.array(total), one_of, np.array(full), upper, -2 * upper, 1e-13, share)
+        split_totals(np.array(total), inverse, np.array(full), upper, -2 * upper, 1e-13, share)
         return share
 
     np.testing.assert_array_equal(shared([0.25, 3.0, 0.0]), [0.1, 1.0, 0.25 - 0.1, 2.0, 0.0, 0.0])

@@ -16,7 +16,7 @@ from mercer.svm import plan
 from mercer.svm import solve as exact
 from mercer.testing.solvers import Task
 
-# the whole matrix in float64, in float32, or float32 rows
+# the dense matrix in float64, in float32, or float32 rows
 WAYS = ("double", "single", "rows")
 
 

@@ -18,7 +18,7 @@ _before: list[tuple[Any, int]] = []
 
 @lru_cache
 def _controller() -> ThreadpoolController:
-    """The controller of the libraries of this process, found once: finding them takes as long as a small fit."""
+    """The controller of the BLAS libraries of this process, created once: finding them takes as long as a small fit."""
     import scipy.linalg  # noqa: F401  # it brings its own BLAS
 
     return ThreadpoolController()
@@ -26,7 +26,7 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS uses one thread in the block. If several threads are in such blocks, the last one to leave restores."""
+    """BLAS uses one thread in the block. The last of several threads to leave such a block restores the number."""
     global _users
     with _lock:
         _users += 1
@@ -46,5 +46,5 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def blas_threads(count: int) -> AbstractContextManager[Any]:
-    """BLAS uses ``count`` threads in the block. More than one only if no other thread of the process computes."""
+    """BLAS uses ``count`` threads in the block; more than one only if no other thread of the process computes."""
     return one_blas_thread() if count == 1 else _controller().limit(limits=count, user_api="blas")

@@ -1,7 +1,8 @@
-"""A = U'U of a symmetric matrix of some hundred rows, and solutions with it.
+"""Cholesky factorisation A = U'U of a symmetric matrix of some hundred rows, and solutions with the factor.
 
-Rows are taken ROWS at a time, columns by a register tile's width: the tile is read once, all that the rows above
-contribute is subtracted from it in registers, and it is divided by the triangle on the diagonal before it is written.
+The matrix is processed in register tiles of ROWS rows: a tile is read once, the contributions of all rows above are
+subtracted in registers, and it is divided by the diagonal triangle before it is written. LLVM code by hand, as in
+`register_tiles`.
 """
 
 import numpy as np
@@ -19,9 +20,9 @@ WIDTH = 2 * VECTOR_BYTES // 8
 
 @intrinsic
 def _eliminate(typingctx, U, row, column, inverse, finish):
-    """Subtract from a tile, the ROWS lines from row on, what the rows above contribute: U[k, rows]' U[k, columns].
+    """Subtract from the tile at (row, column) the contributions of the rows k above: U[k, rows]' U[k, columns].
 
-    To finish it, divide it by the triangle at (row, row), whose diagonal has these inverses.
+    With ``finish`` also divide it by the triangle at (row, row), the inverses of whose diagonal are given.
     """
     signature = types.void(U, row, column, inverse, finish)
 
@@ -88,18 +89,19 @@ def _eliminate(typingctx, U, row, column, inverse, finish):
 
 @compiled()
 def room_for(m):
-    """Rows and columns of an array for a matrix of m: what is beyond m is read and written, but not used.
+    """Rows and columns of the array for a matrix of m rows. Entries beyond m are read and written, but not used.
 
-    An odd number of cache lines: columns whose entries share a set of the cache would push each other out.
+    A row has an odd number of cache lines: otherwise the entries of a column would compete for the same cache sets.
     """
     return m + ROWS, ((m + WIDTH - 1) // WIDTH + 1 | 1) * WIDTH
 
 
 @compiled(fast=True)
 def factorise(U, m, inverse, smallest):
-    """Overwrite the upper triangle of A by U, U'U = A; inverse = 1 / its diagonal. A row with no pivot is zero.
+    """Overwrite the upper triangle of A by U with U'U = A, and fill inverse = 1 / diagonal of U.
 
-    U has as many rows and columns as `room_for` says, and inverse as many as U has rows.
+    A row whose pivot is at most ``smallest`` becomes zero. U has the shape that `room_for` gives, inverse as many
+    entries as U has rows.
     """
     for i in range(0, m, ROWS):
         _eliminate(U, i, i, inverse, False)
@@ -109,7 +111,7 @@ def factorise(U, m, inverse, smallest):
                 w = U[s, r]
                 for j in range(r, end):
                     U[r, j] -= w * U[s, j]
-            # an indefinite kernel, or equal samples, may leave nothing
+            # an indefinite kernel, or equal samples, may leave no pivot
             scale = 1.0 / np.sqrt(U[r, r]) if U[r, r] > smallest else 0.0
             inverse[r] = scale
             for j in range(r, end):
@@ -120,7 +122,7 @@ def factorise(U, m, inverse, smallest):
 
 @compiled(fast=True)
 def solve(U, inverse, x, first):
-    """x <- A^-1 x, whose entries before the first are zero; zero where there is no pivot."""
+    """x <- A^-1 x. The entries of x before ``first`` are zero. Entries without a pivot become zero."""
     m = x.shape[0]
     for k in range(first, m):
         w = x[k] * inverse[k]

@@ -1,7 +1,7 @@
-"""The one decorator for compiled functions, and the directory that keeps their machine code between processes.
+"""The decorator of all compiled functions, and the cache of their machine code on disk.
 
-``nogil`` lets threads run side by side, ``error_model="numpy"`` removes the branch that Python's ZeroDivisionError puts
-around each division.
+``nogil`` lets threads run in parallel. ``error_model="numpy"`` removes the test for ZeroDivisionError around each
+division.
 """
 
 import gc
@@ -25,17 +25,18 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
-# no "ninf" (infinities mark members that may not move) and no "nnan" (NaN input must stay visible)
+# without "ninf" (infinities mark variables that may not move) and "nnan" (NaN in the input must stay visible)
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
-# new objects, while numba compiles, from which Python looks for garbage among them
+# new objects between two garbage collections while numba compiles
 GARBAGE_FROM = 50_000
 
 
 def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of arrays and scalars; ``fast`` allows LLVM to reorder sums.
 
-    ``inline`` puts it into its callers before types are known, ``merged`` after it is compiled: calls of small loops
-    cost more than the loops, since each array is passed as seven numbers.
+    ``inline`` inlines it into its callers before type inference, ``merged`` in LLVM: a call costs more than a small
+    loop, since each array is passed as seven numbers. A function whose name begins with an underscore is called by
+    compiled code only.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if fast:
@@ -48,7 +49,7 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
     def decorate(function: Callable[..., Any]) -> Any:
         inside = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
         part = numba.njit(**inside)(function)
-        if function.__name__.startswith("_"):  # only compiled code calls it
+        if function.__name__.startswith("_"):  # called by compiled code only
             return part
         entry = numba.njit(**options)(function)
         entry.__class__, entry.part = _Entry, part
@@ -61,14 +62,14 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
 
 # ---- functions that compiled code calls ------------------------------------------------------------------------------
 #
-# numba optimises a function and emits its machine code before it links the function's LLVM code into each caller, and
-# optimises all of it again there. In a chain of four calls the last function is optimised four times, and three of its
-# machine codes are never run. Here the LLVM code of a function that compiled code calls is linked into its callers as
-# it is. It is optimised, emitted and kept on disk only as a part of functions that Python calls.
+# numba optimises a function and emits its machine code. Then it links the function's LLVM code into each caller, and
+# optimises it there again. In a chain of four calls the innermost function is optimised four times, and three of the
+# results are never run. Here a function that compiled code calls is linked into its callers as unoptimised LLVM code.
+# It is optimised, emitted and cached only as a part of functions that Python calls.
 
 
 class _Entry(CPUDispatcher):  # type: ignore[misc]
-    """A function that Python calls. Compiled code that calls it gets ``part``."""
+    """A function that Python calls. Compiled code that calls it is linked with ``part`` instead."""
 
     part: Any
 
@@ -78,7 +79,7 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """LLVM code that is optimised and emitted as a part of others only."""
+    """LLVM code that is optimised and emitted only as a part of its callers."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -90,18 +91,18 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(NativeLowering):  # type: ignore[misc]
-    """numba's lowering to LLVM code, without machine code."""
+    """numba's lowering to LLVM code, without emitting machine code."""
 
     _name = "mercer_part_lowering"
 
     def run_pass(self, state: Any) -> bool:
-        """Lower a typed function, and make it known to its callers."""
+        """Lower a typed function, and register it for its callers."""
         state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
         state.library.__class__ = _PartLibrary
         state.flags.no_compile = True
         super().run_pass(state)
         state.library.finalize()
-        key: Any = [].append  # numba knows functions by built-in methods: any will do that no other function has
+        key: Any = [].append  # numba identifies functions by a built-in method object: a new one is unique
         state.targetctx.insert_user_function(key, state["cr"].fndesc, [state.library])
         state.reload_init.extend(state.library._reload_init)
         state["cr"] = state["cr"]._replace(cfunc=key)
@@ -109,7 +110,7 @@ class _PartLowering(NativeLowering):  # type: ignore[misc]
 
 
 class _PartCompiler(CompilerBase):  # type: ignore[misc]
-    """numba's steps, with the lowering above."""
+    """numba's compiler, with the lowering above."""
 
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
@@ -123,7 +124,7 @@ class _PartCompiler(CompilerBase):  # type: ignore[misc]
 
 
 class _Locator(caching._CacheLocator):  # type: ignore[misc]
-    """Says where the machine code of a function is kept. numba's own locators write a file for each function to see."""
+    """Locates the cache of a function. numba's own locators test it by writing a file for each function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._py_file = function.__code__.co_filename
@@ -140,7 +141,7 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]
 
 
 class _CacheFormat(caching.CompileResultCacheImpl):  # type: ignore[misc]
-    """numba's format and names of files."""
+    """numba's file format, with the file names below."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._lineno = function.__code__.co_firstlineno
@@ -149,21 +150,21 @@ class _CacheFormat(caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
-    """numba's cache of a function, without which a fit can do: damaged files and a full disk do not end it."""
+    """numba's cache of a function, made optional: damaged files or a full disk do not raise."""
 
     _impl_class = _CacheFormat
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The machine code for a signature; None if there is none, or if it cannot be read."""
+        """The cached machine code for a signature; None if there is none, or if it cannot be read."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:
             with suppress(OSError):
-                self.flush()  # compiled anew and written again
+                self.flush()  # it will be compiled and written again
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write machine code, if there is room for it."""
+        """Write machine code; warn if that fails."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -172,11 +173,11 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
 
 @lru_cache
 def cache_directory() -> str | None:
-    """Where machine code is kept: where numba keeps it, else a temporary directory of this user; None if nowhere."""
+    """The cache directory: numba's, else a temporary directory of this user; None if neither is writable."""
     path: str | None
     try:
         path = caching.CompileResultCacheImpl(compiled).locator.get_cache_path()
-    except RuntimeError:  # neither NUMBA_CACHE_DIR nor the folder of this file nor the user's cache can be written to
+    except RuntimeError:  # NUMBA_CACHE_DIR, the folder of this file and the user's cache are not writable
         path = _temporary_directory()
     if path is None:
         _tell_not_kept("found no directory that it can write to")
@@ -184,12 +185,12 @@ def cache_directory() -> str | None:
 
 
 def _temporary_directory() -> str | None:
-    """A directory that no other user can write to, since what is in it is run."""
+    """A directory that only this user can write to, since its contents are executed; None if there is none."""
     posix = hasattr(os, "getuid")  # elsewhere each user has a temporary directory
     try:
         parent = tempfile.gettempdir()
         if parent == os.getcwd():
-            return None  # Python's last resort, which is nobody's temporary directory
+            return None  # Python falls back to the working directory, which is not a temporary one
         own = os.path.join(parent, f"mercer-{os.getuid()}" if posix else "mercer")
         os.makedirs(own, mode=0o700, exist_ok=True)
         state = os.lstat(own)
@@ -205,21 +206,21 @@ def _temporary_directory() -> str | None:
 
 @lru_cache
 def _tell_not_kept(reason: str) -> None:
-    """Say once why each process will compile."""
+    """Warn once that machine code is not cached, and why."""
     logging.getLogger("mercer").warning(
         "mercer %s: its loops are compiled anew in each process, which takes 5 to 20 s. Set the environment variable "
-        "NUMBA_CACHE_DIR to a directory that can be written to.",
+        "NUMBA_CACHE_DIR to a writable directory.",
         reason,
     )
 
 
 def _cache_name(function: Callable[..., Any]) -> str:
-    """How the cache files of a function begin. The whole module path: modules of two folders may share their name."""
+    """The prefix of the cache files of a function: with the full module path, as module names are not unique."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
 def loop_files() -> list[Path]:
-    """All files with compiled functions: those of this folder, and `_loops.py` and `_..._loops.py` in any other one."""
+    """All files with compiled functions: those of this folder, and ``_loops.py`` or ``_..._loops.py`` of others."""
     here = Path(__file__).parent
     found = list(here.glob("*.py"))
     for folder, subfolders, names in os.walk(here.parent):
@@ -230,17 +231,16 @@ def loop_files() -> list[Path]:
 
 @lru_cache
 def _source_stamp() -> tuple[float, int]:
-    """When the files with compiled functions were last changed, and their size in all.
+    """(latest change, total size) of the files with compiled functions. Cached code with another stamp is not used.
 
-    Machine code with another stamp is not used. numba's own stamp covers only the file of the function, but the
-    functions that it calls are compiled into it.
+    numba's own stamp covers the file of the function only, but the functions that it calls are compiled into it.
     """
     states = [path.stat() for path in loop_files()]
     return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
 def has_machine_code() -> bool:
-    """Whether machine code of any loop is on disk."""
+    """Whether the cache on disk has any machine code."""
     directory = cache_directory()
     return directory is not None and any(Path(directory).glob("*.nbi"))
 
@@ -249,9 +249,9 @@ def has_machine_code() -> bool:
 
 
 class _Compiling(event.Listener):
-    """Times compilation, says when it begins on a new machine, and collects garbage less often meanwhile.
+    """Times compilation, announces it on a new computer, and makes garbage collection rare meanwhile.
 
-    Collecting garbage would take a tenth of the time.
+    Garbage collection would take a tenth of the time.
     """
 
     def __init__(self) -> None:
@@ -260,7 +260,7 @@ class _Compiling(event.Listener):
         self._depth, self._begin, self._threshold = 0, 0.0, gc.get_threshold()
 
     def on_start(self, event: Any) -> None:
-        """numba begins, or begins with a function that another one calls."""
+        """numba begins to compile a function, maybe within the compilation of its caller."""
         if not self._announced and event.data["dispatcher"].py_func.__module__.startswith("mercer."):
             self._announced = True
             if not has_machine_code():
@@ -273,7 +273,7 @@ class _Compiling(event.Listener):
         self._depth += 1
 
     def on_end(self, event: Any) -> None:
-        """numba ends with a function."""
+        """numba has compiled a function."""
         self._depth -= 1
         if self._depth == 0:
             self.seconds += perf_counter() - self._begin
@@ -285,5 +285,5 @@ event.register("numba:compile", _compiling)
 
 
 def seconds_compiling() -> float:
-    """How long this process has been compiling so far."""
+    """The seconds that this process has spent on compilation so far."""
     return _compiling.seconds

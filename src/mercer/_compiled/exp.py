@@ -7,7 +7,7 @@ into the exponent multiplies by 2^j. log 2 is split in two parts so that j log 2
 Relative error below 4e-7 (float32) and 1e-14 (float64) where the result is a normal number; smaller results
 become 0, larger ones inf, NaN stays NaN.
 
-It is written as intermediate code because numba widens int32 arithmetic to int64, which halves the vectors.
+It is written as LLVM code, because numba widens int32 arithmetic to int64, which halves the vectors.
 """
 
 from dataclasses import dataclass
@@ -48,10 +48,10 @@ _DOUBLE = _Format(
 
 
 def emit_exp(builder, xs, bounded=False):
-    """Code for exp(x) of numbers, or of each lane of vectors, all of one type: step by step for all of them.
+    """Emit code for exp(x) of several numbers or vectors of one type, interleaved step by step.
 
-    A step waits for the one before it: a processor that meets the steps of several numbers side by side has something
-    to do meanwhile. If the numbers are known to be bounded, results that are too large need no test.
+    Each step waits for the result of the one before it; interleaving lets the processor work on the others meanwhile.
+    With ``bounded`` no x is too large, and overflow is not tested.
     """
     real = xs[0].type
     lanes = real.count if isinstance(real, ir.VectorType) else 0
@@ -78,7 +78,7 @@ def emit_exp(builder, xs, bounded=False):
     if not bounded:
         too_large = [builder.fcmp_ordered(">", x, number(form.highest)) for x in xs]
         inside = each(lambda large, x: builder.select(large, number(form.highest), x), too_large, inside)
-    # with the exponent's bias, the low bits are those of 2^j
+    # with the bias added, the low bits are the exponent of 2^j
     bias = 2 ** (form.bits - form.mantissa - 2) - 1 if bounded else 0
     shifted = [multiply_add(x, number(1.4426950408889634), number(magic + bias)) for x in inside]
     j = [builder.fsub(x, number(magic + bias)) for x in shifted]
@@ -88,7 +88,7 @@ def emit_exp(builder, xs, bounded=False):
         power = each(lambda small, e: builder.select(small, constant(integer, 0), e), too_small, power)
     r = each(lambda j, x: multiply_add(j, number(-form.log2_high), x), j, inside)
     r = each(lambda j, r: multiply_add(j, number(-form.log2_low), r), j, r)
-    # pairs of coefficients do not wait for one another, as those of Horner's rule do
+    # pairs of coefficients are independent of each other, unlike the steps of Horner's rule
     squares = [builder.fmul(x, x) for x in r]
     p = None
     for odd, even in zip(form.polynomial[::2], form.polynomial[1::2], strict=True):
@@ -97,8 +97,7 @@ def emit_exp(builder, xs, bounded=False):
     p = each(lambda p, square, x: multiply_add(p, square, builder.fadd(x, number(1.0))), p, squares, r)
     if bounded:
         return each(lambda p, e: builder.fmul(p, builder.bitcast(e, real)), p, power)
-    # where 2^j alone may be too large, adding j to the bits of p multiplies p by 2^j; the bounds on x keep the field
-    # in range
+    # 2^j alone may overflow: adding j to the exponent bits of p multiplies p by 2^j; the bounds on x keep it in range
     values = each(lambda p, e: builder.bitcast(builder.add(builder.bitcast(p, integer), e), real), p, power)
     values = each(lambda small, value: builder.select(small, number(0.0), value), too_small, values)
     return each(lambda large, value: builder.select(large, number(float("inf")), value), too_large, values)

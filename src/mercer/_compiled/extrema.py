@@ -1,4 +1,4 @@
-"""min and max that LLVM turns into vector reductions (numba's own, and comparisons, stay scalar)."""
+"""min and max that LLVM turns into vector reductions (numba's own min and max, and comparisons, stay scalar)."""
 
 from llvmlite import ir
 from numba import types

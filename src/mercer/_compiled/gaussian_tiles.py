@@ -1,10 +1,10 @@
 """Blocks of Gaussian kernel values, K[i, j] = exp(-gamma |a_i - b_j|^2).
 
-The sums of a register tile become kernel values before they reach memory. Passes over a tile of sums, as other maps
-need them, give the same values, bit by bit, but take a third of the time up to 16 features.
+The sums of a register tile are turned into kernel values before they are written to memory. A second pass over the
+sums, as `tiles.mapped_block` makes it, gives the same bits but takes a third of the total time up to 16 features.
 
-LLVM gives a tile the registers it needs only in functions that stay apart: merged with the loops around them, their
-constants are kept in registers throughout, and the sums go to memory and back at every feature.
+Each step is an LLVM function of its own that is not inlined. Inlined, LLVM would keep the constants of the surrounding
+loops in registers, and the sums would go to memory and back at every feature.
 """
 
 import numpy as np
@@ -25,15 +25,15 @@ from mercer._compiled.register_tiles import (
     store_vector,
 )
 
-# rows of a tile whose exponentials are computed side by side: with fewer the processor waits for each step's result,
-# with more there are no registers for them
+# rows of a tile whose exponentials are interleaved: with fewer the processor waits for results, with more it runs out
+# of registers
 ROWS_AT_ONCE = 3
-# panels that stay in L2 while all rows are compared with them
+# bytes of the panels that stay in L2 while all rows pass
 PANELS_BYTES = 1 << 17
 
 
 def _function(module, name, arguments):
-    """(function, builder) of a new function without result that stays apart."""
+    """(function, builder) of a new LLVM function without a result that is never inlined."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
@@ -42,15 +42,15 @@ def _function(module, name, arguments):
 
 
 def _distance(builder, product, norm, norms):
-    """Code for norm + norms - 2 product, or 0 where rounding made it negative; NaN stays."""
+    """Emit norm + norms - 2 product, or 0 if rounding made it negative; NaN stays NaN."""
     vector = product.type
     zero, minus_two = ir.Constant(vector, None), ir.Constant(vector, [-2.0] * vector.count)
     square = call(builder, "fmuladd", vector, [minus_two, product, builder.fadd(norm, norms)])
     return builder.select(builder.fcmp_ordered("<", square, zero), zero, square)
 
 
-def _finishing(module, op, vector, intp):
-    """A function (factor, sums, a_norms, b_norms, out, stride): the sums of ROWS_AT_ONCE rows to values in out."""
+def _finish_function(module, op, vector, intp):
+    """An LLVM function (factor, sums, a_norms, b_norms, out, stride): the sums of ROWS_AT_ONCE rows to values."""
     name = f"mercer_gaussian_finish_{op}_{vector.count}"
     if name in module.globals:
         return module.globals[name]
@@ -77,12 +77,12 @@ def _finishing(module, op, vector, intp):
     return function
 
 
-def _comparing(module, op, vector, intp):
+def _tile_function(module, op, vector, intp):
     """A function (factor, rows, a_norms, panel, b_norms, d, out, stride): the values of one tile to out."""
     name = f"mercer_gaussian_{op}_{vector.count}"
     if name in module.globals:
         return module.globals[name]
-    finish = _finishing(module, op, vector, intp)
+    finish = _finish_function(module, op, vector, intp)
     numbers = vector.element.as_pointer()
     function, builder = _function(
         module, name, [vector.element, numbers, numbers, numbers, numbers, intp, numbers, intp]
@@ -133,7 +133,7 @@ def _gaussian_tile(op):
                     strict=True,
                 )
             )
-            compare = _comparing(builder.module, op, vector, d.type)
+            compare = _tile_function(builder.module, op, vector, d.type)
             builder.call(compare, [args[0], rows, norm, columns, norms, d, values, stride])
             return context.get_dummy_value()
 
@@ -148,7 +148,7 @@ gaussian_tile_sq = _gaussian_tile("sq")
 
 @compiled()
 def _fill(products, factor, rows, begin, end, norms, panels, first, last, b_norms, b_first, out, out_row, out_col):
-    """Values of rows begin:end (whole tiles) with all of the panels first:last, to out from (out_row, out_col) on."""
+    """Write the values of rows begin:end (whole tiles) with the panels first:last to out[out_row:, out_col:]."""
     width = panels.shape[2]
     for r in range(begin, end, ROWS):
         i = out_row + r - begin
@@ -162,7 +162,7 @@ def _fill(products, factor, rows, begin, end, norms, panels, first, last, b_norm
 
 @compiled()
 def _copy(values, height, count, out, top, left):
-    """out[top:, left:] = the first rows and columns of values."""
+    """Copy values[:height, :count] to out[top:, left:]."""
     for r in range(height):
         for j in range(count):
             out[top + r, left + j] = values[r, j]
@@ -172,13 +172,13 @@ def _copy(values, height, count, out, top, left):
 def gaussian_block(products, gamma, A, a_norms, panels, b_norms, start, stop, out):
     """out[:, :] = K of the rows A against the samples start*L : stop*L of the panels, as `tiles.dense_block`.
 
-    By inner products and the squared norms, or by differences. Entries of a row of out follow each other in memory.
-    Rows and columns that do not fill a tile pass through one all the same, whose values are copied: no value depends on
-    its place in a tile.
+    Distances come from inner products and squared norms (``products``), or from differences. The rows of out must be
+    contiguous. Rows and columns that do not fill a tile are computed in a full tile and copied: no value depends on its
+    place in a tile.
     """
     m, d = A.shape
     width, size = panels.shape[2], A.itemsize
-    # lines of out may be longer: no more columns than there are norms
+    # the rows of out may be longer: no more columns than norms
     n = min(out.shape[1], (stop - start) * width, b_norms.shape[0] - start * width)
     step = max(1, min(n // width, PANELS_BYTES // (d * width * size + 1)))
     full, whole, right = m // ROWS * ROWS, start + n // width, n // width * width
@@ -191,8 +191,8 @@ def gaussian_block(products, gamma, A, a_norms, panels, b_norms, start, stop, ou
     last_norms = np.zeros(width, A.dtype)
     for j in range(right, n):
         last_norms[j - right] = b_norms[start * width + j]
-    factor, o, tile = -gamma, np.int64(0), np.int64(ROWS)  # literals would compile what they are passed to again
-    # the columns, which are many, come from memory once
+    factor, o, tile = -gamma, np.int64(0), np.int64(ROWS)  # literals would compile the callees again
+    # each panel is read from memory once
     for first in range(start, whole, step):
         last, left, b = min(first + step, whole), (first - start) * width, first * width
         _fill(products, factor, A, o, full, a_norms, panels, first, last, b_norms, b, out, o, left)

@@ -1,6 +1,6 @@
-"""Blocks of kernel values in compiled code: which loop computes them is decided by the type of a plan.
+"""Blocks of kernel values within compiled code. The type of the formula selects the loop at compile time.
 
-A call that might need either loop would compile both.
+A run-time test would compile both loops into every caller.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ class GaussianPlan(NamedTuple):
 
 
 class MappedPlan(NamedTuple):
-    """Any term and map: see tiles and maps."""
+    """Any term and map: see `tiles` and `kernel_maps`."""
 
     term: Any
     code: Any
@@ -27,14 +27,14 @@ class MappedPlan(NamedTuple):
 
 
 def plan_of(term: int, code: int, params: Any) -> GaussianPlan | MappedPlan:
-    """The quicker of both that can do it; params has the dtype of the samples."""
+    """The Gaussian plan if the kernel is Gaussian, else the general one; params has the dtype of the samples."""
     if is_gaussian(term, code, params):
         return GaussianPlan(term == DOT, params[1])
     return MappedPlan(term, code, params)
 
 
 def fill_block(plan, A, a_norms, panels, b_norms, start, stop, out):
-    """`tiles.dense_block` by a plan, in compiled code."""
+    """`tiles.dense_block` for a plan, callable from compiled code only."""
     raise TypeError("This is for compiled code: call tiles.dense_block instead.")
 
 

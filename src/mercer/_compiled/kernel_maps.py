@@ -15,7 +15,7 @@ IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, R
 
 @compiled()
 def _distances(values, norm, norms):
-    """Inner products of one row with the columns to squared distances, in place."""
+    """Turn inner products of one row with the columns into squared distances, in place."""
     zero, two = values.dtype.type(0.0), values.dtype.type(2.0)
     for j in range(values.shape[0]):
         square = norm + norms[j] - two * values[j]
@@ -24,7 +24,7 @@ def _distances(values, norm, norms):
 
 @compiled()
 def _power(values, degree):
-    """values ** degree, in place, by repeated squaring on a small block that stays in registers and L1."""
+    """values ** degree, in place, by repeated squaring."""
     one = values.dtype.type(1.0)
     for j in range(values.shape[0]):
         base, result, e = values[j], one, degree
@@ -74,7 +74,7 @@ def apply_map(code, params, values, norm, norms, out):
             for j in range(n):
                 out[j] = out[j] * values[j] + coefficient
     else:
-        # all others contain one exponential of a multiple of the values: its loop takes long to compile
+        # all others have one exponential of a multiple of the values. They share its loop, which takes long to compile
         factor = -gamma
         if code == MATERN12 or code == MATERN32 or code == MATERN52:
             factor, far = -one, kind(1e4)  # exp(-r) is zero there in both formats, and r * r still finite
@@ -91,7 +91,7 @@ def apply_map(code, params, values, norm, norms, out):
             for j in range(n):
                 values[j] = np.log1p(gamma * values[j])
         for j in range(n):
-            out[j] = bounded_exp(factor * values[j])  # of 40 at most, of distances at most 0
+            out[j] = bounded_exp(factor * values[j])  # the argument is at most 40; 0 for distances
         if code == MATERN32:
             for j in range(n):
                 out[j] *= one + values[j]

@@ -1,7 +1,7 @@
-"""Arrays and functions by their addresses: arrays without a count of references, calls without linking.
+"""LLVM code for arrays without reference counts, and for calls of functions by their address.
 
 Counting the references of an array takes longer than a short loop. A function that is called by its address is not
-compiled into its callers.
+compiled into its callers, and threads that wait in compiled code can call it.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from numba.np import arrayobj
 
 @intrinsic
 def borrow(typingctx, array):
-    """The same array, and views of it, without ownership: the owner must be used after the last use of these."""
+    """The array without a reference: its owner must be used after the last use of this array and its views."""
 
     def codegen(context, builder, signature, args):
         value = arrayobj.make_array(array)(context, builder, args[0])
@@ -27,7 +27,7 @@ def borrow(typingctx, array):
 
 @intrinsic
 def call(typingctx, function, given, part):
-    """function(address of the array ``given``, part), where ``function`` is the address of its machine code."""
+    """Call function(address of the array ``given``, part); ``function`` is the address of machine code."""
 
     def codegen(context, builder, signature, args):
         whole = ir.IntType(64)
@@ -41,7 +41,7 @@ def call(typingctx, function, given, part):
 
 @intrinsic
 def at(typingctx, address):
-    """A pointer from a whole number."""
+    """An integer address as a pointer."""
 
     def codegen(context, builder, signature, args):
         return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
@@ -50,7 +50,7 @@ def at(typingctx, address):
 
 
 def address_of(function: Any) -> int:
-    """Where the machine code of a compiled function(address of an array, part) is."""
+    """The address of the machine code of a compiled function(address of an array, part)."""
     signature = (types.int64, types.int64)
     function.compile(signature)
     found = function.overloads[signature]

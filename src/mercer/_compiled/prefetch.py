@@ -1,4 +1,4 @@
-"""Ask the processor for memory that will be needed soon: samples drawn at random are seldom in its cache."""
+"""Prefetch memory that will be needed soon: samples drawn at random are seldom in the cache."""
 
 from llvmlite import ir
 from numba import types

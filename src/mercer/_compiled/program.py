@@ -1,12 +1,13 @@
-"""What compiled loops know of a quadratic program."""
+"""The form in which compiled loops receive a quadratic program."""
 
 from typing import Any, NamedTuple
 
 
 class Program(NamedTuple):
-    """The variables of a quadratic program: five vectors, and the sample and the group of each variable.
+    """min 1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2  s.t. lower <= b <= upper, the sum over each group fixed.
 
-    ``sample`` are positions in F = Kb, those of the null sample at its end. Groups are 0 and 1.
+    ``sample[v]`` is the position of variable v's sample in F = Kb; the null sample's is the last. ``group[v]`` is 0 or
+    1.
     """
 
     sample: Any

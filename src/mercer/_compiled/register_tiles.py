@@ -3,9 +3,9 @@
     out[r, c] = sum_k  term(A[r, k], P[k, c])        r < ROWS, c < LANES
 
 ``term`` is a product (dot), a squared difference (sq), an absolute difference (l1), a minimum (min) or
-(a - b)^2 / (a + b) (chi2). The accumulators live in vector registers: LLVM keeps them there only if it is
-given vector types, which plain loops do not produce, so the loop is emitted as intermediate code. Vectors
-wider than the machine's are split by LLVM, so this runs on any processor.
+(a - b)^2 / (a + b) (chi2). The accumulators must stay in vector registers. LLVM keeps them there only if the code has
+vector types, which numba does not produce from plain loops; so the loops are LLVM code written by hand. LLVM splits
+vectors that are wider than the processor's, so this runs everywhere.
 
 Each entry is summed in the order of k, whatever the tile around it: values do not depend on the batch.
 """
@@ -60,7 +60,7 @@ def _term(builder, op, vector_type, accumulator, a, b):
 
 
 def _sparse_term(builder, op, vector_type, accumulator, a, b):
-    """accumulator + term(a, b) - term(a, 0): what a non-zero b changes. min and chi2 are for a, b >= 0."""
+    """accumulator + term(a, b) - term(a, 0), the change by a nonzero b. For min and chi2 a, b >= 0."""
     if op == "dot":
         return call(builder, "fmuladd", vector_type, [a, b, accumulator])
     changed = _term(builder, op, vector_type, accumulator, a, b)
@@ -79,10 +79,10 @@ def spread(builder, vector_type, value):
 
 
 def _rolled_loop(builder, count, values, body):
-    """Code for ``for k in range(count): values = body(k, values)``; gives the last values.
+    """Emit ``for k in range(count): values = body(k, values)``; returns the last values.
 
-    LLVM is told not to unroll it: two turns of a tile's loop have more values than there are registers, and some sums
-    then go to memory and back, which made squared differences take a quarter longer.
+    LLVM is told not to unroll the loop: two turns need more registers than there are, sums would go to memory and back,
+    and squared differences take a quarter longer.
     """
     integer, module, before = count.type, builder.module, builder.basic_block
     inside, after = builder.append_basic_block("turn"), builder.append_basic_block("after")
@@ -99,7 +99,7 @@ def _rolled_loop(builder, count, values, body):
         phi.add_incoming(result, last)
     branch = builder.cbranch(builder.icmp_signed("<", following, count), inside, after)
     wish = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
-    # a loop is named by a node that names itself; the number keeps it apart from those of other loops until it does
+    # LLVM identifies a loop by a metadata node that refers to itself; the number makes it unique until it does
     name = module.add_metadata([wish, ir.Constant(integer, len(module.metadata))])
     name.operands = (name, wish)
     branch.set_metadata("llvm.loop", name)
@@ -112,22 +112,22 @@ def _rolled_loop(builder, count, values, body):
 
 
 def load_vector(builder, vector, pointer):
-    """A vector from memory that is aligned as its numbers are."""
+    """Load a vector; memory is aligned to its numbers only."""
     load = builder.load(builder.bitcast(pointer, vector.as_pointer()), typ=vector)
     load.align = VECTOR_BYTES // vector.count
     return load
 
 
 def store_vector(builder, value, pointer):
-    """A vector to memory that is aligned as its numbers are."""
+    """Store a vector; memory is aligned to its numbers only."""
     store = builder.store(value, builder.bitcast(pointer, value.type.as_pointer()))
     store.align = VECTOR_BYTES // value.type.count
 
 
 def emit_sums(builder, op, vector, rows, panel, d):
-    """Code for the sums of a tile: 2 vectors for each of ROWS rows, one after the other, in registers.
+    """Emit code for the sums of a tile: two vectors for each of ROWS rows, in registers.
 
-    rows and panel point to ROWS x d and d x LANES numbers.
+    ``rows`` and ``panel`` point to ROWS x d and d x LANES numbers.
     """
 
     def const(value):
@@ -262,7 +262,7 @@ def transpose_tile(typingctx, source, row, column, target, target_row, target_co
             load = builder.load(pointer(a, row, column, r), typ=vector)
             load.align = align
             lines.append(load)
-        # interleave lines that are half the distance apart until each holds one column
+        # interleave rows that are half the width apart, until each vector holds one column
         half = width // 2
         while half:
             mask_low = [k // 2 + (k % 2) * width for k in range(width)]

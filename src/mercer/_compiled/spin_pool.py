@@ -1,13 +1,24 @@
-"""Threads that share one loop at a time without the interpreter: they live in compiled code.
+"""A pool of spinning worker threads, which share compiled loops without the interpreter.
 
-A thread that is woken by the interpreter's pool begins 0.1 to 0.25 ms later, as long as a small loop takes, and each
-time that it asks for the interpreter another one may wait. Those of a team spin for a while instead, and find the next
-loop within a microsecond. A loop is cut into parts, each of which writes to places of its own, so that nothing depends
-on who takes which.
+Waking a thread of a `ThreadPoolExecutor` takes 0.1 to 0.25 ms, as long as a small loop, and needs the interpreter lock.
+The workers here are compiled code. While a fit runs they spin, and find the next loop within a microsecond; when they
+find none for a few milliseconds, they sleep on a semaphore.
 
-The loop that is open is described by the mail, an array of whole numbers that all see. Its owner writes what the loop
-needs, opens it by a ticket, takes parts like the others, closes it when none are left, and waits until nobody is
-inside.
+A loop is a *job*: a compiled function(address of the slot, part), called once for each of its parts. Each part writes
+to memory of its own, so the result does not depend on which thread runs which part.
+
+A fit and its workers communicate through a *job slot*, an array of int64:
+
+1. the owner writes the function's address, its arguments and the number of parts, then opens the job by storing its
+   number (1, 2, ...) in CURRENT;
+2. the owner and each worker that sees a new number take parts by an atomic increment of NEXT_PART;
+3. when no part is left, the owner closes the job (CURRENT = 0) and waits until no worker is inside (INSIDE = 0).
+
+A worker enters (INSIDE + 1) before it reads CURRENT again, the owner closes before it reads INSIDE. With sequentially
+consistent atomics one of them sees the other, so no worker runs a part of a closed job.
+
+Each worker has an array of its own: the address of the slot that it serves (0 if it is idle) and its semaphore. All
+atomic operations, the pause instruction and the semaphore calls are LLVM code written by hand, as numba has none.
 """
 
 from __future__ import annotations
@@ -29,56 +40,58 @@ from mercer._compiled.compile import compiled
 from mercer._compiled.pointers import at, call
 from mercer._compiled.thread_pool import available_cores, local
 
-# places in the mail, each on a cache line of its own, then what the loop needs
-OPEN, NEXT, INSIDE, QUIT, PARTS, JOB, NEEDS = 0, 8, 16, 24, 32, 33, 40
-MAIL = 64
-# places at the desk of a helper: the address of the mail that it attends to, 0 if it is free, and a semaphore
-WANTED, SEMAPHORE, DESK = 0, 8, 16
-# turns of waiting: with a pause each, then giving the processor to others, until a thread goes back to sleep
+# entries of a job slot. The four that threads write to are on cache lines of their own
+CURRENT, NEXT_PART, INSIDE, QUIT, N_PARTS, FUNCTION, ARGUMENTS = 0, 8, 16, 24, 32, 33, 40
+SLOT_SIZE = 64
+# entries of a worker's array: the address of the slot that it serves, 0 if it is idle, and a semaphore
+SERVES, SEMAPHORE, WORKER_SIZE = 0, 8, 16
+# turns of waiting: with a pause instruction up to the first number, then with sched_yield. A worker sleeps after the
+# second number
 PAUSES, MOST_TURNS = 4_000, 12_000
-# semaphores without a name, and the processor given to others, are not to be had everywhere
+# unnamed semaphores and sched_yield exist on Linux; macOS and Windows lack one of them
 CAN_SPIN = sys.platform == "linux"
 
 
-def _pointer(context, builder, array, mail, place):
-    data = context.make_array(array)(context, builder, mail).data
-    return builder.gep(data, [place])
+def _pointer(context, builder, array, value, index):
+    """A pointer to value[index], ``array`` being the type of the value."""
+    data = context.make_array(array)(context, builder, value).data
+    return builder.gep(data, [index])
 
 
 @intrinsic
-def load(typingctx, mail, place):
-    """mail[place] as the others have left it."""
+def load(typingctx, array, index):
+    """array[index], atomically (sequentially consistent)."""
 
     def codegen(context, builder, signature, args):
-        return builder.load_atomic(_pointer(context, builder, mail, *args), "seq_cst", 8)
+        return builder.load_atomic(_pointer(context, builder, array, *args), "seq_cst", 8)
 
-    return types.int64(mail, types.intp), codegen
+    return types.int64(array, types.intp), codegen
 
 
 @intrinsic
-def store(typingctx, mail, place, value):
-    """mail[place] = value, after all that was written before."""
+def store(typingctx, array, index, value):
+    """array[index] = value, atomically, after all earlier writes."""
 
     def codegen(context, builder, signature, args):
-        builder.store_atomic(args[2], _pointer(context, builder, mail, *args[:2]), "seq_cst", 8)
+        builder.store_atomic(args[2], _pointer(context, builder, array, *args[:2]), "seq_cst", 8)
         return context.get_dummy_value()
 
-    return types.void(mail, types.intp, types.int64), codegen
+    return types.void(array, types.intp, types.int64), codegen
 
 
 @intrinsic
-def add(typingctx, mail, place, value):
-    """mail[place] += value, which no other thread can come between; what it was before."""
+def add(typingctx, array, index, value):
+    """array[index] += value, atomically. Returns the old value."""
 
     def codegen(context, builder, signature, args):
-        return builder.atomic_rmw("add", _pointer(context, builder, mail, *args[:2]), args[2], "seq_cst")
+        return builder.atomic_rmw("add", _pointer(context, builder, array, *args[:2]), args[2], "seq_cst")
 
-    return types.int64(mail, types.intp, types.int64), codegen
+    return types.int64(array, types.intp, types.int64), codegen
 
 
 @intrinsic
-def _wait(typingctx, turn):
-    """Let some time pass: a pause at first, then whatever else wants to run."""
+def _back_off(typingctx, turn):
+    """Wait a little: the pause instruction in the first turns, sched_yield in later ones."""
 
     def codegen(context, builder, signature, args):
         late = builder.icmp_signed(">", args[0], ir.Constant(args[0].type, PAUSES))
@@ -100,18 +113,18 @@ def _wait(typingctx, turn):
 
 
 def _semaphore(name, *constants):
-    """A function of the system that takes the semaphore of a desk, and some numbers."""
+    """A C function that takes the semaphore of a worker, and some integer constants."""
 
     @intrinsic
-    def function(typingctx, desk):
+    def function(typingctx, worker):
         def codegen(context, builder, signature, args):
             numbers = [ir.Constant(ir.IntType(32), value) for value in constants]
             kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64).as_pointer(), *(n.type for n in numbers)])
-            place = ir.Constant(context.get_value_type(types.intp), SEMAPHORE)
+            index = ir.Constant(context.get_value_type(types.intp), SEMAPHORE)
             system = cgutils.get_or_insert_function(builder.module, kind, name)
-            return builder.call(system, [_pointer(context, builder, desk, args[0], place), *numbers])
+            return builder.call(system, [_pointer(context, builder, worker, args[0], index), *numbers])
 
-        return types.int32(desk), codegen
+        return types.int32(worker), codegen
 
     return function
 
@@ -120,157 +133,161 @@ _sem_init, _sem_wait, _sem_post = _semaphore("sem_init", 0, 0), _semaphore("sem_
 
 
 @compiled()
-def _take_parts(mail):
-    parts, job = load(mail, PARTS), load(mail, JOB)
+def _take_parts(slot):
+    """Run parts of the open job until none is left."""
+    parts, function = load(slot, N_PARTS), load(slot, FUNCTION)
     while True:
-        part = add(mail, NEXT, 1)
+        part = add(slot, NEXT_PART, 1)
         if part >= parts:
             return
-        call(job, mail, part)
+        call(function, slot, part)
 
 
 @compiled()
-def _serve(mail):
-    """Take parts of whatever loop is open, until there is none for long or the owner of the mail has no more."""
-    seen, turn = 0, 0
-    while load(mail, QUIT) == 0 and turn < MOST_TURNS:
-        ticket = load(mail, OPEN)
-        if ticket == 0 or ticket == seen:
-            _wait(turn)
+def _serve(slot):
+    """Take parts of every job of a slot, until its owner releases it or no job comes for MOST_TURNS turns."""
+    done, turn = 0, 0
+    while load(slot, QUIT) == 0 and turn < MOST_TURNS:
+        number = load(slot, CURRENT)
+        if number == 0 or number == done:
+            _back_off(turn)
             turn += 1
             continue
-        add(mail, INSIDE, 1)
-        # the owner closes the loop before it looks who is inside: one of both sees the other
-        if load(mail, OPEN) == ticket:
-            _take_parts(mail)
-            seen = ticket
-        add(mail, INSIDE, -1)
+        add(slot, INSIDE, 1)
+        # the owner closes the job before it reads INSIDE: one of the two sees the other
+        if load(slot, CURRENT) == number:
+            _take_parts(slot)
+            done = number
+        add(slot, INSIDE, -1)
         turn = 0
 
 
 @compiled()
-def prepare(desk):
-    """Make a desk ready for its helper."""
-    _sem_init(desk)
+def init_worker(worker):
+    """Initialise the semaphore of a worker."""
+    _sem_init(worker)
 
 
 @compiled()
-def attend(desk):
-    """The life of a helper: it sleeps until it is wanted, and never comes back."""
+def run_worker(worker):
+    """The main loop of a worker thread: sleep until a slot is assigned, serve it, sleep again. It never returns."""
     while True:
-        address = load(desk, WANTED)
+        address = load(worker, SERVES)
         if address == 0:
-            _sem_wait(desk)
+            _sem_wait(worker)
             continue
-        _serve(carray(at(address), (MAIL,), np.int64))
-        store(desk, WANTED, 0)
+        _serve(carray(at(address), (SLOT_SIZE,), np.int64))
+        store(worker, SERVES, 0)
 
 
 @compiled()
-def hire(desk, mail):
-    """Let a helper that is free attend to this mail."""
-    store(desk, WANTED, mail.ctypes.data)
-    _sem_post(desk)
+def assign(worker, slot):
+    """Assign a slot to an idle worker, and wake it."""
+    store(worker, SERVES, slot.ctypes.data)
+    _sem_post(worker)
 
 
 @compiled()
-def share(mail, ticket, job, parts):
-    """Run all parts of a loop with whoever comes to help. What it needs is in the mail."""
-    store(mail, JOB, job)
-    store(mail, PARTS, parts)
-    store(mail, NEXT, 0)
-    store(mail, OPEN, ticket)
-    _take_parts(mail)
-    store(mail, OPEN, 0)
+def run_job(slot, number, function, parts):
+    """Run all parts of a job, together with the workers that serve the slot. Its arguments are in the slot already."""
+    store(slot, FUNCTION, function)
+    store(slot, N_PARTS, parts)
+    store(slot, NEXT_PART, 0)
+    store(slot, CURRENT, number)
+    _take_parts(slot)
+    store(slot, CURRENT, 0)
     turn = 0
-    while load(mail, INSIDE) != 0:
-        _wait(turn)
+    while load(slot, INSIDE) != 0:
+        _back_off(turn)
         turn += 1
 
 
-class Team:
-    """The threads of one fit: its own, and helpers that wait for loops."""
+class SpinPool:
+    """The threads of one fit: its own, and up to ``n_workers`` spinning workers, which serve its job slot."""
 
-    def __init__(self, n_helpers: int) -> None:
-        self.size = 1 + n_helpers
-        self._ticket = 0
-        self._desks: list[np.ndarray] = []
-        self.mail = _take_mail()
-        self._address = self.mail.ctypes.data
-        self._ask()
+    def __init__(self, n_workers: int) -> None:
+        self.size = 1 + n_workers
+        self._number = 0
+        self._workers: list[np.ndarray] = []
+        self.slot = _acquire_slot()
+        self._address = self.slot.ctypes.data
+        self._acquire_workers()
 
-    def _ask(self) -> None:
-        """Ask for helpers that are free, at most as many as are missing."""
-        self._desks = [desk for desk in self._desks if desk[WANTED] == self._address]
-        while len(self._desks) < self.size - 1:
-            desk = _hire(self.mail)
-            if desk is None:
+    def _acquire_workers(self) -> None:
+        """Acquire idle workers, at most as many as are missing."""
+        self._workers = [worker for worker in self._workers if worker[SERVES] == self._address]
+        while len(self._workers) < self.size - 1:
+            worker = _acquire_worker(self.slot)
+            if worker is None:
                 return
-            self._desks.append(desk)
+            self._workers.append(worker)
 
-    def ticket(self) -> int:
-        """Of the next loop; helpers that were busy before, or went to sleep since, are asked for it."""
-        self._ticket += 1
-        here = sum(int(desk[WANTED]) == self._address for desk in self._desks)
-        if here < self.size - 1:
-            self._ask()
-        return self._ticket
+    def next_job(self) -> int:
+        """The number of the next job. Replaces workers that were busy before, or have gone to sleep since."""
+        self._number += 1
+        serving = sum(int(worker[SERVES]) == self._address for worker in self._workers)
+        if serving < self.size - 1:
+            self._acquire_workers()
+        return self._number
 
-    def dismiss(self) -> None:
-        """No more loops: helpers go back to sleep."""
-        self.mail[QUIT] = 1
-        _mails.append(self.mail)
+    def release(self) -> None:
+        """End: the workers go back to sleep."""
+        self.slot[QUIT] = 1
+        _free_slots.append(self.slot)
 
 
 _lock = threading.Lock()
-# desks of each process, since threads do not survive a fork; mails that no team has, which are never given back to the
-# system: a helper may look at one late
-_desks: dict[int, list[np.ndarray]] = {}
-_mails: list[np.ndarray] = []
+# the workers of each process, since threads do not survive a fork
+_workers: dict[int, list[np.ndarray]] = {}
+# slots of released pools. Their memory is never freed: a worker may still read one
+_free_slots: list[np.ndarray] = []
 
 
-def _take_mail() -> np.ndarray:
-    """One that nobody attends to."""
+def _acquire_slot() -> np.ndarray:
+    """A slot that no worker serves."""
     with _lock:
-        attended = {int(desk[WANTED]) for desk in _desks.get(os.getpid(), ())}
-        for k, mail in enumerate(_mails):
-            if mail.ctypes.data not in attended:
-                mail[:] = 0
-                return _mails.pop(k)
-    return np.zeros(MAIL, np.int64)
+        served = {int(worker[SERVES]) for worker in _workers.get(os.getpid(), ())}
+        for k, slot in enumerate(_free_slots):
+            if slot.ctypes.data not in served:
+                slot[:] = 0
+                return _free_slots.pop(k)
+    return np.zeros(SLOT_SIZE, np.int64)
 
 
-def _hire(mail: np.ndarray) -> np.ndarray | None:
-    """The desk of a helper that is free, who attends to this mail from now on; a new one while there are cores."""
+def _acquire_worker(slot: np.ndarray) -> np.ndarray | None:
+    """Assign the slot to an idle worker, or to a new one if there is a core for it; None if there is not."""
     with _lock:
-        mine = _desks.setdefault(os.getpid(), [])
-        desk = next((desk for desk in mine if desk[WANTED] == 0), None)
-        if desk is None:
+        mine = _workers.setdefault(os.getpid(), [])
+        worker = next((worker for worker in mine if worker[SERVES] == 0), None)
+        if worker is None:
             if len(mine) >= available_cores() - 1:
                 return None
-            desk = np.zeros(DESK, np.int64)
-            prepare(desk)
-            threading.Thread(target=attend, args=(desk,), name="mercer-helper", daemon=True).start()
-            mine.append(desk)
-        hire(desk, mail)
-        return desk
+            worker = np.zeros(WORKER_SIZE, np.int64)
+            init_worker(worker)
+            threading.Thread(target=run_worker, args=(worker,), name="mercer-worker", daemon=True).start()
+            mine.append(worker)
+        assign(worker, slot)
+        return worker
 
 
-def current() -> Team | None:
-    """The team of this thread, if it has one."""
-    return getattr(local, "team", None)
+def current() -> SpinPool | None:
+    """The spin pool of this thread, if it has one."""
+    return getattr(local, "spin_pool", None)
 
 
 @contextmanager
-def gathered(n_threads: int) -> Iterator[None]:
-    """Loops of this thread are shared among so many, as far as there are cores that no other fit uses."""
+def spinning_workers(n_threads: int) -> Iterator[None]:
+    """Share the loops of this thread among ``n_threads`` threads, or fewer if other fits use the cores.
+
+    Within such a block, or where threads cannot spin, nothing changes.
+    """
     if n_threads <= 1 or not CAN_SPIN or current() is not None:
         yield
         return
-    team = Team(n_threads - 1)
-    local.team = team
+    pool = SpinPool(n_threads - 1)
+    local.spin_pool = pool
     try:
         yield
     finally:
-        local.team = None
-        team.dismiss()
+        local.spin_pool = None
+        pool.release()

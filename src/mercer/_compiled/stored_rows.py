@@ -1,4 +1,4 @@
-"""Moving stored rows within one buffer when the set of columns changes."""
+"""Rows of a Gram matrix in one buffer: look them up, move them when the columns change, read them into blocks."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from mercer._compiled.register_tiles import VECTOR_BYTES, transpose_tile
 
 @compiled()
 def find_rows(slot_of, last_used, clock, samples, slots, missing):
-    """Fill slots[t] = slot_of[samples[t]] and mark these rows as used now; how many samples have none (-1), each once.
+    """Fill slots[t] = slot_of[samples[t]], -1 if the row is not stored; the number of samples whose row is missing.
 
-    ``missing`` begins with them. Edits last_used.
+    ``missing`` begins with these samples, each once. Sets last_used of the rows found to ``clock``.
     """
     count, listed = 0, -2
     for t in range(samples.shape[0]):
@@ -29,7 +29,10 @@ def find_rows(slot_of, last_used, clock, samples, slots, missing):
 
 @compiled()
 def compact(buffer, n_old, slots, columns):
-    """Row t becomes the entries ``columns`` of row slots[t]; both increase, so nothing is overwritten too early."""
+    """Row t becomes the entries ``columns`` of row slots[t].
+
+    Slots and columns increase, so no entry is overwritten before it is read.
+    """
     n_new = columns.shape[0]
     for t in range(slots.shape[0]):
         source, target = slots[t] * n_old, t * n_new
@@ -39,8 +42,8 @@ def compact(buffer, n_old, slots, columns):
 
 @compiled()
 def spread(buffer, n_old, n_rows, columns, n_new):
-    """Entry k of each row moves to position columns[k] of a longer row; from the end, for the same reason."""
-    place = columns.astype(np.uint64)  # unsigned numbers spare the test for a negative index
+    """Move entry k of each row to position columns[k] of a longer row, from the end, so that none is overwritten."""
+    place = columns.astype(np.uint64)  # unsigned: no test for a negative index
     for t in range(n_rows - 1, -1, -1):
         source, target = buffer[t * n_old : (t + 1) * n_old], buffer[t * n_new : (t + 1) * n_new]
         for k in range(n_old - 1, -1, -1):
@@ -49,7 +52,7 @@ def spread(buffer, n_old, n_rows, columns, n_new):
 
 @compiled()
 def fill(buffer, n_columns, columns, values):
-    """buffer row t gets values[t] at these columns."""
+    """Write values[t] to these columns of row t."""
     for t in range(values.shape[0]):
         for k in range(columns.shape[0]):
             buffer[t * n_columns + columns[k]] = values[t, k]
@@ -57,7 +60,7 @@ def fill(buffer, n_columns, columns, values):
 
 @compiled()
 def take_rows(indptr, indices, data, rows):
-    """(indptr, indices, data) of some rows of a CSR matrix."""
+    """The CSR arrays (indptr, indices, data) of some rows of a CSR matrix."""
     new_indptr = np.zeros(rows.shape[0] + 1, indptr.dtype)
     for r in range(rows.shape[0]):
         new_indptr[r + 1] = new_indptr[r] + indptr[rows[r] + 1] - indptr[rows[r]]
@@ -73,7 +76,7 @@ def take_rows(indptr, indices, data, rows):
 
 @compiled()
 def _place(source, target, top, left):
-    """target[top:, left:] begins with source."""
+    """Copy source to target[top:, left:]."""
     for i in range(source.shape[0]):
         line, place = source[i], target[top + i, left : left + source.shape[1]]
         for j in range(line.shape[0]):
@@ -82,7 +85,7 @@ def _place(source, target, top, left):
 
 @compiled()
 def _place_transposed(source, first, target, top, left):
-    """target[top:, left:] begins with the transpose of source[:, first:]: register tiles, in strips kept in cache."""
+    """Copy the transpose of source[:, first:] to target[top:, left:], by register tiles in strips that stay in L1."""
     height, width = source.shape
     square, strip = VECTOR_BYTES // source.itemsize, 64
     bottom, right = height // square * square, (width - first) // square * square + first
@@ -98,7 +101,7 @@ def _place_transposed(source, first, target, top, left):
 
 @compiled()
 def place_rows(rows, K, top, mirrored):
-    """Write rows of the upper triangle, from the diagonal on, to K[top:, top:], and their image below if wanted."""
+    """Write rows of the upper triangle, from the diagonal on, to K[top:, top:]; with ``mirrored`` also below it."""
     _place(rows, K, top, top)
     if mirrored:
         height = np.int64(rows.shape[0])
@@ -108,7 +111,7 @@ def place_rows(rows, K, top, mirrored):
 @compiled()
 def join(first, second, between, K):
     """K = [[first, between], [between', second]]."""
-    n_i, zero = np.int64(between.shape[0]), np.int64(0)  # a literal would compile what it is passed to twice
+    n_i, zero = np.int64(between.shape[0]), np.int64(0)  # a literal would compile the callee twice
     _place(first, K, zero, zero)
     _place(between, K, zero, n_i)
     _place(second, K, n_i, n_i)
@@ -116,13 +119,14 @@ def join(first, second, between, K):
 
 
 @compiled()
-def read_rows(values, rows, order, column, fresh, start, stop, block):
-    """Write the rows of newcomers, at the places fresh[start:stop], into a block.
+def read_rows(values, rows, order, column, new_places, start, stop, block):
+    """Write the rows of new members, at the places new_places[start:stop], into a block.
 
-    block[a, b] = values[rows[a], column of b]. The null sample has row -1, and zeros.
+    block[a, order[t]] = values[rows[a], column[t]]. The null sample has row -1; its row is overwritten with zeros
+    later.
     """
     m = rows.shape[0]
     for k in range(start, stop):
-        here, row = block[fresh[k]], values[max(0, rows[fresh[k]])]
-        for t in range(m):  # unsigned numbers spare the test for a negative index
+        here, row = block[new_places[k]], values[max(0, rows[new_places[k]])]
+        for t in range(m):  # unsigned: no test for a negative index
             here[np.uint64(order[t])] = row[np.uint64(column[t])]

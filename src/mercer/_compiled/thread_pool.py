@@ -1,7 +1,7 @@
-"""A small pool of threads for compiled functions, which release the interpreter's lock.
+"""A pool of threads for compiled functions, which release the interpreter lock.
 
-numba's own parallel loops abort the process when two threads enter them; these do not. For loops of less than a
-millisecond there is `team`.
+numba's own parallel loops abort the process if two threads enter them. Loops of less than a millisecond are shared by
+`spin_pool` instead.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-# parts of a job for each thread, so that a core that is slower, or busy, gets fewer of them
+# parts of a loop for each thread: a slow or busy core takes fewer of them
 SHARES_PER_THREAD = 4
 
-# about how many nanoseconds a kernel value takes, and each term of the sum behind it
-VALUE, TERM = 0.6, 0.03
+# nanoseconds of a kernel value, and of each term of its sum over features
+VALUE_NS, TERM_NS = 0.6, 0.03
 
-# what belongs to the thread that asks: its team
+# of each thread: its spin pool
 local = threading.local()
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
-def has_team() -> bool:
-    """Whether this thread shares its loops with a team (see team): then all that is around them is its own work."""
-    return getattr(local, "team", None) is not None
+def has_spin_pool() -> bool:
+    """Whether this thread shares its loops with a spin pool. Then it does everything else alone."""
+    return getattr(local, "spin_pool", None) is not None
 
 
 def available_cores() -> int:
@@ -36,7 +36,7 @@ def available_cores() -> int:
 
 
 def pool(n_threads: int) -> ThreadPoolExecutor:
-    """The pool of this size; one for each process, since threads do not survive a fork."""
+    """The pool with so many threads. Each process has its own, since threads do not survive a fork."""
     key = (os.getpid(), n_threads)
     if key not in _pools:
         _pools[key] = ThreadPoolExecutor(n_threads, thread_name_prefix="mercer")
@@ -44,8 +44,8 @@ def pool(n_threads: int) -> ThreadPoolExecutor:
 
 
 def run_shares(function: Callable[[int, int], Any], n: int, n_threads: int, align: int = 1) -> None:
-    """function(start, stop) over consecutive parts of range(n), several a thread: the quicker thread takes more."""
-    if n_threads <= 1 or n <= align or has_team():
+    """Call function(start, stop) on consecutive parts of range(n), several for each thread."""
+    if n_threads <= 1 or n <= align or has_spin_pool():
         if n > 0:
             function(0, n)
         return
@@ -56,8 +56,8 @@ def run_shares(function: Callable[[int, int], Any], n: int, n_threads: int, alig
 
 
 def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
-    """function(0), ..., function(n - 1), each thread taking the next one that is free."""
-    if n_threads <= 1 or n <= 1 or has_team():
+    """Call function(0), ..., function(n - 1). Each thread takes the next task that is left."""
+    if n_threads <= 1 or n <= 1 or has_spin_pool():
         for task in range(n):
             function(task)
         return
@@ -78,6 +78,6 @@ def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
         future.result()
 
 
-def price(values: float, terms: float) -> float:
-    """About how many nanoseconds so many kernel values take, each a function of a sum of terms."""
-    return values * (VALUE + TERM * terms)
+def value_nanoseconds(values: float, terms: float) -> float:
+    """Estimate the nanoseconds of so many kernel values, each a function of a sum of so many terms."""
+    return values * (VALUE_NS + TERM_NS * terms)

@@ -1,8 +1,8 @@
 """Blocks of kernel values, K[i, j] = phi(sum_k term(a_ik, b_jk)), tile by tile.
 
-Dense rows stand against panels: the columns' samples, transposed in groups of one register tile's width. CSR
-samples stand against a few rows written out densely, features by rows, so that one non-zero meets all the rows
-in one vector. In both cases the sums of a tile stay in cache until phi has been applied.
+Dense rows are compared with panels: the samples of the columns, transposed in groups of a register tile's width. CSR
+samples are compared with a few rows that are expanded to a dense matrix of features x rows, so that one nonzero entry
+meets all rows in one vector. In both cases the sums of a tile stay in cache until phi has been applied.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ LINES_AT_ONCE = 16
 
 @compiled()
 def pack(X, start, stop, panels):
-    """Write the samples X[start*L : stop*L] into panels[start:stop] (L = panel width); missing ones are zero."""
+    """Write the samples X[start*L : stop*L] into panels[start:stop], L being the panel width; pad with zeros."""
     width = panels.shape[2]
     n, d = X.shape
     for p in range(start, stop):
@@ -51,7 +51,7 @@ def pack(X, start, stop, panels):
 
 @compiled()
 def _sums(term, A, panels, first, last, sums):
-    """sums = term totals of all rows of A (a multiple of ROWS) against panels first:last."""
+    """sums = sums over features of all rows of A (a multiple of ROWS) with the panels first:last."""
     width = panels.shape[2]
     for p in range(first, last):
         column = (p - first) * width
@@ -78,7 +78,7 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, ou
 
     out has a column for each sample from start*L on, or more; the last panel may be cut short.
     """
-    # chosen here, not in compiled code: most fits need one of the two, and compile no more than that
+    # chosen here, not in compiled code: most fits need one of the two, and compile only that
     if is_gaussian(term, code, params) and out.dtype == A.dtype and out.strides[1] == out.itemsize:
         gaussian_block(term == DOT, params[1], A, a_norms, panels, b_norms, start, stop, out)
     else:
@@ -87,13 +87,13 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, ou
 
 @compiled()
 def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
-    """`dense_block` for any term and map: a tile of sums in memory, then the map, line by line."""
+    """`dense_block` for any term and map: a tile of sums in memory, then the map, row by row."""
     m, d = A.shape
     width = panels.shape[2]
     size = A.itemsize
-    # a group of rows that stays in L1 and L2 while the panels stream by, and a tile of long lines for the map
+    # a group of rows stays in L1 and L2 while the panels pass; a tile has long rows, on which the map is quick
     group = max(ROWS, min(GROUP, ROWS_BYTES // (d * size + 1)) // ROWS * ROWS)
-    # all groups alike, since the last one takes as long with few rows as with many
+    # equal groups: a short last one would take as long as a full one
     many = (m + group - 1) // group
     group = ((m + many - 1) // many + ROWS - 1) // ROWS * ROWS
     step = max(1, TILE_BYTES // (group * width * size))
@@ -121,34 +121,34 @@ def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, o
 
 
 @compiled()
-def _write_out(indptr, indices, data, rows, spread):
-    """Add CSR rows to a dense matrix of zeros, features by rows."""
+def _expand(indptr, indices, data, rows, expanded):
+    """Expand CSR rows into a zero matrix of features x rows."""
     for r in range(rows.shape[0]):
         for t in range(indptr[rows[r]], indptr[rows[r] + 1]):
-            spread[indices[t], r] += data[t]
+            expanded[indices[t], r] += data[t]
 
 
 @compiled()
-def _clear(indptr, indices, rows, spread):
-    """Make the matrix zero again."""
+def _clear(indptr, indices, rows, expanded):
+    """Set the entries that `_expand` has written to zero again."""
     for r in range(rows.shape[0]):
         for t in range(indptr[rows[r]], indptr[rows[r] + 1]):
-            spread[indices[t], r] = 0
+            expanded[indices[t], r] = 0
 
 
 @compiled()
-def _sparse_sums(term, indptr, indices, data, first, last, spread, sums):
-    """sums[j] = term totals of CSR sample first + j against all rows that are written out."""
+def _sparse_sums(term, indptr, indices, data, first, last, expanded, sums):
+    """sums[j] = sums over features of CSR sample first + j with all expanded rows."""
     for j in range(first, last):
         begin, end = indptr[j], indptr[j + 1]
         if term == DOT:
-            sparse_tile_dot(indices, data, begin, end, spread, sums, j - first)
+            sparse_tile_dot(indices, data, begin, end, expanded, sums, j - first)
         elif term == L1:
-            sparse_tile_l1(indices, data, begin, end, spread, sums, j - first)
+            sparse_tile_l1(indices, data, begin, end, expanded, sums, j - first)
         elif term == MIN:
-            sparse_tile_min(indices, data, begin, end, spread, sums, j - first)
+            sparse_tile_min(indices, data, begin, end, expanded, sums, j - first)
         else:
-            sparse_tile_chi2(indices, data, begin, end, spread, sums, j - first)
+            sparse_tile_chi2(indices, data, begin, end, expanded, sums, j - first)
 
 
 @compiled()
@@ -158,23 +158,23 @@ def sparse_block(
 ):  # fmt: skip
     """out[:, :] = K of the CSR rows a_rows of a against the CSR samples of b.
 
-    A block of the rows of a is written out as a dense matrix, features by rows. Features where b is zero
-    contribute term(a, 0), whose total over all features is in a_totals.
+    Some rows of a at a time are expanded to a dense matrix of features x rows. Features where b is zero contribute
+    term(a, 0), whose total over all features is in a_totals.
     """
     width = SPARSE_ROWS_BYTES // a_data.itemsize
     square = VECTOR_BYTES // a_data.itemsize
     m, n = a_rows.shape[0], b_indptr.shape[0] - 1
     step = 2048 // a_data.itemsize
-    spread = np.zeros((d, width), a_data.dtype)
+    expanded = np.zeros((d, width), a_data.dtype)
     sums = np.zeros((step, width), a_data.dtype)
     lines = np.empty((width, step), a_data.dtype)
     for top in range(0, m, width):
         rows = a_rows[top : top + width]
         height = rows.shape[0]
-        _write_out(a_indptr, a_indices, a_data, rows, spread)
+        _expand(a_indptr, a_indices, a_data, rows, expanded)
         for first in range(0, n, step):
             last = min(first + step, n)
-            _sparse_sums(term, b_indptr, b_indices, b_data, first, last, spread, sums)
+            _sparse_sums(term, b_indptr, b_indices, b_data, first, last, expanded, sums)
             count = last - first
             for j in range(0, count, square):
                 for r in range(0, width, square):
@@ -186,12 +186,12 @@ def sparse_block(
                     for j in range(count):  # a distance that rounding made negative is zero
                         line[j] = larger(line[j] + a_totals[row], a_data.dtype.type(0.0))
                 apply_map(code, params, line, a_norms[row], b_norms[first:last], out[top + r, first:last])
-        _clear(a_indptr, a_indices, rows, spread)
+        _clear(a_indptr, a_indices, rows, expanded)
 
 
 @compiled(fast=True)
 def _finish_sums(sums, count, distances, totals, norms, b_norms, first):
-    """From sums over features to distances: with the norms of both sides, or with what the rows have alone."""
+    """Turn sums over features into distances, with the norms of both samples or with the totals of the rows."""
     zero, two = sums.dtype.type(0.0), sums.dtype.type(2.0)
     for j in range(count):
         line, norm = sums[j], b_norms[first + j]
@@ -202,9 +202,9 @@ def _finish_sums(sums, count, distances, totals, norms, b_norms, first):
 
 @compiled(fast=True)
 def _add_lines(lines, weights, part, out):
-    """out += sum_j weights[j] lines[j], lines as long as out one after the other; ``part`` is scratch space.
+    """out += sum_j weights[j] lines[j]; the lines are stored one after the other, each as long as out.
 
-    A few of them are summed in the dtype of the lines, which is not exact enough for many.
+    LINES_AT_ONCE of them are summed in their own dtype, which is not exact enough for many. ``part`` is scratch space.
     """
     width = out.shape[0]
     for first in range(0, weights.shape[0], LINES_AT_ONCE):
@@ -224,31 +224,30 @@ def add_sparse_product(
     term, code, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
     b_indptr, b_indices, b_data, b_norms, weights, d, out,
 ):  # fmt: skip
-    """out[i] += sum_j K[a_rows[i], j] weights[j], which never leaves the order in which `sparse_block` finds it.
+    """out[i] += sum_j K[a_rows[i], j] weights[j], without the transposition of `sparse_block`.
 
-    A line for each sample of b, with the values of all rows that are written out: nothing is transposed, and rows do
-    not mix.
+    The values of a sample of b with all expanded rows are one line, which is multiplied by its weight and added.
     """
     width, run = SPARSE_ROWS_BYTES // a_data.itemsize, 128
     m, n = a_rows.shape[0], b_indptr.shape[0] - 1
-    spread, sums = np.zeros((d, width), a_data.dtype), np.zeros((run, width), a_data.dtype)
+    expanded, sums = np.zeros((d, width), a_data.dtype), np.zeros((run, width), a_data.dtype)
     flat, values = sums.reshape(run * width), np.empty(run * width, a_data.dtype)
     norms, totals = np.zeros(width, a_data.dtype), np.zeros(width, a_data.dtype)
     part, nothing = np.empty(width, a_data.dtype), np.empty(0, a_data.dtype)
     added, zero = np.empty(width), a_data.dtype.type(0.0)
-    # distances are found before the map, which would take one row at a time
+    # distances are computed before the map, which would do it row by row
     plain = params.copy()
     plain[0] = zero
     for top in range(0, m, width):
         rows = a_rows[top : top + width]
         for r in range(rows.shape[0]):
             norms[r], totals[r] = a_norms[rows[r]], a_totals[rows[r]]
-        _write_out(a_indptr, a_indices, a_data, rows, spread)
+        _expand(a_indptr, a_indices, a_data, rows, expanded)
         for r in range(width):
             added[r] = 0.0
         for first in range(0, n, run):
             last = min(first + run, n)
-            _sparse_sums(term, b_indptr, b_indices, b_data, first, last, spread, sums)
+            _sparse_sums(term, b_indptr, b_indices, b_data, first, last, expanded, sums)
             distances = params[0] != zero
             if distances or term == L1 or term == CHI2:
                 _finish_sums(sums, last - first, distances, totals, norms, b_norms, first)
@@ -257,7 +256,7 @@ def add_sparse_product(
             _add_lines(values, weights[first:last], part, added)
         for r in range(rows.shape[0]):
             out[top + r] += added[r]
-        _clear(a_indptr, a_indices, rows, spread)
+        _clear(a_indptr, a_indices, rows, expanded)
 
 
 @compiled(fast=True)

@@ -197,7 +197,7 @@ class KernelMachine(KernelEstimator):
         used = np.flatnonzero(weight > 0)
         part = data if len(used) == data.n else data.take(used)
         start = getattr(self, "_warm", None) if self.warm_start else None
-        clock.shown = lambda now: self._as_if(lambda machine: machine._publish_one(data, loss, used, now))
+        clock.to_attributes = lambda now: self._as_if(lambda machine: machine._publish_one(data, loss, used, now))
         solution = self._run(part, loss, y[used], weight[used], self._options(), clock, start)
         if solution.status is Status.UNBOUNDED:
             raise InvalidInputError(

@@ -239,7 +239,7 @@ def fit_sigmoids(problems: OneVsOne, random_state: Any) -> tuple[Vector, Vector]
         index, y = problems.samples(i, j)
         if len(np.unique(y)) == 2:
             order = random.permutation(len(y))
-            with problems.clock.within(1.0 / (len(A) - k)):
+            with problems.clock.share_of_time(1.0 / (len(A) - k)):
                 values = _held_out_values(problems, index, y, order)
             A[k], B[k] = sigmoid(values, y)
     return A, B
@@ -255,7 +255,7 @@ def _held_out_values(problems: OneVsOne, index: Vector, y: Vector, order: Vector
             values[test] = labels.sum()  # as in LIBSVM if the fold has one class only
             continue
         loss = _feasible_loss(problems.loss, y[train], problems.factor[index[train]])
-        with problems.clock.within(1.0 / (FOLDS - fold)):
+        with problems.clock.share_of_time(1.0 / (FOLDS - fold)):
             solution = problems.solve(index[train], y[train], loss)
         published = loss.publish(solution.beta, solution.thresholds)
         support = np.flatnonzero(published.beta)

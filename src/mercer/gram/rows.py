@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._compiled.thread_pool import has_team, run_shares
+from mercer._compiled.thread_pool import has_spin_pool, run_shares
 from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
@@ -18,7 +18,7 @@ def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_thr
     from mercer._compiled import shared_loops as shared
     from mercer._compiled.tiles import add_rows_product
 
-    if has_team():
+    if has_spin_pool():
         shared.add_rows_product(rows, slots, weights, out)
         return
     n = rows.shape[1]
@@ -29,7 +29,7 @@ def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_thr
     run_shares(part, n, n_threads if len(slots) * n >= THREADS_FROM else 1, align=256)
 
 
-class WholeRows:
+class MatrixRows:
     """The interface of `RowStore` for a Gram matrix that is stored in full."""
 
     def __init__(self, K: Matrix, n_threads: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.polynomial import polynomial
 
-from mercer._compiled.thread_pool import has_team
+from mercer._compiled.thread_pool import has_spin_pool
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
@@ -217,7 +217,7 @@ class SumKernel(Kernel):
             term, code, params = plan
             a_norms, b_norms = self._norms(a, b, params)
             arguments = term, code, np.asarray(params, b.dtype), a.X, a_norms, b.panels, b_norms
-            if has_team():
+            if has_spin_pool():
                 from mercer._compiled.shared_loops import dense_block as shared_block
 
                 shared_block(*arguments, out)

@@ -210,7 +210,7 @@ class MixtureSolver:
     def _value(self, weights: Vector, tol: float, starts: Sequence[Vector | None]) -> _Value:
         """Solve the machines at some weights and keep the cut."""
         begun = self.clock.seconds
-        with self.clock.within(MACHINES_SHARE):
+        with self.clock.share_of_time(MACHINES_SHARE):
             solutions = self.solve(weights, tol, starts)
         self._machine_seconds = self.clock.seconds - begun
         self.steps += [s.steps for s in solutions]

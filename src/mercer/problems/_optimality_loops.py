@@ -1,20 +1,20 @@
-"""All that the optimality conditions need in one pass: small problems have no time for a dozen array operations."""
+"""The sums of the optimality conditions in one pass: a dozen numpy calls would take longer than a small problem."""
 
 import numpy as np
 
 from mercer._compiled.compile import compiled
 
-# of each group: the largest rate of those that may grow, the smallest of those that may shrink, the levels of its free
-# variables added up, how many these are, the total of beta
+# of each group: the largest rate of variables that may increase, the smallest rate of variables that may decrease, the
+# sum of s - l1 sign(beta) over the free variables, the number of these, the sum of beta
 M_UP, M_LOW, LEVELS, N_FREE, TOTAL = range(5)
-# of all: the largest distance from the box, and the sums of F beta, |F beta|, linear beta, |linear beta|, l1 |beta| and
-# ridge beta^2
+# of all variables: the largest distance of beta from the box, and the sums of F beta, |F beta|, linear beta,
+# |linear beta|, l1 |beta| and ridge beta^2
 OUTSIDE, NORM, ABS_NORM, LINEAR, ABS_LINEAR, PAID, RIDGE = range(7)
 
 
 @compiled()
-def survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals):
-    """Fill groups[g] and totals (see above). NaN among the rates, or in beta, stays NaN."""
+def optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals):
+    """Fill groups[g] and totals (see above). A NaN in beta or in a rate stays NaN."""
     for g in range(groups.shape[0]):
         for k in range(groups.shape[1]):
             groups[g, k] = 0.0
@@ -50,11 +50,11 @@ def survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals):
 
 
 @compiled()
-def threshold(found):
-    """The threshold of a group from what `survey` has found of it: see ``Survey.thresholds``."""
-    if found[N_FREE] > 0.0:
-        return found[LEVELS] / found[N_FREE]
-    low, high = found[M_UP], found[M_LOW]
+def threshold(sums):
+    """The threshold of a group from its sums, groups[g]: see ``Survey.thresholds``."""
+    if sums[N_FREE] > 0.0:
+        return sums[LEVELS] / sums[N_FREE]
+    low, high = sums[M_UP], sums[M_LOW]
     if np.isfinite(low) and np.isfinite(high):
         return 0.5 * (low + high)
     return low if np.isfinite(low) else (high if np.isfinite(high) else 0.0)

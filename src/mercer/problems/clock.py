@@ -1,4 +1,4 @@
-"""Time, interrupts and progress of a fit."""
+"""The clock of a fit: its deadline, Ctrl-C, and reports of its progress."""
 
 from __future__ import annotations
 
@@ -15,52 +15,54 @@ from mercer.problems.solution import Status, TracePoint
 
 Progress = Callable[[TracePoint], bool]
 
-# seconds after a Ctrl-C that ended a fit within which the next one stops the program
+# a second Ctrl-C within so many seconds of one that ended a fit is a KeyboardInterrupt
 SECOND_PRESS = 5.0
-# code of scikit-learn and joblib that fits an estimator and then uses the model as if it were finished (searches,
-# cross-validation, ensembles, calibration), but for modules that hand the caller's own fit on
-GOES_ON = ("sklearn.", "joblib.")
-HANDS_ON = ("sklearn.base", "sklearn.callback", "sklearn.compose._target", "sklearn.pipeline", "sklearn.utils")
-# what this thread works for: a search, an evaluation
+# modules that fit an estimator and then use it as if it were finished: searches, cross-validation, ensembles,
+# calibration
+USES_MODELS = ("sklearn.", "joblib.")
+# exceptions: modules that only pass on the fit that the user asked for
+PASSES_ON = ("sklearn.base", "sklearn.callback", "sklearn.compose._target", "sklearn.pipeline", "sklearn.utils")
+# .ended of a thread: whether the search or evaluation that it works for has ended
 _work = threading.local()
 
 
 def ended_outside() -> bool:
-    """Whether the search or evaluation that this thread works for has ended, so that its fits are not needed."""
+    """Whether the search or evaluation that this thread works for has ended: then its fits are not needed."""
     ended = getattr(_work, "ended", None)
     return ended is not None and bool(ended())
 
 
 class Clock:
-    """Time and interrupts of one fit, shared by all its runs.
+    """Deadline, interrupt and progress of one fit, shared by all its runs.
 
-    The first Ctrl-C asks the run to end where its state is consistent, with a usable model and a warning. The second
-    one is an ordinary KeyboardInterrupt, during the same fit or, within SECOND_PRESS seconds, during any later fit of
-    the process: in a loop over fits the first press ends one of them, two presses end the loop.
+    **Ctrl-C.** The first press ends the fit at the next consistent state, with a usable model and a warning. The second
+    press is a KeyboardInterrupt, during the same fit or, within SECOND_PRESS seconds, during any later fit of the
+    process: in a loop over fits the first press ends one fit, two presses end the loop.
 
-    A fit within a search, a cross-validation or an ensemble of scikit-learn does not watch for Ctrl-C: the first press
-    is a KeyboardInterrupt, so that no unfinished model is scored as if it were finished. Pipelines and
-    TransformedTargetRegressor hand on the one fit that was asked for, and do not count. Nor does a fit watch where the
-    program handles Ctrl-C itself, or outside the main thread of the interpreter.
+    In a search, a cross-validation or an ensemble of scikit-learn the first press is a KeyboardInterrupt, so that no
+    unfinished model is scored as if it were finished. Pipelines and TransformedTargetRegressor only pass on the user's
+    fit and do not count. The clock does not handle Ctrl-C either if the program has its own handler, or outside the
+    main thread.
+
+    **Progress.** Solvers call `report` with a `TracePoint` and a function that returns the present state; a true answer
+    of ``progress`` interrupts the run. ``to_attributes``, set by the estimator if the run is one problem, turns a state
+    into fitted attributes. ``log`` receives messages as logging does.
     """
 
-    # when a Ctrl-C last ended a fit of this process
+    # when Ctrl-C last ended a fit of this process
     _last_press: ClassVar[float] = float("-inf")
 
     def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
         self.start = time.perf_counter()
         self.deadline = None if time_limit is None else self.start + time_limit
         self.progress = progress
-        # what the attributes of an estimator with a given state of the run are, where that is one problem
-        self.shown: Callable[[Any], dict[str, Any]] | None = None
-        self.state: Callable[[], Any] | None = None
-        # where to tell what is being done, as logging does; nowhere unless somebody asks
-        self.log: Callable[..., None] = _tell_nobody
-        self._told = ""
+        self.to_attributes: Callable[[Any], dict[str, Any]] | None = None
+        self.log: Callable[..., None] = _no_log
+        self._last_state: Callable[[], Any] | None = None
+        self._last_message = ""
         self.interrupted = False
         self._ended_outside: Callable[[], bool] | None = getattr(_work, "ended", None)
         self._previous: Any = None
-        self._view: Callable[[Any], Any] | None = None
 
     def __enter__(self) -> Clock:
         if threading.current_thread() is threading.main_thread():
@@ -83,10 +85,10 @@ class Clock:
         self.interrupted, Clock._last_press = True, now
 
     @contextmanager
-    def governs(self, limit: bool = False) -> Iterator[None]:
-        """Fits that this thread begins in the block end with this clock: when interrupted, with ``limit`` also in time.
+    def ends_inner_fits(self, limit: bool = False) -> Iterator[None]:
+        """Fits that this thread begins in the block end when this clock is interrupted; with ``limit``, also in time.
 
-        A search enters it in each of its threads, since only the main thread hears of Ctrl-C.
+        A search enters it in each of its threads, since only the main thread receives Ctrl-C.
         """
         outer = getattr(_work, "ended", None)
         _work.ended = (lambda: self.over() is not None) if limit else (lambda: self.stopped)
@@ -97,31 +99,32 @@ class Clock:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody has interrupted this run, or what it belongs to."""
+        """Whether this fit was interrupted, or the search or evaluation that it belongs to has ended."""
         return self.interrupted or (self._ended_outside is not None and self._ended_outside())
 
     @property
     def seconds(self) -> float:
+        """Seconds since the start."""
         return time.perf_counter() - self.start
 
     @property
     def left(self) -> float:
-        """Seconds until the time limit, below 0 after it; inf without a limit."""
+        """Seconds until the deadline, negative after it; inf without a time limit."""
         return float("inf") if self.deadline is None else self.deadline - time.perf_counter()
 
     def over(self) -> Status | None:
-        """Why the run must end now, if it must."""
+        """Why the run must end now; None if it may go on."""
         return self.over_in(0.0)
 
     def over_in(self, seconds: float) -> Status | None:
-        """Why the run must end now if what is to follow takes so many seconds: the certificate, or the next step."""
+        """Why the run must end now if its next step or its certificate takes so many seconds; None if it may go on."""
         if self.stopped:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.left < seconds else None
 
     @contextmanager
-    def within(self, share: float) -> Iterator[None]:
-        """The runs in the block may take this share of the time that is left."""
+    def share_of_time(self, share: float) -> Iterator[None]:
+        """The block has this share of the time left: an earlier deadline, restored at its end."""
         deadline = self.deadline
         if deadline is not None:
             self.deadline = deadline - (1.0 - share) * max(0.0, self.left)
@@ -131,62 +134,62 @@ class Clock:
             self.deadline = deadline
 
     @contextmanager
-    def silently(self) -> Iterator[None]:
-        """Nobody is told of the runs in the block."""
-        before, self.progress, self.log = (self.progress, self.log), None, _tell_nobody
+    def without_progress(self) -> Iterator[None]:
+        """Report and log nothing in the block."""
+        before, self.progress, self.log = (self.progress, self.log), None, _no_log
         try:
             yield
         finally:
             self.progress, self.log = before
 
     @contextmanager
-    def seen_through(self, view: Callable[[Any], Any]) -> Iterator[None]:
-        """States of the runs in the block are shown as what ``view`` makes of them."""
-        outer = self._view
-        self._view = view if outer is None else lambda state: outer(view(state))
+    def map_states(self, function: Callable[[Any], Any]) -> Iterator[None]:
+        """In the block, states of the run are states of another problem: ``function`` maps them back."""
+        outer = self.to_attributes
+        if outer is not None:
+            self.to_attributes = lambda state: outer(function(state))
         try:
             yield
         finally:
-            self._view = outer
+            self.to_attributes = outer
 
-    def tell(self, what: str, value: object) -> None:
-        """Log "what: value" for whoever follows the run, unless it is what was said last."""
-        if self.log is not _tell_nobody and (message := f"{what}: {value}") != self._told:
-            self._told = message
+    def log_once(self, what: str, value: object) -> None:
+        """Log "what: value", unless it is the same as the last message. The text is built only if there is a log."""
+        if self.log is not _no_log and (message := f"{what}: {value}") != self._last_message:
+            self._last_message = message
             self.log(message)
 
     def report(self, point: TracePoint, state: Callable[[], Any] | None = None) -> None:
-        """Tell whoever watches; a true answer asks for the end. ``state`` is called if somebody wants the model."""
+        """Report progress. ``state`` is called if a callback asks for the fitted attributes."""
         if self.progress is None:
             return
-        view = self._view
-        self.state = state if state is None or view is None else lambda: view(state())
+        self._last_state = state
         if self.progress(point):
             self.interrupted = True
 
     def attributes(self) -> Callable[[], dict[str, Any]] | None:
-        """What makes a fitted estimator of the state that was reported last, if that is known."""
-        state, shown = self.state, self.shown
-        return None if state is None or shown is None else lambda: shown(state())
+        """For a progress callback: builds the fitted attributes of the reported state; None if there is none."""
+        state, to_attributes = self._last_state, self.to_attributes
+        return None if state is None or to_attributes is None else lambda: to_attributes(state())
 
 
-def _tell_nobody(message: str, *values: object) -> None:
-    """The log of a run that nobody follows."""
+def _no_log(message: str, *values: object) -> None:
+    """Log nothing."""
 
 
 def _within_search() -> bool:
-    """Whether code that goes on with an unfinished model has called the fit."""
+    """Whether the fit was called by code that would use an unfinished model as if it were finished."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
-        if name.startswith(GOES_ON) and not name.startswith(HANDS_ON):
+        if name.startswith(USES_MODELS) and not name.startswith(PASSES_ON):
             return True
         frame = frame.f_back
     return False
 
 
 class WorkClock(Clock):
-    """A clock whose limit does not count the compilation of loops, which happens once for a machine."""
+    """A clock whose time limit does not count compilation, which happens once on a computer."""
 
     def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
         from mercer._compiled.compile import seconds_compiling
@@ -197,5 +200,5 @@ class WorkClock(Clock):
 
     @property
     def left(self) -> float:
-        """Seconds until the time limit, compilation not counted."""
+        """Seconds until the deadline, without those spent on compilation."""
         return super().left + self._compiling() - self._before

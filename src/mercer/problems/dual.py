@@ -155,21 +155,21 @@ class Survey(NamedTuple):
 def survey(qp: BoxQP, beta: Vector, F: Vector) -> Survey:
     """The survey of β in one compiled pass over the variables."""
     groups, totals = np.empty((max(1, qp.n_groups), 5)), np.empty(7)
-    look(qp, beta, F, groups, totals)
+    fill_survey(qp, beta, F, groups, totals)
     return survey_of(groups, totals, qp.sums)
 
 
-def look(qp: BoxQP, beta: Vector, F: Vector, groups: NDArray[np.float64], totals: Vector) -> None:
+def fill_survey(qp: BoxQP, beta: Vector, F: Vector, groups: NDArray[np.float64], totals: Vector) -> None:
     """Compute per-group and total sums in one compiled pass; `survey_of` turns them into a `Survey`."""
     from mercer.problems import _optimality_loops as at
 
     F = np.ascontiguousarray(qp.at_variables(F), dtype=np.float64)
     beta = np.ascontiguousarray(beta, dtype=np.float64)
-    at.survey(beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, groups, totals)
+    at.optimality_sums(beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, groups, totals)
 
 
 def survey_of(groups: NDArray[np.float64], totals: Vector, sums: Vector) -> Survey:
-    """The `Survey` from the results of `look`; ``sums`` are those that the program requires."""
+    """The `Survey` from the results of `fill_survey`; ``sums`` are those that the program requires."""
     from mercer.problems import _optimality_loops as at
 
     outside, norm, abs_norm, linear, abs_linear, paid, ridge = totals.tolist()

@@ -1,4 +1,4 @@
-"""What goes into a solver and what comes out of it."""
+"""The input and the output of a solver: `Options`, `Status`, `TracePoint`, `Solution`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Status(Enum):
     UNDECIDED = "rounding hides whether a model meets the constraints"
 
 
-# no model meets the constraints, or rounding hides it
+# there is no model, or rounding hides whether there is one
 WITHOUT_MODEL = (Status.UNBOUNDED, Status.UNDECIDED)
 
 
 class TracePoint(NamedTuple):
-    """One line of the record of a run."""
+    """The progress of a run at one point: seconds, steps, KKT violation, dual value, number of active samples."""
 
     seconds: float
     steps: int
@@ -44,21 +44,22 @@ class TracePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may ask of a run.
+    """The settings of a run.
 
     Attributes
     ----------
     tol : the largest KKT violation allowed, in units of the decision function.
-    max_iter : steps at most, -1 for no limit: a pair step, a Newton step on the free variables and a step of an
-        interior-point method are one each.
-    time_limit : seconds at most, or None.
-    budget, costly_budget : bytes for kernel rows; for those whose values take long to compute, if that is more.
-    shrinking : leave out variables that seem settled at a bound, and check them at the end.
-    working_set : members of a block; 0 to choose.
+    max_iter : most steps, -1 for no limit. A pair step, a Newton step on the free variables and a step of an
+        interior-point method count as one each.
+    time_limit : most seconds, or None.
+    budget, costly_budget : bytes for kernel rows; the second for kernels whose values take long to compute, if it is
+        larger.
+    shrinking : make samples inactive that seem settled at a bound, and check them at the end.
+    working_set : members of a working set; 0 to choose.
     n_threads : threads for kernel rows and products.
     precision : "float32", "float64" or "auto".
-    solver : "auto" and "decomposition" are the exact solver for all sizes, "qp" is the interior-point method.
-    plan : how to solve the problem, or all pairs of classes (``Plan.pairs``); None to decide.
+    solver : "auto" or "decomposition" for the exact solver, "qp" for the interior-point method.
+    plan : forces a plan for the problem, or for all pairs of classes (``Plan.pairs``); None to choose.
     """
 
     tol: float = 1e-3
@@ -74,17 +75,17 @@ class Options:
     plan: Plan | None = None
 
     def shared(self, n_runs: int) -> Options:
-        """For one of so many runs side by side, each on one thread."""
+        """The options of one of ``n_runs`` runs in parallel, each on one thread with its share of the memory."""
         budget, costly_budget = self.budget // n_runs, self.costly_budget // n_runs
         return replace(self, n_threads=1, budget=budget, costly_budget=costly_budget)
 
 
 @dataclass
 class Solution:
-    """A feasible β with what is known about it.
+    """A feasible β, F = Kβ, the thresholds, and the certificate.
 
-    ``separation`` is there for hard margins without a model: the proof that the classes are not separable, or what is
-    known instead. ``plan`` says how it was found, where there was a choice.
+    ``separation`` is set for hard margins without a model: the proof that the classes are not separable, or what is
+    known instead. ``plan`` is the plan that was followed, if there was a choice.
     """
 
     beta: Vector
@@ -99,7 +100,7 @@ class Solution:
     plan: Plan | None = None
 
     def taken(self, order: Any) -> Self:
-        """The same with its samples in another order: first the one that is now at order[0]."""
+        """The solution with its samples in another order: sample order[0] comes first."""
         found = self.separation
         if found is not None:
             found = replace(found, coef=found.coef[order], weights=found.weights[order])
@@ -107,7 +108,7 @@ class Solution:
 
     @property
     def squared_norm(self) -> float:
-        """|w|^2 = b'Kb, in the scale of the solved problem."""
+        """|w|² = β'Kβ, in the scale of the solved problem."""
         n = len(self.F)
         folded = self.beta[:n] + self.beta[n:] if len(self.beta) > n else self.beta
         return float(folded @ self.F)
@@ -116,7 +117,7 @@ class Solution:
 def unfinished(
     beta: Vector, F: Vector, thresholds: Vector, steps: int, seconds: float, violation: float, dual: float
 ) -> Solution:
-    """A run as it is now, for those who watch it."""
+    """The present state of a run, for callbacks."""
     undefined = float("inf")
     proof = Certificate(undefined, dual, undefined, undefined, violation, 0.0, False, "a run", "the run goes on")
     return Solution(beta.copy(), F.copy(), thresholds, Status.INTERRUPTED, steps, seconds, proof)

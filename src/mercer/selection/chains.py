@@ -1,6 +1,6 @@
-"""The machines of one kernel and one fold, one after the other, each from the solution of the one before.
+"""Solve a chain of machines: one kernel, one fold, many settings, each from the solution of the setting before it.
 
-F = Kβ is kept at the test samples, too, so that held-out decision values are there as soon as a machine is solved.
+F = Kβ is kept at the test samples, too, so that held-out decision values are known as soon as a machine is solved.
 """
 
 from __future__ import annotations
@@ -27,51 +27,51 @@ Index = NDArray[np.intp]
 
 # the largest working set
 LARGEST_SET = 1536
-# rounds between two looks at the clock, at least and at most, and in all before the exact solver takes over
-FEWEST_ROUNDS, ROUNDS_PER_LOOK, MOST_ROUNDS = 8, 30, 900
-# members times samples of all rounds between two looks: well below a second
-WORK_PER_LOOK = 60_000_000
-# with a time limit, the share of the time left that the rounds between two looks may take: later rounds take longer
-SHARE_PER_LOOK = 0.1
-# what a solution may exceed tol by because F is tracked in float32 rows
+# fewest and most rounds between two checks of the clock; rounds after which the exact solver takes over
+FEWEST_ROUNDS, ROUNDS_PER_CHECK, MOST_ROUNDS = 8, 30, 900
+# members × samples of all rounds between two checks of the clock: well below a second
+WORK_PER_CHECK = 60_000_000
+# with a time limit, the share of the time left for the rounds until the next check: later rounds take longer
+SHARE_PER_CHECK = 0.1
+# a solution may exceed tol by this factor, because F is tracked in float32
 SLACK = 1.5
-# F has one entry more than there are samples
+# the row of the null sample: the last entry of F
 NULL_SAMPLE = -1
-# the vectors of a program, and what they are for a free variable with a zero row
+# the vectors of a program, and their entries for the null variable
 COLUMNS = {"linear": 0.0, "l1": 0.0, "ridge": 0.0, "lower": -np.inf, "upper": np.inf}
 
 
 class OutOfTimeError(Exception):
-    """The clock of the search is over: this chain is not needed."""
+    """The time of the search is over: the chain was not finished."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What all machines of a chain have in common: the samples of one fold, or of two of its classes.
+    """The samples that all machines of a chain share: those of one fold, or of two classes of it.
 
     Attributes
     ----------
-    train : the samples, all of positive weight.
+    train : the training samples, all of positive weight.
     y : their targets, ±1 for classification.
     weight : their factors of C.
-    ranges : columns of the kernel matrix, (start, stop) each, that hold all of ``train``.
-    beyond : more columns, which with these hold all of ``test``.
-    test : the samples held out.
-    intercept : whether there is a b.
+    train_ranges : columns of the Gram matrix, (start, stop) each, that contain all of ``train``.
+    test_ranges : further columns; both together contain all of ``test``.
+    test : the held-out samples.
+    intercept : whether the machines have a b.
     """
 
     train: Index
     y: Vector
     weight: Vector
-    ranges: NDArray[np.intp]
-    beyond: NDArray[np.intp]
+    train_ranges: NDArray[np.intp]
+    test_ranges: NDArray[np.intp]
     test: Index
     intercept: bool
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One machine: its loss and the factor C of the weights."""
+    """The parameters of one machine: its loss, and C, which multiplies the weights."""
 
     loss: Loss
     C: float
@@ -79,12 +79,12 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Programs:
-    """The quadratic programs of some settings, one after the other: of several, none has sums but zero.
+    """The quadratic programs of settings that are solved in one chain. If there are several, all sums are zero.
 
     Attributes
     ----------
     rows : the numbers of the settings.
-    settings, programs : these, and what they ask of the problem.
+    settings, programs : the settings and their programs.
     sample, group, null : the sample and the group of each variable, and the variable of the null sample, or −1.
     columns : the vectors of the programs, stacked.
     """
@@ -99,12 +99,12 @@ class Programs:
 
     @classmethod
     def of(cls, problem: Problem, some: Sequence[tuple[int, Setting, BoxQP]]) -> Programs:
-        """Of (number, setting, program) each."""
+        """Stack programs, each given as (number, setting, program)."""
         programs = [qp for _, _, qp in some]
         first, n = programs[0], len(problem.train)
         sample, group, null = problem.train, first.group, -1
         if first.n_groups == 0:
-            # a free variable with a zero row takes up any sum
+            # the null sample, a free variable with a zero row, takes up any sum
             null, sample, group = n, np.append(sample, NULL_SAMPLE), np.append(group, group[:1])
         columns = tuple(
             _stack([getattr(qp, name) for qp in programs], extra, len(group)) for name, extra in COLUMNS.items()
@@ -114,7 +114,7 @@ class Programs:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """The machines of a problem, one for each setting, best ordered by C. Whatever the kernel, they are the same."""
+    """The programs of a problem for all settings, best ordered by C. They do not depend on the kernel."""
 
     problem: Problem
     n_settings: int
@@ -122,26 +122,26 @@ class Chain:
 
     @classmethod
     def of(cls, problem: Problem, settings: Sequence[Setting]) -> Chain:
-        """All that are feasible."""
+        """The chain of all feasible settings."""
         feasible: list[tuple[int, Setting, BoxQP]] = []
         for row, setting in enumerate(settings):
             with suppress(InfeasibleNuError):
                 qp = setting.loss.box_qp(problem.y, setting.C * problem.weight, problem.intercept)
                 feasible.append((row, setting, qp))
-        # all in one go, but for programs whose sums change: their starts are made one by one
+        # all in one chain, unless sums change: then each program needs a start of its own
         alone = any(qp.sample is not None or qp.sums.any() for _, _, qp in feasible)
         several = [[one] for one in feasible] if alone else [feasible] if feasible else []
         return cls(problem, len(settings), [Programs.of(problem, some) for some in several])
 
     @property
     def size(self) -> int:
-        """Bytes of the programs."""
+        """About how many bytes the programs take."""
         return sum(column.nbytes for part in self.parts for column in part.columns) * 2
 
     def run(self, K: Matrix | None, data: Data, options: Options, clock: Clock) -> Matrix:
-        """Decision values of the test samples, a row for each setting; NaN where it is infeasible.
+        """Decision values of the test samples, a row for each setting; NaN if it is infeasible.
 
-        Without a matrix K every machine is left to the exact solver, which asks ``data`` for the rows that it needs.
+        Without a matrix K the exact solver solves every machine, on the kernel rows that it needs.
         """
         values = np.full((self.n_settings, len(self.problem.test)), np.nan)
         run = _Run(self.problem, K, data, options, clock)
@@ -149,7 +149,7 @@ class Chain:
             _check(clock)
             with suppress(InfeasibleNuError):
                 values[part.rows] = run.solve(part)
-        _check(clock)  # the last machine may have been cut short
+        _check(clock)  # the last machine may be unfinished
         return values
 
 
@@ -167,12 +167,12 @@ class _Run:
         self.options, self.clock = options, clock
         n = len(problem.train)
         self._size = min(n + 1, LARGEST_SET)
-        # chains are short: new memory for each would cost as much as what is done in it
+        # chains are short: page faults of new memory would take as long as the work in it
         self._loan = None if K is None else Loan(self._size * (self._size + 1), K.dtype)
         self.qp: BoxQP | None = None
         self.beta = np.empty(0)
-        self.F = np.zeros(data.n + 1)  # the last one for the null sample
-        self._held = self.beta  # what F is the product with at the columns beyond
+        self.F = np.zeros(data.n + 1)  # the last entry is that of the null sample
+        self._test_beta = self.beta  # F = K test_beta at the test columns
 
     def solve(self, part: Programs) -> Matrix:
         """Decision values of the test samples, a row for each program."""
@@ -194,24 +194,24 @@ class _Run:
         self._recompute()
 
     def _recompute(self) -> None:
-        """F from β, at all samples that are asked for."""
+        """Compute F from β at all columns of the problem."""
         from mercer._compiled.tiles import add_rows_product
 
         assert self.K is not None
         self.F[:] = 0.0
         support = np.flatnonzero(self.beta)
         rows, weights = self.problem.train[support], self.beta[support]
-        for start, stop in (*self.problem.ranges, *self.problem.beyond):
+        for start, stop in (*self.problem.train_ranges, *self.problem.test_ranges):
             add_rows_product(self.K, rows, weights, start, stop, self.F)
-        self._held = self.beta.copy()
+        self._test_beta = self.beta.copy()
 
     def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
-        """F of the test samples and a survey of each program, as near to the optimum as the matrix allows."""
+        """(F of the test samples, surveys) of all programs, as near to the optimum as the matrix's precision allows."""
         from mercer.selection import _chain_loops as chains
         from mercer.svm._newton_loops import newton_address
 
         assert self._loan is not None and self.K is not None
-        newton = newton_address(self.K.dtype, self.K.dtype)  # nearly every search needs it
+        newton = newton_address(self.K.dtype, self.K.dtype)  # nearly every search needs Newton's step
         test, n, programs = self.problem.test, len(self.problem.train), part.programs
         beta = self.beta if part.null < 0 else np.append(self.beta, -self.beta.sum())
         n_groups, n_programs = max(1, programs[0].n_groups), len(programs)
@@ -219,16 +219,16 @@ class _Run:
         groups, totals = np.empty((n_programs, n_groups, 5)), np.empty((n_programs, 7))
         state, width = np.zeros(4, np.int64), 2 * (n + self._size) + 4
         reals, counts = np.empty((11, width)), np.empty((8, width), np.int64)
-        # by the size alone: the result must not depend on how fast a machine is
-        most = int(np.clip(WORK_PER_LOOK // (n * self._size), FEWEST_ROUNDS, ROUNDS_PER_LOOK))
+        # depends on sizes only: the result must not depend on the speed of the computer
+        most = int(np.clip(WORK_PER_CHECK // (n * self._size), FEWEST_ROUNDS, ROUNDS_PER_CHECK))
         rounds = most if self.clock.left == np.inf else 1
         surveys: list[Survey] = []
         while len(surveys) < n_programs:
             begun = self.clock.seconds
-            chains.follow(
-                self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null, self.problem.ranges,
-                self.problem.beyond, self._held, self._size, self._loan.array, reals, counts, self.options.tol,
-                newton, rounds, state, test, values, groups, totals,
+            chains.solve_chain(
+                self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null,
+                self.problem.train_ranges, self.problem.test_ranges, self._test_beta, self._size, self._loan.array,
+                reals, counts, self.options.tol, newton, rounds, state, test, values, groups, totals,
             )  # fmt: skip
             s = int(state[chains.PROGRAM])
             surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]
@@ -247,14 +247,14 @@ class _Run:
         return values, surveys
 
     def _rounds_in_time(self, rounds: int, seconds: float, most: int) -> int:
-        """Rounds before the next look at the clock, after ``rounds`` of so many seconds each."""
+        """Rounds until the next check of the clock, after ``rounds`` of so many seconds each."""
         if self.clock.left == np.inf:
             return most
-        in_time = SHARE_PER_LOOK * self.clock.left / max(seconds, np.finfo(np.float64).tiny)
+        in_time = SHARE_PER_CHECK * self.clock.left / max(seconds, np.finfo(np.float64).tiny)
         return int(max(1, min(2 * rounds, most, in_time)))
 
     def _rescue(self, setting: Setting, beta: Vector) -> Vector:
-        """The β of the exact solver, for a machine that does not settle on the matrix. Edits F."""
+        """β of the exact solver, for a program that does not converge on the matrix. Edits F."""
         problem = self.problem
         part = DualProblem(None, setting.loss, problem.y, setting.C * problem.weight, problem.intercept)
         options = replace(self.options, n_threads=1)
@@ -264,7 +264,7 @@ class _Run:
         return self.beta
 
     def _by_rows(self, setting: Setting, qp: BoxQP) -> Vector:
-        """The same without the whole matrix."""
+        """Decision values of the test samples from the exact solver, without the dense matrix."""
         _check(self.clock)
         problem, data = self.problem, self.data
         start = None
@@ -282,19 +282,19 @@ class _Run:
 
 
 def _stack(columns: Sequence[Vector], extra: float, n: int) -> Matrix:
-    """One row for each program, filled up to n variables."""
+    """Stack vectors, one row for each program, padded to n entries by ``extra``."""
     stacked = np.full((len(columns), n), extra)
     stacked[:, : len(columns[0])] = columns
     return stacked
 
 
 def _largest_factor(qp: BoxQP, beta: Vector) -> float:
-    """By how much β can be multiplied within its box."""
+    """The largest factor by which β can be multiplied within its box."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(beta > 0, qp.upper / beta, np.where(beta < 0, qp.lower / beta, np.inf))
     return float(room.min(initial=np.inf))
 
 
 def _ratio(before: Vector, after: Vector) -> float:
-    """By what a solution is to be multiplied for other sums."""
+    """The factor that turns a solution with one sum into a start for another sum."""
     return float(after[0] / before[0]) if len(before) and len(after) and before[0] != 0 else 1.0

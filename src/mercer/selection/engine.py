@@ -1,8 +1,8 @@
-"""Held-out decision values of many machines: kernels × folds × settings, sharing all that can be shared.
+"""Held-out decision values of many machines: kernels × folds × settings.
 
-All kernels that are functions of the same distances share these; all folds, pairs of classes and values of C share a
-kernel's matrix; each machine starts from the solution of the one before. A task is one kernel and one fold, and
-threads take the next task that is free.
+Kernels that are functions of the same distances share these. All folds, pairs of classes and values of C share the Gram
+matrix of a kernel. Each machine starts from the solution of the one before it. A task is one kernel and one fold; each
+thread takes the next task that is left.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from mercer.selection.folds import ClassifierFolds, SingleFolds
 from mercer.selection.matrices import Matrices
 from mercer.svm.plan import DOUBLE_UP_TO
 
-# with candidates to be given up: kernels that are tried together, and folds that are tried one by one before the rest
+# if settings can be dropped early: kernels tried together, and folds tried one by one before the rest
 KERNELS_AT_ONCE, RUNGS = 2, 3
-# bytes of programs that are kept from kernel to kernel
+# most bytes of programs that are kept for the next kernel
 KEPT_CHAINS = 1 << 27
 
 
 class HeldOut(NamedTuple):
-    """What one kernel and fold have given: values[i] are those of setting settings[i], a row per test sample."""
+    """The decision values of one kernel and fold: values[i] are those of settings[i], a row for each test sample."""
 
     kernel: int
     fold: int
     settings: Sequence[int]
     values: Matrix
-    seconds: float  # for each setting, on average
+    seconds: float  # per setting, on average
 
 
 Report = Callable[[HeldOut], None]
-# the settings that a kernel is still to be tried with
+# the settings that are left for a kernel
 Survivors = Callable[[int], Sequence[int]]
 
 
 class Engine:
-    """Runs machines over samples that are prepared once.
+    """Solves many machines on samples that are prepared once.
 
     Parameters
     ----------
-    samples : in the order of ``family.folds``.
-    family : which problems each fold poses.
+    samples : the samples, in the order of ``family.folds``.
+    family : the problems of each fold.
     options : tol, threads, precision, and the budget for all matrices together.
-    clock : of the whole search.
+    clock : the clock of the whole search.
     """
 
     def __init__(self, samples: Any, family: ClassifierFolds | SingleFolds, options: Options, clock: Clock) -> None:
@@ -71,14 +71,14 @@ class Engine:
         report: Report,
         survivors: Survivors | None = None,
     ) -> None:
-        """All settings with all kernels in all folds, until the clock is over.
+        """Solve all settings with all kernels in all folds, until the time is over.
 
-        ``report`` is called for each kernel and fold, by any thread. Settings that differ in C only should be in order.
-        With ``survivors`` a few kernels are tried at a time, one fold after the other, and before each it says which
-        settings are left; what it answers does not depend on the number of threads.
+        Any thread calls ``report``, once for each kernel and fold. Settings that differ in C only should be sorted by
+        C. With ``survivors`` a few kernels are tried at a time, one fold after the other; before each fold it returns
+        the settings that are left. Its answer does not depend on the number of threads.
         """
         options, n = self.options, self.family.folds.n
-        # the refit of so few samples is in float64 as well: nothing is compiled for float32 alone
+        # the refit of so few samples uses float64, too: no loop is compiled for float32
         double = options.precision == "float64" or (options.precision == "auto" and n <= DOUBLE_UP_TO)
         dtype = np.float64 if double else np.float32
         matrices = Matrices(kernels, self.samples, n, self.n_folds, dtype, options.budget, options.n_threads)
@@ -96,7 +96,7 @@ class Engine:
                     report(self._fold(kernels[k], k, f, settings, some, K))
             except OutOfTimeError:
                 return
-            except BaseException as error:  # of another thread: the others must end, too
+            except BaseException as error:  # raised below, after the other threads have ended
                 failed.append(error)
                 return
             if matrices.fitting:
@@ -125,7 +125,7 @@ class Engine:
             else:
                 all_of([(k, f) for k in numbers for f in folds], {})
         except BaseException:
-            self.clock.interrupted = True  # the other threads must not go on alone
+            self.clock.interrupted = True  # ends the other threads
             raise
         self.evaluations += matrices.evaluations.count
         if failed:
@@ -137,7 +137,7 @@ class Engine:
         started = time.perf_counter()
         family = self.family
         n_test = len(family.folds.pairs[f][1])
-        # what does not fit into memory as a matrix is computed by rows, each thread within its share
+        # without a matrix, each thread stores kernel rows within its share of the budget
         options = replace(self.options, n_threads=1, budget=max(1, self.options.budget // self.options.n_threads))
         data = Data(kernel, self.samples, family.folds.n)
         values = np.empty((len(some), n_test, family.columns))
@@ -146,7 +146,7 @@ class Engine:
         return HeldOut(k, f, some, values, (time.perf_counter() - started) / max(1, len(some)))
 
     def _chains_of(self, f: int, settings: Sequence[Setting], some: Sequence[int]) -> list[Chain | float]:
-        """The chains of a fold, which are kept for the next kernel if they are of all settings, and small."""
+        """The chains of a fold. Chains of all settings are kept for the next kernel if they are small."""
         whole = len(some) == len(settings)
         if whole and f in self._chains:
             return self._chains[f]
@@ -159,7 +159,7 @@ class Engine:
 
 
 def check_folds(pairs: Sequence[tuple[Any, Any]], n: int) -> list[tuple[Any, Any]]:
-    """The folds as positions; an error if there is none, or one without samples."""
+    """The folds as arrays of positions; an error if there is no fold, or an empty one."""
     if not pairs:
         raise InvalidInputError(
             "cv gives no fold: give a splitter, or a list of (train, test) pairs, with at least one."

@@ -200,7 +200,7 @@ def evaluate_folds(
     if len(splits) < 2:
         raise InvalidInputError(f"cv gives {len(splits)} fold: a spread needs at least two.")
     folds: list[tuple[Any, ...]] = []
-    with Clock(time_limit) as clock, clock.governs():
+    with Clock(time_limit) as clock, clock.ends_inner_fits():
         for split in splits:
             if clock.over() is not None and len(folds) >= 2:
                 break

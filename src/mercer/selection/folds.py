@@ -1,4 +1,4 @@
-"""Samples in an order in which folds, and the classes in them, lie together, and the problems that they pose."""
+"""The folds of a search: an order of the samples that keeps folds and classes contiguous, and their problems."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from mercer.kernels.features import Vector, take_samples
 from mercer.selection.chains import Index, Problem
 from mercer.validation import class_weights
 
-# columns that lie together, on average, for which leaving out the others pays
+# if contiguous columns have fewer members on average, products use all columns
 SHORTEST_RUN = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """The (train, test) pairs of a splitter over n samples, and an order of the samples that suits them.
+    """The (train, test) pairs of a splitter, and an order of the samples in which test folds are contiguous.
 
     Attributes
     ----------
     pairs : positions in X, as the splitter gave them.
-    order : sample k of the kernel matrices is sample order[k] of X.
+    order : sample k of the Gram matrices is sample order[k] of X.
     """
 
     pairs: Sequence[tuple[Index, Index]]
@@ -34,7 +34,7 @@ class Folds:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[Index, Index]], n: int, codes: Index | None, movable: bool) -> Folds:
-        """Sorted by test fold and class; as they are if samples cannot be moved."""
+        """Sort the n samples by test fold and class; keep their order if they cannot be moved."""
         fold = np.full(n, len(pairs))
         for f, (_, test) in reversed(list(enumerate(pairs))):
             fold[test] = f
@@ -43,12 +43,12 @@ class Folds:
 
     @property
     def n(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return len(self.order)
 
     @cached_property
     def place(self) -> Index:
-        """Where each sample of X is in the matrices."""
+        """The position of each sample of X in the matrices."""
         place = np.empty(self.n, np.intp)
         place[self.order] = np.arange(self.n)
         return place
@@ -58,20 +58,24 @@ class Folds:
         return X if np.array_equal(self.order, np.arange(self.n)) else take_samples(X, self.order)
 
     def problem(self, train: Index, y: Vector, weight: Vector, test: Index, intercept: bool) -> Problem:
-        """The problem of these samples of X, which all have a weight."""
+        """The problem of these samples of X, all of positive weight."""
         train, test = self.place[train], self.place[test]
         by_place = np.argsort(train)
         train = train[by_place]
         return Problem(train, y[by_place], weight[by_place], *self._ranges(train, test), test, intercept)
 
     def _ranges(self, train: Index, test: Index) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The runs of columns that hold train, and those that hold the rest of test; all columns if runs are short."""
+        """Ranges of columns with train, and those with the rest of test; all columns if the ranges are short."""
         kind = np.zeros(self.n + 2, np.int8)
         kind[test + 1] = 2
         kind[train + 1] = 1
-        ranges, beyond = (np.flatnonzero(np.diff((kind == k).view(np.int8))).reshape(-1, 2) for k in (1, 2))
-        whole = (len(ranges) + len(beyond)) * SHORTEST_RUN > len(train) + len(test)
-        return (np.array([[0, self.n]], dtype=np.intp), np.empty((0, 2), np.intp)) if whole else (ranges, beyond)
+        train_ranges, test_ranges = (np.flatnonzero(np.diff((kind == k).view(np.int8))).reshape(-1, 2) for k in (1, 2))
+        whole = (len(train_ranges) + len(test_ranges)) * SHORTEST_RUN > len(train) + len(test)
+        return (
+            (np.array([[0, self.n]], dtype=np.intp), np.empty((0, 2), np.intp))
+            if whole
+            else (train_ranges, test_ranges)
+        )
 
 
 class ClassifierFolds:
@@ -85,10 +89,13 @@ class ClassifierFolds:
         self.columns = len(class_pairs(len(classes)))
 
     def problems(self, f: int) -> list[Problem | float]:
-        """Of each pair the problem, or the value of a pair without samples: a class that is missing never wins."""
+        """The problem of each pair of classes, or the constant decision value of a pair with an empty class.
+
+        A class without samples never wins a vote.
+        """
         train, test = self.folds.pairs[f]
         codes = self.codes[train]
-        # every class has a factor, also one that is missing here
+        # every class has a factor, even if the fold has no sample of it
         present, inner = np.unique(codes, return_inverse=True)
         factors = np.ones(len(self.classes))
         if isinstance(self.class_weight, dict):
@@ -98,7 +105,7 @@ class ClassifierFolds:
         weight = self.weight[train] * factors[codes]
         used = weight > 0
         if len(np.unique(codes[used])) < 2:
-            return [np.nan] * self.columns  # nothing can be learnt here
+            return [np.nan] * self.columns  # one class: nothing to learn
         found: list[Problem | float] = []
         for i, j in class_pairs(len(self.classes)):
             first, second = used & (codes == i), used & (codes == j)

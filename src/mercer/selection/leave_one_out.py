@@ -43,7 +43,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, survey
 from mercer.problems.solution import Options, Status
 from mercer.selection.calibration.prediction_mixins import problem_values
-from mercer.svm.dense import WholeMatrix
+from mercer.svm.dense import DenseRun
 from mercer.svm.solve import near, solve
 from mercer.validation import real_targets, thread_count, validate_weights
 
@@ -197,7 +197,7 @@ class _Problem:
             found = solve(self.data, problem, self.options, self.clock, start)
             self.stalled += [1] if found.status is Status.STALLED else []
             return found.beta, found.F, float(found.thresholds.sum())
-        run = WholeMatrix(self.K, problem.qp, problem.start() if start is None else start, self.options, self.clock)
+        run = DenseRun(self.K, problem.qp, problem.start() if start is None else start, self.options, self.clock)
         self.stalled += [1] if run.run(self.options.tol) is Status.STALLED else []
         beta = _at_bounds(problem.qp, run.beta)
         return beta, run.F, float(survey(problem.qp, beta, run.F).thresholds.sum())

@@ -100,7 +100,7 @@ class LinearSearchCV(SearchCV):
             if len(np.unique(labels[train])) < 2 and hasattr(self, "classes_"):
                 values = np.full((len(test), self._columns()), np.nan)
             else:
-                with clock.governs(limit=True):
+                with clock.ends_inner_fits(limit=True):
                     machine.set_params(C=candidate.params["C"])
                     machine.fit(take_samples(X, train), labels[train], sample_weight=weight[train])
                 if clock.over() is not None:

@@ -1,4 +1,4 @@
-"""Kernel matrices of all samples for many kernels, which share what they are functions of."""
+"""Gram matrices of all samples for many kernels; kernels that are functions of the same sums share these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 
 @dataclass(frozen=True)
 class Sums(SumKernel):
-    """The sums over features that other kernels are functions of: distances, inner products, …"""
+    """The sum over features of which a kernel is a function: a distance, an inner product, …"""
 
     of: SumKernel
 
@@ -41,20 +41,20 @@ class Sums(SumKernel):
 
 
 class Matrices:
-    """K of each kernel, computed when it is first asked for and forgotten when it is released as often as announced.
+    """The Gram matrix of each kernel, computed at its first use and freed after ``uses`` uses.
 
-    Kernels that are functions of the same sums over features, such as Gaussian ones of all widths, share these sums:
-    then a matrix costs one function value for each of its entries.
+    Kernels that are functions of the same sums over features, such as Gaussian kernels of all widths, share these sums.
+    Then a matrix takes one function evaluation per entry.
 
     Parameters
     ----------
-    kernels : with numbers for all parameters.
-    samples : what they compare.
-    n : how many samples there are.
-    uses : how often each matrix will be asked for.
-    dtype : of the matrices.
+    kernels : the kernels, with numbers for all parameters.
+    samples : the samples.
+    n : their number.
+    uses : how often each matrix will be used.
+    dtype : dtype of the matrices.
     budget : bytes for all matrices together.
-    n_threads : that will ask for matrices.
+    n_threads : threads that use matrices at the same time.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class Matrices:
         if self.fitting and budget >= (self.fitting + 1) * one and len(self.kernels) > 1:
             groups = [self._group(kernel) for kernel in self.kernels]
             many = Counter(group for group in groups if group is not None)
-            # memory for the sums of one group: the largest
+            # there is memory for the sums of one group: take the largest group
             best = max(many, key=lambda group: many[group], default=None)
             if best is not None and many[best] > 1:
                 self._shared = {k: best for k, group in enumerate(groups) if group == best}
 
     def room_for(self, several: int) -> bool:
-        """Whether so many matrices fit, besides the sums that they share."""
+        """Whether so many matrices fit, besides the shared sums."""
         return self._at_once > several
 
     def _group(self, kernel: Kernel) -> Hashable | None:
-        """What kernels with the same sums have in common; None for kernels of another form."""
+        """The key of the sums of a kernel; None if it is not a function of such a sum."""
         if not isinstance(kernel, SumKernel):
             return None
         features = self.features(kernel)
@@ -96,15 +96,15 @@ class Matrices:
         return None if doubled else (kernel.preparation, term, params[0])
 
     def features(self, kernel: Kernel) -> Features:
-        """The samples as this kernel wants them, prepared once for all kernels that want the same."""
+        """The samples, prepared for this kernel; kernels with the same preparation share them."""
         key = kernel.preparation
         if key not in self._features:
-            with np.errstate(over="ignore"):  # what float32 cannot hold is reported where the matrix is looked at
+            with np.errstate(over="ignore"):  # overflow in float32 is reported by `acquire`
                 self._features[key] = kernel.prepare(self.samples, self.dtype)
         return self._features[key]
 
     def acquire(self, k: int, n_threads: int = 1) -> Matrix:
-        """The matrix of kernel k. Threads may ask at the same time, with one thread each."""
+        """The matrix of kernel k. Several threads may call at the same time, with one thread each."""
         with self._lock:
             if k not in self._kept:
                 loan = Loan(self.n * self.n, self.dtype)
@@ -115,7 +115,7 @@ class Matrices:
             return self._kept[k][1]
 
     def release(self, k: int) -> None:
-        """One use of the matrix of kernel k is over."""
+        """End one use of the matrix of kernel k."""
         with self._lock:
             if k not in self._kept:
                 return
@@ -124,7 +124,7 @@ class Matrices:
                 del self._kept[k]
 
     def share(self) -> None:
-        """Compute the sums that several kernels have in common, with all threads."""
+        """Compute the sums that several kernels share, with all threads."""
         for k, group in self._shared.items():
             if group not in self._sums:
                 kernel = self.kernels[k]

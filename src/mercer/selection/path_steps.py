@@ -32,7 +32,7 @@ from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
 from mercer.problems.solution import Options, Status
-from mercer.svm.dense import WholeMatrix
+from mercer.svm.dense import DenseRun
 from mercer.svm.solve import near
 
 Mask = NDArray[np.bool_]
@@ -269,6 +269,6 @@ class PathFollower:
         qp = self.program(C)
         beta = near(qp, np.zeros(len(self.y)) if start is None else start)
         assert beta is not None
-        run = WholeMatrix(self.K, qp, beta, self.options, clock)
+        run = DenseRun(self.K, qp, beta, self.options, clock)
         run.run(self.options.tol)
         return run.beta

@@ -1,48 +1,48 @@
-"""Rows that are equal, bit by bit: dense ones one after the other, or those of a CSR matrix with their indices."""
+"""Find equal rows, bit by bit, of a dense or a CSR matrix with a hash table, and split their common coefficient."""
 
 import numpy as np
 
 from mercer._compiled.compile import compiled
 
-# odd numbers with many ones, and how far the upper half is brought down
+# of the hash: odd multipliers with many ones, and the shift of its upper half
 FACTOR, INDEX_FACTOR, HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(32)
 
 
 @compiled(merged=True)
-def _mix(code, bits):
-    """The code with some bits more: the product moves them up, the shift brings them down again."""
-    code = (code ^ bits) * FACTOR
-    return code ^ (code >> HALF)
+def _hash(hash_value, bits):
+    """The hash of a hash and 64 more bits: the product moves bits up, the shift brings them down again."""
+    hash_value = (hash_value ^ bits) * FACTOR
+    return hash_value ^ (hash_value >> HALF)
 
 
 @compiled(merged=True)
 def _entry(indices, bits, t):
-    """The bits of an entry, and its index where there are any."""
+    """The bits of entry t, mixed with its column index if the matrix is sparse."""
     if indices.shape[0] == 0:
         return np.uint64(bits[t])
     return np.uint64(bits[t]) + np.uint64(indices[t]) * INDEX_FACTOR
 
 
 @compiled()
-def row_codes(indptr, indices, bits, targets, codes):
-    """A number for each row and its target, the same for equal ones and hardly ever for others."""
-    for i in range(codes.shape[0]):
-        # four numbers side by side: each waits for its own last product only
+def hash_rows(indptr, indices, bits, targets, hashes):
+    """Fill hashes with a hash of each row and its target."""
+    for i in range(hashes.shape[0]):
+        # four independent hashes, so that the processor computes their products side by side
         a, b, c, d = FACTOR, FACTOR, FACTOR, FACTOR
         t, end = indptr[i], indptr[i + 1]
         while t + 4 <= end:
-            a, b = _mix(a, _entry(indices, bits, t)), _mix(b, _entry(indices, bits, t + 1))
-            c, d = _mix(c, _entry(indices, bits, t + 2)), _mix(d, _entry(indices, bits, t + 3))
+            a, b = _hash(a, _entry(indices, bits, t)), _hash(b, _entry(indices, bits, t + 1))
+            c, d = _hash(c, _entry(indices, bits, t + 2)), _hash(d, _entry(indices, bits, t + 3))
             t += 4
         while t < end:
-            a = _mix(a, _entry(indices, bits, t))
+            a = _hash(a, _entry(indices, bits, t))
             t += 1
-        codes[i] = _mix(_mix(_mix(_mix(a, b), c), d), targets[i])
+        hashes[i] = _hash(_hash(_hash(_hash(a, b), c), d), targets[i])
 
 
 @compiled(merged=True)
 def _are_equal(indptr, indices, bits, targets, i, j):
-    """Whether two rows are equal, with their targets."""
+    """Whether two rows and their targets are equal."""
     size = indptr[i + 1] - indptr[i]
     if targets[i] != targets[j] or size != indptr[j + 1] - indptr[j]:
         return False
@@ -54,53 +54,53 @@ def _are_equal(indptr, indices, bits, targets, i, j):
 
 
 @compiled()
-def number_rows(indptr, indices, bits, targets, codes, one_of, firsts):
-    """Number the rows, equal ones (with equal targets) alike, by first appearance: how many numbers there are.
+def number_rows(indptr, indices, bits, targets, hashes, inverse, firsts):
+    """Number the distinct rows (with their targets) in the order of their first appearance; how many there are.
 
-    Fills one_of, the number of each row, and the beginning of firsts, the first row of each number.
+    Fills ``inverse``, the number of each row, and the beginning of ``firsts``, the first row of each number.
     """
-    n = codes.shape[0]
+    n = hashes.shape[0]
     size = 16
     while size < 2 * n:
         size *= 2
     last = np.uint64(size - 1)
-    # at each place a number whose code belongs there, or before it: places that are taken are passed over
+    # open addressing with linear probing; -1 is an empty entry
     table = np.full(size, -1, np.int64)
     count = 0
     for i in range(n):
-        place = np.int64(codes[i] & last)
+        place = np.int64(hashes[i] & last)
         while True:
             k = table[place]
             if k < 0:
-                table[place], firsts[count], one_of[i] = count, i, count
+                table[place], firsts[count], inverse[i] = count, i, count
                 count += 1
                 break
             j = firsts[k]
-            if codes[i] == codes[j] and _are_equal(indptr, indices, bits, targets, i, j):
-                one_of[i] = k
+            if hashes[i] == hashes[j] and _are_equal(indptr, indices, bits, targets, i, j):
+                inverse[i] = k
                 break
             place = 0 if place + 1 == size else place + 1
     return count
 
 
 @compiled()
-def share_out(total, one_of, at_bound, upper, lower, rounding, share):
-    """Share the total of each number among its rows, the first ones first, each up to its bound: fills share.
+def split_totals(total, inverse, at_bound, upper, lower, rounding, share):
+    """Split the total of each number among its rows: each row in turn is filled up to its bound. Fills ``share``.
 
-    ``at_bound`` says which totals are all that the bounds allow. A row is not left beside its bound, or zero, for what
-    rounding of the sums may be, relative to the total.
+    ``at_bound`` marks totals that need all rows at their bounds. A row within ``rounding``, relative to the total, of
+    its bound or of zero is set to it.
     """
-    used = np.zeros(total.shape[0])
-    for i in range(one_of.shape[0]):
-        k = one_of[i]
+    filled = np.zeros(total.shape[0])
+    for i in range(inverse.shape[0]):
+        k = inverse[i]
         bound = upper[i] if total[k] > 0.0 else -lower[i]
         size = abs(total[k])
-        left, near = size - used[k], rounding * size
-        part = min(max(left, 0.0), bound) if left > near else 0.0
+        left, near = size - filled[k], rounding * size
+        value = min(max(left, 0.0), bound) if left > near else 0.0
         if size == 0.0:
-            part = 0.0
+            value = 0.0
         elif at_bound[k] or left >= bound - near:
-            part = bound
-        share[i] = np.sign(total[k]) * part
+            value = bound
+        share[i] = np.sign(total[k]) * value
         if bound < np.inf:
-            used[k] += bound
+            filled[k] += bound

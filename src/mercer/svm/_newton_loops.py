@@ -1,15 +1,15 @@
-"""Newton's step on the free members of a block, as far as their bounds allow.
+"""Newton's step on the free members F of a block, projected on their bounds.
 
-Pair steps take long where the matrix of the free members is ill-conditioned. Their equations
+Pair steps converge slowly if the matrix of the free members is ill-conditioned. The equations of the face,
 
-    K_FF d + level of the group = score_F,     d summing to zero in each group
+    K_FF d + threshold of the group = score_F,     sum of d over each group = 0,
 
-take one factorisation. Where d leads to a bound, the member stays there and the rest of the way is projected on what
-the others can still do: the projection is one more solution with the same factor,
+take one Cholesky factorisation of A = K_FF + ridge. Where the way along d meets a bound of member e, this member is
+fixed there and the rest of d is projected, which takes one more solution with the same factor:
 
-    v = A^-1 e - sum_c v_c (v_c)_e,    d <- d - v d_e / v_e,
+    v = A^-1 e - sum_c v_c (v_c)_e,    d <- d - v d_e / v_e
 
-v_c being those of the members, and of the sums, that were fixed before, each divided by the root of its v_e.
+Here v_c are the directions of the sums and members that were fixed before, each divided by the root of its v_e.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ from mercer._compiled.compile import compiled
 from mercer._compiled.pointers import address_of, at, call
 from mercer._compiled.tiles import add_rows_product
 
-# bounds that one step may meet
+# most bounds that one step may meet
 MOST_BOUNDS = 48
-# of the largest diagonal entry: added to all of them, and the pivot below which a member is left where it is
+# relative to the largest diagonal entry: what is added to the diagonal, and the smallest pivot of a member that moves
 SHIFT, SMALLEST_PIVOT = 1e-8, 4e-8
-# of what is added: what rounding may leave of the way to a bound
+# a member whose distance from its bound is below this, relative to its terms, is at the bound
 AT_BOUND = 1e-14
 
 
@@ -40,10 +40,10 @@ def _add(factor, x, y):
 
 
 @compiled()
-def _hold(U, inverse, V, fixed, start, stop, d):
-    """Take out of d what changes the sum of the members from start to stop; False if that leaves nothing.
+def _fix_sum(U, inverse, V, fixed, start, stop, d):
+    """Project d so that the sum of the members from start to stop stays fixed; False if this is impossible.
 
-    V has the directions of the sums that were held before, and gets one more.
+    The first ``fixed`` rows of V are the directions of sums fixed before; the next row is filled. Edits V and d.
     """
     v = V[fixed]
     for i in range(v.shape[0]):
@@ -69,13 +69,13 @@ def _hold(U, inverse, V, fixed, start, stop, d):
 
 @compiled()
 def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
-    """Move the free members towards the optimum of their face; what the objective gains, 0 if nothing was done.
+    """Move the free members towards the optimum of their face. Returns the gain of the objective, 0 if none moved.
 
-    Edits beta and score in place. A member without bounds whose row is zero, the null sample, takes up any sum.
+    Edits beta and score in place. The null sample, an unbounded member with a zero row, takes up any sum.
     """
     n = beta.shape[0]
     free = np.empty(n, np.int64)
-    m, null, largest = np.int64(0), -1, 0.0  # literals would compile what they are passed to twice
+    m, null, largest = np.int64(0), -1, 0.0  # literals would compile the callees twice
     for k in range(n):
         b = beta[k]
         if lower[k] < b < upper[k] and (b != 0.0 or l1[k] == 0.0):
@@ -88,7 +88,7 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
             largest = max(largest, diagonal)
     if m < 2:
         return 0.0
-    # the matrix, and five vectors and the directions of two sums and of the bounds
+    # the matrix, five vectors, and the directions of two sums and of the bounds
     n_rows, n_columns = room_for(m)
     U, inverse, vectors = np.empty((n_rows, n_columns)), np.empty(n_rows), np.empty((7 + MOST_BOUNDS, m))
     d, slope, low, high, change, V = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5:]
@@ -98,7 +98,7 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
         k = free[i]
         line, row = U[i], K[k]
         for j in range(i, m):
-            line[j] = row[np.uint64(free[j])]  # spares the test for a negative index
+            line[j] = row[np.uint64(free[j])]  # unsigned: no test for a negative index
         line[i] += ridge[k] + SHIFT * largest
         n_first += k < first_group
         low[i], high[i] = lower[k], upper[k]
@@ -116,14 +116,14 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
     solve(U, inverse, d, zero)
     for g in range(2 if null < 0 else 0):
         start, stop = (zero, n_first) if g == 0 else (n_first, m)
-        if not _hold(U, inverse, V, fixed, start, stop, d):
+        if not _fix_sum(U, inverse, V, fixed, start, stop, d):
             return 0.0
         fixed += 1
     while True:
         length, first = 1.0, np.int64(-1)
         for i in range(m):
             b = beta[free[i]] + change[i]
-            if low[i] == high[i]:  # at its end
+            if low[i] == high[i]:  # fixed at a bound
                 continue
             if d[i] > 0.0 and b + d[i] > high[i]:
                 room = (high[i] - b) / d[i]
@@ -144,10 +144,10 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
             break
         for i in range(m):
             d[i] *= 1.0 - length
-        if not _hold(U, inverse, V, fixed, first, first + 1, d):
+        if not _fix_sum(U, inverse, V, fixed, first, first + 1, d):
             break
         fixed += 1
-    # at their ends exactly; what rounding has added to the sums is taken back from the member with the most room
+    # fixed members are exactly at their bounds; the member with the most room takes up the rounding of the sums
     for i in range(m):
         if low[i] == high[i]:
             change[i] = low[i] - beta[free[i]]
@@ -160,25 +160,25 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
             if min(high[i] - b, b - low[i]) > room:
                 room, widest = min(high[i] - b, b - low[i]), i
         if widest >= 0 and abs(moved) > room:
-            return 0.0  # more than rounding
+            return 0.0  # the error of the sum is more than rounding
         if widest >= 0:
             change[widest] -= moved
-    fall = np.empty(n)
+    K_change = np.empty(n)
     for k in range(n):
-        fall[k] = 0.0
-    add_rows_product(K, free[:m], change, np.int64(0), np.int64(n), fall)  # literals would compile it once more
+        K_change[k] = 0.0
+    add_rows_product(K, free[:m], change, np.int64(0), np.int64(n), K_change)  # literals would compile it again
     gained, total = 0.0, 0.0
     for i in range(m):
         k = free[i]
-        fall[k] += ridge[k] * change[i]
-        gained += change[i] * (slope[i] - 0.5 * fall[k])
+        K_change[k] += ridge[k] * change[i]
+        gained += change[i] * (slope[i] - 0.5 * K_change[k])
         total += change[i]
     if not gained > 0.0:
         return 0.0
     for i in range(m):
         k = free[i]
         b = beta[k] + change[i]
-        # rounding must not leave beside its end what came there with another one
+        # another member may have met its bound in the same step: set it there if only rounding keeps it off
         near = AT_BOUND * (abs(beta[k]) + abs(change[i]))
         if b >= high[i] - near:
             b = high[i]
@@ -188,18 +188,19 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
     if null >= 0:
         beta[null] -= total
     for k in range(n):
-        score[k] -= fall[k]
+        score[k] -= K_change[k]
     return gained
 
 
 # ---- calls by address ------------------------------------------------------------------------------------------------
 #
-# `solve_block` calls Newton's step by its address, so that it is compiled without it. Arrays are passed the same way.
+# `solve_block` calls Newton's step by the address of its machine code, so that it is compiled without it. Arrays are
+# passed as addresses, too.
 
 
 @compiled()
 def call_newton(address, K, beta, score, lower, upper, l1, ridge, first_group):
-    """`newton_step` by its address, for a K whose rows are contiguous."""
+    """Call `newton_step` by its address. The rows of K must be contiguous."""
     given, gained = np.empty(11, np.int64), np.empty(1)
     given[0], given[1], given[2] = K.ctypes.data, K.shape[1], beta.shape[0]
     given[3], given[4], given[5] = beta.ctypes.data, score.ctypes.data, lower.ctypes.data
@@ -226,12 +227,12 @@ def _newton_job(kind: Any, score_kind: Any) -> Any:
 
 @lru_cache
 def newton_address(dtype: np.dtype[Any], score_dtype: np.dtype[Any]) -> int:
-    """Where the machine code of Newton's step is, for a block and scores of these types."""
+    """The address of the machine code of Newton's step for a block and scores of these dtypes."""
     return address_of(_newton_job(dtype.type, score_dtype.type))
 
 
 def with_newton(run: Callable[[int], Any], dtype: Any, score_dtype: Any, needs: Callable[[Any], bool]) -> Any:
-    """run(address of Newton's step), compiling that only if a run without it ends because it needs it."""
+    """The result of run(address of Newton's step), which is compiled only if ``needs`` says that run(0) needs it."""
     key = np.dtype(dtype), np.dtype(score_dtype)
     result = run(newton_address(*key) if key in _compiled else 0)
     if not needs(result):

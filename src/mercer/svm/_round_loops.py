@@ -1,7 +1,15 @@
-"""Passes over all active variables, and one round of a working set.
+"""Compiled steps of decomposition: scores, selection of the working set, shrinking, and the block of a working set.
 
-Scores, extremes, the choice of a working set, what may become inactive. Two calls do what a round of decomposition
-needs besides kernel values: `form_set` before the rows of new members are there, `solve_set` when they are.
+A round of decomposition makes two compiled calls besides kernel rows: `form_working_set` before the rows of its new
+members are read, `solve_working_set` after. Scores and violation are those of `_smo_loops`. Selection follows
+Joachims, "Making large-scale SVM learning practical" (1999): the worst violators of each group, half of them variables
+that may increase and half that may decrease. Shrinking is LIBSVM's (Chang & Lin, ACM TIST 2, 2011, section 5.1), with a
+margin.
+
+Terms:
+
+- *member*: a variable in the working set. Its *place* is its row and column in the block;
+- *null sample*: a free variable with a zero kernel row, which stands for a missing equality constraint.
 """
 
 import numpy as np
@@ -15,13 +23,13 @@ BINS = 1024
 
 @compiled(fast=True)
 def score_all(program, beta, F, up, low):
-    """Fill up and low: the rates at which each variable gains by growing and by shrinking (see smo).
+    """Fill up and low, the rates of each variable for an increase and a decrease (see `_smo_loops`).
 
-    A variable at its upper bound has up = -inf, one at its lower bound has low = +inf.
+    A variable at its upper bound has up = -inf, a variable at its lower bound has low = +inf.
     """
     sample, linear, l1, ridge = program.sample, program.linear, program.l1, program.ridge
     lower, upper = program.lower, program.upper
-    # first what must be looked up, so that the rest is vectorised
+    # gather first, so that LLVM vectorises the second loop
     for v in range(beta.shape[0]):
         up[v] = F[sample[v]]
     for v in range(beta.shape[0]):
@@ -34,8 +42,8 @@ def score_all(program, beta, F, up, low):
 
 
 @compiled()
-def slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
-    """slack[v] = how far the rates of a variable without weight are from making it move; -inf for one with weight."""
+def fill_slack(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
+    """slack[v] = how far the rates of a variable at zero are from making it move; -inf if beta[v] != 0."""
     for v in range(beta.shape[0]):
         s = linear[v] - F[v] - ridge[v] * beta[v]
         slack[v] = np.inf
@@ -49,9 +57,10 @@ def slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
 
 @compiled()
 def near_kinks(slack, F, exact, done, margin, safety, near):
-    """Samples that are not done and nearer to a kink than the margin, or safety times the largest error of F.
+    """Find samples not yet verified whose slack is below the margin; (their number, the margin).
 
-    F of those that are done is known to be ``exact``. Fills the beginning of ``near``: (how many, the margin).
+    For samples that are ``done``, ``exact`` is F in float64. The margin is at least safety times the largest error
+    |exact - F| of these. Fills the beginning of ``near`` with the samples found.
     """
     error = 0.0
     for i in range(F.shape[0]):
@@ -59,7 +68,7 @@ def near_kinks(slack, F, exact, done, margin, safety, near):
             off = abs(exact[i] - F[i])
             if off > error or off != off:
                 error = off
-    margin = max(margin, safety * error) if error < np.inf else np.inf  # NaN is no error that is known
+    margin = max(margin, safety * error) if error < np.inf else np.inf  # NaN: the error is unknown
     count = 0
     for i in range(F.shape[0]):
         if not done[i] and slack[i] < margin:
@@ -81,8 +90,8 @@ def group_extremes(up, low, group, extremes):
 
 
 @compiled()
-def survey_scores(program, beta, F, up, low, extremes):
-    """Fill all scores and the extremes of the groups; the largest violation, NaN if one is."""
+def score_and_extremes(program, beta, F, up, low, extremes):
+    """Fill the scores of all variables and the extremes of each group. Returns the largest violation; NaN stays NaN."""
     score_all(program, beta, F, up, low)
     group_extremes(up, low, program.group, extremes)
     violation = -np.inf
@@ -94,33 +103,33 @@ def survey_scores(program, beta, F, up, low, extremes):
 
 
 @compiled(fast=True)
-def _sort_in(rates, level, scale, group, g, place):
-    """place[v] = (rates[v] - level) scale as a whole number from 0 to BINS, 0 for other groups than g."""
+def _fill_bins(rates, level, scale, group, g, bins):
+    """bins[v] = (rates[v] - level) scale, rounded down to an integer from 0 to BINS; 0 outside group g."""
     for v in range(rates.shape[0]):
         excess = smaller(larger((rates[v] - level) * scale, 0.0), 1.0 * BINS)
-        place[v] = np.int32(excess) if group[v] == g else np.int32(0)
+        bins[v] = np.int32(excess) if group[v] == g else np.int32(0)
 
 
 @compiled()
-def _pick(place, count, chosen, n_chosen, histogram):
-    """Append up to count variables, not chosen before, of the largest places above 0, roughly in order.
+def _take_highest(bins, count, chosen, n_chosen, histogram):
+    """Append to ``chosen`` up to count variables of the highest bins above 0 that are not in it; its new length.
 
-    Sorting into equal bins replaces an exact selection: two passes, no comparison sort.
+    Equal bins replace an exact selection: two passes, no comparison sort. Edits bins and histogram.
     """
     for t in range(n_chosen):
-        place[chosen[t]] = 0
+        bins[chosen[t]] = 0
     for t in range(histogram.shape[0]):
         histogram[t] = 0
-    for v in range(place.shape[0]):
-        histogram[np.uint32(place[v])] += 1  # unsigned: spares the test for a negative index
+    for v in range(bins.shape[0]):
+        histogram[np.uint32(bins[v])] += 1  # unsigned: no test for a negative index
     total, threshold = 0, BINS
     while threshold > 1 and total + histogram[threshold] <= count:
         total += histogram[threshold]
         threshold -= 1
-    room = count - total  # of the bin at the threshold only so many
-    for v in range(place.shape[0]):
-        if place[v] >= threshold:
-            if place[v] == threshold:
+    room = count - total  # how many of the bin at the threshold fit
+    for v in range(bins.shape[0]):
+        if bins[v] >= threshold:
+            if bins[v] == threshold:
                 if room <= 0:
                     continue
                 room -= 1
@@ -130,49 +139,48 @@ def _pick(place, count, chosen, n_chosen, histogram):
 
 
 @compiled()
-def choose(up, low, group, n_groups, extremes, previous, n_new, size, keep_first):
-    """The next working set: the worst violators of each group, then the newest of the previous set.
+def select_working_set(up, low, group, n_groups, extremes, previous, n_new, size, always):
+    """The next working set: up to n_new of the worst violators of all groups, then members of the previous set.
 
-    At most n_new of the new ones; at most size in all. With keep_first variable keep_first is always in.
-    Returns the variables, new ones first.
+    Returns at most ``size`` variables. If ``always`` >= 0, this variable comes first.
     """
     n = up.shape[0]
-    chosen, place, histogram = np.empty(size, np.int64), np.empty(n, np.int32), np.empty(BINS + 1, np.int64)
+    chosen, bins, histogram = np.empty(size, np.int64), np.empty(n, np.int32), np.empty(BINS + 1, np.int64)
     count = 0
-    if keep_first >= 0:
-        chosen[0] = keep_first
+    if always >= 0:
+        chosen[0] = always
         count = 1
     widest = 0.0
     for g in range(n_groups):
         widest = max(widest, extremes[g, 0] - extremes[g, 1])
     for g in range(n_groups):
         span = extremes[g, 0] - extremes[g, 1]
-        # a group near its optimum leaves the room to the other
+        # a group near its optimum leaves its share to the other group
         if not span > 0.1 * widest:
             continue
         share = max(1, (n_new - count) // (2 * (n_groups - g)))
-        _sort_in(up, extremes[g, 1], BINS / span, group, g, place)
-        count = _pick(place, min(share, size - count), chosen, count, histogram)
-        _sort_in(low, extremes[g, 0], -BINS / span, group, g, place)
-        count = _pick(place, min(share, size - count), chosen, count, histogram)
+        _fill_bins(up, extremes[g, 1], BINS / span, group, g, bins)
+        count = _take_highest(bins, min(share, size - count), chosen, count, histogram)
+        _fill_bins(low, extremes[g, 0], -BINS / span, group, g, bins)
+        count = _take_highest(bins, min(share, size - count), chosen, count, histogram)
     for v in range(n):
-        place[v] = 0
+        bins[v] = 0
     for t in range(count):
-        place[chosen[t]] = 1
+        bins[chosen[t]] = 1
     for k in range(previous.shape[0]):
         if count >= size:
             break
         v = previous[k]
-        if place[v] == 0:
-            place[v] = 1
+        if bins[v] == 0:
+            bins[v] = 1
             chosen[count] = v
             count += 1
     return chosen[:count]
 
 
 @compiled()
-def removable(up, low, group, extremes, slack, keep):
-    """keep[v] = False for variables at a bound whose gain stays negative by a margin; how many those are."""
+def shrinkable(up, low, group, extremes, slack, keep):
+    """Shrinking: keep[v] = False for variables at a bound whose rates miss by slack * violation; their number."""
     count = 0
     for v in range(up.shape[0]):
         margin = slack * max(0.0, extremes[group[v], 0] - extremes[group[v], 1])
@@ -185,39 +193,40 @@ def removable(up, low, group, extremes, slack, keep):
 
 
 @compiled()
-def most_of(values, scale, group, count, place, chosen):
-    """The variables of group 0 with the largest values above 0, roughly, up to count: how many there are.
+def largest_values(values, scale, group, count, bins, chosen):
+    """Fill ``chosen`` with up to count variables of group 0 with the largest values above 0, sorted; their number.
 
-    Values times scale are at most BINS; fills ``chosen`` in increasing order. ``place`` is scratch space.
+    The selection is by bins of values * scale, at most BINS. ``bins`` is scratch space.
     """
-    _sort_in(values, 0.0, scale, group, 0, place)
-    return _pick(place, count, chosen, 0, np.empty(BINS + 1, np.int64))
+    _fill_bins(values, 0.0, scale, group, 0, bins)
+    return _take_highest(bins, count, chosen, 0, np.empty(BINS + 1, np.int64))
 
 
-# of the tiles in which a block is reflected
+# size of the tiles in which a block is mirrored
 TILE_LINES, TILE_COLUMNS = 16, 64
-# what is known of a working set: see form_set
-MEMBERS, POSITIONS, ORDER, COLUMN, WANTED, ASKED = range(6)
+# rows of the layout of a working set: see form_working_set
+MEMBERS, POSITIONS, ORDER, COLUMN, NEW, SAMPLES = range(6)
 
 
 @compiled()
-def seat(chosen, place, members, m, block, fresh):
-    """Give the chosen variables places in the block, which keeps what it has of them: (members, newcomers).
+def place_members(chosen, place, members, m, block, new_places):
+    """Give the chosen variables places in the block: (number of members, number of new members).
 
-    ``place`` is the place of each variable, -1 for none; ``members`` the variable at each of the m places. Newcomers
-    take the places of those that leave; ``fresh``, twice as long as the members can be many, begins with these. Where
-    more leave, the last ones move up. Edits all but chosen.
+    ``place[v]`` is the place of a variable, -1 for none; ``members[t]`` the variable at place t, of m places. Variables
+    that stay keep their rows and columns. New members take the places of those that leave. If more leave, the last
+    members move up. ``new_places``, twice as long as the block, begins with the places of the new members. Edits all
+    arguments but chosen.
     """
-    stays = members.shape[0]  # added to the places of those that stay, until they are found
-    newcomers = 0
-    # they wait at the end of ``fresh``, the places that they are given are written from its beginning
+    stays = members.shape[0]  # added to the places of variables that stay, until the loop below reaches them
+    n_added = 0
+    # the end of ``new_places`` lists the new variables, its beginning their places
     for t in range(chosen.shape[0]):
         v = chosen[t]
         if place[v] >= 0:
             place[v] += stays
         else:
-            newcomers += 1
-            fresh[fresh.shape[0] - newcomers] = v
+            n_added += 1
+            new_places[new_places.shape[0] - n_added] = v
     taken, t = 0, 0
     while t < m:
         v = members[t]
@@ -226,14 +235,14 @@ def seat(chosen, place, members, m, block, fresh):
             t += 1
             continue
         place[v] = -1
-        if taken < newcomers:
+        if taken < n_added:
             taken += 1
-            v = fresh[fresh.shape[0] - taken]
-            members[t], place[v], fresh[taken - 1] = v, t, t
+            v = new_places[new_places.shape[0] - taken]
+            members[t], place[v], new_places[taken - 1] = v, t, t
             t += 1
             continue
         m -= 1
-        if t < m:  # the last one moves here, and may leave in its turn
+        if t < m:  # the last member moves here; the next turn checks whether it stays
             v = members[m]
             members[t], place[v] = v, place[v] - m + t
             here, there = block[t], block[m]
@@ -242,19 +251,19 @@ def seat(chosen, place, members, m, block, fresh):
             for u in range(m):
                 block[u, t] = block[u, m]
             here[t] = there[m]
-    while taken < newcomers:
+    while taken < n_added:
         taken += 1
-        v = fresh[fresh.shape[0] - taken]
-        members[m], place[v], fresh[taken - 1] = v, m, m
+        v = new_places[new_places.shape[0] - taken]
+        members[m], place[v], new_places[taken - 1] = v, m, m
         m += 1
-    return m, newcomers
+    return m, n_added
 
 
 @compiled()
-def line_up(place, positions, order, column):
-    """Those who have places, in the order of the variables, which is that of memory: their places and columns.
+def sort_members(place, positions, order, column):
+    """Fill the places and columns of all members, sorted by variable, so that stored rows are read in order.
 
-    ``positions`` are the columns of the members, -1 for the null sample, which gets any.
+    ``positions`` are the columns of the members, -1 for the null sample, for which column 0 stands in.
     """
     count = 0
     for v in range(place.shape[0]):
@@ -264,19 +273,19 @@ def line_up(place, positions, order, column):
 
 
 @compiled()
-def reflect(rows, fresh, block):
-    """Write the columns of newcomers, whose rows are there, and zeros for the null sample."""
+def mirror_rows(rows, new_places, block):
+    """Copy the rows of new members to their columns; the null sample gets zeros. Edits the block."""
     m = rows.shape[0]
     for a in range(m):
         if rows[a] < 0:
             here = block[a]
             for u in range(m):
                 here[u], block[u, a] = 0.0, 0.0
-    # by tiles, which stay in the cache while they are read down their columns
+    # by tiles that stay in the cache while their columns are read
     for top in range(0, m, TILE_LINES):
         bottom = min(top + TILE_LINES, m)
-        for first in range(0, fresh.shape[0], TILE_COLUMNS):
-            columns = fresh[first : first + TILE_COLUMNS]
+        for first in range(0, new_places.shape[0], TILE_COLUMNS):
+            columns = new_places[first : first + TILE_COLUMNS]
             for u in range(top, bottom):
                 here = block[u]
                 for k in range(columns.shape[0]):
@@ -285,7 +294,7 @@ def reflect(rows, fresh, block):
 
 @compiled()
 def by_group(chosen, group):
-    """The variables of the first group, then the others, each in their order."""
+    """The variables of the first group, then the others; the order within a group is kept."""
     ordered = np.empty(chosen.shape[0], chosen.dtype)
     count = 0
     for g in range(2):
@@ -297,49 +306,51 @@ def by_group(chosen, group):
 
 
 @compiled()
-def form_set(
-    up, low, program, extremes, previous, n_new, size, null, place, seats, m, block, fresh,
+def form_working_set(
+    up, low, program, extremes, previous, n_new, size, null, place, layout, m, block, new_places,
 ):  # fmt: skip
-    """Choose a working set and seat it: (the variables chosen, members, newcomers, those of them that want rows).
+    """Select a working set and place it in the block: (variables chosen, members, new members, rows to read).
 
-    ``m`` is how many members the last set has. The rows of ``seats`` are the members; for each the position of its
-    sample among the columns, -1 for the null variable; `line_up`'s order and columns; the places of the newcomers that
-    have a sample, and these samples. ``fresh`` begins with the places of all newcomers. Edits all from ``place`` on.
+    ``m`` is the number of members of the last set. The rows of ``layout`` are
+    MEMBERS, the variables; POSITIONS, their columns, -1 for the null variable; ORDER and COLUMN, see `sort_members`;
+    NEW, the places of new members that have a sample; SAMPLES, these samples.
+    ``new_places`` begins with the places of all new members. Edits all arguments from ``place`` on.
     """
-    members, positions, order, column = seats[MEMBERS], seats[POSITIONS], seats[ORDER], seats[COLUMN]
-    wanted, asked, group, sample = seats[WANTED], seats[ASKED], program.group, program.sample
+    members, positions, order, column = layout[MEMBERS], layout[POSITIONS], layout[ORDER], layout[COLUMN]
+    new, samples, group, sample = layout[NEW], layout[SAMPLES], program.group, program.sample
     n_groups = extremes.shape[0]
-    chosen = choose(up, low, group, n_groups, extremes, previous, n_new, size, null)
-    seated = chosen
-    if n_groups > 1:  # groups must not mix: all anew
-        seated = by_group(chosen, group)
+    chosen = select_working_set(up, low, group, n_groups, extremes, previous, n_new, size, null)
+    ordered = chosen
+    if n_groups > 1:  # the groups must be contiguous: place all members again
+        ordered = by_group(chosen, group)
         for t in range(m):
             place[members[t]] = -1
         m = 0
-    m, newcomers = seat(seated, place, members, m, block, fresh)
+    m, n_added = place_members(ordered, place, members, m, block, new_places)
     for t in range(m):
         positions[t] = -1 if members[t] == null else sample[members[t]]
-    line_up(place, positions[:m], order, column)
+    sort_members(place, positions[:m], order, column)
     count = 0
-    for k in range(newcomers):
-        if positions[fresh[k]] >= 0:
-            wanted[count], asked[count] = fresh[k], positions[fresh[k]]
+    for k in range(n_added):
+        if positions[new_places[k]] >= 0:
+            new[count], samples[count] = new_places[k], positions[new_places[k]]
             count += 1
-    return chosen, m, newcomers, count
+    return chosen, m, n_added, count
 
 
 @compiled()
-def solve_set(
-    seats, m, newcomers, block, fresh, program, beta, F, tol, max_steps, newton, room, score, chosen, previous, change,
+def solve_working_set(
+    layout, m, n_added, block, new_places, program, beta, F, tol, max_steps, newton, room, score, chosen, previous,
+    change,
 ):  # fmt: skip
-    """Solve the set whose newcomers' rows have been written: (steps, gained, unbounded, moved, new, of use).
+    """Solve the working set, the rows of whose new members have been read.
 
-    The first three are those of `solve_members`; how many samples have moved: the row ASKED of ``seats`` begins with
-    them and ``change`` with how far; how many of those chosen are not of the previous set, and how many of these
-    are not zero now. Edits block, beta, seats, change.
+    Returns (steps, gain of the objective, unbounded) of `solve_members`, the number of samples that moved, the number
+    of chosen variables that are not of the previous set, and how many of these are not zero now. SAMPLES of ``layout``
+    begins with the samples that moved, ``change`` with their change of beta. Edits block, beta, layout, change.
     """
-    members, positions, moved = seats[MEMBERS, :m], seats[POSITIONS, :m], seats[ASKED]
-    reflect(positions, fresh[:newcomers], block)
+    members, positions, moved = layout[MEMBERS, :m], layout[POSITIONS, :m], layout[SAMPLES]
+    mirror_rows(positions, new_places[:n_added], block)
     steps, gained, unbounded = solve_members(
         members, block, program, beta, F, tol, max_steps, newton, room, score, change
     )  # fmt: skip

@@ -2,13 +2,21 @@
 
     min  1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,  sum over each group fixed
 
-The state is the score s = linear - Kb - ridge b. A member that may grow gains at the rate up = s - l1 (b >= 0) or
-s + l1 (b < 0); one that may shrink gains if low = s + l1 (b <= 0) or s - l1 (b > 0) is small. The largest ``up`` and
-the smallest ``low`` of a group are equal at the optimum; their difference is the violation.
+The state is the score s = linear - Kb - ridge b, the negative gradient without l1. Increasing a member gains at the
+rate
 
-Second-order working set: WSS 2 of Fan, Chen & Lin, JMLR 6 (2005); [M5] "SMO (I-III)", [CS229] section on SMO.
-Membership is an addend: -inf for those that cannot grow, +inf for those that cannot shrink, so that the loops have
-no branches (`pair_step`). Newton's step on the free members (`newton`) ends what would take pair steps long.
+    up = s - l1  (b >= 0)   or   s + l1  (b < 0)
+
+and decreasing it loses at the rate low = s + l1 (b <= 0) or s - l1 (b > 0). At the optimum no ``up`` of a group is
+above a ``low``: the largest up minus the smallest low is the violation.
+
+Pairs are chosen by WSS 2 of Fan, Chen & Lin, JMLR 6 (2005): i has the largest up, j the largest second-order gain;
+[M5] "SMO (I-III)", [CS229] section on SMO. Rates are score + addend: ``grow`` is -inf for a member at its upper bound,
+``shrink`` is +inf at its lower bound, so the vector loops have no branches. Newton's step on the free members
+(`_newton_loops`) replaces the many pair steps that an ill-conditioned block would need.
+
+The two vector loops, `update_scores` and `best_partner`, are LLVM code written by hand (second half of the
+file): LLVM does not vectorise a search for the position of a maximum.
 """
 
 from functools import partial
@@ -24,25 +32,26 @@ from mercer._compiled.pointers import borrow
 from mercer._compiled.register_tiles import VECTOR_BYTES, call, spread
 from mercer.svm._newton_loops import AT_BOUND, call_newton
 
-# pair steps within bounds before Newton's step, as a share of what it costs, at first and at most; and some more
+# Newton's step is tried after this share of its cost in pair steps that met no bound, at first and at most; a fixed
+# number of pair steps is added to the cost
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
-# below this tolerance the last digits of beta count, which pair steps find one by one
+# below this tol Newton's step is not tried: pair steps find the last digits of beta
 SMALLEST_NEWTON_TOL = 1e-7
-# steps of a run that needs Newton's step and was given no address of it
+# returned as the number of steps by a run that needs Newton's step and has no address of it
 NEEDS_NEWTON = -1
 
 
 @compiled(merged=True)
-def _mark(k, beta, lower, upper, l1, grow, shrink):
-    """Set the addends of member k."""
+def _set_addends(k, beta, lower, upper, l1, grow, shrink):
+    """Set the addends of member k: see the head of the file."""
     b = beta[k]
     grow[k] = -np.inf if b >= upper[k] else (-l1[k] if b >= 0.0 else l1[k])
     shrink[k] = np.inf if b <= lower[k] else (l1[k] if b <= 0.0 else -l1[k])
 
 
 @compiled()
-def _price(beta, lower, upper):
-    """About how many pair steps take as long as Newton's step on the free members."""
+def _newton_cost(beta, lower, upper):
+    """About how many pair steps take as long as one Newton step on the free members."""
     n, m = beta.shape[0], 0
     for k in range(n):
         m += (lower[k] < beta[k]) & (beta[k] < upper[k])
@@ -51,18 +60,18 @@ def _price(beta, lower, upper):
 
 @compiled()
 def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_steps, newton):
-    """Descend until the violation is at most tol. Edits beta and score in place; (steps, violation, unbounded).
+    """Descend until the violation is at most tol: (steps, violation, unbounded). Edits beta and score in place.
 
-    The members of the first group come first: first_group of them; the others are the second group. Pair steps find the
-    members that are free; when those that met no bound have taken about as long as Newton's step would, it is tried.
-    It counts as one step. ``newton`` is the address of Newton's step. Many problems never need it and it takes long to
-    compile: with address 0 the run ends with NEEDS_NEWTON steps where it would be tried, to be begun again with it.
+    The first ``first_group`` members are the first group, the others the second. Pair steps find out which members are
+    free. Once pair steps that met no bound have taken about as long as Newton's step, that is tried; it counts as one
+    step. ``newton`` is the address of its machine code. It takes long to compile and many problems never need it: with
+    address 0 the run ends with NEEDS_NEWTON steps when it would be tried, and is to be repeated with the address.
     """
     n = beta.shape[0]
     kind = score.dtype.type
-    lost = 1e-6 if score.itemsize == 4 else 1e-13  # what rounding of the matrix may take off a curvature, relative
+    rounding_error = 1e-6 if score.itemsize == 4 else 1e-13  # relative rounding error of a curvature
     memory = np.empty(3 * n, score.dtype)
-    # views that count no references, as pair steps are short; memory is kept by its use at the end
+    # borrowed views: counting references would take as long as a pair step. The use of memory at the end keeps it alive
     K, score, parts = borrow(K), borrow(score), borrow(memory)
     grow, shrink, diagonal = parts[:n], parts[n : 2 * n], parts[2 * n :]
     for k in range(n):
@@ -70,35 +79,37 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
     ends = np.empty(3, np.int64)
     ends[0], ends[1], ends[2] = 0, first_group, n
     ups, lows, tops = np.empty(2, score.dtype), np.empty(2, score.dtype), np.empty(2, np.int64)
-    steps, stuck, unbounded, fresh = 0, 0, False, True
-    wait, within, last, gained, rounding = WAIT, 0, 0, 0.0, 0.0
-    price = _price(beta, lower, upper)
+    steps, stuck, unbounded, rescan = 0, 0, False, True
+    wait, free_steps, last_newton, gained, rounding = WAIT, 0, 0, 0.0, 0.0
+    cost = _newton_cost(beta, lower, upper)
     violation = kind(0.0)
     while True:
-        if fresh:  # all of it, at the start and after Newton's step
+        if rescan:  # all members, at the start and after Newton's step
             for k in range(n):
-                _mark(k, beta, lower, upper, l1, grow, shrink)
+                _set_addends(k, beta, lower, upper, l1, grow, shrink)
             for h in range(2):
-                ups[h], tops[h], lows[h] = move(score, score, score, kind(0.0), grow, shrink, ends[h], ends[h + 1])
-            fresh = False
+                ups[h], tops[h], lows[h] = update_scores(
+                    score, score, score, kind(0.0), grow, shrink, ends[h], ends[h + 1]
+                )
+            rescan = False
         h = 0 if ups[0] - lows[0] >= ups[1] - lows[1] else 1
         violation = ups[h] - lows[h]
         if not violation > tol or steps >= max_steps:
             break
-        if within >= wait * price and tol >= SMALLEST_NEWTON_TOL:
+        if free_steps >= wait * cost and tol >= SMALLEST_NEWTON_TOL:
             if newton == 0:
                 memory[0] = 0.0
                 return NEEDS_NEWTON, float(violation), False
-            won = call_newton(newton, K, beta, score, lower, upper, l1, ridge, first_group)
-            # what gains less than pair steps in the same time is tried less and less often
-            wait = WAIT if won * (steps - last) > gained * price else min(2.0 * wait, LONGEST_WAIT)
+            newton_gain = call_newton(newton, K, beta, score, lower, upper, l1, ridge, first_group)
+            # if it gained less than pair steps in the same time, it is tried half as often
+            wait = WAIT if newton_gain * (steps - last_newton) > gained * cost else min(2.0 * wait, LONGEST_WAIT)
             steps += 1
-            within, last, gained, fresh, rounding = 0, steps, 0.0, True, AT_BOUND
-            price = _price(beta, lower, upper)
+            free_steps, last_newton, gained, rescan, rounding = 0, steps, 0.0, True, AT_BOUND
+            cost = _newton_cost(beta, lower, upper)
             continue
         up, i = ups[h], tops[h]
         if i < 0:
-            break  # scores that are no longer numbers
+            break  # the scores are NaN
         j = best_partner(score, shrink, diagonal, K[i], up, diagonal[i], ends[h], ends[h + 1])
         if j < 0 or i == j:
             break
@@ -111,17 +122,18 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         if l1[j] > 0.0 and beta[j] > 0.0:
             room_j = beta[j]
         room = min(room_i, room_j)
-        # curvature below rounding: the objective is linear along the pair, go to the nearer bound; but ridges, even if
-        # they are lost in the rounding of the diagonal, bend it unless the matrix is indefinite
+        # curvature below rounding: the objective is linear along the pair, so step to the nearer bound. But if the
+        # matrix is not indefinite, the curvature is at least that of the ridges, which rounding of the diagonal may
+        # hide
         size, least = abs(diagonal[i]) + abs(diagonal[j]), ridge[i] + ridge[j]
         if curvature > 1e-12 * size:
             step = slope / curvature
-        elif least > 0.0 and curvature > -lost * size:
+        elif least > 0.0 and curvature > -rounding_error * size:
             step = slope / max(least, curvature)
         else:
             step = np.inf
         if step < room:
-            within += 1
+            free_steps += 1
         else:
             step = room
             if step == np.inf:
@@ -129,7 +141,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
                 break
         gained += step * (slope - 0.5 * curvature * step)
         before_i, before_j = beta[i], beta[j]
-        # after Newton's step, whose sums are rounded, one must not stay beside its bound, or its kink, for that alone
+        # Newton's step rounds: a member within rounding of its bound, or of its kink, is set to it
         end_i, end_j = before_i + step, before_j - step
         near_i, near_j = rounding * (abs(before_i) + step), rounding * (abs(before_j) + step)
         beta[i] = upper[i] if step == upper[i] - before_i or end_i >= upper[i] - near_i else end_i
@@ -138,16 +150,16 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
             beta[i] = 0.0
         if l1[j] > 0.0 and before_j > 0.0 and end_j <= near_j:
             beta[j] = 0.0
-        # a step lost in rounding changes nothing: after a few of them the block is as good as it gets
+        # rounding hides the step: after three of them no pair can improve the block
         stuck = stuck + 1 if beta[i] == before_i and beta[j] == before_j else 0
         if stuck > 2:
             break
         score[i] -= kind(ridge[i] * step)
         score[j] += kind(ridge[j] * step)
-        _mark(i, beta, lower, upper, l1, grow, shrink)
-        _mark(j, beta, lower, upper, l1, grow, shrink)
+        _set_addends(i, beta, lower, upper, l1, grow, shrink)
+        _set_addends(j, beta, lower, upper, l1, grow, shrink)
         for h in range(2):
-            ups[h], tops[h], lows[h] = move(score, K[i], K[j], kind(step), grow, shrink, ends[h], ends[h + 1])
+            ups[h], tops[h], lows[h] = update_scores(score, K[i], K[j], kind(step), grow, shrink, ends[h], ends[h + 1])
         steps += 1
     memory[0] = 0.0
     return steps, float(violation), unbounded
@@ -155,17 +167,16 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
 
 @compiled()
 def solve_members(members, block, program, beta, F, tol, max_steps, newton, room, score, change):
-    """Solve the problem of a working set to tol: (steps, what the objective gained, whether it has no bound).
+    """Solve a working set to tol: (steps, gain of the objective, whether it is unbounded).
 
-    ``members`` are variables, those of the first group first, ``block`` is their matrix. ``room`` (six lines) and
-    ``score``, whose type decides how many digits the scores have, are scratch space. Fills ``change``, how far each
-    member moves. Edits beta. Steps are NEEDS_NEWTON, and beta stays as it is, where Newton's step is needed and was
-    not given (see `solve_block`).
+    ``members`` are variables, those of the first group first; ``block`` is their matrix. ``room`` (six rows) and
+    ``score``, whose dtype is the precision of the scores, are scratch space. Fills ``change`` with the change of each
+    member. Edits beta, unless the steps are NEEDS_NEWTON (see `solve_block`).
     """
     m = members.shape[0]
     b, start, l1, ridge = room[0, :m], room[1, :m], room[2, :m], room[3, :m]
     lower, upper, score = room[4, :m], room[5, :m], score[:m]
-    n_first = np.int64(0)  # a literal would compile what it is passed to twice
+    n_first = np.int64(0)  # a literal would compile the callee twice
     for t in range(m):
         v = members[t]
         b[t], l1[t], ridge[t] = beta[v], program.l1[v], program.ridge[v]
@@ -180,14 +191,17 @@ def solve_members(members, block, program, beta, F, tol, max_steps, newton, room
     for t in range(m):
         v = members[t]
         change[t] = b[t] - beta[v]
-        # exact along the path: the mean of the slopes at both ends times the change
+        # the objective is quadratic: the mean of the slopes at both ends times the change is exact
         gained += 0.5 * (start[t] + score[t]) * change[t] - l1[t] * (abs(b[t]) - abs(beta[v]))
         beta[v] = b[t]
     return steps, gained, unbounded
 
 
+# ---- vector loops in LLVM code ---------------------------------------------------------------------------------------
+
+
 class _Variable:
-    """A value on the stack, which LLVM keeps in a register."""
+    """A variable of LLVM code: a place on the stack, which LLVM turns into a register."""
 
     def __init__(self, builder, value):
         self._builder, self._type = builder, value.type
@@ -202,7 +216,7 @@ class _Variable:
 
 
 class _Pass:
-    """A loop over start:stop of arrays, two vectors in each turn; ``array`` has the dtype of what is computed."""
+    """A loop over start:stop of arrays, two vectors in each turn; ``array`` has the dtype of the computation."""
 
     def __init__(self, context, builder, array, start, stop):
         self.context, self.builder, self.start, self.stop = context, builder, start, stop
@@ -214,28 +228,29 @@ class _Pass:
         self.kind = f"v{self.lanes}f{self.bits}"
 
     def floats(self, value):
-        """A vector of this constant."""
+        """A vector with this constant in every lane."""
         return ir.Constant(self.vector, [value] * self.lanes)
 
     def variables(self, value):
-        """Two of them, one for each vector of a turn."""
+        """Two variables, one for each vector of a turn."""
         return [_Variable(self.builder, value) for _ in range(2)]
 
     def part_of(self, array, value):
-        """Where an array's part begins, and the type of as many of its entries as there are lanes."""
+        """(pointer to the first entry of the loop, vector type of its entries, their bits)."""
         data = self.context.make_array(array)(self.context, self.builder, value).data
         vector = ir.VectorType(self.context.get_data_type(array.dtype), self.lanes)
         return self.builder.gep(data, [self.start]), vector, array.dtype.bitwidth
 
     def _in_all_lanes(self, number):
-        """A whole number, as wide as the floats."""
+        """A vector with this integer, as wide as the floats, in every lane."""
         short = self.builder.trunc(number, self.whole) if self.bits < self.intp.width else number
         return spread(self.builder, self.places, short)
 
     def run(self, body):
         """Emit body(half, place, load, store) for both vectors of a turn.
 
-        ``place`` are the numbers of the lanes from the start on; load(part, other) has other beyond the end.
+        ``place`` holds the positions of the lanes, counted from the start; load(part, other) gives ``other`` beyond
+        the end.
         """
         builder = self.builder
         size, step = builder.sub(self.stop, self.start), ir.Constant(self.intp, 2 * self.lanes)
@@ -265,7 +280,7 @@ class _Pass:
             kind, others = f"v{self.lanes}f{bits}", ir.Constant(vector, [other] * self.lanes)
             arguments = [there, ir.Constant(ir.IntType(32), bits // 8), mask, others]
             value = self._call(f"llvm.masked.load.{kind}.p0{kind}", vector, arguments)
-        # scores may have more digits than the matrix
+        # scores may be float64 and the matrix float32
         return value if bits == self.bits else self.builder.fpext(value, self.vector)
 
     def _store(self, here, mask, value, part):
@@ -290,9 +305,9 @@ class _Pass:
         return self._call(f"llvm.vector.reduce.{name}.{self.kind}", self.scalar, [both], fastmath=("nnan", "nsz"))
 
     def first(self, best, where, value):
-        """The first place, from the beginning of the arrays on, where ``best`` is this value; -1 if there is none."""
+        """The smallest index at which ``best`` has this value; -1 if there is none."""
         builder, value = self.builder, spread(self.builder, self.vector, value)
-        nowhere = ir.Constant(self.places, [-1] * self.lanes)  # the largest of all without a sign
+        nowhere = ir.Constant(self.places, [-1] * self.lanes)  # the largest unsigned number
         a, b = (
             builder.select(builder.fcmp_ordered("==", one.get(), value), place.get(), nowhere)
             for one, place in zip(best, where, strict=True)
@@ -304,7 +319,7 @@ class _Pass:
         return builder.select(nothing, first, builder.add(first, self.start))
 
     def keep_larger(self, half, value, place, best, where):
-        """Keep in each lane the larger value, and where it is."""
+        """Keep the larger value of each lane, and its position."""
         before = best[half].get()
         larger = self.builder.fcmp_ordered(">", value, before)
         best[half].set(self.builder.select(larger, value, before))
@@ -312,10 +327,10 @@ class _Pass:
 
 
 @intrinsic
-def move(typingctx, score, column_i, column_j, step, grow, shrink, start, stop):
-    """score -= step (column_i - column_j) from start to stop; (largest score + grow, its place, smallest + shrink).
+def update_scores(typingctx, score, column_i, column_j, step, grow, shrink, start, stop):
+    """score -= step (column_i - column_j) from start to stop. Edits score.
 
-    The place is -1 if none is above -inf.
+    Returns (largest score + grow, its index, smallest score + shrink). The index is -1 if no rate is above -inf.
     """
     result = types.Tuple([score.dtype, types.intp, score.dtype])
     signature = result(score, column_i, column_j, score.dtype, grow, shrink, types.intp, types.intp)
@@ -345,9 +360,9 @@ def move(typingctx, score, column_i, column_j, step, grow, shrink, start, stop):
 
 @intrinsic
 def best_partner(typingctx, score, shrink, diagonal, column_i, up, diagonal_i, start, stop):
-    """The member from start to stop with which a pair step of i gains most; -1 if none gains.
+    """The j from start to stop with the largest gain of a pair step with i (WSS 2); -1 if no step gains.
 
-    The step gains half of (up - score - shrink)^2 / (diagonal_i + diagonal - 2 column_i).
+    The gain is half of (up - score - shrink)^2 / (diagonal_i + diagonal - 2 column_i).
     """
     signature = types.intp(score, shrink, diagonal, column_i, score.dtype, score.dtype, types.intp, types.intp)
 

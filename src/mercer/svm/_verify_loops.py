@@ -1,16 +1,16 @@
-"""F = K b of one small problem in float64 where it matters, in one call: see `mercer.svm.verify`."""
+"""F = K b of a small problem in float64, at the samples that decide its certificate: see `mercer.svm.verify`."""
 
 import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_blocks import fill_block
 from mercer._compiled.tiles import add_block_product, add_rows_product, pack
-from mercer.problems._optimality_loops import survey, threshold
-from mercer.svm._round_loops import slack_of
+from mercer.problems._optimality_loops import optimality_sums, threshold
+from mercer.svm._round_loops import fill_slack
 
-# rows of a block of values: low steps of the triangle compute few values twice
+# rows of a block of values: few, since each block computes its part of the diagonal twice
 HEIGHT = 48
-# F that was tracked is trusted this many times the largest error seen
+# the error of a tracked F is assumed to be at most this many times the largest error seen
 SAFETY = 4.0
 
 
@@ -29,11 +29,11 @@ def _take_rows(X, index, chosen, count, rows, norms):
 def exact_values(
     plan, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, slack, groups, totals
 ):  # fmt: skip
-    """Make F exact where a loss or a violation may not be zero; how many values that took.
+    """Recompute F in float64 at all samples whose loss or violation may not be zero; the number of kernel values.
 
-    The problem is that of the samples X[index]. F is tracked; samples with weight are judged, and those within a
-    margin of a kink of the loss: at least ``near``, and SAFETY times the largest error of F that was seen. Fills
-    ``slack`` with -inf for these, and what `survey` finds in groups and totals.
+    The problem is that of the samples X[index], F comes from float32 values. Verified are samples with weight and
+    samples within a margin of a kink of the loss: ``near``, or SAFETY times the largest error of F seen if that is
+    more. Edits F. Fills ``slack`` with -inf at verified samples, and groups and totals (see `optimality_sums`).
     """
     n, d, width = beta.shape[0], X.shape[1], 8
     support, level = np.empty(n, np.int64), np.empty(1)
@@ -42,9 +42,9 @@ def exact_values(
         if beta[v] != 0.0:
             support[s] = v
             s += 1
-    survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
+    optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
     level[0] = threshold(groups[0])
-    slack_of(beta, F, linear, l1, ridge, lower, upper, group, level, slack)
+    fill_slack(beta, F, linear, l1, ridge, lower, upper, group, level, slack)
     for v in range(n if s == 0 else 0):
         F[v], slack[v] = 0.0, -np.inf
     n_panels, zero = (s + width - 1) // width, np.int64(0)
@@ -72,7 +72,7 @@ def exact_values(
     others, other_norms = np.empty((HEIGHT, d)), np.empty(HEIGHT)
     for _ in range(3):
         margin = max(near, SAFETY * error) if np.isfinite(error) else np.inf
-        v, judged = 0, 0
+        v, verified = 0, 0
         while v < n:
             count = 0
             while v < n and count < HEIGHT:
@@ -91,8 +91,8 @@ def exact_values(
             for t in range(count):
                 error = max(error, abs(exact[t] - F[some[t]]))
                 F[some[t]] = exact[t]
-            values, judged = values + count * s, judged + count
-        if judged == 0:
+            values, verified = values + count * s, verified + count
+        if verified == 0:
             break
-    survey(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
+    optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
     return values

@@ -1,8 +1,9 @@
-"""Active samples of a run, and the inactive ones whose F = Kβ is that of an earlier β.
+"""The active samples of a run, and the inactive samples, whose F = Kβ is out of date.
 
-`Active` holds contiguous copies of the program's vectors. `LeftOut` brings F of inactive samples up to date. Since they
-became inactive w has moved by Δw, |Δw|² = Δβ'KΔβ, and F of a sample x by at most |Δw| sqrt(k(x, x)). A sample whose
-score is farther than that from making it move cannot violate: it costs no kernel value.
+`Active` holds contiguous copies of the program's vectors. `Inactive` reconstructs F of inactive samples (LIBSVM's
+reconstruct_gradient) where it is needed. While a sample x is inactive, w moves by Δw with |Δw|² = Δβ'KΔβ, so F of x
+changes by at most |Δw| sqrt(k(x, x)). If the score of x is farther than that from making it move, x cannot violate the
+optimality conditions, and its F is not computed.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from mercer.svm.verify import nearness, slack
 NULL = (0.0, 0.0, 0.0, -np.inf, np.inf)
 
 
-class Look(NamedTuple):
-    """The scores of all active variables (see smo): who gains by growing, who by shrinking."""
+class Scores(NamedTuple):
+    """The rates of all active variables for an increase (up) and a decrease (low): see ``_smo_loops.py``."""
 
     up: Vector
     low: Vector
@@ -34,7 +35,7 @@ class Look(NamedTuple):
 
     @property
     def level(self) -> Vector:
-        """The threshold of each group: halfway between its extremes, 0 where one is infinite."""
+        """The threshold of each group: the middle of its extremes, 0 if one is infinite."""
         middle = self.extremes.mean(axis=1)
         return np.where(np.isfinite(middle), middle, 0.0)
 
@@ -43,16 +44,16 @@ class Look(NamedTuple):
 class Active:
     """The program restricted to active samples.
 
-    Where nothing fixes a sum, a null sample comes last: a free variable with a zero row in K, which takes up any sum.
+    A program without sums gets a null sample as its last: a free variable with a zero row in K, which takes up any sum.
     """
 
     samples: Vector  # active samples
-    variables: Vector  # their variables in the whole program, -1 for the null variable
+    variables: Vector  # their variables in the full program, -1 for the null variable
     program: Program  # of these variables; ``program.sample`` are positions in ``samples``
     n_groups: int
     beta: Vector
-    F: Vector  # of the active samples, and a zero for the null sample
-    null: int  # its variable, or -1
+    F: Vector  # of the active samples, and 0 for the null sample
+    null: int  # the variable of the null sample, or -1
 
     def __post_init__(self) -> None:
         self._up, self._low = np.empty(len(self.beta)), np.empty(len(self.beta))
@@ -60,7 +61,7 @@ class Active:
 
     @classmethod
     def of(cls, qp: BoxQP, samples: Vector, beta: Vector, F: Vector) -> Active:
-        """These samples of a program, in the state (beta, F) of the whole."""
+        """The program at these samples; beta and F are those of all samples."""
         position = np.full(len(F), -1, np.intp)
         position[samples] = np.arange(len(samples))
         at = position if qp.sample is None else position[qp.sample]
@@ -90,21 +91,21 @@ class Active:
 
     @property
     def real(self) -> Vector:
-        """Which variables belong to samples."""
+        """Which variables are not the null variable."""
         return self.variables >= 0
 
-    def look(self) -> Look:
-        """The scores as they are now, until the next look."""
-        from mercer.svm._round_loops import survey_scores
+    def scores(self) -> Scores:
+        """The present scores. The next call overwrites them."""
+        from mercer.svm._round_loops import score_and_extremes
 
-        violation = survey_scores(self.program, self.beta, self.F, self._up, self._low, self._extremes)
-        return Look(self._up, self._low, self._extremes, violation)
+        violation = score_and_extremes(self.program, self.beta, self.F, self._up, self._low, self._extremes)
+        return Scores(self._up, self._low, self._extremes, violation)
 
     def gap(self, level: Vector) -> float:
-        """How much the primal at these thresholds exceeds the dual, as far as the active variables contribute.
+        """The duality gap at these thresholds, summed over the active variables.
 
-        Each variable's share is the most that  t b - l1|b| - ridge b^2/2  can reach in its box, t = linear - F - level,
-        less what it reaches at beta; inf where the box has no end.
+        Each variable contributes  max over its box of  t b - l1|b| - ridge b^2/2,  t = linear - F - level, minus the
+        value at its beta; inf if the box is unbounded.
         """
         sample, group, linear, l1, ridge, lower, upper = self.program
         t = linear - self.F[sample] - level[group]
@@ -120,24 +121,24 @@ class Active:
         return t * b - l1 * np.abs(b) - 0.5 * ridge * b**2
 
     def samples_of(self, chosen: Vector) -> Vector:
-        """Which active samples have a variable among those chosen (a mask)."""
+        """A mask of the active samples that have a chosen variable."""
         wanted = np.zeros(len(self.samples), np.bool_)
         wanted[self.program.sample[self.real & chosen]] = True
         return wanted
 
     def free_samples(self) -> Vector:
-        """Which active samples have a variable strictly inside its box and not at zero."""
+        """A mask of the active samples that have a variable strictly inside its box and not at zero."""
         lower, upper = self.program.lower, self.program.upper
         return self.samples_of((self.beta > lower) & (self.beta < upper) & (self.beta != 0))
 
     def write_back(self, beta: Vector, F: Vector) -> None:
-        """Bring beta and F of the whole up to date at the active samples. Edits both."""
+        """Copy beta and F of the active samples to those of all samples. Edits both."""
         real = self.real
         beta[self.variables[real]] = self.beta[real]
         F[self.samples] = self.F[:-1]
 
     def renumber(self, members: Vector, other: Active) -> Vector:
-        """Variables of this part in the numbers of another, as far as they are in it."""
+        """The numbers that these members have in another active set; members that are not in it are dropped."""
         known = other.variables[: len(other.variables) - (other.null >= 0)]
         wanted = self.variables[members]
         wanted = wanted[wanted >= 0]
@@ -145,16 +146,21 @@ class Active:
         return place[known[place] == wanted]
 
 
-# changes of beta that are too small to be seen in F of samples that are left out: in all this share of tol
+# changes of beta that together alter F by less than this share of tol are neglected at inactive samples
 NEGLECTED = 0.1
-# what F may be off by rounding, in units of the rounding of one value and the length of beta
+# rounding error of F, in units of the rounding of one kernel value times the length of beta
 ROUNDING = 8.0
 
 
-class Group(NamedTuple):
-    """Samples with the β, over all samples, for which F is right, and how far w had moved at the last look since.
+class InactiveGroup(NamedTuple):
+    """Samples that became inactive together.
 
-    Infinite for samples that were left out after it.
+    Attributes
+    ----------
+    rows : the samples.
+    then : β of all samples at that time, for which their F is right.
+    moved : a bound on how far w had moved since then at the last check of all samples; inf for samples that became
+        inactive after it.
     """
 
     rows: Vector
@@ -162,40 +168,43 @@ class Group(NamedTuple):
     moved: float
 
 
-class LeftOut:
-    """All that a run has left out; ``F`` of the whole is its caller's."""
+class Inactive:
+    """The inactive samples of a run. F of all samples belongs to the caller."""
 
     def __init__(self, gram: GramOperator, qp: BoxQP, options: Options, largest: float) -> None:
         self.gram, self.qp, self.options, self.largest = gram, qp, options, largest
-        self.groups: list[Group] = []
-        # the samples active after the last look, with beta and F of that time
-        self._last_look: tuple[Vector, Vector, Vector] | None = None
+        self.groups: list[InactiveGroup] = []
+        # the samples active after the last check of all samples, with their beta and F at that time
+        self._last_check: tuple[Vector, Vector, Vector] | None = None
 
     def add(self, rows: Vector, beta: Vector) -> None:
-        """Between two looks: F is right there for this β of the samples."""
-        self.groups.append(Group(rows, beta, np.inf))
+        """Add samples whose F is right for this β, between two checks of all samples."""
+        self.groups.append(InactiveGroup(rows, beta, np.inf))
 
-    def add_at_look(self, active: Vector, beta: Vector, F: Vector) -> None:
-        """After a look: all that are neither active nor left as they were."""
+    def add_after_check(self, active: Vector, beta: Vector, F: Vector) -> None:
+        """After a check of all samples, add all that are neither active nor inactive already."""
         rest = np.ones(len(F), np.bool_)
         rest[active] = False
         for group in self.groups:
             rest[group.rows] = False
-        self._last_look = active, beta[active], F[active]
-        self.groups.append(Group(np.flatnonzero(rest), beta, 0.0))
+        self._last_check = active, beta[active], F[active]
+        self.groups.append(InactiveGroup(np.flatnonzero(rest), beta, 0.0))
 
-    def bring_up(self, beta: Vector, F: Vector, anew: bool = False) -> None:
-        """F of all, for this β; ``anew`` if others may have changed F since. Edits F."""
+    def reconstruct(self, beta: Vector, F: Vector, anew: bool = False) -> None:
+        """Compute F of all inactive samples for this β; ``anew`` if F was changed from outside. Edits F."""
         for group in self.groups:
             self._update(group.rows, group.then, beta, F, anew)
         self.groups = []
 
-    def bring_up_near(self, beta: Vector, variables: Vector, F: Vector, level: Vector) -> None:
-        """F of all that may violate these thresholds; ``variables`` is β of the program. Edits F."""
-        if self._last_look is None or not self.gram.kernel.positive_semidefinite:
-            self.bring_up(beta, F)
+    def reconstruct_near(self, beta: Vector, variables: Vector, F: Vector, level: Vector) -> None:
+        """Compute F of the inactive samples that may violate these thresholds. Edits F.
+
+        ``beta`` is β of the samples, ``variables`` that of the variables of the program.
+        """
+        if self._last_check is None or not self.gram.kernel.positive_semidefinite:
+            self.reconstruct(beta, F)
             return
-        # those that were active at the last look first: they tell how far w has moved since
+        # first the samples that were active at the last check: their F tells how far w has moved since
         for group in self.groups:
             if group.moved == np.inf:
                 self._update(group.rows, group.then, beta, F)
@@ -207,30 +216,30 @@ class LeftOut:
             far = apart[rows] > (before + moved) * self._lengths[rows] + 1.5 * nearness(self.options)
             self._update(rows[~far], then, beta, F)
             if far.any():
-                self.groups.append(Group(rows[far], then, before + moved))
+                self.groups.append(InactiveGroup(rows[far], then, before + moved))
 
     @cached_property
     def _lengths(self) -> Vector:
-        """Of the samples in feature space."""
+        """The lengths |φ(x)| of the samples."""
         return np.sqrt(np.abs(self.gram.diagonal()))
 
     def _moved(self, beta: Vector, F: Vector) -> float:
-        """|w - w at the last look|, not less than it may be but for rounding."""
-        assert self._last_look is not None
-        samples, then, F_then = self._last_look
+        """An upper bound of |w - w at the last check|, with an allowance for rounding."""
+        assert self._last_check is not None
+        samples, then, F_then = self._last_check
         change = beta[samples] - then
         eps = float(np.finfo(self.gram.dtype).eps)
         rounding = ROUNDING * eps * self.largest * float(np.linalg.norm(beta)) * float(np.linalg.norm(change))
         return float(np.sqrt(max(0.0, float(change @ (F[samples] - F_then)) + rounding)))
 
     def _update(self, rows: Vector, then: Vector, beta: Vector, F: Vector, anew: bool = False) -> None:
-        """F of some samples from the change of β, or anew if fewer samples carry weight."""
+        """Compute F of some samples from the change of β, or from β itself if that has fewer nonzeros. Edits F."""
         if len(rows) == 0:
             return
         change = beta - then
         anew = anew or bool(np.count_nonzero(beta) < np.count_nonzero(change))
         weights = beta if anew else change
-        columns = _noticeable(weights, NEGLECTED * self.options.tol / max(self.largest, 1e-300))
+        columns = _without_smallest(weights, NEGLECTED * self.options.tol / max(self.largest, 1e-300))
         gram = self.gram
         F[rows] = (0.0 if anew else F[rows]) + product(
             gram.kernel, gram.features.take(rows), gram.features.take(columns), weights[columns], gram.n_threads,
@@ -238,8 +247,8 @@ class LeftOut:
         )  # fmt: skip
 
 
-def _noticeable(weights: Vector, total: float) -> Vector:
-    """Where weights are not zero, but for the smallest, which together are at most this total."""
+def _without_smallest(weights: Vector, total: float) -> Vector:
+    """Indices of nonzero weights, without the smallest ones, which together are at most ``total``."""
     columns = np.flatnonzero(weights)
     size = np.abs(weights[columns])
     order = np.argsort(size, kind="stable")

@@ -1,9 +1,14 @@
-"""All pairs of classes of a kernel machine: one problem each, which share kernel values where that pays.
+"""One-vs-one: solve the two-class problems of all pairs of classes, sharing kernel values where that pays.
 
-`OneVsOne.solve_all` follows its plan. Small pairs are solved on one matrix, in a few compiled calls, since a call takes
-longer than the solution of a small pair. The matrices of larger pairs are put together from blocks that pairs share, or
-solved without most values between the two classes (`LazyPairs`), each pair in one compiled call, so that threads do not
-wait for the interpreter. A pair that does not end within tol in this way is left to the exact solver.
+`OneVsOne.solve_all` follows a plan (`mercer.svm.plan.plan_pairs`):
+
+- small pairs: one float64 Gram matrix for all, several pairs in a compiled call (`solve_on_one_matrix`);
+- larger pairs: within-class blocks are computed once and shared by all pairs of the class (`ClassBlocks`). The cross
+  block of a pair is computed in full, or lazily (`LazyPairs`). A pair is one compiled call, so that threads do not wait
+  for the interpreter (`solve_on_blocks`);
+- otherwise the exact solver (`mercer.svm.solve`) for each pair, one by one or in several threads.
+
+A pair that is not solved to tol by the first two is left to the exact solver.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from mercer.losses import Loss, NuHinge
 from mercer.losses.base import BoxQP
 from mercer.problems.certificate import conclude
 from mercer.problems.clock import Clock
-from mercer.problems.dual import look, survey, survey_of
+from mercer.problems.dual import fill_survey, survey, survey_of
 from mercer.problems.solution import Options, Solution, Status, TracePoint
 from mercer.svm.dense import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
 from mercer.svm.plan import (
@@ -42,7 +47,7 @@ from mercer.svm.separation import Separation
 from mercer.svm.solve import solve_problem
 from mercer.svm.verify import ExactFormula, exact_formula, exact_rows
 
-# what is left of tol for the rounding of float32 scores
+# share of tol for SMO: the rest is left for the rounding of float32 scores
 SHARE_OF_TOL = 0.9
 
 # the problem of two classes: data, loss, y, weight, intercept, options, clock, start
@@ -51,18 +56,18 @@ SolvePair = Callable[[Data, Loss, Vector, Vector, bool, Options, Clock, Vector |
 
 @dataclass(frozen=True, eq=False)
 class OneVsOne:
-    """Class i against class j > i, i being positive, for all pairs.
+    """The problems of all pairs of classes i < j; class i is the positive one.
 
     Attributes
     ----------
     data : all samples.
-    members : of each class, the samples that have a weight.
-    loss : of every problem.
+    members : the samples of each class that have a positive weight.
+    loss : the loss of every problem.
     factor : C of each sample.
     intercept : whether the machines have a b.
     options, clock : of every run.
-    solve_pair : what solves one pair; other machines than support vector machines may replace the exact solver.
-    untouched : solutions of pairs whose turn did not come before the time was over, by their sizes and weights.
+    solve_pair : the solver of one pair; machines other than support vector machines replace the exact solver.
+    untouched : solutions β = 0 of pairs that were not begun before the time was over, by class sizes and weights.
     """
 
     data: Data
@@ -76,16 +81,16 @@ class OneVsOne:
     untouched: dict[tuple[float, ...], Solution] = field(default_factory=dict)
 
     def _alike(self, pair: tuple[int, int]) -> tuple[float, ...] | None:
-        """Sizes and weights of the classes of a pair: pairs that share them have the same model β = 0.
+        """The key of a pair in ``untouched``: the sizes and weights of its classes.
 
-        None where the samples of a class have different weights.
+        None if weights differ within a class. Pairs with the same key have the same model β = 0.
         """
         factors = [factor for c in pair if (factor := self._common_factors[c]) is not None]
         return (*(len(self.members[c]) for c in pair), *factors) if len(factors) == 2 else None
 
     @cached_property
     def _common_factors(self) -> list[float | None]:
-        """C of the samples of each class where all have the same."""
+        """C of the samples of each class; None if they differ."""
         parts = [self.factor[index] for index in self.members]
         return [float(part[0]) if len(part) and part.min() == part.max() else None for part in parts]
 
@@ -95,12 +100,12 @@ class OneVsOne:
         return class_pairs(len(self.members))
 
     def samples(self, i: int, j: int) -> tuple[Vector, Vector]:
-        """The samples of a pair, those of class i first, and their labels ±1."""
+        """(the samples of a pair, those of class i first; their labels ±1)."""
         index = np.concatenate([self.members[i], self.members[j]])
         return index, np.repeat([1.0, -1.0], [len(self.members[i]), len(self.members[j])])
 
     def plan(self, starts: Sequence[Vector | None]) -> Plan:
-        """How the pairs are solved, from these starts."""
+        """The plan of all pairs, from these starts."""
         from_zero = all(start is None for start in starts)
         exact = self.solve_pair is solve_problem and self.options.solver == "auto"
         plain = exact and from_zero and self.intercept
@@ -116,7 +121,7 @@ class OneVsOne:
         if len(self.pairs) == 1:
             return [self._solve_pair(None, self.pairs[0], starts[0])]
         plan = self.plan(starts)
-        self.clock.tell("plan", plan)
+        self.clock.log_once("plan", plan)
         solutions = self._by_plan(plan, starts)
         return [s if s is None else replace(s, plan=plan) for s in solutions]
 
@@ -133,7 +138,7 @@ class OneVsOne:
         if blocks is not None and plan.pairs in ("class blocks", "lazy class blocks"):
             lazy = plan.pairs == "lazy class blocks"
             return [
-                solution for lot in in_lots(self.members, self.pairs) for solution in self._joined(blocks, lot, lazy)
+                solution for lot in in_lots(self.members, self.pairs) for solution in self._on_blocks(blocks, lot, lazy)
             ]
         if plan.pairs == "one by one":
             return [self._solve_pair(blocks, pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
@@ -145,8 +150,8 @@ class OneVsOne:
             self.clock.interrupted = True  # the other pairs must not go on alone
             raise
 
-    def _joined(self, blocks: ClassBlocks, lot: Sequence[tuple[int, int]], lazy: bool) -> list[Solution | None]:
-        """Some pairs, each on a matrix that is put together from these blocks, or on parts of it."""
+    def _on_blocks(self, blocks: ClassBlocks, lot: Sequence[tuple[int, int]], lazy: bool) -> list[Solution | None]:
+        """Solve some pairs on class blocks; pairs that fail are left to the exact solver."""
         programs = Programs(self.members, lot, self.loss, self.factor)
         return self._completed(
             lot, solve_on_blocks(self.data, blocks, programs, lazy, self.options, self.clock), blocks
@@ -155,7 +160,7 @@ class OneVsOne:
     def _completed(
         self, pairs: Sequence[tuple[int, int]], found: list[Solution | None], blocks: ClassBlocks | None
     ) -> list[Solution | None]:
-        """What was found, and the exact solver's solutions of the other pairs."""
+        """The solutions found, with the exact solver's solutions in the place of None."""
         return [s or self._solve_pair(blocks, pair, None) for s, pair in zip(found, pairs, strict=True)]
 
     def solve(
@@ -166,18 +171,18 @@ class OneVsOne:
         start: Vector | None = None,
         pair: tuple[ClassBlocks, int, int] | None = None,
     ) -> Solution:
-        """The problem of these samples, whose Gram matrix may be known in parts."""
+        """Solve the problem of these samples. ``pair`` names the class blocks of their Gram matrix, if it is stored."""
         loss = self.loss if loss is None else loss
         if len(self.members) > 2:
             data = self.data.take(index, pair)
             return self.solve_pair(data, loss, y, self.factor[index], self.intercept, self.options, self.clock, start)
-        # two classes: in the order in which the samples are there, so that none is copied if all take part
+        # two classes: keep the order of the data, so that nothing is copied if all samples take part
         order = np.argsort(index, kind="stable")
         samples, back = index[order], np.empty(len(order), np.intp)
         back[order] = np.arange(len(order))
         data = self.data if len(index) == self.data.n else self.data.take(samples)
         start = None if start is None or len(start) != len(index) else start[order]
-        with self.clock.seen_through(lambda solution: solution.taken(back)):
+        with self.clock.map_states(lambda solution: solution.taken(back)):
             found = self.solve_pair(
                 data, loss, y[order], self.factor[samples], self.intercept, self.options, self.clock, start
             )
@@ -202,24 +207,24 @@ class OneVsOne:
 
 
 def not_separable(found: Separation) -> NotSeparableError:
-    """The error for a hard margin without a model, with the proof of what is known."""
+    """The error for a hard margin without a model, with the proof or what is known instead."""
     margin = found.margin if found.separable else None
     return NotSeparableError(found.weights, found.residual, found.intercept, found.decided, margin)
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
-    """(0, 1), (0, 2), …: the order of decision values."""
+    """(0, 1), (0, 2), …: the order of the decision values."""
     return list(combinations(range(n_classes), 2))
 
 
-# ---- many pairs in a few calls ---------------------------------------------------------------------------------------
+# ---- many pairs in a few compiled calls ------------------------------------------------------------------------------
 
 
 class Programs:
-    """The programs of some pairs, one after the other, and what is found of each.
+    """The quadratic programs of some pairs, concatenated, and their results.
 
-    ``members`` are the samples of each class, ``pairs`` the classes of each pair, the first one positive; ``factor``
-    is C of each sample. The variables of pair k are those from offsets[k] to offsets[k + 1].
+    ``members`` are the samples of each class, ``pairs`` the two classes of each pair, the first one positive;
+    ``factor`` is C of each sample. Pair k has the variables from offsets[k] to offsets[k + 1].
     """
 
     def __init__(self, members: Sequence[Vector], pairs: Sequence[tuple[int, int]], loss: Loss, factor: Vector) -> None:
@@ -232,11 +237,11 @@ class Programs:
         self.qp: BoxQP = loss.box_qp(self.y, self.weight, True)
         self.beta, self.F = np.zeros(len(self.y)), np.zeros(len(self.y))
         self.steps = np.full(len(pairs), -1)
-        # what `survey` finds
+        # for `survey_of`
         self.groups, self.totals = np.full((len(pairs), 5), np.nan), np.full((len(pairs), 7), np.nan)
 
     def solutions(self, data: Data, options: Options, clock: Clock) -> list[Solution | None]:
-        """Those of the pairs that were solved to tol."""
+        """The solution of each pair that was solved to tol; None for the others."""
         offsets, beta, F, qp, steps = self.offsets, self.beta, self.F, self.qp, self.steps
         found = [survey_of(self.groups[k : k + 1], self.totals[k], qp.sums) for k in range(len(self.pairs))]
         done = np.array([seen.violation <= options.tol for seen in found]) & (steps >= 0)
@@ -255,13 +260,13 @@ class Programs:
             point = TracePoint(clock.seconds, taken, seen.violation, seen.dual, mine.stop - mine.start)
             seconds = clock.seconds
             solution = Solution(beta[mine], F[mine], b, Status.CONVERGED, taken, seconds, proof, [point])
-            clock.report(point, partial(_given, solution))
+            clock.report(point, partial(_identity, solution))
             solutions.append(solution)
         return solutions
 
 
 def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Clock) -> list[Solution | None]:
-    """The solution of each pair, all on one float64 matrix; None for those that are left to the exact solver."""
+    """Solve all pairs on one float64 matrix. None for pairs that are left to the exact solver."""
     from mercer.svm._newton_loops import with_newton
     from mercer.svm._pair_loops import solve_pairs
 
@@ -295,14 +300,14 @@ def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Cl
 def solve_on_blocks(
     data: Data, blocks: ClassBlocks, batch: Programs, lazy: bool, options: Options, clock: Clock
 ) -> list[Solution | None]:
-    """The solution of each pair, from float32 values; None for those that are left to the exact solver.
+    """Solve all pairs on float32 class blocks, verified in float64. None for pairs that are left to the exact solver.
 
-    ``lazy`` if values between two classes are computed only where they are needed.
+    With ``lazy`` the cross block of two classes is computed only where it is needed.
     """
-    for own in blocks.own:
-        check_finite(np.diagonal(own))
+    for within in blocks.within:
+        check_finite(np.diagonal(within))
     if getattr(data.samples, "dtype", None) == np.float64:
-        data.features(np.float64)  # no copy, and prepared once for all pairs
+        data.features(np.float64)  # prepared once for all pairs, without a copy
     pairs, alone = lazy_pairs(data, blocks, options), replace(options, n_threads=1)
 
     def one(k: int) -> None:
@@ -320,7 +325,7 @@ def solve_on_blocks(
             pairs.verify(index, qp, beta, F, *found)
         else:
             rows, F[rows] = exact_rows(data.take(index, (blocks, *pair)), qp, beta, F, alone)
-            look(qp, beta, F, *found)
+            fill_survey(qp, beta, F, *found)
         batch.steps[k] = steps
 
     try:
@@ -332,19 +337,19 @@ def solve_on_blocks(
 
 
 def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int:
-    """Solve a program with a variable for each sample: the steps, -1 if tol is not reached. Edits beta, F = K beta."""
+    """Solve a pair on its dense matrix: the steps, -1 if tol is not reached. Edits beta and F = K beta."""
     from mercer.svm._newton_loops import with_newton
     from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
 
     n = qp.n_vars
-    everyone, F[:] = np.arange(n), 0.0
+    variables, F[:] = np.arange(n), 0.0
     beta[:] = 0.0
-    program = Program(everyone, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+    program = Program(variables, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
     room, score, change = np.empty((6, n)), np.empty(n, np.float32), np.empty(n)
 
     def run(newton: int) -> tuple[int, float, bool]:
         return solve_members(
-            everyone, K, program, beta, F, SHARE_OF_TOL * tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton, room,
+            variables, K, program, beta, F, SHARE_OF_TOL * tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton, room,
             score, change,
         )  # fmt: skip
 
@@ -354,7 +359,7 @@ def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int
 
 
 def in_lots(members: Sequence[Vector], pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """The pairs, so many together that their programs need little memory."""
+    """Split the pairs into lots whose programs need little memory."""
     sizes = np.cumsum([len(members[i]) + len(members[j]) for i, j in pairs])
     lots: dict[int, list[tuple[int, int]]] = {}
     for size, pair in zip(sizes, pairs, strict=True):
@@ -362,64 +367,62 @@ def in_lots(members: Sequence[Vector], pairs: Sequence[tuple[int, int]]) -> list
     return list(lots.values())
 
 
-def _given(solution: Solution) -> Solution:
+def _identity(solution: Solution) -> Solution:
     return solution
 
 
-# ---- values between classes on demand --------------------------------------------------------------------------------
+# ---- lazy cross blocks -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class LazyPairs:
-    """Pairs of classes whose own Gram blocks are stored; most values between two classes are never computed.
-
-    See ``svm/_lazy_pair_loops.py``.
+    """Solves pairs of classes with stored within-class blocks and a lazy cross block: see ``_lazy_pair_loops.py``.
 
     Attributes
     ----------
-    blocks : what each class has with itself, and memory.
-    sides : each class as the compiled call takes it.
+    blocks : the within-class Gram blocks, and scratch memory.
+    classes : each class as the compiled call takes it.
     single, exact : the kernel in float32, to solve, and in float64, to verify.
     options, evaluations : of the fit.
     """
 
     blocks: ClassBlocks
-    sides: list[Any]
+    classes: list[Any]
     single: Any
     exact: ExactFormula
     options: Options
     evaluations: Evaluations
 
     def solve(self, pair: tuple[int, int], qp: BoxQP, beta: Vector, F: Vector, groups: Matrix, totals: Vector) -> int:
-        """Solve a program with a variable for each sample: the steps, -1 where this is not the way.
+        """Solve a pair: the number of steps, -1 if tol is not reached.
 
-        Edits beta and F = K beta, and fills what `survey_of` makes a survey of.
+        Edits beta and F = K beta. Fills groups and totals for `survey_of`.
         """
-        from mercer.svm._lazy_pair_loops import NEVER_BEGUN, sift
+        from mercer.svm._lazy_pair_loops import NEWTON_MISSING, solve_lazy_pair
         from mercer.svm._newton_loops import with_newton
 
         n = qp.n_vars
-        wholes, reals = np.empty((9, 2 * n), np.int64), np.empty((9, n))
+        integers, reals = np.empty((9, 2 * n), np.int64), np.empty((9, n))
 
         def run(newton: int) -> tuple[int, int]:
-            return sift(
-                self.single, *(self.sides[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
-                self.options.tol, newton, self.blocks.scratch(n**2), wholes, reals, beta, F, groups, totals,
+            return solve_lazy_pair(
+                self.single, *(self.classes[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+                self.options.tol, newton, self.blocks.scratch(n**2), integers, reals, beta, F, groups, totals,
             )  # fmt: skip
 
-        steps, values = with_newton(run, np.float32, np.float32, lambda found: found[0] == NEVER_BEGUN)
+        steps, values = with_newton(run, np.float32, np.float32, lambda found: found[0] == NEWTON_MISSING)
         self.evaluations.add(values)
         return int(steps)
 
     def verify(self, index: Vector, qp: BoxQP, beta: Vector, F: Vector, groups: Matrix, totals: Vector) -> None:
-        """F in float64 where it matters; ``index`` are the samples of the program. Edits F, fills as `solve` does."""
+        """Recompute F in float64 where it matters; ``index`` are the samples. Edits F, fills as `solve` does."""
         self.evaluations.add(self.exact.values(index, qp, beta, F, self.options, np.empty(qp.n_vars), groups, totals))
 
 
 def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs | None:
-    """For the pairs of these classes; None where compiled loops do not know the kernel."""
+    """The lazy solver for the pairs of these classes; None if the kernel has no compiled form."""
     from mercer._compiled.kernel_blocks import plan_of
-    from mercer.svm._lazy_pair_loops import Side
+    from mercer.svm._lazy_pair_loops import ClassBlock
 
     features = data.features(np.float32)
     single = data.kernel.formula(features)
@@ -428,8 +431,8 @@ def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs |
     assert isinstance(features, VectorFeatures)
     exact = exact_formula(data)
     assert exact is not None
-    sides = []
-    for part, own in zip(blocks.features, blocks.own, strict=True):
+    classes = []
+    for part, within in zip(blocks.features, blocks.within, strict=True):
         assert isinstance(part, VectorFeatures)
-        sides.append(Side(part.X, part.norms, part.panels, own))
-    return LazyPairs(blocks, sides, plan_of(*single), exact, options, data.evaluations)
+        classes.append(ClassBlock(part.X, part.norms, part.panels, within))
+    return LazyPairs(blocks, classes, plan_of(*single), exact, options, data.evaluations)

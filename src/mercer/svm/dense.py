@@ -1,4 +1,11 @@
-"""SMO on the whole matrix, for problems that are small enough to have one."""
+"""Solve a small problem on its dense Gram matrix: SMO on all variables at once.
+
+    min  1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,  sum over each group fixed
+
+`DenseRun.run` repeats SMO (`_smo_loops.solve_block`) until the violation of F = Kb, recomputed in float64, is at most
+tol. In between it shrinks once, goes from float32 to float64 scores, and takes Newton steps on the free variables. If
+all of this stalls, the interior-point method gives a new start.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +24,22 @@ from mercer.problems.dual import Survey, diverges, dual_objective, feasible_star
 from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
 from mercer.svm.interior import INTERIOR_STEPS, factor_seconds, interior_point
 
-# pair steps between two looks at the clock; Newton's step helps where so many were not enough
+# pair steps between two checks of the clock; after so many a Newton step is taken
 STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
-# after so many for each variable those that are settled are left out, if no more than this share remains: rows of a
-# smaller matrix are shorter and stay in the cache
+# after so many pair steps per variable the settled variables are shrunk once, if at most this share remains: the rows
+# of a smaller matrix are shorter and stay in the cache
 SETTLED_AFTER, MOST_UNSETTLED = 3, 0.7
 NEVER = np.iinfo(np.intp).max
-# about how many seconds a pair step takes for each variable, until it is known
+# first estimate of the seconds of a pair step per variable, until it is measured
 SECONDS_PER_ENTRY = 3e-9
-# looks without an improvement of the violation
+# most checks without an improvement of the violation
 PATIENCE = 3
-# of the interior-point method, at most
+# most steps of the interior-point method
 MOST_INTERIOR_STEPS = 100
 
 
-class WholeMatrix:
-    """One run on a Gram matrix K of any precision, which can be continued: ``beta`` and ``F`` are its state."""
+class DenseRun:
+    """One run on a Gram matrix K of either precision, which can be continued. ``beta`` and ``F`` are its state."""
 
     def __init__(
         self,
@@ -44,7 +51,7 @@ class WholeMatrix:
         loan: Loan | None = None,
     ) -> None:
         self.K = K
-        self._loan = loan  # of the memory that K is on, if it is borrowed
+        self._loan = loan  # keeps borrowed memory of K
         self.qp = qp
         self.beta = beta
         self.options = options
@@ -52,14 +59,14 @@ class WholeMatrix:
         self.steps = 0
         self.trace: list[TracePoint] = []
         self._pace = SECONDS_PER_ENTRY * qp.n_vars  # seconds of a pair step
-        self._tried_interior = False  # where pair steps and Newton's get no further
+        self._tried_interior = False  # once at most, when SMO and Newton steps stall
         n = qp.n_vars
         self._null = qp.n_groups == 0
         self._order: Any = slice(None)
         self._block = K
         sample = np.arange(n) if qp.sample is None else qp.sample
         if self._null or qp.n_groups == 2 or qp.sample is not None:
-            # the members of the first group first; a null sample where no sum is fixed
+            # the first group first; a program without sums gets a null sample
             self._order = np.argsort(qp.group, kind="stable")
             sample = sample[self._order]
             self._block = np.zeros((n + self._null, n + self._null), K.dtype)
@@ -79,18 +86,18 @@ class WholeMatrix:
         return np.append(values[self._order], extra) if self._null else values[self._order]
 
     def restart(self, rows: Vector | None = None) -> None:
-        """Take up F after it was corrected from outside, at these samples or at all: nothing else depends on it."""
+        """Continue after F was changed from outside, at these samples or at all. No other state depends on F."""
 
     def run(self, tol: float) -> Status:
-        """Descend until the violation is at most tol, as far as F tells."""
+        """Descend until the violation, computed from the tracked F, is at most tol."""
         qp, options = self.qp, self.options
         n = qp.n_vars
-        # scores of a float32 matrix need no more digits unless many are asked for
+        # float32 scores suit a float32 matrix unless tol is small
         kind = np.float32 if self.K.dtype == np.float32 and tol > 1e-4 else np.float64
         largest = float(np.abs(np.diagonal(self.K)).max(initial=0.0))
         best, idle = np.inf, 0
         b = self._column(self.beta, 0.0)
-        # where the last digits count all take part throughout
+        # no shrinking with float64 scores: there the last digits count
         pause, members = int(SETTLED_AFTER * n) if kind == np.float32 else NEVER, None
         while True:
             limit = STEPS_PER_VARIABLE * n + STEPS_AT_LEAST
@@ -108,7 +115,7 @@ class WholeMatrix:
             found = seen.violation
             point = TracePoint(self.clock.seconds, self.steps, found, seen.dual, len(self.F))
             self.trace.append(point)
-            self.clock.report(point, partial(self._now, seen))
+            self.clock.report(point, partial(self._current_solution, seen))
             idle = 0 if found < 0.99 * best else idle + 1
             best = min(best, found)
             if found <= tol:
@@ -123,7 +130,7 @@ class WholeMatrix:
             if taken >= in_time:
                 continue
             if members is not None or pause <= taken < limit:
-                # once, then all take part again
+                # shrink once, then solve with all variables again
                 members, pause = (self._unsettled(b) if members is None else None), NEVER
             elif kind == np.float32:
                 kind = np.float64
@@ -143,18 +150,18 @@ class WholeMatrix:
                 self.F = matrix_product(self.K, self.qp, self.beta)
 
     def _steps_in_time(self) -> int:
-        """Pair steps that take half of the time that is left; a few at least."""
+        """Pair steps that take about half of the time left; a few at least."""
         left = self.clock.left
         return NEVER if left == np.inf else max(STEPS_AT_LEAST // 10, int(min(NEVER, 0.5 * left / self._pace)))
 
     def _score(self, b: Vector) -> Vector:
-        """What each member gains by growing, but for its kink (see smo), as F tells."""
+        """s = linear - F - ridge b of each variable: see ``_smo_loops.py``."""
         return self._linear - self._column(self.qp.at_variables(self.F), 0.0) - self._ridge * b
 
     def _pair_steps(self, b: Vector, kind: Any, tol: float, limit: int, members: Vector | None) -> tuple[int, bool]:
-        """Descend on these members, or on all: the steps, and whether there is no end. Edits b in place.
+        """Run SMO on these members, or on all: (steps, whether the objective is unbounded). Edits b in place.
 
-        ``kind`` is the type of the scores.
+        ``kind`` is the dtype of the scores.
         """
         from mercer.svm._newton_loops import with_newton
         from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
@@ -170,7 +177,10 @@ class WholeMatrix:
         return taken, unbounded
 
     def _unsettled(self, b: Vector) -> Vector | None:
-        """Members that may move soon: the others would lose by it even at the worst violator's threshold."""
+        """The variables that remain after shrinking; None if these are too many.
+
+        The others are at a bound, and their rates would not let them move even with the worst violator.
+        """
         score = self._score(b)
         up = np.where(b < self._upper, score - np.where(b >= 0, self._l1, -self._l1), -np.inf)
         low = np.where(b > self._lower, score + np.where(b <= 0, self._l1, -self._l1), np.inf)
@@ -181,11 +191,11 @@ class WholeMatrix:
         members = np.flatnonzero(~np.concatenate(apart))
         return members if len(members) <= MOST_UNSETTLED * len(b) else None
 
-    def _now(self, seen: Survey) -> Solution:
+    def _current_solution(self, seen: Survey) -> Solution:
         return unfinished(self.beta, self.F, seen.thresholds, self.steps, self.clock.seconds, seen.violation, seen.dual)
 
     def _interior(self, b: Vector) -> None:
-        """Go on from the interior-point solution, if it is the better one. Edits b in place; its steps count."""
+        """Continue from the interior-point solution if it is better. Edits b in place; its steps are counted."""
         self._tried_interior = True
         left = self.options.max_iter - self.steps if self.options.max_iter >= 0 else MOST_INTERIOR_STEPS
         with one_blas_thread():
@@ -200,13 +210,13 @@ class WholeMatrix:
             b[: self.qp.n_vars] = beta[self._order]
 
     def _newton(self, b: Vector) -> None:
-        """One step to the optimum of the free variables, as far as their bounds allow. Edits b in place.
+        """One Newton step on the free variables F, up to the first bound. Edits b in place.
 
-        SMO needs many steps where the matrix of the free variables is ill-conditioned; solving their equations
+        SMO needs many steps if the matrix of the free variables is ill-conditioned. Solving their equations
 
             K_FF d + sum constraints = score_F,     d summing to zero in each group
 
-        takes one, which counts as one step. A step that does not raise the objective is not taken.
+        takes one. A step that does not raise the objective is not taken.
         """
         self.steps += 1
         K, lower, upper, l1, ridge = self._block, self._lower, self._upper, self._l1, self._ridge
@@ -219,22 +229,22 @@ class WholeMatrix:
         K_free = K[np.ix_(free, free)].astype(np.float64)
         M = np.zeros((m + len(groups), m + len(groups)))
         M[:m, :m] = K_free
-        # as much as rounding has already added
+        # regularisation of the size of the rounding errors
         M[np.arange(m), np.arange(m)] += ridge[free] + 1e-14 * np.trace(K_free) / m
         for g, member in enumerate(groups):
             M[:m, m + g] = M[m + g, :m] = member
         try:
-            with one_blas_thread():  # the same result whatever their number
+            with one_blas_thread():  # the result must not depend on the number of threads
                 step = np.linalg.solve(M, np.append(score, np.zeros(len(groups))))[:m]
         except np.linalg.LinAlgError:
             return
         for member in groups:
-            # beside kernel values of 1e12 the ones of the sums have lost digits
+            # correct the sum: beside kernel values of 1e12 the constraint has lost digits
             step[np.flatnonzero(member)[np.argmax(np.abs(step[member]))]] -= step[member].sum()
         slope = float(step @ score)
         if not np.all(np.isfinite(step)) or not slope > 0:
             return
-        # a kink at zero is a bound of the piece on which the objective is quadratic
+        # the objective is quadratic on one side of a kink at zero: treat the kink as a bound
         kinked = l1[free] > 0
         low = np.where(kinked & (b[free] > 0), 0.0, lower[free])
         high = np.where(kinked & (b[free] < 0), 0.0, upper[free])
@@ -247,7 +257,7 @@ class WholeMatrix:
 
 
 def matrix_product(K: Matrix, qp: BoxQP, beta: Vector) -> Vector:
-    """F = K beta over samples, in float64, from the rows of the samples with weight."""
+    """F = K beta at all samples, in float64, from the rows of the samples with weight."""
     from mercer._compiled.tiles import add_rows_product
 
     n = len(K)

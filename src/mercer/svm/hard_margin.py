@@ -1,13 +1,13 @@
 """Hard margins: a model that separates the classes, or the proof that none does.
 
-Classes that are not separable would keep pair steps busy for long. A run that has not ended after a few steps for each
-sample is therefore interrupted once, and separability is decided by the finite algorithm where that is cheap
+The dual of a hard margin is unbounded if the classes are not separable, and SMO would take long to show that. So a run
+pauses once, after a few steps per sample, and a finite algorithm decides separability where that is cheap
 (`inseparable`). Most runs on separable classes end before.
 
 Every run is verified at its end (`settle`). It may stall or diverge because the classes are not separable, or because
-rounding of the kernel matrix hides the digits that separate them; and rounding alone may make it seem to converge.
-`mercer.svm.separation` decides which it is. The largest margin that it finds over features replaces a model that
-does not separate.
+rounding of the kernel matrix hides the digits that separate them. Rounding may also make it seem to converge.
+`mercer.svm.separation` decides which it is. If the model does not separate the classes, the largest margin found over
+features replaces it.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from mercer.svm.margin import EPS, Candidate
 from mercer.svm.separation import Separation, TwoClasses, is_small
 from mercer.svm.verify import exact_product
 
-# of the proof that the hulls of many samples meet: its tolerance, relative to kernel values, and its time
+# the proof that the hulls of many samples meet: its tolerance, relative to kernel values, and its time limit
 PROOF_TOL = 1e-13
 PROOF_SECONDS = 5.0
-# a model that has not converged is kept up to this relative gap: its margin is 0.7 of the largest at least
+# a model that has not converged is kept up to this relative gap: its margin is at least 0.7 of the largest
 USABLE_GAP = 0.5
-# steps, and steps for each sample, before separability is decided: separable classes mostly need less than 10 n
+# steps, and steps per sample, before separability is decided: separable classes mostly need fewer than 10 n
 FIRST_STEPS, FIRST_STEPS_PER_SAMPLE = 1000, 20
-# seconds that the finite algorithm takes for n samples in d dimensions, over nd²
+# seconds of the finite algorithm for n samples in d dimensions, divided by nd²
 FINITE_SECONDS = 1e-8
-# decision values are sums of |βᵢ k(xᵢ, x)|, each rounded to so many units in the last place
+# rounding error of each term βᵢ k(xᵢ, x) of a decision value, in units in the last place
 ROUNDING = 2
 
 Solve = Callable[[Data, DualProblem, Options, Clock, Vector | None], Solution]
 
 
 def first_steps(data: Data, problem: DualProblem, options: Options) -> Options | None:
-    """Options of a short run, after which `inseparable` is worth asking; None where it cannot decide in seconds."""
+    """The options of a short first run, to be followed by `inseparable`; None if that cannot decide in seconds."""
     if not isinstance(problem.loss, HardMargin) or options.max_iter >= 0 or not data.psd:
         return None
     if not is_small((data.n, data.samples.shape[1]) if isinstance(data.kernel, Linear) else (data.n,)):
@@ -54,7 +54,7 @@ def first_steps(data: Data, problem: DualProblem, options: Options) -> Options |
 
 
 def inseparable(data: Data, problem: DualProblem, clock: Clock, solution: Solution) -> Solution | None:
-    """The unfinished solution with the proof that nothing separates the classes; None if that is not proven."""
+    """The solution with a proof that the classes are not separable; None if there is no such proof."""
     used, _, classes = _samples(data, problem)
     if clock.over_in(FINITE_SECONDS * len(used) * classes.dimensions**2) is not None:
         return None
@@ -68,10 +68,10 @@ def inseparable(data: Data, problem: DualProblem, clock: Clock, solution: Soluti
 
 
 def settle(solve: Solve, data: Data, problem: DualProblem, options: Options, solution: Solution) -> Solution:
-    """What is known at the end of a run of ``solve``; other losses, and runs that a limit has ended, are left alone.
+    """Verify the solution of a hard margin. Other losses, and runs that a limit has ended, are returned as they are.
 
-    The status is CONVERGED or STALLED only if the model separates the classes. Otherwise ``separation`` says why, with
-    the status UNBOUNDED if it is proven that nothing separates them, else UNDECIDED.
+    The status of the result is CONVERGED or STALLED only if the model separates the classes. Otherwise ``separation``
+    says why: the status is UNBOUNDED if it is proven that nothing separates them, else UNDECIDED.
     """
     if not isinstance(problem.loss, HardMargin):
         return solution
@@ -83,12 +83,12 @@ def settle(solve: Solve, data: Data, problem: DualProblem, options: Options, sol
     if found.separable and solution.status is Status.CONVERGED:
         return solution
     if not data.psd:
-        # there may be no feature space, and nothing is proven of it: β is all that is known
+        # an indefinite kernel has no feature space, so nothing can be proven: β is all that is known
         return solution if solution.status is not Status.UNBOUNDED else replace(solution, separation=found)
     candidates = list[Candidate]()
 
     def others() -> Iterator[Candidate]:
-        """Where the space is small the finite algorithm, else the nearest points of the two hulls."""
+        """Candidates of the finite algorithm if the space is small, else the nearest points of the two hulls."""
         for candidate in classes.finite(problem.intercept) if classes.is_small else (_nearest(solve, part, classes),):
             candidates.append(candidate)
             yield candidate
@@ -102,14 +102,14 @@ def settle(solve: Solve, data: Data, problem: DualProblem, options: Options, sol
 
 
 def _samples(data: Data, problem: DualProblem) -> tuple[Vector, Data, TwoClasses]:
-    """(the indices of the samples with a positive weight, these samples, and their classes)."""
+    """(indices of the samples with a positive weight, these samples, their classes)."""
     used = np.flatnonzero(problem.weight > 0)
     part = data if len(used) == data.n else data.take(used)
     return used, part, TwoClasses.of(part, problem.y[used])
 
 
 def _nearest(solve: Solve, data: Data, classes: TwoClasses) -> Candidate:
-    """The vector that joins the nearest points of the two hulls, each class's weights summing to 1: ν-SVC, νn = 2."""
+    """The vector that joins the nearest points of the two hulls: ν-SVC with νn = 2."""
     n = len(classes.y)
     problem = DualProblem(None, NuHinge(2.0 / n), classes.y, np.ones(n))
     options = Options(tol=PROOF_TOL * max(classes.rho**2, 1e-300))
@@ -128,7 +128,7 @@ def _largest(
     classes: TwoClasses,
     used: Vector,
 ) -> Solution:
-    """The solution, or the largest margin that was found without the kernel matrix where that is the better one."""
+    """The solution, or the best candidate that was found without the kernel matrix if that is better."""
     if solution.status is Status.CONVERGED:
         return solution
     models = [solution] if _is_usable(problem, classes, used, solution) else []
@@ -141,12 +141,12 @@ def _largest(
         models += [model] if _is_usable(problem, classes, used, model) else []
     if models:
         return min(models, key=lambda model: model.certificate.relative_gap)
-    # no coefficients in float64 are that hyperplane
+    # no coefficients in float64 represent the hyperplane
     return _without_model(solution, found.placed(used, data.n))
 
 
 def _model(data: Data, problem: DualProblem, options: Options, solution: Solution, beta: Vector) -> Solution:
-    """The model of other coefficients, with its certificate."""
+    """The model of these coefficients, with its certificate."""
     qp, y, weight = problem.qp, problem.y, problem.weight
     beta = feasible_start(qp, beta)
     F = exact_product(data, qp, beta, options)
@@ -158,7 +158,7 @@ def _model(data: Data, problem: DualProblem, options: Options, solution: Solutio
 
 
 def _is_usable(problem: DualProblem, classes: TwoClasses, used: Vector, solution: Solution) -> bool:
-    """Whether every sample is on its side, whatever the order in which the model is summed, and the margin is large."""
+    """Whether every sample is on its side by more than rounding, and the gap is small enough."""
     smallest = float(np.min((problem.y * (solution.F + solution.thresholds.sum()))[used]))
     rounding = ROUNDING * EPS * classes.rho * float(np.abs(solution.beta[used]) @ classes.lengths)
     return rounding < smallest and solution.certificate.relative_gap <= USABLE_GAP

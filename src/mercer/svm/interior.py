@@ -11,8 +11,8 @@ eliminated again from the Newton system, so that each iteration factors one matr
 with D = Θ for a whole variable (Θ = multiplier/distance summed over its bounds) and D = 1/(1/Θ_p + 1/Θ_m) for a split
 one. The cost is that of about 20 Cholesky factorisations, whatever C and the scaling.
 
-An interior point is at no bound. At the end a bound is taken where its multiplier outweighs the distance to it, and the
-other variables are solved for on the face that this leaves (`mercer.problems.face`).
+An interior point is at no bound. At the end a variable is set to a bound if the multiplier outweighs its distance, and
+the other variables are solved for on the resulting face (`mercer.problems.face`).
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from mercer.problems.face import Saddle, polish
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# factorisations that a run takes, and that its next step and its end take
+# factorisations of a whole run, and of its next step together with its end
 INTERIOR_STEPS, STEPS_TO_FINISH = 25, 3
-# additions and multiplications of a factorisation in a second, on one thread
+# floating point operations of a factorisation per second, on one thread
 SPEED = 8e9
 # how far towards the nearest bound a step may go
 TO_THE_BOUNDARY = 0.995
-# added to the diagonal, relative to its largest entry: the barrier leaves no more to be regularised
+# added to the diagonal, relative to its largest entry: the barrier itself regularises most
 REGULARISATION = 1e-14
-# an eigenvalue below minus this, relative to the largest diagonal entry, is no rounding
+# an eigenvalue below minus this, relative to the largest diagonal entry, is negative beyond rounding
 INDEFINITE = 1e-9
-# an objective below this, relative to what the variables might contribute to it, is zero
+# an objective below this, relative to the unit of the program, counts as zero
 SMALLEST = 1e-6
-# where rounding hides more than this of the objective, nothing is certain
+# if rounding is more than this share of the objective, it is not subtracted from the error
 ROUNDED = 1e-6
-# objectives that differ by less, relative to them, count as equal when one of two solutions is chosen
+# objectives with a relative difference below this count as equal when one of two solutions is chosen
 SAME = 1e-7
-# sums that are missed by less, relative to the largest |β|, are rounding
+# an error of a sum below this, relative to the largest |β|, is rounding
 SUM_ROUNDING = 1e-9
 
 
 class InteriorResult(NamedTuple):
-    """The solution, the number of iterations, and whether it is one; if not, beta is the best that was found."""
+    """The solution, the number of iterations, and whether it converged; if not, beta is the best point found."""
 
     beta: Vector
     n_iter: int
@@ -61,17 +61,17 @@ class InteriorResult(NamedTuple):
 
 
 def factor_seconds(n: int) -> float:
-    """About how long it takes to factor a matrix of n rows on one thread."""
+    """Estimate the seconds to factor a matrix of n rows on one thread."""
     return n**3 / 3 / SPEED
 
 
 def interior_point(
     K: Matrix, qp: BoxQP, tol: float = 1e-9, max_iter: int = 100, clock: Clock | None = None
 ) -> InteriorResult:
-    """Minimise until the duality gap is at most ``tol`` times the objective, or until the clock says that time is over.
+    """Minimise until the duality gap is at most ``tol`` times the objective, or the time is over.
 
-    K is the dense kernel matrix over samples. Not converged are programs whose matrix Q + ridge has a negative
-    eigenvalue beyond rounding, whose sums cannot be reached in the box, or whose objective is unbounded.
+    K is the dense Gram matrix of the samples. The result has not converged if Q + ridge has a negative eigenvalue
+    beyond rounding, if the box does not allow the sums, or if the objective is unbounded.
     """
     Q = np.asarray(K, dtype=np.float64)
     if qp.sample is not None:
@@ -90,7 +90,7 @@ def interior_point(
         beta[variables] = feasible_start(inner)
         return InteriorResult(beta, 0, _is_feasible(qp, beta))
     program = _Program.of(Q, inner)
-    # its ridge is in Q now
+    # the ridge is in Q now
     inner = replace(inner, ridge=np.zeros(len(variables)))
     with np.errstate(all="ignore"):
         start, point, n_iter, converged = _iterate(program, tol, max_iter, Clock() if clock is None else clock)
@@ -100,11 +100,11 @@ def interior_point(
 
 @dataclass(frozen=True, eq=False)
 class _Program:
-    """The program over parts: n whole variables or positive parts, then the negative parts of the split ones.
+    """The program over parts: n unsplit variables or positive parts, then the negative parts of split variables.
 
-    ``cost`` is the linear cost of each part; ``below`` and ``above`` say which bounds are finite. One variable without
-    the others would go to about ``alone``; a part may go as far as ``reach``, and ``unit`` is what all might contribute
-    to the objective.
+    ``cost`` is the linear cost of each part; ``below`` and ``above`` mark finite bounds. ``alone`` is about the value
+    of a single variable without the others, ``reach`` the distance that a part may be expected to go, ``unit`` the
+    expected size of the objective.
     """
 
     Q: Matrix
@@ -122,7 +122,7 @@ class _Program:
 
     @classmethod
     def of(cls, Q: Matrix, qp: BoxQP) -> _Program:
-        """Split the variables that may have both signs and pay l1 for either."""
+        """Split the variables that have an l1 term and may have both signs."""
         both = (qp.l1 > 0) & (qp.lower < 0) & (qp.upper > 0)
         split = np.flatnonzero(both)
         paid = np.where(both | (qp.lower >= 0), qp.l1, -qp.l1)
@@ -147,7 +147,7 @@ class _Program:
 
     @property
     def steep(self) -> float:
-        """The size that slopes and thresholds may be expected to have."""
+        """The expected size of slopes and thresholds."""
         return self.unit / (self.alone * self.n)
 
     def whole(self, parts: Vector) -> Vector:
@@ -157,7 +157,7 @@ class _Program:
         return beta
 
     def parts(self, per_variable: Vector) -> Vector:
-        """What a derivative with respect to β is with respect to the parts."""
+        """The derivative with respect to the parts, from the derivative with respect to β."""
         return np.concatenate([per_variable, -per_variable[self.split]])
 
 
@@ -165,8 +165,8 @@ class _Program:
 class _Point:
     """Parts x, their distances (down, up) to the bounds and the multipliers (z_down, z_up) of these, thresholds b.
 
-    The distances are carried along, not recomputed: upper − x would have no digits left near a large bound. Where a
-    bound is infinite the distance is 1 and the multiplier 0.
+    The distances are updated, not recomputed: upper − x would lose all digits near a large bound. For an infinite bound
+    the distance is 1 and the multiplier 0.
     """
 
     x: Vector
@@ -231,7 +231,7 @@ class _Units(TypedDict):
 
 
 def _units(Q: Matrix, qp: BoxQP, split: Index) -> _Units:
-    """How far the parts may be expected to go, and what they might then contribute to the objective."""
+    """The expected size of the parts and of the objective: see `_Program`."""
     curvature = float(np.abs(np.diag(Q)).mean())
     gradient = float(np.abs(qp.linear).max())
     room = qp.upper - qp.lower
@@ -249,7 +249,7 @@ def _units(Q: Matrix, qp: BoxQP, split: Index) -> _Units:
 def _start(program: _Program) -> _Point:
     """The middle of the box, with equal products of distances and multipliers.
 
-    Multipliers as large as the slope there make a path of which the first steps are long.
+    With multipliers of the size of the slope there, the first steps are long.
     """
     room = program.upper - program.lower
     distance = np.minimum(program.reach, 0.5 * room)
@@ -270,14 +270,14 @@ def _start(program: _Program) -> _Point:
 
 
 def _residuals(program: _Program, point: _Point) -> tuple[Vector, Vector]:
-    """What is missing of stationarity, per part, and of the sums."""
+    """The residuals of stationarity, per part, and of the sums."""
     beta = program.whole(point.x)
     slope = program.parts(program.Q @ beta + point.b @ program.A) + program.cost
     return point.z_down - point.z_up - slope, program.sums - program.A @ beta
 
 
 def _error(program: _Program, point: _Point) -> tuple[float, float]:
-    """The duality gap and what the residuals may add to it, as far as rounding lets it be known, and the objective."""
+    """(the duality gap plus a bound for the residuals, minus its rounding error; the size of the objective)."""
     beta = program.whole(point.x)
     value = 0.5 * float(beta @ program.Q @ beta) + float(program.cost @ point.x)
     stationarity, sums = _residuals(program, point)
@@ -285,7 +285,7 @@ def _error(program: _Program, point: _Point) -> tuple[float, float]:
     error += float(np.abs(stationarity) @ np.maximum(np.abs(point.x), program.alone))
     error += float(np.abs(sums) @ np.maximum(np.abs(point.b), program.steep))
     size = max(abs(value), SMALLEST * program.unit)
-    # the products of Qβ are at most √(Q_ii Q_jj) |β_j|, and each is rounded
+    # each term of Qβ is at most √(Q_ii Q_jj) |β_j| and is rounded
     terms = float(np.sqrt(np.abs(np.diag(program.Q))) @ np.abs(beta)) ** 2 + float(np.abs(program.cost) @ point.x)
     rounding = np.finfo(np.float64).eps * terms
     return (max(0.0, error - rounding) if rounding < ROUNDED * size else error), size
@@ -311,7 +311,7 @@ class _Newton:
         r_whole[split] = (r[split] * minus - r[n:] * plus) / (plus + minus)
         d_beta, d_b = self.saddle.solve(r_whole, self.sums)
         dx = np.concatenate([d_beta, np.empty(len(split))])
-        # QΔβ + A'Δb: of the two parts compute the stiffer one, the other follows from Δβ
+        # compute the stiffer of the two parts from QΔβ + A'Δb; the other follows from Δβ
         pull = (r_whole - self.saddle.diagonal * d_beta)[split]
         d_minus = (r[n:] + pull) / minus
         d_plus = (r[split] - pull) / plus
@@ -340,12 +340,12 @@ def _newton(program: _Program, point: _Point) -> _Newton | None:
 
 
 def _finish(program: _Program, qp: BoxQP, start: _Point, point: _Point) -> Vector:
-    """β at the bounds that the multipliers point to, and optimal on that face; the interior point if that is worse.
+    """β with variables at the bounds that the multipliers indicate, optimal on that face; the interior point if better.
 
     The ridge is in program.Q, not in qp.
     """
     interior = feasible_start(qp, near=program.whole(point.x))
-    # a multiplier and a distance compare through the curvature, or as they did at the start
+    # a multiplier is compared with a distance times the curvature, or with their ratio at the start
     curvature = float(np.diag(program.Q).mean())
     at_lower = program.below & (point.z_down > point.down * np.maximum(curvature, start.z_down / start.down))
     at_upper = program.above & (point.z_up > point.up * np.maximum(curvature, start.z_up / start.up)) & ~at_lower
@@ -364,7 +364,7 @@ def _finish(program: _Program, qp: BoxQP, start: _Point, point: _Point) -> Vecto
 
 
 def _presolve(qp: BoxQP) -> tuple[Vector, Mask]:
-    """The variables that their bounds or their group's sum leave no choice, and a mask of the others (0 there)."""
+    """(β of variables that their bounds or their group's sum determine, 0 for the others; a mask of the others)."""
     is_open = qp.lower < qp.upper
     beta = np.where(is_open, 0.0, qp.lower)
     for g in range(qp.n_groups):

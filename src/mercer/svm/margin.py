@@ -1,16 +1,16 @@
-"""The largest margin over features, for columns of very different scales.
+"""The largest margin over features, also for columns of very different scales.
 
-The kernel matrix of such samples has lost the digits that decide: entries of 1e6 round what columns of 1e-3 contribute.
-Here the samples are first given orthonormal columns, which changes neither what can be separated nor how:
+The Gram matrix of such samples has lost the decisive digits: beside entries of 1e6 the contributions of columns of 1e-3
+are rounded away. So the columns are first orthonormalised, which does not change which samples can be separated:
 
     X = U M,  U'U = I,     ⟨x, w⟩ = ⟨u, v⟩ with v = M w,     |w| = |R⁻ᵀ v| with M' = QR
 
-Whether the classes are separable is decided there by a finite algorithm (`mercer.svm.nearest`). If so,
+A finite algorithm (`mercer.svm.nearest`) decides whether the classes are separable. If so,
 
     min ½|R⁻ᵀ v|²   such that   y(U v + b) ≥ 1
 
-is solved by a predictor-corrector method from the separator that was found. Its normal equations are factored by QR of
-their root, so that nothing is squared.
+is solved by Mehrotra's predictor-corrector method from the separator found. Its normal equations are factored by QR of
+their square root, which keeps the condition number from being squared.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from mercer.svm.nearest import NearestPoint, nearest_point, nonnegative_combinat
 EPS = float(np.finfo(np.float64).eps)
 # singular values below this, relative to the largest, are rounding
 RANK = 1e-11
-# complementarity, relative to the objective, at which the method ends; a dozen steps are usual
+# complementarity, relative to the objective, at which the method ends; most steps (a dozen are usual)
 COMPLEMENTARITY = 1e-11
 STEPS = 60
-# functional margins up to 1 and this are those of samples that may carry w
+# samples with a functional margin of at most 1 plus this may get a weight in w
 AT_MARGIN = 1e-4
-# of the way to the boundary
+# share of the way to the boundary that a step takes
 TO_BOUNDARY = 0.995
 
 
 class Candidate(NamedTuple):
-    """A hyperplane, and weights that bound every margin from above; what is unknown is None.
+    """A hyperplane, and weights that bound every margin from above; unknown parts are None.
 
     Attributes
     ----------
     normal, bias : w and b.
-    coef : coefficients of the samples, whose combination is w.
-    weights : β: of a common point of the hulls, or of the largest margin.
+    coef : coefficients of the samples that combine to w.
+    weights : β of a common point of the hulls, or of the largest margin.
     """
 
     normal: Vector | None = None
@@ -56,17 +56,18 @@ class Candidate(NamedTuple):
 
 
 def largest_margin(X: Any, y: Vector, intercept: bool) -> Iterator[Candidate]:
-    """First whether the classes are separable: a hyperplane, or weights of a common point. Then the largest margin.
+    """Yield a candidate that decides separability and, if the classes are separable, one with the largest margin.
 
-    The second candidate has w and b with y(⟨w, x⟩ + b) ≥ 1 and |w| as small as possible, and β ("coef" and "weights")
-    with X'β = w to within rounding. It is given only if the first one separates. Labels are ±1.
+    The first candidate has a separating hyperplane, or weights of a common point of the hulls. The second has w and b
+    with y(⟨w, x⟩ + b) ≥ 1 and the smallest |w|, and β (``coef`` and ``weights``) with X'β = w up to rounding. Labels
+    are ±1.
     """
     X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
     with one_blas_thread(), np.errstate(all="ignore"):
         U, back = orthonormal(X, intercept)
         nearest = nearest_separator(U, y)
     if nearest is None:
-        # a sample at the origin is on no side of it
+        # a sample at the origin is on no side of any hyperplane through it
         smallest = int(np.argmin(np.linalg.norm(U, axis=1)))
         yield Candidate(weights=np.where(np.arange(len(U)) == smallest, y, 0.0))
         return
@@ -91,13 +92,13 @@ def largest_margin(X: Any, y: Vector, intercept: bool) -> Iterator[Candidate]:
         if not (smallest_value > 0 and np.all(np.isfinite(w))):
             return
         w, b = w / smallest_value, b / smallest_value
-        # over U the functional margins have their digits, also where X has columns of very different scales
+        # functional margins from U are accurate, even if the columns of X have very different scales
         beta = _combination(X, y, intercept, w, A @ v / float((A @ v).min()))
     yield Candidate(w, b, beta, beta)
 
 
 def matrix_features(K: Matrix) -> Matrix:
-    """L with LL' = K to within rounding: a row for each sample, in as many dimensions as K has (pivoted Cholesky)."""
+    """L with LL' = K up to rounding, by pivoted Cholesky: a row for each sample, a column for each rank of K."""
     n = len(K)
     with one_blas_thread():
         factor, pivots, rank, _ = dpstrf(K, lower=1)
@@ -107,7 +108,7 @@ def matrix_features(K: Matrix) -> Matrix:
 
 
 def row_coefficients(X: Any, normal: Vector) -> Vector:
-    """Coefficients of the rows whose combination is w, which lies in their span ([SSBD] Theorem 16.1)."""
+    """Coefficients of the rows that combine to w, which lies in their span ([SSBD] Theorem 16.1)."""
     X = X.toarray() if sp.issparse(X) else X
     scale = np.abs(X).max(axis=0)
     scale[scale == 0] = 1.0
@@ -122,7 +123,7 @@ def orthonormal(X: Any, intercept: bool) -> tuple[Matrix, Matrix]:
     centre = X.mean(axis=0) if intercept else np.zeros(d)
     Z = X - centre
     scale = np.abs(Z).max(axis=0)
-    # what centring leaves of a constant feature is rounding
+    # a constant feature is only rounding after centring
     scale[scale <= 4 * EPS * np.abs(X).max(axis=0)] = np.inf
     U, S, Vt = np.linalg.svd(Z / scale, full_matrices=False)
     kept = RANK * S.max(initial=0.0) < S
@@ -170,7 +171,7 @@ def _least_norm(root: Matrix, A: Matrix, v: Vector) -> Vector:
             """The step after which αs is the target, to first order."""
             g = stationarity + A.T @ ((target - alpha * (s + feasibility)) / s)  # noqa: B023 (used at once)
             dv = np.zeros(len(v))  # noqa: B023
-            for _ in range(2):  # once more for what rounding has left
+            for _ in range(2):  # the second pass is iterative refinement
                 rest = g - root.T @ (root @ dv) - A.T @ (D * (A @ dv))  # noqa: B023
                 dv += solve_triangular(R, solve_triangular(R, rest, trans="T", check_finite=False), check_finite=False)  # noqa: B023
             ds = A @ dv + feasibility  # noqa: B023
@@ -187,8 +188,7 @@ def _least_norm(root: Matrix, A: Matrix, v: Vector) -> Vector:
 def _combination(X: Matrix, y: Vector, intercept: bool, w: Vector, functional_margins: Vector) -> Vector:
     """β with X'β = w, positive on one class and negative on the other, from the samples at the margin.
 
-    How small a β is says little of whether it is needed: a column of 1e6 takes its share of w from β that are 1e-12 of
-    those that a column of 1e-6 needs.
+    A tiny β may be needed: a column of 1e6 needs β that are 1e-12 of those that a column of 1e-6 needs.
     """
     near = np.flatnonzero(functional_margins <= 1.0 + AT_MARGIN)
     rows, target = y[near, None] * X[near], w
@@ -201,7 +201,7 @@ def _combination(X: Matrix, y: Vector, intercept: bool, w: Vector, functional_ma
     beta = np.zeros(len(y))
     beta[near] = y[near] * nonnegative_combination(rows / size[:, None], target / unit) / size * unit
     if intercept:
-        # what rounding has left of the sum, where it changes least
+        # the largest β takes up the rounding of the sum
         beta[int(np.argmax(np.abs(beta)))] -= beta.sum()
     return beta
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._compiled.thread_pool import price
+from mercer._compiled.thread_pool import value_nanoseconds
 from mercer.gram.data import Data, check_finite
 from mercer.gram.operator import GramOperator, terms_of
 from mercer.kernels import Linear
@@ -26,84 +26,84 @@ from mercer.problems.solution import Options
 
 # ---- presolve --------------------------------------------------------------------------------------------------------
 
-# a linear kernel is solved over its features from so many samples, and so many per feature: pair steps need many rounds
+# a linear kernel is solved over its features from so many samples, and so many per feature: SMO would need many rounds
 FEATURES_FROM, FEATURES_FROM_EACH = 400, 4
-# with more features the factorisations of the interior-point method take longer than pair steps
+# with more features the factorisations of the interior-point method take longer than SMO
 FEATURES_UP_TO = 500
-# equal samples are looked for from so many on: comparing fewer takes longer than it saves
+# from so many samples equal ones are searched for: with fewer the search costs more than it saves
 MERGE_FROM = 4096
-# and merged if at most this share of them differ
+# equal samples are merged if at most this share is distinct
 MERGED_SHARE = 0.97
-# from w back to beta: up to so many samples at kinks their matrix is factored
+# β from w, over features: up to so many samples at kinks their matrix is factored
 FACE_UP_TO = 1500
 
 # ---- storage and precision -------------------------------------------------------------------------------------------
 
-# up to so many variables the whole matrix is computed in float64: float32 and its verification take as long
+# up to so many variables the matrix is float64: float32 and its verification take as long
 DOUBLE_UP_TO = 400
-# up to so many variables the whole matrix is one block for SMO; beyond, working sets need fewer of its values
+# up to so many variables SMO runs on the dense matrix; beyond, working sets need fewer kernel values
 DENSE_UP_TO = 1536
-# up to so many variables a run that stalls goes on with the whole float64 matrix, Newton and interior-point steps
+# up to so many variables a run that stalls continues on the dense float64 matrix, with Newton and interior-point steps
 RESCUE_UP_TO = 2048
-# solver="qp" factors a dense matrix in every step
+# up to so many variables solver="qp" works: it factors a dense matrix in every step
 QP_UP_TO = 5000
 # below this tol the rounding of float32 rows costs more rounds than it saves
 SINGLE_FROM_TOL = 2e-6
-# above this tol scores in float32 are near enough, too
+# above this tol float32 scores are accurate enough, too
 SINGLE_SCORES_FROM_TOL = 1e-4
-# largest kernel value at which float32 rows keep their meaning
+# largest kernel value for float32 rows: their sums must not overflow
 SINGLE_UP_TO_VALUE = 1e30
-# largest spread of the targets, relative to tol, that float32 rows resolve: beyond it runs would stall above tol
+# largest range of the targets, relative to tol, for float32 rows: with a larger one runs stall above tol
 SINGLE_UP_TO_SPREAD = 1e6
-# nanoseconds that the whole matrix takes from which a second thread is worth waking
+# if the dense matrix takes fewer nanoseconds, one thread is quicker than waking a second
 THREADS_FROM = 1e7
-# up to so many samples one thread verifies a solution in one compiled call
+# up to so many samples a run on one thread is verified in one compiled call
 VERIFY_AT_ONCE_UP_TO = 1536
-# separability: up to so many dimensions (samples, where a kernel gives none) and numbers in the matrix of features the
-# finite algorithm takes seconds at most
+# separability: up to so many dimensions (or samples of a kernel without explicit features) and entries of the feature
+# matrix the finite algorithm takes seconds
 FINITE_UP_TO, FINITE_NUMBERS_UP_TO = 300, 2_000_000
 
 # ---- working sets ----------------------------------------------------------------------------------------------------
 
-# members of a working set: a share of the variables, since too large a set computes rows that are never needed
+# members of a working set: one in so many variables, since a larger set computes rows that are never needed
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
-# two pairs, one for each group
+# smallest working set: a pair for each of two groups
 FEWEST_MEMBERS = 4
-# columns of a block whose lines are a multiple of this long compete for the same places of the cache
+# entries of a column of a block compete for the same cache sets if the row length is a multiple of this
 CACHE_CONFLICT = 128
-# from so many samples a run starts on a part of them: at least so many, and this share of all
+# from so many samples a run starts on a part of them: at least so many, and one in so many
 PART_FROM, PART_AT_LEAST, PART_SHARE = 8192, 2048, 16
-# entries of a block from which a second thread is worth waking to read them: from memory, each on a line of its own
+# entries of a block from which reading them by several threads pays: each is on a cache line of its own
 READ_THREADS_FROM = 200_000
-# active samples from which the row of a new member waits until it has moved: half of them never do
+# active samples from which the row of a new member is computed only when it moves: half of them never do
 ROWS_WAIT_FROM = 6144
-# the same for costly values, for each member of the working set
+# the same for costly kernel values, per member of the working set
 COSTLY_ROWS_WAIT_FROM = 3
-# costly values: no sample becomes inactive if there is room for this share of all rows
+# costly kernel values: no sample becomes inactive if this share of all rows fits the budget
 KEPT_SHARE = 0.2
 
 # ---- pairs of classes ------------------------------------------------------------------------------------------------
 
 # up to so many samples of all classes one float64 matrix serves all pairs
 ONE_MATRIX_UP_TO = 2048
-# up to so many samples of two classes their float32 matrix is put together from blocks that pairs share
+# up to so many samples of two classes their float32 matrix is joined from class blocks that pairs share
 CLASS_BLOCKS_UP_TO = 2560
-# the same where values are costly and most values between two classes are never computed
+# the same for costly kernel values with a lazy cross block
 LAZY_BLOCKS_UP_TO = 6144
-# nanoseconds that the matrices of all pairs take from which most of their values are left out: below, there is little
-# to save, and the loops for it take seconds to compile
+# the cross blocks are lazy if the matrices of all pairs would take so many nanoseconds: below, there is little to save,
+# and the compiled loops for it take seconds to compile
 LAZY_BLOCKS_FROM = 2e7
-# samples of two classes from which pairs gain by running side by side: smaller ones wait for the interpreter
+# samples of two classes from which pairs are solved in several threads: smaller pairs wait for the interpreter lock
 SIDE_BY_SIDE_FROM = 600
-# pairs between two looks at the clock, and variables of pairs whose programs are built together
+# pairs in one compiled call, and most variables of pairs whose programs are built together
 PAIRS_PER_TASK, VARIABLES_AT_ONCE = 8, 1 << 18
 
 Precision = Literal["float32", "float64"]
-# the whole matrix, or rows within a budget
+# the dense Gram matrix, or kernel rows within a budget
 Storage = Literal["matrix", "rows"]
-# the problem as it is, over the features of a linear kernel, or without equal samples
+# no presolve, over the features of a linear kernel, or merging equal samples
 Presolve = Literal["none", "features", "merge"]
-# one matrix for all, matrices from shared blocks, the same without most values, or a run each
+# one matrix for all pairs, matrices joined from class blocks, lazy cross blocks, or a run for each pair
 Pairs = Literal["one matrix", "class blocks", "lazy class blocks", "one by one", "side by side"]
 
 
@@ -113,17 +113,17 @@ class Plan:
 
     Attributes
     ----------
-    n_samples : of the problem, or of the two largest classes.
-    presolve : "features" solves a linear kernel over its features, "merge" looks for equal samples first.
-    storage : "matrix" computes the whole Gram matrix, "rows" the rows of samples that move, within the memory budget.
-    precision : of the stored values. The certificate is always computed in float64.
+    n_samples : samples of the problem, or of the two largest classes.
+    presolve : "features" solves a linear kernel over its features, "merge" merges equal samples.
+    storage : "matrix" stores the dense Gram matrix, "rows" the rows of samples that move, within the memory budget.
+    precision : dtype of the stored values. The certificate is always computed in float64.
     working_set : members of a working set; 0 for all variables at once.
-    n_threads : for kernel values and products.
-    spin : whether the threads wait for compiled loops in compiled code, which share loops of less than a millisecond.
+    n_threads : threads for kernel values and products.
+    spin : whether the threads spin between compiled loops, so that even loops of less than a millisecond are shared.
     shrinking : whether samples that seem settled become inactive.
-    first_samples : with how many samples the run starts; 0 for all.
-    keeps_active : whether samples stay active as long as there is room for their rows.
-    rows_wait_from : active samples from which the row of a new member is computed only when it has moved.
+    first_samples : samples that are active at the start; 0 for all.
+    keeps_active : whether samples stay active as long as their rows fit the budget.
+    rows_wait_from : active samples from which the row of a new member is computed only when it moves.
     pairs : how the problems of several classes share kernel values; None for one problem.
     """
 
@@ -142,7 +142,7 @@ class Plan:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the stored values."""
+        """The dtype of the stored values."""
         return np.dtype(self.precision)
 
     def __str__(self) -> str:
@@ -189,16 +189,17 @@ def plan_problem(data: Data, problem: DualProblem, options: Options, left: float
 
 
 def over_features(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
-    """Whether n of these samples are many more than their features, so that the features are the quicker way."""
+    """Whether solving n of these samples over their features is possible and quicker than SMO."""
     return can_use_features(data, qp, options) and n > max(
         FEATURES_FROM, FEATURES_FROM_EACH * data.samples.shape[1] - 1
     )
 
 
 def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
-    """Whether a linear kernel of not too many features may be solved over them.
+    """Whether the problem can be solved over the features of a linear kernel.
 
-    The program must have at most one threshold and bounded boxes; ``max_iter`` asks for pair steps.
+    There must not be too many features; the program must have at most one threshold, a zero sum and bounded boxes.
+    ``max_iter`` counts pair steps, so a limit excludes this route.
     """
     if not isinstance(data.kernel, Linear) or options.max_iter >= 0:
         return False
@@ -208,7 +209,7 @@ def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
 
 
 def _may_merge(data: Data, problem: DualProblem) -> bool:
-    """Whether it is worth looking for equal samples."""
+    """Whether to search for equal samples."""
     if data.n < MERGE_FROM or data.kernel.domain != "vectors":
         return False
     if not problem.loss.additive or problem.qp.sample is not None:
@@ -217,7 +218,7 @@ def _may_merge(data: Data, problem: DualProblem) -> bool:
 
 
 def plan_descent(data: Data, qp: BoxQP, options: Options, left: float, begun: bool) -> Plan:
-    """The plan of a run on kernel values, without presolve."""
+    """The plan of SMO on kernel values, without presolve."""
     return plan_run(data, qp, options, _precision(data, qp, options), left, begun)
 
 
@@ -230,7 +231,7 @@ def plan_run(
     begun: bool,
     dense_up_to: int = DENSE_UP_TO,
 ) -> Plan:
-    """The plan of a run in this precision; up to ``dense_up_to`` variables it is on the whole matrix."""
+    """The plan of a run in this precision; up to ``dense_up_to`` variables on the dense matrix."""
     n, dtype = data.n, np.dtype(precision)
     known = data.matrix_dtype is not None and data.matrix_dtype == dtype
     fits = n <= dense_up_to and n**2 * dtype.itemsize <= options.budget
@@ -240,14 +241,14 @@ def plan_run(
 
 
 def plan_matrix(data: Data, qp: BoxQP, options: Options, precision: Precision, at_once: bool = True) -> Plan:
-    """A run on the whole matrix, on all variables at once or on working sets."""
+    """The plan of a run on the dense matrix, on all variables at once or on working sets."""
     n_threads, spin = _threads(data, options)
     size = 0 if at_once else working_set_size(qp, options)
     return Plan(data.n, "none", "matrix", precision, size, n_threads, spin)
 
 
 def plan_rows(data: Data, qp: BoxQP, options: Options, precision: Precision, begun: bool = False) -> Plan:
-    """A run on working sets, on rows within the memory budget."""
+    """The plan of a run on working sets, with kernel rows within the memory budget."""
     n, itemsize = data.n, np.dtype(precision).itemsize
     n_threads, spin = _threads(data, options)
     costly = GramOperator(data.kernel, data.features(precision)).costly
@@ -257,7 +258,7 @@ def plan_rows(data: Data, qp: BoxQP, options: Options, precision: Precision, beg
     size = int(max(min(FEWEST_MEMBERS, size), min(size, budget // max(1, n * itemsize))))
     kept_rows = min(n, max(min(size, n) * n, min(n * n, budget // itemsize)) // max(1, n))
     keeps_active = costly and kept_rows >= KEPT_SHARE * n
-    # where all rows can be kept, making a few thousand samples inactive saves less than it costs to take them in again
+    # if all rows fit the budget, shrinking a few thousand samples saves less than activating them again costs
     shrinking = options.shrinking and not qp.has_open_box and (n >= PART_FROM or kept_rows < n)
     starts_on_part = shrinking and n >= PART_FROM and not begun and not keeps_active
     return Plan(
@@ -275,7 +276,7 @@ def plan_rows(data: Data, qp: BoxQP, options: Options, precision: Precision, beg
 
 
 def working_set_size(qp: BoxQP, options: Options) -> int:
-    """Members of a working set, if there is memory for their rows."""
+    """Members of a working set, as far as memory for their rows allows."""
     size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
     if not options.working_set and size % CACHE_CONFLICT == 0:
         size -= CACHE_CONFLICT // 16
@@ -283,7 +284,7 @@ def working_set_size(qp: BoxQP, options: Options) -> int:
 
 
 def in_double(plan: Plan, data: Data, qp: BoxQP, options: Options, left: float, rescue: bool) -> Plan:
-    """The plan of a run that goes on in float64; ``rescue`` one that has stalled."""
+    """The plan for continuing a run in float64; ``rescue`` if it has stalled."""
     if options.plan is None or options.plan.pairs is not None:
         return plan_run(data, qp, options, "float64", left, True, RESCUE_UP_TO if rescue else DENSE_UP_TO)
     if rescue and qp.n_vars <= RESCUE_UP_TO:
@@ -292,7 +293,7 @@ def in_double(plan: Plan, data: Data, qp: BoxQP, options: Options, left: float, 
 
 
 def _precision(data: Data, qp: BoxQP, options: Options) -> Precision:
-    """float32 where its rounding can be refined away and float64 is not as quick."""
+    """The precision of stored values: float32 if refinement can correct its rounding and float64 is slower."""
     if options.precision != "auto":
         return "float32" if options.precision == "float32" else "float64"
     if qp.has_open_box:
@@ -309,13 +310,13 @@ def _precision(data: Data, qp: BoxQP, options: Options) -> Precision:
 
 
 def _threads(data: Data, options: Options) -> tuple[int, bool]:
-    """How many threads, and whether they wait for compiled loops: none but one if waking them takes longer."""
+    """(number of threads, whether they spin); one thread if waking others takes longer than it saves."""
     if options.n_threads == 1 or data.n <= DOUBLE_UP_TO or data.matrix_dtype is not None:
         return options.n_threads, False
     features = data.features(np.float32)
     if data.kernel.formula(features) is None:
         return options.n_threads, False
-    if price(data.n**2, terms_of(data.kernel, features)) < THREADS_FROM:
+    if value_nanoseconds(data.n**2, terms_of(data.kernel, features)) < THREADS_FROM:
         return 1, False
     return options.n_threads, True
 
@@ -328,8 +329,8 @@ def plan_pairs(
 ) -> Plan:
     """The plan of all pairs of these classes.
 
-    ``plain`` if each pair is one run of the exact solver from zero with an intercept, ``features`` if the pairs are
-    solved over the features of a linear kernel.
+    ``plain``: each pair is one run of the exact solver from β = 0 with an intercept. ``features``: the pairs are solved
+    over the features of a linear kernel.
     """
     if options.plan is not None and options.plan.pairs is not None:
         return options.plan
@@ -355,22 +356,22 @@ def plan_pairs(
     shared = replace(apart, pairs="class blocks", storage="matrix")
     if not plain or precision != "float32" or options.tol <= SINGLE_SCORES_FROM_TOL:
         return replace(apart, storage="matrix")
-    return replace(shared, pairs="lazy class blocks") if lazy or _worth_leaving_out(data, sizes) else shared
+    return replace(shared, pairs="lazy class blocks") if lazy or _lazy_pays(data, sizes) else shared
 
 
 def _values_are_costly(data: Data, options: Options) -> bool:
-    """Whether float32 values serve, compiled loops know the kernel, and a value takes long to compute."""
+    """Whether float32 values suffice, the kernel has a compiled form, and its values take long to compute."""
     if options.precision == "float64" or options.tol <= SINGLE_SCORES_FROM_TOL or data.kernel.domain != "vectors":
         return False
     features = data.features(np.float32)
     return GramOperator(data.kernel, features).costly and data.kernel.formula(features) is not None
 
 
-def _worth_leaving_out(data: Data, sizes: Sequence[int]) -> bool:
-    """Whether the matrices of all pairs would take long, and compiled loops know the kernel."""
+def _lazy_pays(data: Data, sizes: Sequence[int]) -> bool:
+    """Whether the kernel has a compiled form and the matrices of all pairs would take long."""
     features = data.features(np.float32)
     if data.kernel.formula(features) is None:
         return False
-    of = np.array(sizes)
-    values = 0.5 * float((np.triu(of[:, None] + of, 1) ** 2).sum())
-    return price(values, terms_of(data.kernel, features)) >= LAZY_BLOCKS_FROM
+    size = np.array(sizes)
+    values = 0.5 * float((np.triu(size[:, None] + size, 1) ** 2).sum())
+    return value_nanoseconds(values, terms_of(data.kernel, features)) >= LAZY_BLOCKS_FROM

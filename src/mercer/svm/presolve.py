@@ -1,16 +1,16 @@
-"""Smaller problems with the same optimum: equal samples merged, or a linear kernel solved over its features.
+"""Presolve: replace a problem by a smaller one with the same optimum.
 
-Equal samples with equal targets have the same loss at every f, so that one sample of their total weight poses the same
-problem. Its dual variable is the sum of theirs: where losses have a ridge it is shared in proportion to their weights,
-which is optimal; otherwise any split within the bounds is, and as few as possible take part.
+**Equal samples** with equal targets have the same loss at every f. One sample with their total weight gives the same
+problem; its dual variable is the sum of theirs. If the loss has a ridge, the optimal split is in proportion to the
+weights. Otherwise any split within the bounds is optimal, and as few samples as possible get a weight.
 
-A linear kernel with many more samples n than features d is solved over its d weights. Pair steps would need very many
-rounds: the matrix has rank d, and the coefficients of all samples at the margin move together. The interior-point
-method takes a few dozen steps, whatever C. From w back to β:
+**A linear kernel** with many more samples n than features d is solved over its d weights. SMO would need very many
+rounds: the Gram matrix has rank d, and the coefficients of all samples at the margin move together. The interior-point
+method of `mercer.linear` takes a few dozen steps, whatever C. β follows from w:
 
-1. a sample away from every kink of its loss has its β at a known end of the box;
-2. the others, about as many as there are features, keep the β of the interior point, corrected in units of the room
-   that each has in its box: so that X'β = w and Σβ = 0, or so that they come to lie at their kinks.
+1. a sample away from every kink of its loss has its β at a known bound;
+2. the others, about as many as there are features, keep the β of the interior point. It is corrected, in units of the
+   room that each has in its box, so that X'β = w and Σβ = 0, or so that these samples lie at their kinks.
 """
 
 from __future__ import annotations
@@ -37,64 +37,64 @@ from mercer.problems.dual import DualProblem, Survey, survey
 from mercer.problems.solution import Options, Solution
 from mercer.svm.plan import FACE_UP_TO, MERGED_SHARE
 
-# what rounding of sums of bounds leaves of them, relative
+# relative rounding error of sums of bounds
 ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """A problem over samples that differ, and the way back to all.
+    """A problem over distinct samples, and the map back to all samples.
 
     Attributes
     ----------
-    data, problem : of the samples that differ.
+    data, problem : of the distinct samples.
     whole : the problem of all samples.
-    one_of : for each sample, the one that it belongs to.
+    inverse : for each sample, the number of the distinct sample that equals it.
     """
 
     data: Data
     problem: DualProblem
     whole: DualProblem
-    one_of: Vector
+    inverse: Vector
 
     def start(self, beta: Vector | None) -> Vector | None:
-        """A start of all samples as one of those that differ."""
-        return None if beta is None else np.bincount(self.one_of, beta, len(self.problem.y))
+        """The start of all samples, as a start of the distinct samples."""
+        return None if beta is None else np.bincount(self.inverse, beta, len(self.problem.y))
 
     def expand(self, solution: Solution) -> Solution:
         """The solution of the problem of all samples."""
-        return replace(solution, beta=self._shared(solution.beta), F=solution.F[self.one_of])
+        return replace(solution, beta=self._split(solution.beta), F=solution.F[self.inverse])
 
-    def _shared(self, beta: Vector) -> Vector:
-        """Beta of each sample."""
-        from mercer.svm._merge_loops import share_out
+    def _split(self, beta: Vector) -> Vector:
+        """Split β of the distinct samples among all samples."""
+        from mercer.svm._merge_loops import split_totals
 
         qp, few = self.whole.qp, self.problem.qp
         if qp.ridge.any():
-            weight, of_all = self.whole.weight, self.problem.weight[self.one_of]
-            return beta[self.one_of] * np.divide(weight, of_all, out=np.zeros_like(weight), where=of_all > 0)
+            weight, of_all = self.whole.weight, self.problem.weight[self.inverse]
+            return beta[self.inverse] * np.divide(weight, of_all, out=np.zeros_like(weight), where=of_all > 0)
         full = np.where(beta > 0, beta >= few.upper, (beta <= few.lower) & (beta < 0))
-        share = np.empty(len(self.one_of))
-        share_out(beta, self.one_of, full, qp.upper, qp.lower, ROUNDING, share)
+        share = np.empty(len(self.inverse))
+        split_totals(beta, self.inverse, full, qp.upper, qp.lower, ROUNDING, share)
         return share
 
 
 def merge(data: Data, problem: DualProblem) -> Merged | None:
-    """The problem over the samples that differ, if enough are equal."""
-    one_of, firsts = _equal(data.own_samples(), np.asarray(problem.y, np.float64))
+    """The problem over distinct samples; None if too few samples are equal."""
+    inverse, firsts = _number_distinct(data.own_samples(), np.asarray(problem.y, np.float64))
     if len(firsts) > MERGED_SHARE * data.n:
         return None
-    weight = np.bincount(one_of, problem.weight, len(firsts)).astype(np.float64)
+    weight = np.bincount(inverse, problem.weight, len(firsts)).astype(np.float64)
     few = DualProblem(None, problem.loss, problem.y[firsts], weight, problem.intercept)
-    return Merged(data.take(firsts), few, problem, one_of)
+    return Merged(data.take(firsts), few, problem, inverse)
 
 
-def _equal(X: Any, y: Vector) -> tuple[Vector, Vector]:
-    """(for each row the number of those that equal it, the first row of each number); y belongs to the rows.
+def _number_distinct(X: Any, y: Vector) -> tuple[Vector, Vector]:
+    """Number the distinct rows (X[i], y[i]): (number of each row, first row of each number).
 
-    Numbered by first appearance, so that the samples stay in their order.
+    Numbers follow the first appearance, so that samples keep their order.
     """
-    from mercer.svm._merge_loops import number_rows, row_codes
+    from mercer.svm._merge_loops import hash_rows, number_rows
 
     if sp.issparse(X):
         rows = X if X.format == "csr" else X.tocsr()
@@ -104,29 +104,29 @@ def _equal(X: Any, y: Vector) -> tuple[Vector, Vector]:
         ends = np.arange(len(rows) + 1) * rows.shape[1]
         parts = ends, np.empty(0, np.int64), _bits(rows).ravel()
     targets = _bits(y)
-    codes = np.empty(len(y), np.uint64)
-    row_codes(*parts, targets, codes)
-    one_of, firsts = np.empty(len(y), np.intp), np.empty(len(y), np.intp)
-    count = number_rows(*parts, targets, codes, one_of, firsts)
-    return one_of, firsts[:count]
+    hashes = np.empty(len(y), np.uint64)
+    hash_rows(*parts, targets, hashes)
+    inverse, firsts = np.empty(len(y), np.intp), np.empty(len(y), np.intp)
+    count = number_rows(*parts, targets, hashes, inverse, firsts)
+    return inverse, firsts[:count]
 
 
 def _bits(values: Vector) -> Vector:
-    """The bits of numbers, as integers."""
+    """The bits of floats, as unsigned integers."""
     return np.ascontiguousarray(values).view(np.uint64 if values.itemsize == 8 else np.uint32)
 
 
-# the relative gap asked for: what is left must not be seen in F
+# relative gap of the solution over features: too small to be seen in F
 GAP = 1e-9
-# a sample nearer to a kink than this share of tol keeps a β inside its box
+# a sample nearer to a kink than this share of tol keeps its β inside the box
 AT_KINK = 0.3
 CORRECTIONS = 4
-# samples that may take up the rounding of a sum
+# samples that take up the rounding of the sum of β
 BALANCED_BY = 3
 
 
-class Found(NamedTuple):
-    """β, F = Kβ, the steps that they took, and what is to be seen of them."""
+class DualPoint(NamedTuple):
+    """β, F = Kβ, the number of steps taken, and the survey of β."""
 
     beta: Vector
     F: Vector
@@ -135,13 +135,13 @@ class Found(NamedTuple):
 
     @property
     def violation(self) -> float:
-        """The largest KKT violation; inf where β is not feasible."""
+        """The largest KKT violation; inf if β is not feasible."""
         feasible = self.seen.infeasibility <= FEASIBILITY * float(np.abs(self.beta).max(initial=0.0))
         return self.seen.violation if feasible else np.inf
 
 
-def solve_over_features(data: Data, problem: DualProblem, options: Options, clock: Clock) -> Found | None:
-    """β next to the optimum of a problem that suits; None where its numbers are too large to be squared."""
+def solve_over_features(data: Data, problem: DualProblem, options: Options, clock: Clock) -> DualPoint | None:
+    """Solve a linear kernel over its features: β near the optimum; None if squares of the data overflow."""
     rows = Rows.of(data.own_samples())
     linear = LinearProblem(rows, problem.loss, problem.y, problem.weight, problem.intercept)
     asked = LinearOptions(tol=GAP, n_threads=options.n_threads, budget=options.budget)
@@ -149,19 +149,19 @@ def solve_over_features(data: Data, problem: DualProblem, options: Options, cloc
         solution = solve_linear("auto", linear, asked, clock)
         if not (np.isfinite(solution.w).all() and np.isfinite(solution.beta).all()):
             return None
-        way = WayBack(linear, solution, AT_KINK * options.tol, options.n_threads)
-        for improve in (way.to_weights, way.to_kinks):
+        recovery = DualRecovery(linear, solution, AT_KINK * options.tol, options.n_threads)
+        for improve in (recovery.to_weights, recovery.to_kinks):
             for _ in range(CORRECTIONS):
-                if way.found.violation <= options.tol:
+                if recovery.point.violation <= options.tol:
                     break
                 improve()
-    return way.found._replace(steps=solution.n_iter) if np.isfinite(way.found.F).all() else None
+    return recovery.point._replace(steps=solution.n_iter) if np.isfinite(recovery.point.F).all() else None
 
 
-class WayBack:
-    """From w to β: at the ends of its box but for samples within ``width`` of a kink.
+class DualRecovery:
+    """Recovers β from w: at a bound, except for samples within ``width`` of a kink.
 
-    ``found`` is the best one so far.
+    ``point`` is the best β so far.
     """
 
     def __init__(self, problem: LinearProblem, solution: LinearSolution, width: float, n_threads: int) -> None:
@@ -170,23 +170,23 @@ class WayBack:
         qp = self.qp
         t = qp.linear - self.rows.dot(self.w, n_threads) - solution.intercept
         inside = (qp.ridge > 0) | (np.abs(np.abs(t) - qp.l1) <= width)
-        # next to the kink at t = ±l1 β has the sign of t: a β of 1e-9 on the other side of 0 would violate by 2 l1
+        # near the kink at t = ±l1, β has the sign of t: a β of 1e-9 with the other sign would violate by 2 l1
         apart = qp.l1 > width
         self.lower = np.where(apart & (t > 0), np.maximum(qp.lower, 0.0), qp.lower)
         self.upper = np.where(apart & (t < 0), np.minimum(qp.upper, 0.0), qp.upper)
         beta = np.where(inside, np.clip(solution.beta, self.lower, self.upper), ends_of(qp, t))
         beta[qp.lower == qp.upper] = 0.0
-        # those that may move: inside the box and off the kink at 0
+        # variables that may move: inside the box and off the kink at 0
         self.free: Index = np.flatnonzero(inside & (beta > qp.lower) & (beta < qp.upper) & (beta != 0))
         self.part = self.rows.take(self.free)
-        self.found = self._judged(beta)
+        self.point = self._balanced(beta)
 
     def to_weights(self) -> None:
-        """Correct β so that X'β = w and Σβ = 0, as far as the free ones allow: many of them, if samples are alike."""
+        """Correct the free β so that X'β = w and Σβ = 0, as nearly as they can."""
         part = Rows(self.part.X, 1.0) if self.intercept else self.part
-        missing = self.w - self.rows.tdot(self.found.beta, self.n_threads)
+        missing = self.w - self.rows.tdot(self.point.beta, self.n_threads)
         if self.intercept:
-            missing = np.append(missing, -self.found.beta.sum())
+            missing = np.append(missing, -self.point.beta.sum())
         room = self._room()
         with one_blas_thread():
             G = weighted_gram(part, room**2, self.n_threads)
@@ -194,12 +194,12 @@ class WayBack:
         self._move(room**2 * part.dot(x, self.n_threads))
 
     def to_kinks(self) -> None:
-        """Newton's step on the face: all free samples at their kinks, whatever w this gives."""
+        """Newton's step on the face: put all free samples at their kinks; w follows from β."""
         m = len(self.free)
         if not 0 < m <= FACE_UP_TO:
             return
-        qp, free, beta = self.qp, self.free, self.found.beta[self.free]
-        t = qp.linear[free] - self.found.F[free] - qp.ridge[free] * beta - qp.l1[free] * np.sign(beta)
+        qp, free, beta = self.qp, self.free, self.point.beta[self.free]
+        t = qp.linear[free] - self.point.F[free] - qp.ridge[free] * beta - qp.l1[free] * np.sign(beta)
         room = self._room()
         X = self.part.dense() * room[:, None]
         M = np.zeros((m + self.intercept, m + self.intercept))
@@ -209,7 +209,7 @@ class WayBack:
             rest = room * t
             if self.intercept:
                 M[:m, m] = M[m, :m] = room
-                rest = np.append(rest, -self.found.beta.sum())
+                rest = np.append(rest, -self.point.beta.sum())
             size = np.sqrt(np.maximum(np.abs(np.diag(M)), np.abs(M).max(axis=1) ** 2))
             size[size == 0] = 1.0
             try:
@@ -219,26 +219,26 @@ class WayBack:
         self._move(room * step[:m])
 
     def _room(self) -> Vector:
-        """How far each free β may move without leaving its box or the side of its kink."""
+        """How far each free β may move within its box and on its side of the kink."""
         qp, free = self.qp, self.free
-        b = self.found.beta[free]
+        b = self.point.beta[free]
         ends = np.minimum(b - qp.lower[free], qp.upper[free] - b)
         return np.where((qp.l1[free] > 0) | ~np.isfinite(ends), np.minimum(ends, np.abs(b)), ends)
 
     def _move(self, change: Vector) -> None:
-        """Take this step, cut to the boxes, if the violation is smaller after it."""
-        beta, free = self.found.beta.copy(), self.free
+        """Take this step, clipped to the box, if it reduces the violation."""
+        beta, free = self.point.beta.copy(), self.free
         beta[free] = np.clip(beta[free] + change, self.lower[free], self.upper[free])
-        judged = self._judged(beta)
-        if judged.violation < self.found.violation:
-            self.found = judged
+        moved = self._balanced(beta)
+        if moved.violation < self.point.violation:
+            self.point = moved
 
-    def _judged(self, beta: Vector) -> Found:
-        """β with the sum that it must have, as far as it can be had. Edits beta."""
+    def _balanced(self, beta: Vector) -> DualPoint:
+        """The point of β, after a correction of its sum. Edits beta."""
         if self.intercept and len(self.free):
-            # what rounding has left of the sum goes where there is the most room
+            # the variables with the most room take up the rounding of the sum
             room = np.minimum(beta - self.lower, self.upper - beta)[self.free]
             for v in self.free[np.argsort(-np.minimum(room, np.abs(beta[self.free])))[:BALANCED_BY]]:
                 beta[v] = np.clip(beta[v] - beta.sum(), self.lower[v], self.upper[v])
         F = self.rows.dot(self.rows.tdot(beta, self.n_threads), self.n_threads)
-        return Found(beta, F, 0, survey(self.qp, beta, F))
+        return DualPoint(beta, F, 0, survey(self.qp, beta, F))

@@ -1,7 +1,7 @@
-"""The ramp loss, min(hinge, clip), by the concave-convex procedure: each round is a convex problem.
+"""The ramp loss, min(hinge, clip), by the concave-convex procedure (Yuille & Rangarajan, 2003).
 
-A sample whose hinge loss exceeds ``clip`` is given up: its loss is constant. [SSBD] Exercise 16.6 has one of the
-starts.
+Each round solves a convex problem: samples whose hinge loss exceeds ``clip`` are given up, which linearises the concave
+part of their loss. The objective never increases. One of the starts is that of [SSBD] Exercise 16.6.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Options, Solution, Status
 from mercer.svm.solve import solve_problem
 
-# a fall of the objective below this part of it is rounding, or the tolerance of the solver
+# a relative change of the objective below this is rounding, or the tolerance of the solver
 PROGRESS = 1e-9
 
 
 @dataclass
 class RampSolution(Solution):
-    """The solution of the last convex problem; the objectives before each; which samples it gave up."""
+    """The solution of the last convex problem, the ramp objectives of all rounds, and the samples given up."""
 
     objectives: tuple[float, ...] = ()
     given_up: Vector = ()  # type: ignore[assignment]
     stationary: bool = True
 
     def taken(self, order: Vector) -> RampSolution:
-        """The same with its samples in another order: first the one that is now at order[0]."""
+        """The solution with its samples in another order: sample order[0] comes first."""
         given_up = np.zeros(len(order), bool)
         given_up[self.given_up] = True
         return replace(super().taken(order), given_up=np.flatnonzero(given_up[order]))
@@ -44,7 +44,7 @@ class RampSolver:
     Attributes
     ----------
     clip : the largest loss of a sample.
-    max_rounds : convex problems at most, from each start.
+    max_rounds : most convex problems, from each start.
     start : "svc", "means" or "both".
     """
 
@@ -63,11 +63,11 @@ class RampSolver:
         clock: Clock,
         start: Vector | None,
     ) -> Solution:
-        """The concave-convex procedure on one pair of classes, from each start; the lowest end counts."""
+        """Run the concave-convex procedure on one pair of classes, from each start. Returns the lowest result."""
         first = solve_problem(data, loss, y, weight, intercept, options, clock, start)
-        up, objective = self._judge(first, y, weight)
+        up, objective = self._evaluate(first, y, weight)
         ends = []
-        # the means need all kernel values
+        # the start from class means needs all kernel values
         limited = clock.left < np.inf
         in_time = not limited or clock.over_in(data.seconds(data.n, data.n, options.n_threads)) is None
         if self.start != "means" or not (up.any() and in_time):
@@ -93,9 +93,9 @@ class RampSolver:
         up: Vector,
         objectives: tuple[float, ...],
     ) -> RampSolution:
-        """Downhill from a solution and the samples ``up`` that are to be given up, which are its own if it has a value.
+        """Descend from a solution and the samples ``up`` to be given up; each solution is the start of the next.
 
-        Each solution is where the next run starts.
+        ``objectives`` holds the objective of the solution if ``up`` was derived from it, else nothing.
         """
         given_up, stationary = np.zeros(len(y), dtype=bool), bool(objectives) and not up.any()
         steps, trace = 0, []
@@ -104,15 +104,15 @@ class RampSolver:
             found = solve_problem(data, GivenUpHinge(), labels, weight, intercept, options, clock, solution.beta)
             steps += found.steps
             trace += found.trace
-            next_up, objective = self._judge(found, y, weight)
+            next_up, objective = self._evaluate(found, y, weight)
             converged = found.status is Status.CONVERGED
             if objectives and converged and objective > objectives[-1] + PROGRESS * abs(objectives[-1]):
-                stationary = True  # within the tolerance of the solver there is nothing to gain
+                stationary = True  # no gain beyond the tolerance of the solver
                 break
             solution, given_up, objectives = found, up, (*objectives, objective)
             stationary, up = bool(np.array_equal(next_up, up)), next_up
-        if not objectives:  # the time was over before the first
-            objectives = (self._judge(solution, y, weight)[1],)
+        if not objectives:  # the time was over before the first round
+            objectives = (self._evaluate(solution, y, weight)[1],)
         return RampSolution(
             solution.beta,
             solution.F,
@@ -128,7 +128,7 @@ class RampSolver:
         )
 
     def _far(self, data: Data, y: Vector, weight: Vector, n_threads: int) -> Vector:
-        """Samples that are closer to the mean of the other class ([SSBD] Exercise 16.6), which no sample moves far."""
+        """Samples closer to the mean of the other class ([SSBD] Exercise 16.6): no single sample moves a mean far."""
         means = np.array([np.where(y == sign, weight, 0.0) for sign in (1.0, -1.0)])
         means /= means.sum(axis=1, keepdims=True)
         features = data.features(np.float64)
@@ -136,10 +136,10 @@ class RampSolver:
         scores -= 0.5 * np.einsum("ij,ji->i", means, scores)
         return (y * (scores[:, 0] - scores[:, 1]) < 0) & (weight > 0)
 
-    def _judge(self, solution: Solution, y: Vector, weight: Vector) -> tuple[Vector, float]:
+    def _evaluate(self, solution: Solution, y: Vector, weight: Vector) -> tuple[Vector, float]:
         """Which samples cost more than ``clip``, and the objective of the ramp loss.
 
-        F of samples far from every kink of the loss may be approximate, which changes neither.
+        F of samples far from every kink of the loss may be approximate; that changes neither.
         """
         b = solution.thresholds[0] if len(solution.thresholds) else 0.0
         f = solution.F + b

@@ -1,17 +1,17 @@
-"""Two classes and a hyperplane between them, with a proof that there is one, or that there is none; [SSBD] 15.1.
+"""Decide whether a hyperplane separates two classes, with a proof either way; [SSBD] 15.1.
 
 For every β that is ≥ 0 on the positive class, ≤ 0 on the negative one, with Σ|β| = 2 (and Σβ = 0 if there is a bias),
 every hyperplane with |w| = 1 and every b satisfy
 
     smallest geometric margin  ≤  ½ |Σ βᵢ φ(xᵢ)|
 
-because the right side is at least half the sum of |βᵢ| times the margins. A hyperplane therefore proves from below what
-β proves from above, and at the optimum both are the same number, the largest margin. If it is 0, the β with
-Σ βᵢ φ(xᵢ) = 0 says that the convex hulls of the classes meet; without a bias, that the origin is in the hull of the
-samples of one class and the mirrored ones of the other (Gordan's theorem).
+because the right side is at least half the sum of |βᵢ| times the margins. So a hyperplane bounds the largest margin
+from below and β bounds it from above; at the optimum both bounds are equal. If they are 0, the β with Σ βᵢ φ(xᵢ) = 0
+proves that the convex hulls of the classes meet. Without a bias it proves that the origin is in the hull of one class
+and the negatives of the other (Gordan's theorem).
 
-This is the only place that decides whether classes are separable: solvers and algorithms (`mercer.svm.margin`) only
-give candidates, a hyperplane or weights β. Each is verified on the samples as they were given, in float64.
+Only this module decides whether classes are separable. Solvers and algorithms (`mercer.svm.margin`) give candidates, a
+hyperplane or weights β, each of which is verified on the given samples in float64.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from mercer.kernels.features import Vector
 from mercer.svm.margin import EPS, Candidate, largest_margin, matrix_features, row_coefficients
 from mercer.svm.plan import FINITE_NUMBERS_UP_TO, FINITE_UP_TO
 
-# weights prove that hulls meet if each column's sum Σ βᵢ xᵢⱼ is below this, relative to its largest number: rounding
+# weights prove that hulls meet if each Σᵢ βᵢ xᵢⱼ is below this, relative to the largest |xᵢⱼ| of its column: rounding
 COLUMN_ROUNDING = 1e-12
 # the same for a kernel: β'Kβ relative to the largest kernel value
 KERNEL_ROUNDING = 1e-13
-# a margin this near to its bound, relative, and weights this near to a common point leave nothing to be found
+# the search ends at a margin of this share of its bound, or at weights with this residual relative to the radius
 CLOSE, CERTAIN = 0.99, 1e-12
 
 
@@ -47,16 +47,14 @@ class Separation:
     Attributes
     ----------
     intercept : whether the hyperplane may be anywhere; if not, it passes through the origin.
-    separable : whether there is one with every sample strictly on its side.
+    separable : whether a hyperplane with every sample strictly on its side was found.
     decided : whether the proof holds. If not, rounding hides the answer, and ``separable`` is False.
-    margin : the smallest geometric margin of the hyperplane that was found; 0 if none was.
+    margin : the smallest geometric margin of the hyperplane found; 0 if none was.
     margin_bound : ½|Σ βᵢ φ(xᵢ)|: no hyperplane has a larger margin.
     rho : the largest |φ(x)|.
-    coef, bias : the hyperplane Σ coefᵢ k(xᵢ, ·) + bias, scaled to |w| = 1, a coefficient for each sample; zero
-        if there is none.
-    normal : w itself, where the kernel is linear and there is a hyperplane; else None.
-    weights : β, a weight for each sample: the proof from above, which for classes that are not separable combines
-        them to a common point.
+    coef, bias : the hyperplane Σ coefᵢ k(xᵢ, ·) + bias, scaled to |w| = 1; zero if there is none.
+    normal : w itself, if the kernel is linear and there is a hyperplane; else None.
+    weights : β, which proves ``margin_bound``. For inseparable classes it gives a common point of the hulls.
     """
 
     intercept: bool
@@ -72,16 +70,16 @@ class Separation:
 
     @property
     def residual(self) -> float:
-        """|Σ βᵢ φ(xᵢ)|: how far the two combinations of samples are from being one point."""
+        """|Σ βᵢ φ(xᵢ)|: the distance of the two weighted means of the classes."""
         return 2.0 * self.margin_bound
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more is to be found: the margin is the largest, or the hulls meet."""
+        """Whether the search can end: the margin is nearly the largest, or the hulls are proven to meet."""
         return self.margin >= CLOSE * self.margin_bound or (self.decided and self.residual <= CERTAIN * self.rho)
 
     def scaled(self, unit: float) -> Separation:
-        """The same for samples that are ``unit`` times as long, with a linear kernel."""
+        """The separation of samples multiplied by ``unit``, with a linear kernel."""
         return replace(
             self,
             margin=unit * self.margin,
@@ -92,13 +90,13 @@ class Separation:
         )
 
     def placed(self, rows: Vector, n: int) -> Separation:
-        """The same with coefficients and weights for n samples, of which these are ``rows``."""
+        """The separation with coefficients and weights of n samples, of which these are ``rows``."""
         coef, weights = np.zeros(n), np.zeros(n)
         coef[rows], weights[rows] = self.coef, self.weights
         return replace(self, coef=coef, weights=weights)
 
     def better(self, other: Separation) -> Separation:
-        """The hyperplane of the one with the larger margin, the weights of the one with the smaller bound."""
+        """Combine two separations: the hyperplane with the larger margin, the weights with the smaller bound."""
         hyperplane = self if self.margin >= other.margin else other
         proof = self if self.margin_bound <= other.margin_bound else other
         proof = other if other.decided and not self.decided and not hyperplane.separable else proof
@@ -123,7 +121,7 @@ class Separation:
 
 
 def is_small(shape: tuple[int, ...]) -> bool:
-    """Whether the finite algorithm takes seconds at most: for rows of features (n, d), or samples of a kernel (n,)."""
+    """Whether the finite algorithm takes seconds at most, for features of shape (n, d) or a kernel on (n,) samples."""
     return min(shape) <= FINITE_UP_TO and (len(shape) == 1 or math.prod(shape) <= FINITE_NUMBERS_UP_TO)
 
 
@@ -146,12 +144,12 @@ class TwoClasses:
 
     @classmethod
     def of(cls, data: Data, y: Vector) -> TwoClasses:
-        """The samples of a linear kernel themselves, else their kernel."""
+        """The two classes of these data: by their features if the kernel is linear, else by the kernel."""
         return cls(y, X=data.own_samples()) if isinstance(data.kernel, Linear) else cls(y, data=data)
 
     @property
     def dimensions(self) -> int:
-        """Of the space that the samples span, at most."""
+        """An upper bound of the dimension of the space that the samples span."""
         return len(self.y) if self.X is None else min(self.X.shape)
 
     @property
@@ -160,7 +158,7 @@ class TwoClasses:
         return is_small((len(self.y),) if self.X is None else self.X.shape)
 
     def decide(self, candidates: Iterable[Candidate], intercept: bool) -> Separation:
-        """The best of what the candidates prove; the last of them are not asked for if the first say all."""
+        """Verify candidates until the separation is complete, and combine what they prove."""
         best: Separation | None = None
         for candidate in candidates:
             verified = self.verify(candidate, intercept)
@@ -171,7 +169,7 @@ class TwoClasses:
         return best
 
     def finite(self, intercept: bool) -> Iterable[Candidate]:
-        """What the finite algorithm of `mercer.svm.margin` finds."""
+        """The candidates of the finite algorithm of `mercer.svm.margin`."""
         if self.X is not None:
             yield from largest_margin(self.X, self.y, intercept)
             return
@@ -184,7 +182,7 @@ class TwoClasses:
             yield candidate._replace(normal=None, coef=coef)
 
     def verify(self, candidate: Candidate, intercept: bool) -> Separation:
-        """Everything recomputed from the samples in float64."""
+        """The separation that a candidate proves, recomputed from the samples in float64."""
         weights, residual, meets = self._combination(candidate.weights, intercept)
         margin, coef, normal, bias = self._hyperplane(candidate, intercept)
         separable = margin > 0
@@ -208,7 +206,7 @@ class TwoClasses:
         for part in (positive, ~positive) if intercept else (np.ones(len(self.y), np.bool_),):
             total = float(alpha[part].sum())
             share = 1.0 if intercept else 2.0
-            # any weights prove something: equal ones the distance of the classes' means
+            # any weights give a bound: equal ones the distance of the class means
             alpha[part] = share * (alpha[part] / total) if total > 0 else share / part.sum()
         beta = self.y * alpha
         if self.X is not None:
@@ -218,7 +216,7 @@ class TwoClasses:
         return beta, float(np.sqrt(square)), square <= KERNEL_ROUNDING * self.rho**2
 
     def _hyperplane(self, candidate: Candidate, intercept: bool) -> tuple[float, Vector | None, Vector | None, float]:
-        """(smallest geometric margin less what rounding may have added, coef, w, b), scaled to |w| = 1."""
+        """(smallest geometric margin minus its rounding error, coef, w, b), scaled to |w| = 1."""
         coef, normal = candidate.coef, candidate.normal
         if normal is None and coef is not None and self.X is not None:
             normal = np.asarray(coef @ self.X)

@@ -1,9 +1,11 @@
-"""The exact solver: a certified optimum for any kernel and loss.
+"""The exact solver: a certified optimum of the box QP for any kernel and loss.
 
-Small problems are solved whole, the smallest on their float64 matrix, others on a float32 one. Large ones are solved by
-decomposition on float32 kernel rows. What was found in float32 is then verified in float64 (`mercer.svm.verify`). If
-the violation found there is above tol, the exact values of F replace the tracked ones and the run goes on (refinement
-in mixed precision), at last in float64 throughout.
+    min  ½β'Kβ − linear'β + Σ l1|β| + ½Σ ridge β²    s.t.  lower ≤ β ≤ upper,  the sum over each group fixed
+
+A plan (`mercer.svm.plan`) decides how: over the features of a linear kernel, on the dense Gram matrix (`DenseRun`), or
+by decomposition on kernel rows (`Decomposition`). Float32 kernel values are used where they suffice. Their result is
+verified in float64 (`mercer.svm.verify`). If the violation found there is above tol, the exact F replaces the tracked
+one and the run continues (refinement in mixed precision), in the last attempt in float64 throughout.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.data import Data, check_finite
 from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator, product
-from mercer.gram.rows import WholeRows
+from mercer.gram.rows import MatrixRows
 from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector
 from mercer.losses import HardMargin
@@ -30,7 +32,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, at_bounds, feasible_start, infeasibility, thresholds, violation
 from mercer.problems.solution import Options, Solution, Status, TracePoint
 from mercer.svm.decomposition import Decomposition
-from mercer.svm.dense import WholeMatrix, matrix_product
+from mercer.svm.dense import DenseRun, matrix_product
 from mercer.svm.hard_margin import first_steps, inseparable, settle
 from mercer.svm.interior import INTERIOR_STEPS, factor_seconds, interior_point
 from mercer.svm.plan import (
@@ -42,20 +44,20 @@ from mercer.svm.plan import (
     plan_descent,
     plan_problem,
 )
-from mercer.svm.presolve import Found, merge, solve_over_features
+from mercer.svm.presolve import DualPoint, merge, solve_over_features
 from mercer.svm.verify import exact_product, exact_rows, survey_at
 
 REFINEMENTS = 4
-# ends before the optimum, after which F is computed anew at all samples
+# after an early end F is computed in float64 at all samples
 ENDED_EARLY = (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED)
-# with a time limit no run is begun that has not the time for so many rows
+# with a time limit a run must have time for at least so many kernel rows
 FEWEST_ROWS = 8
-# this near to the optimum (relative gap) pair steps are tried only so long: they seldom reach what features did not
+# if the solution over features has at most this relative gap, only so many pair steps per sample try to improve it
 NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
 
 
 def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
-    """The optimum of the problem over the data, from a feasible start if given."""
+    """Solve the problem on these data, from a feasible start if one is given."""
     if options.solver == "qp":
         return solve_qp(data, problem, options, clock, start)
     if not isinstance(problem.loss, HardMargin):
@@ -76,9 +78,9 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
 def _solve(
     data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, steps: int = 0
 ) -> Solution:
-    """The same, but that hard margins are not yet verified. ``steps`` were taken before."""
+    """Solve the problem without verifying hard margins. ``steps`` were taken before."""
     plan = plan_problem(data, problem, options, clock.left, start is not None)
-    clock.tell("plan", plan)
+    clock.log_once("plan", plan)
     if plan.presolve == "features":
         found = solve_over_features(data, problem, options, clock)
         if found is not None:
@@ -90,8 +92,8 @@ def _solve(
         plan = replace(
             plan_problem(merged.data, merged.problem, options, clock.left, start is not None), presolve="merge"
         )
-        clock.tell("plan", plan)
-        with clock.seen_through(merged.expand):
+        clock.log_once("plan", plan)
+        with clock.map_states(merged.expand):
             return merged.expand(_from_start(merged.data, merged.problem, options, clock, start, plan, steps))
     solution = _from_start(data, problem, options, clock, start, plan, steps)
     if solution.status is Status.STALLED and can_use_features(data, problem.qp, options):
@@ -100,7 +102,7 @@ def _solve(
 
 
 def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, solution: Solution) -> Solution:
-    """What features make of a problem whose kernel matrix is too ill-conditioned, if that is better."""
+    """Solve a stalled linear problem over its features. Returns that solution if it is better."""
     found = solve_over_features(data, problem, options, clock)
     if found is None:
         return solution
@@ -114,7 +116,7 @@ def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, s
 def _from_start(
     data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, plan: Plan, steps: int
 ) -> Solution:
-    """By pair steps from a feasible start if given; ``steps`` were taken before."""
+    """Solve by SMO with the threads of the plan, from a feasible start if one is given; ``steps`` were taken before."""
     beta = problem.start() if start is None else start.copy()
     options = replace(options, n_threads=plan.n_threads)
     with _spinning(plan.n_threads if plan.spin else 1):
@@ -123,18 +125,18 @@ def _from_start(
 
 @contextmanager
 def _spinning(n_threads: int) -> Iterator[None]:
-    """Share compiled loops among so many threads, which wait for them in compiled code."""
+    """Share compiled loops among so many threads, which spin while they wait: see ``_compiled/spin_pool.py``."""
     if n_threads == 1:
         yield
         return
-    from mercer._compiled.spin_pool import gathered
+    from mercer._compiled.spin_pool import spinning_workers
 
-    with gathered(n_threads):
+    with spinning_workers(n_threads):
         yield
 
 
-def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
-    """What was found over features, or what pair steps make of it."""
+def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: DualPoint) -> Solution:
+    """The solution found over features; if it stalled, the better one of it and what SMO makes of it."""
     solution = _over_features(data, problem, options, clock, found)
     if solution.status is not Status.STALLED:
         return solution
@@ -147,28 +149,28 @@ def _from_features(data: Data, problem: DualProblem, options: Options, clock: Cl
         return other
     if solution.certificate.relative_gap <= other.certificate.relative_gap:
         return solution
-    # the limit of its steps was not the user's
+    # this limit of the steps was not the user's
     return replace(other, status=Status.STALLED) if other.status is Status.MAX_ITER else other
 
 
-def _over_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: Found) -> Solution:
-    """What was found over features, with its certificate."""
+def _over_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: DualPoint) -> Solution:
+    """The solution found over features, with its certificate."""
     status = Status.CONVERGED if found.violation <= options.tol else clock.over() or Status.STALLED
     point = TracePoint(clock.seconds, found.steps, found.seen.violation, found.seen.dual, data.n)
-    return _published(data, problem, options, clock, found, None, status, [point])
+    return _certified(data, problem, options, clock, found, None, status, [point])
 
 
 def _descend(
     data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int, plan: Plan
 ) -> Solution:
-    """Pair steps from a feasible start."""
+    """Run SMO from a feasible start, verify in float64, and refine until the violation is at most tol."""
     qp = problem.qp
-    over = clock.over() if clock.left == np.inf else clock.over_in(_begin(data, qp, beta, options))
-    if over is not None:  # nothing is begun that could not be ended
+    over = clock.over() if clock.left == np.inf else clock.over_in(_start_seconds(data, qp, beta, options))
+    if over is not None:  # no time for a run and its certificate
         F = exact_product(data, qp, beta, options) if beta.any() else np.zeros(data.n)
         seen = survey_at(qp, beta, F, None)
         point = TracePoint(clock.seconds, steps, seen.violation, seen.dual, data.n)
-        return _published(data, problem, options, clock, Found(beta, F, steps, seen), None, over, [point])
+        return _certified(data, problem, options, clock, DualPoint(beta, F, steps, seen), None, over, [point])
     run = _start(data, qp, beta, options, clock, plan)
     run.steps = steps
     trace: list[TracePoint] = []
@@ -187,17 +189,17 @@ def _descend(
         run.trace = []
         in_single = plan.precision == "float32" and options.precision == "auto"
         if status is Status.STALLED and not rescued and qp.n_vars <= RESCUE_UP_TO:
-            # ill-conditioned: on the float64 matrix Newton and interior-point steps come to help
+            # ill-conditioned: on the dense float64 matrix there are Newton and interior-point steps
             rescued, restart_in_double = True, True
         elif status is Status.STALLED and found > options.tol and in_single and attempt < REFINEMENTS:
-            # more samples: rounding of float32 rows may be all that stands in the way
+            # too many samples for that, but the rounding of float32 rows may be the reason
             restart_in_double = True
         elif found <= options.tol or status is not Status.CONVERGED or attempt == REFINEMENTS:
             break
         else:
-            # rounding of the float32 matrix, not of F, stands in the way
+            # if an exact F does not help, the rounding of the float32 matrix is the reason
             restart_in_double = plan.precision == "float32" and (found > 0.5 * previous or attempt == REFINEMENTS - 1)
-        over = None if clock.left == np.inf else clock.over_in(_end(data, qp, run.beta, options))
+        over = None if clock.left == np.inf else clock.over_in(_end_seconds(data, qp, run.beta, options))
         if over is not None:
             status = over
             break
@@ -212,29 +214,29 @@ def _descend(
     if status is Status.CONVERGED and found > options.tol:
         status = Status.STALLED
     if status is Status.UNBOUNDED and not qp.has_open_box:
-        # only the direction counts of what runs away, and its square would be beyond all numbers
+        # only the direction of a diverging β matters, and its square would overflow
         size = float(np.abs(run.beta).max(initial=0.0))
         if size > 0:
             factor = 1 / size if np.isfinite(size) else 0.0
             run.beta, run.F = (factor * np.nan_to_num(values) for values in (run.beta, run.F))
-    state = Found(run.beta, run.F, run.steps, seen)
-    return _published(data, problem, options, clock, state, rows, status, trace)
+    state = DualPoint(run.beta, run.F, run.steps, seen)
+    return _certified(data, problem, options, clock, state, rows, status, trace)
 
 
-def _published(
+def _certified(
     data: Data,
     problem: DualProblem,
     options: Options,
     clock: Clock,
-    state: Found,
+    state: DualPoint,
     rows: Vector | None,
     status: Status,
     trace: list[TracePoint],
 ) -> Solution:
-    """The solution with its thresholds and its certificate; F is exact at ``rows``, or everywhere."""
+    """The solution with thresholds and certificate; F is exact at ``rows``, or everywhere if that is None."""
     beta, F, steps, seen = state
     if problem.qp.sample is not None:
-        # two variables per sample: those that its coefficient stands for
+        # two variables per sample: restore both from the coefficient of the sample
         restored = problem.loss.restored(beta, problem.y, F, problem.weight)
         if restored is not beta and rows is not None:
             rows, F[:] = None, exact_product(data, problem.qp, beta, options)
@@ -244,7 +246,7 @@ def _published(
     if status is Status.CONVERGED or (status is Status.TIME_LIMIT and rows is not None):
         b = seen.thresholds
     else:
-        # far from the optimum free variables say little: the thresholds that are best for this f, at all samples
+        # far from the optimum free variables say little about b: minimise the loss over b, at all samples
         if rows is not None:
             rows, F[:] = None, exact_product(data, problem.qp, beta, options)
         b = problem.loss.best_thresholds(problem.y, F, problem.weight)[: problem.qp.n_groups]
@@ -253,9 +255,9 @@ def _published(
 
 
 def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
-    """The interior-point method on the dense matrix, for small problems; [M5] "dual QP by a standard package".
+    """Solve a small problem by the interior-point method on the dense matrix; [M5] "dual QP by a standard package".
 
-    Where the time limit allows too few of its steps, pair steps make the better model of it.
+    If the time limit allows too few of its steps, SMO is used: its early model is better.
     """
     if problem.qp.n_vars > QP_UP_TO:
         raise InvalidInputError(
@@ -269,7 +271,7 @@ def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, s
     K = data.matrix(np.float64, options.n_threads)
     check_finite(K)
     limit = 100 if options.max_iter < 0 else options.max_iter
-    with one_blas_thread():  # its threads take longer to meet than to compute
+    with one_blas_thread():  # on small matrices synchronising threads costs more than it saves
         beta, n_iter, _ = interior_point(K, problem.qp, 1e-10, limit, clock)
     qp = problem.qp
     F = K @ qp.at_samples(beta, data.n)
@@ -282,31 +284,29 @@ def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, s
     return settle(solve, data, problem, replace(options, solver="auto"), solution)
 
 
-def _begin(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
-    """Seconds that the shortest run from beta takes: F at its start and at its end, and a few rows."""
+def _start_seconds(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
+    """Seconds of the shortest run from beta: F at its start and at its end, and a few kernel rows."""
     carried = int(np.count_nonzero(qp.at_samples(beta, data.n)))
     return data.seconds(data.n, 2 * carried + FEWEST_ROWS, options.n_threads)
 
 
-def _end(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
-    """Seconds that the certificate of a run takes that ends now: F of all samples in float64."""
+def _end_seconds(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float:
+    """Seconds to certify beta: F of all samples in float64."""
     return data.seconds(data.n, int(np.count_nonzero(qp.at_samples(beta, data.n))), options.n_threads)
 
 
-def _start(
-    data: Data, qp: BoxQP, beta: Vector, options: Options, clock: Clock, plan: Plan
-) -> WholeMatrix | Decomposition:
-    """A run from beta by this plan."""
+def _start(data: Data, qp: BoxQP, beta: Vector, options: Options, clock: Clock, plan: Plan) -> DenseRun | Decomposition:
+    """Create the run from beta that the plan asks for."""
     dtype = plan.dtype
     if plan.storage == "matrix":
-        # a dtype compares equal to None where it is the default
+        # numpy.dtype(float64) == None is True
         known = data.matrix_dtype is not None and data.matrix_dtype == dtype
         loan = None if known else Loan(data.n**2, dtype)
         K = data.matrix(dtype, options.n_threads, None if loan is None else loan.array.reshape(data.n, data.n))
         check_finite(np.diagonal(K))
         if plan.working_set == 0:
-            return WholeMatrix(K, qp, beta, options, clock, loan)
-        rows = WholeRows(K, options.n_threads)
+            return DenseRun(K, qp, beta, options, clock, loan)
+        rows = MatrixRows(K, options.n_threads)
         seconds = partial(data.seconds, n_threads=options.n_threads)
         return Decomposition(rows, qp, beta, matrix_product(K, qp, beta), plan, options, clock, loan, seconds)
     features = data.features(dtype)
@@ -331,13 +331,13 @@ def solve_problem(
     clock: Clock,
     start: Vector | None = None,
 ) -> Solution:
-    """Solve the problem of a machine, beginning near ``start`` if it is given and of the right size."""
-    intercept = intercept or hasattr(loss, "nu")  # these losses have no form without
+    """Solve the problem of one machine, from a point near ``start`` if that is given and of the right size."""
+    intercept = intercept or hasattr(loss, "nu")  # these losses need an intercept
     problem = DualProblem(None, loss, y, weight, intercept)
     beta = None if start is None else near(problem.qp, start)
     over = clock.over()
     if over is not None:
-        # one of many pairs or folds, after the time of all has passed: its start is taken as it is
+        # one of many pairs or folds, and the time of all is over: certify the start as it is
         solution = solve(data, problem, replace(options, max_iter=0, solver="auto"), clock, beta)
         solution.status = over
         return solution
@@ -348,7 +348,7 @@ def solve_problem(
         if problem.qp.has_open_box and report.positive_semidefinite:
             return solution
         if report.positive_semidefinite and solution.beta.any():
-            # a part of the samples was looked at; with a ridge β grows for one reason only, and is the proof
+            # the check saw a part of the samples only; with a ridge β diverges only if K is indefinite, and proves it
             weights = problem.qp.at_samples(solution.beta, data.n)
             smallest = float(solution.F @ weights / (weights @ weights))
         raise NotPositiveSemidefiniteError(smallest, report.largest_eigenvalue)
@@ -356,13 +356,13 @@ def solve_problem(
 
 
 def near(qp: BoxQP, beta: Vector) -> Vector | None:
-    """A feasible β near the solution of another problem; None if that has another size.
+    """A feasible β near the solution of another problem; None if its size differs.
 
-    Only the first few coefficients are moved to correct the sums: scaling them all would take them off their bounds.
+    The sums are corrected by a few coefficients: scaling all would take them off their bounds.
     """
     if len(beta) != qp.n_vars:
         return None
     inside = np.clip(beta, qp.lower, qp.upper)
     if infeasibility(qp, inside) <= 1e-12 * np.abs(inside).sum():
-        return inside  # nothing moves for what is only rounding
+        return inside  # the sums are right up to rounding
     return feasible_start(qp, near=inside)

@@ -1,7 +1,7 @@
-"""F = K b recomputed in float64 where it matters: what a certificate is made of.
+"""Verify a float32 solution: recompute F = K b in float64 at the samples that decide its certificate.
 
-The loss of a sample without weight that is far from every kink of the loss is zero, and so is its violation: a
-float32 value of its F, with the error seen at thousands of other samples, is enough to know that.
+A sample without weight that is far from every kink of the loss contributes neither loss nor violation. To know that it
+is far, a float32 value of F is enough: its error is bounded by SAFETY times the largest error seen at other samples.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from mercer.problems.dual import Survey, survey, thresholds
 from mercer.problems.solution import Options
 from mercer.svm.plan import VERIFY_AT_ONCE_UP_TO
 
-# F tracked in float32 is trusted this many times the largest error seen
+# the error of an F that is not recomputed is assumed to be at most this many times the largest error seen
 SAFETY = 4.0
 BATCH = 8192
 
 
 class ExactFormula(NamedTuple):
-    """A kernel that compiled loops know, and the samples, in float64 or to be converted one by one.
+    """A kernel in its compiled form and its samples; verifies a small problem in one compiled call.
 
-    ``rows`` are those of X that the data have, in their order; None for all.
+    X may be float32: samples are converted one by one. ``rows`` are the rows of X that belong to the data, in their
+    order; None for all.
     """
 
     plan: Any
@@ -37,10 +38,10 @@ class ExactFormula(NamedTuple):
         self, some: Vector | None, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
         totals: Vector,
     ) -> int:  # fmt: skip
-        """Make F of a program with a variable for each of these samples, or for all, exact: see `exact_rows`.
+        """Recompute F in float64 where it matters (see `exact_rows`); the number of kernel values computed.
 
-        How many kernel values that took. Edits F, fills slacks with -inf where it is exact, and what `survey_of` makes
-        a survey of.
+        The program has one variable for each of these samples, or for all. Edits F. Fills ``slacks`` with -inf where F
+        is exact, and groups and totals for `survey_of`.
         """
         from mercer.svm._verify_loops import exact_values
 
@@ -54,12 +55,12 @@ class ExactFormula(NamedTuple):
 
 
 def exact_formula(data: Data) -> ExactFormula | None:
-    """The kernel of the data in float64; None where compiled loops do not know it."""
+    """The kernel and samples of the data for compiled float64 loops; None if the kernel has no compiled form."""
     from mercer._compiled.kernel_blocks import plan_of
 
     index = None
     if data.compares_float32:
-        # no float64 copy: each sample is converted when it is judged
+        # no float64 copy: each sample is converted when it is verified
         single = data.features(np.float32)
         assert isinstance(single, VectorFeatures)
         X, index = data.samples, data.index
@@ -73,8 +74,8 @@ def exact_formula(data: Data) -> ExactFormula | None:
     return None if plan is None else ExactFormula(plan_of(*plan), X, index)
 
 
-def _in_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
-    """Whether a program is so small, and plain, that calls from Python are most of the judgement."""
+def _fits_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
+    """Whether one compiled call can verify the program, and calls from Python would take most of the time."""
     plain = qp.sample is None and qp.n_groups == 1 and data.matrix_dtype is None
     return plain and options.n_threads == 1 and data.n <= VERIFY_AT_ONCE_UP_TO and isinstance(data.samples, np.ndarray)
 
@@ -82,12 +83,12 @@ def _in_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
 def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options) -> tuple[Vector, Vector]:
     """The samples whose loss or violation may not be zero, and F there in float64.
 
-    Samples with weight, and those within a margin of a kink of the loss: at least SAFETY times the largest error of
-    the given F.
+    These are the samples with weight, and the samples within a margin of a kink of the loss. The margin is at least
+    SAFETY times the largest error of F seen.
     """
     from mercer.svm._round_loops import near_kinks
 
-    formula = exact_formula(data) if _in_one_call(data, qp, options) else None
+    formula = exact_formula(data) if _fits_one_call(data, qp, options) else None
     if formula is not None:
         F, slacks = F.copy(), np.empty(data.n)
         found = np.empty((1, 5)), np.empty(7)
@@ -117,7 +118,7 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
 
 
 def exact_product(data: Data, qp: BoxQP, beta: Vector, options: Options) -> Vector:
-    """F = K b at all samples in float64, some thousands of them prepared at a time."""
+    """F = K b at all samples in float64, prepared in batches."""
     weights = qp.at_samples(beta, data.n)
     columns = np.flatnonzero(weights)
     b_columns = data.exact(columns)
@@ -131,19 +132,19 @@ def exact_product(data: Data, qp: BoxQP, beta: Vector, options: Options) -> Vect
 
 
 def nearness(options: Options) -> float:
-    """How near to a kink of the loss F of a sample must be known in float64, at least."""
+    """The smallest margin: F of samples this near to a kink of the loss is always computed in float64."""
     return max(10 * options.tol, 1e-4)
 
 
 def slack(qp: BoxQP, beta: Vector, F: Vector, level: Vector) -> Vector:
-    """For each sample without weight, how far its score is from making it move; -inf for samples with weight.
+    """For each sample without weight, how far its rates are from making it move; -inf for samples with weight.
 
-    ``level`` are the thresholds of the groups.
+    ``level`` holds the thresholds of the groups.
     """
-    from mercer.svm._round_loops import slack_of
+    from mercer.svm._round_loops import fill_slack
 
     out = np.empty(qp.n_vars)
-    slack_of(
+    fill_slack(
         beta, qp.at_variables(F), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
         level if qp.n_groups else np.zeros(1), out,
     )  # fmt: skip
@@ -155,7 +156,7 @@ def slack(qp: BoxQP, beta: Vector, F: Vector, level: Vector) -> Vector:
 
 
 def _at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[BoxQP, Vector, Vector]:
-    """The program at some samples."""
+    """The program, beta and F restricted to these samples, or all if rows is None."""
     if rows is None:
         return qp, beta, F
     part, variables = qp.at_rows(rows, len(F))
@@ -163,5 +164,5 @@ def _at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[B
 
 
 def survey_at(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> Survey:
-    """What is to be seen at some samples."""
+    """The survey restricted to these samples, or of all if rows is None."""
     return survey(*_at_rows(qp, beta, F, rows))

@@ -235,7 +235,10 @@ class _Training:
         search, job = self.search, self.job
         search._on_step, search._record, search.refit = job.searched, self.record, False
         self._plan(given_cv)
-        with self._timed(SEARCH, f"{len(self.rows):,} of {len(self.y):,} rows" if self._part else ""), job.governs():
+        with (
+            self._timed(SEARCH, f"{len(self.rows):,} of {len(self.y):,} rows" if self._part else ""),
+            job.ends_inner_fits(),
+        ):
             before = self.model[:-1] if len(self.model.steps) > 1 else None
             self.Z = self.samples.X if before is None else before.fit_transform(self.samples.X, self.y)
             try:
@@ -293,7 +296,7 @@ class _Training:
             fresh = self._fresh()
             trial = search._machine().set_params(**search.best_params_)
             others = np.setdiff1d(np.arange(len(y)), fresh)
-            with self.job.governs():
+            with self.job.ends_inner_fits():
                 trial.fit(take_samples(Z, others), y[others])
             if not self.job.interrupted:
                 held_out[fresh] = trial.predict(take_samples(Z, fresh))
@@ -311,7 +314,7 @@ class _Training:
         """Repeat preparation and search in each part; None if that was interrupted."""
         cv = inner_folds(self.y, self.task) if self.judge == "nested" else _parts(self.task)
         try:
-            with self.job.governs():
+            with self.job.ends_inner_fits():
                 found = evaluate_folds(
                     self.model, self.samples.X, self.y, cv, self.search.scoring, look=False, on_fold=self.job.advance
                 )

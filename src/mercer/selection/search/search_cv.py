@@ -126,7 +126,7 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
             self._record.start(self, folds, labels)
         with ExitStack() as until_fitted:
             clock = until_fitted.enter_context(Clock(self.time_limit))
-            with clock.governs(limit=True):
+            with clock.ends_inner_fits(limit=True):
                 table = self._search(samples, targets, weight, folds, clock)
             if not clock.interrupted:
                 until_fitted.close()  # the last fit handles Ctrl-C itself; a second Ctrl-C ends everything

@@ -1,4 +1,4 @@
-"""Samples that are left out: F is right where it is asked for, and nobody violates unseen."""
+"""Inactive samples: F is reconstructed where a sample may violate, and no violator is missed."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from mercer.kernels import Gaussian, Linear, Sigmoid
 from mercer.losses import EpsilonInsensitive, Hinge
 from mercer.problems.dual import rates
 from mercer.problems.solution import Options
-from mercer.svm.active import LeftOut
+from mercer.svm.active import Inactive
 from mercer.svm.plan import Plan
 
 N, LEVEL = 300, np.array([0.1])
 
 
 def state(kernel, loss, seed=0):
-    """A group of samples left out at a look, an active part that moves a little after it, and F for both β."""
+    """Samples that became inactive at a check, an active part that moves a little after it, and both β."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(N, 3)), np.where(np.arange(N) % 2, 1.0, -1.0)
     gram, qp = GramOperator(kernel, kernel.prepare(X, np.float64)), loss.box_qp(y, np.ones(N), True)
@@ -25,74 +25,74 @@ def state(kernel, loss, seed=0):
     first[:40] = 0.5 * y[:40]
     second[:40] = first[:40] + 0.02 * rng.normal(size=40)
     K = kernel(X)
-    left = LeftOut(gram, qp, Options(), float(np.diagonal(K).max()))
-    left.add_at_look(active, first, K @ first)
-    return left, qp, K, first, second
+    inactive = Inactive(gram, qp, Options(), float(np.diagonal(K).max()))
+    inactive.add_after_check(active, first, K @ first)
+    return inactive, qp, K, first, second
 
 
 @pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive(1.0)], ids=named)
 @pytest.mark.parametrize("kernel", [Gaussian(0.3), Linear()], ids=named)
-def test_those_that_are_left_as_they_are_cannot_violate(kernel, loss):
-    """Everyone else's F is right; theirs is off by less than their score is from violating."""
-    left, qp, K, first, second = state(kernel, loss)
+def test_samples_that_are_skipped_cannot_violate(kernel, loss):
+    """F of all others is right; that of skipped samples is off by less than their distance from violating."""
+    inactive, qp, K, first, second = state(kernel, loss)
     F, exact = K @ first, K @ second
-    F[:40] = exact[:40]  # of active samples it is kept
-    left.bring_up_near(second, second, F, LEVEL)
-    stay = np.concatenate([group.rows for group in left.groups]).astype(int)
+    F[:40] = exact[:40]  # F of active samples is up to date
+    inactive.reconstruct_near(second, second, F, LEVEL)
+    stay = np.concatenate([group.rows for group in inactive.groups]).astype(int)
     assert 0 < len(stay) < N - 40
     others = np.setdiff1d(np.arange(N), stay)
     np.testing.assert_allclose(F[others], exact[others], atol=1e-3)
     assert np.abs(F - exact)[stay].max() > 1e-3
     up, low = rates(qp, second, exact)
     assert np.all(up[stay] < LEVEL[0] - 1e-3) and np.all(low[stay] > LEVEL[0] + 1e-3)
-    # what has moved twice is added up
-    left.add_at_look(np.arange(40), second, F)
+    # the moves of w between three checks are added up
+    inactive.add_after_check(np.arange(40), second, F)
     F_before, third = F.copy(), second + 0.5 * (second - first)
     F[:40] = (K @ third)[:40]
-    left.bring_up_near(third, third, F, LEVEL)
-    again = left.groups[0].rows
-    assert set(again) <= set(stay) and left.groups[0].moved > 0
+    inactive.reconstruct_near(third, third, F, LEVEL)
+    again = inactive.groups[0].rows
+    assert set(again) <= set(stay) and inactive.groups[0].moved > 0
     np.testing.assert_array_equal(F[again], F_before[again])
     up, low = rates(qp, third, K @ third)
     assert np.all(up[again] < LEVEL[0]) and np.all(low[again] > LEVEL[0])
 
 
 @pytest.mark.parametrize("anew", [False, True])
-def test_all_can_be_brought_up(anew):
-    """Whatever was skipped before; anew even if F was changed by others."""
-    left, _, K, first, second = state(Gaussian(0.3), Hinge())
-    left.add(np.arange(5), first)
+def test_all_can_be_reconstructed(anew):
+    """Whatever was skipped before; with ``anew`` even if F was changed from outside."""
+    inactive, _, K, first, second = state(Gaussian(0.3), Hinge())
+    inactive.add(np.arange(5), first)
     F = K @ first
     F[:40] = (K @ second)[:40]
     F[:5] = (K @ first)[:5]
     if anew:
         F[50:60] = 77.0
-    left.bring_up(second, F, anew)
+    inactive.reconstruct(second, F, anew)
     np.testing.assert_allclose(F, K @ second, atol=1e-3)
-    assert left.groups == []
+    assert inactive.groups == []
 
 
 def test_nothing_is_skipped_without_a_norm():
     """An indefinite kernel has no w that could bound anything."""
-    left, _, K, first, second = state(Sigmoid(gamma=0.5, coef0=-1.0), Hinge())
+    inactive, _, K, first, second = state(Sigmoid(gamma=0.5, coef0=-1.0), Hinge())
     F = K @ first
     F[:40] = (K @ second)[:40]
-    left.bring_up_near(second, second, F, LEVEL)
+    inactive.reconstruct_near(second, second, F, LEVEL)
     np.testing.assert_allclose(F, K @ second, atol=1e-3)
-    assert left.groups == []
+    assert inactive.groups == []
 
 
 @pytest.mark.parametrize("params", [{}, {"C": 100.0}, {"loss": "squared_hinge"}, {"tol": 1e-5}], ids=named)
-def test_fits_that_leave_samples_out_are_optimal(params, monkeypatch):
-    """Begun on a part, judged on all: the certificate is that of all samples, and so are the rounds after a rescue."""
+def test_fits_with_inactive_samples_are_optimal(params, monkeypatch):
+    """A fit that starts on a part of the samples is optimal on all of them."""
     skipped = []
-    near = LeftOut.bring_up_near
+    near = Inactive.reconstruct_near
 
     def counted(self, *arguments):
         near(self, *arguments)
         skipped.append(sum(len(group.rows) for group in self.groups))
 
-    monkeypatch.setattr(LeftOut, "bring_up_near", counted)
+    monkeypatch.setattr(Inactive, "reconstruct_near", counted)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(4000, 2))
     y = (X[:, 0] + 0.4 * np.sin(3 * X[:, 1]) + 0.1 * rng.normal(size=4000)) > 0

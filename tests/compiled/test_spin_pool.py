@@ -1,4 +1,4 @@
-"""Loops that a team shares give the bits of the same loops alone, whoever helps and whenever."""
+"""Loops that a spin pool shares give the same bits as one thread, however many workers take part."""
 
 import os
 import threading
@@ -8,20 +8,19 @@ import numpy as np
 import pytest
 
 from mercer._compiled import shared_loops as shared
-from mercer._compiled import spin_pool as team
-from mercer._compiled import stored_rows, tiles
+from mercer._compiled import spin_pool, stored_rows, tiles
 from mercer._compiled.thread_pool import run_shares, run_tasks
 from mercer.kernels import Gaussian, Polynomial
 
-pytestmark = pytest.mark.skipif(not team.CAN_SPIN, reason="teams are for Linux")
+pytestmark = pytest.mark.skipif(not spin_pool.CAN_SPIN, reason="workers spin on Linux only")
 
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
-    """Share however short a loop is, with three helpers on any machine."""
+    """Share loops of any length, with three workers on any machine."""
     monkeypatch.setattr(shared, "SHARED_FROM", 0)
     monkeypatch.setattr(shared, "PART_FROM", 1)
-    monkeypatch.setattr(team, "available_cores", lambda: 4)
+    monkeypatch.setattr(spin_pool, "available_cores", lambda: 4)
 
 
 def rows(n=300, d=1501, dtype=np.float32):
@@ -36,7 +35,7 @@ def test_kernel_values(dtype, kernel, m):
     b = kernel.prepare(rows(700, 9), dtype)
     a = b.take(np.arange(m))
     alone = kernel.block(a, b)
-    with team.gathered(4):
+    with spin_pool.spinning_workers(4):
         for _ in range(20):
             around = np.zeros((m + 2, 700), dtype)
             kernel.block(a, b, around[1:-1])
@@ -46,27 +45,27 @@ def test_kernel_values(dtype, kernel, m):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_rows(dtype):
-    """In float64, beside an entry that belongs to nobody."""
+    """In float64; the last entry of out has no column and stays zero."""
     store, rng = rows(dtype=dtype), np.random.default_rng(1)
     slots, weights = rng.permutation(300)[:97], rng.normal(size=97)
     alone, together = np.zeros(1502), np.zeros(1502)
     tiles.add_rows_product(store, slots, weights, 0, 1501, alone)
-    with team.gathered(4):
+    with spin_pool.spinning_workers(4):
         shared.add_rows_product(store, slots, weights, together)
     np.testing.assert_array_equal(together, alone)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("block_dtype", [np.float32, np.float64])
-def test_rows_of_newcomers(dtype, block_dtype):
-    """Read into a block of the same or another precision."""
+def test_rows_of_new_members(dtype, block_dtype):
+    """Read into a block of the same or of another precision."""
     store, rng, m = rows(dtype=dtype), np.random.default_rng(2), 128
-    slots, order, fresh = rng.permutation(300)[:m], rng.permutation(m), rng.permutation(m)[:60]
+    slots, order, new_places = rng.permutation(300)[:m], rng.permutation(m), rng.permutation(m)[:60]
     column = np.sort(rng.permutation(1501)[:m])
     alone, together = np.zeros((150, 150), block_dtype), np.zeros((150, 150), block_dtype)
-    stored_rows.read_rows(store, slots, order, column, fresh, 0, len(fresh), alone)
-    with team.gathered(4):
-        shared.read_rows(store, slots, order, column, fresh, together)
+    stored_rows.read_rows(store, slots, order, column, new_places, 0, len(new_places), alone)
+    with spin_pool.spinning_workers(4):
+        shared.read_rows(store, slots, order, column, new_places, together)
     np.testing.assert_array_equal(together, alone)
 
 
@@ -80,43 +79,43 @@ def comes_true(condition, seconds=60.0):
     return True
 
 
-def test_helpers_help():
-    """Another thread takes parts, if it is given the time to come."""
+def test_workers_take_parts():
+    """Another thread takes parts, once it has been woken."""
     if os.cpu_count() == 1:
         pytest.skip("one core")
     kernel = Gaussian(0.1)
     b = kernel.prepare(rows(2000, 50), np.float32)
-    with team.gathered(2):
-        mine = team.current()
+    with spin_pool.spinning_workers(2):
+        mine = spin_pool.current()
         for _ in range(2000):
             kernel.block(b, b)
-            helped = len(mine._desks) == 1 and mine._desks[0][team.WANTED] == mine.mail.ctypes.data
-            if mine.mail[team.NEXT] > 0 and helped:
+            serves = len(mine._workers) == 1 and mine._workers[0][spin_pool.SERVES] == mine.slot.ctypes.data
+            if mine.slot[spin_pool.NEXT_PART] > 0 and serves:
                 break
-        assert helped
-    assert comes_true(lambda: mine._desks[0][team.WANTED] == 0), "the helper was dismissed, but is still there"
+        assert serves
+    assert comes_true(lambda: mine._workers[0][spin_pool.SERVES] == 0), "a released worker still serves"
 
 
-def test_idle_helpers_sleep_and_come_back():
-    """One that finds nothing to do leaves the processor to others, and is asked again."""
+def test_idle_workers_sleep_and_are_acquired_again():
+    """A worker without jobs sleeps, and the next job wakes it."""
     store, out = rows(), np.zeros(1502)
-    with team.gathered(2):
-        desk = team.current()._desks[0]
-        assert comes_true(lambda: desk[team.WANTED] == 0), "the helper spins for ever"
+    with spin_pool.spinning_workers(2):
+        worker = spin_pool.current()._workers[0]
+        assert comes_true(lambda: worker[spin_pool.SERVES] == 0), "an idle worker does not sleep"
         shared.add_rows_product(store, np.arange(5), np.ones(5), out)
-        assert len(team.current()._desks) == 1
+        assert len(spin_pool.current()._workers) == 1
     np.testing.assert_allclose(out[:-1], store[:5].sum(axis=0, dtype=np.float64))
 
 
 def test_many_owners_at_once():
-    """Teams of several threads do not mix; who finds no helper works alone."""
+    """Pools of several threads do not mix; a thread that finds no idle worker works alone."""
     kernel, failures = Gaussian(0.1), []
     b = kernel.prepare(rows(400, 20), np.float32)
     alone = kernel.block(b, b)
 
     def work():
         for _ in range(30):
-            with team.gathered(3):
+            with spin_pool.spinning_workers(3):
                 if not np.array_equal(kernel.block(b, b), alone):
                     failures.append(1)
 
@@ -129,16 +128,16 @@ def test_many_owners_at_once():
 
 
 def test_around_shared_loops_there_is_one_thread():
-    """The pool is not woken by one who has a team; a team within a team is the same; one thread needs none."""
+    """A thread with a spin pool does not use the thread pool; nested blocks share one pool; one thread needs none."""
     seen = []
-    with team.gathered(2):
-        outer = team.current()
+    with spin_pool.spinning_workers(2):
+        outer = spin_pool.current()
         run_tasks(lambda task: seen.append((task, threading.get_ident())), 3, 2)
         run_shares(lambda start, stop: seen.append((start, stop)), 10, 2)
-        with team.gathered(2):
-            assert team.current() is outer
-        assert team.current() is outer
+        with spin_pool.spinning_workers(2):
+            assert spin_pool.current() is outer
+        assert spin_pool.current() is outer
     assert seen == [(k, threading.get_ident()) for k in range(3)] + [(0, 10)]
-    assert team.current() is None
-    with team.gathered(1):
-        assert team.current() is None
+    assert spin_pool.current() is None
+    with spin_pool.spinning_workers(1):
+        assert spin_pool.current() is None
