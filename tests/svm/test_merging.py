@@ -119,8 +119,8 @@ def test_bounds_are_met_exactly():
     problem = DualProblem(None, Hinge(), y, weight)
     merged = merge(Data(Gaussian(0.3), X, 1000), problem)
     total = merged.problem.weight
-    np.testing.assert_array_equal(merged._shared(np.array([total[0], -total[1]])), y * weight)
-    half = merged._shared(np.array([weight[:250].sum(), 0.0]))
+    np.testing.assert_array_equal(merged._split(np.array([total[0], -total[1]])), y * weight)
+    half = merged._split(np.array([weight[:250].sum(), 0.0]))
     np.testing.assert_allclose(half[:250], weight[:250], rtol=1e-12)
     assert not half[251:].any() and half.sum() == pytest.approx(weight[:250].sum(), rel=1e-12)
 

@@ -36,8 +36,8 @@ from mercer.problems.solution import Options, Solution, Status, TracePoint, unfi
 from mercer.svm.active import Active, Inactive, Scores
 from mercer.svm.plan import FEWEST_MEMBERS, READ_THREADS_FROM, SINGLE_SCORES_FROM_TOL, Plan
 
-# at most this share of a working set is new. At least so many are; the limit halves if fewer than FEW_USED of the last
-# new members got a weight, and doubles if more than MOST_USED did
+# at most this share of a working set is new. The number allowed halves, down to FEWEST_NEW, if fewer than FEW_USED of
+# the last new members got a weight, and doubles if more than MOST_USED did
 NEW_SHARE = 0.5
 FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
 # members of the first working set: at beta = 0 all scores are alike, so its choice is blind. The limit doubles each
@@ -46,7 +46,7 @@ FIRST_MEMBERS = 64
 # a block is solved to this share of the violation, in at most so many pair steps per member
 BLOCK_TOL = 0.1
 STEPS_PER_MEMBER = 200
-# shrink variables whose rates miss by this share of the violation, if so large a share can go, every so many rounds
+# shrinking: by which share of the violation rates must miss, the smallest share of variables that goes, how often
 SHRINK_SLACK, SHRINK_AT_LEAST, SHRINK_EVERY = 0.5, 0.2, 4
 # the tolerance for the first part of the samples
 FIRST_STAGE_TOL = 0.1
