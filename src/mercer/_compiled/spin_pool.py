@@ -2,7 +2,7 @@
 
 Waking a thread of a `ThreadPoolExecutor` takes 0.1 to 0.25 ms, as long as a small loop, and needs the interpreter lock.
 The workers here are compiled code. While a fit runs they spin, and find the next loop within a microsecond; when they
-find none for a few milliseconds, they sleep on a semaphore.
+find none for MOST_TURNS turns, they sleep on a semaphore.
 
 A loop is a *job*: a compiled function(address of the slot, part), called once for each of its parts. Each part writes
 to memory of its own, so the result does not depend on which thread runs which part.
@@ -48,7 +48,7 @@ SERVES, SEMAPHORE, WORKER_SIZE = 0, 8, 16
 # turns of waiting: with a pause instruction up to the first number, then with sched_yield. A worker sleeps after the
 # second number
 PAUSES, MOST_TURNS = 4_000, 12_000
-# unnamed semaphores and sched_yield exist on Linux; macOS and Windows lack one of them
+# other systems lack unnamed semaphores or sched_yield
 CAN_SPIN = sys.platform == "linux"
 
 
