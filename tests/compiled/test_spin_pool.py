@@ -141,3 +141,13 @@ def test_around_shared_loops_there_is_one_thread():
     assert spin_pool.current() is None
     with spin_pool.spinning_workers(1):
         assert spin_pool.current() is None
+
+
+def test_machine_code_of_jobs_is_found_on_disk():
+    """numba's cache compares what a function closes over: types and numbers are equal in every process."""
+    kinds = (np.float32, np.float64)
+    jobs = [shared._block_job(kind, gaussian) for kind in kinds for gaussian in (True, False)]
+    jobs += [shared._product_job(kind) for kind in kinds]
+    jobs += [shared._read_job(kind, other) for kind in kinds for other in kinds]
+    for job in jobs:
+        assert all(isinstance(cell.cell_contents, type | int) for cell in job.py_func.__closure__ or ()), job

@@ -39,29 +39,36 @@ COLUMNS = 256
 _add_rows_product, _read_rows = tiles.add_rows_product, storage.read_rows
 
 
-def _block_job(kind: Any, size: int, gaussian: bool) -> Any:
-    """The job for Gaussian or for other values: one job for both would compile both loops."""
+@compiled()
+def _block_arrays(args, part, kind):
+    """The arrays of a part of a block of kernel values, and its first and last panel; ``kind`` is their type."""
+    m, d, width, count, columns, panels = args[8], args[9], args[10], args[11], args[12], args[13]
+    start = part * panels
+    samples, norms = carray(at(args[3]), (m, d), kind), carray(at(args[4]), (m,), kind)
+    out = carray(at(args[7] + start * width * samples.itemsize), (m, columns), kind)
+    return (
+        samples, norms, carray(at(args[5]), (count, d, width), kind), carray(at(args[6]), (columns,), kind),
+        start, min(start + panels, count), out,
+    )  # fmt: skip
 
-    @compiled(inline=True)
-    def arrays(args, part):
-        m, d, width, count, columns, panels = args[8], args[9], args[10], args[11], args[12], args[13]
-        start = part * panels
-        return (
-            carray(at(args[3]), (m, d), kind), carray(at(args[4]), (m,), kind),
-            carray(at(args[5]), (count, d, width), kind), carray(at(args[6]), (columns,), kind),
-            start, min(start + panels, count), carray(at(args[7] + start * width * size), (m, columns), kind),
-        )  # fmt: skip
+
+def _block_job(kind: Any, gaussian: bool) -> Any:
+    """The job for Gaussian or for other values: one job for both would compile both loops.
+
+    A job may close over types and numbers only: with a compiled function among its variables its machine code would not
+    be found on disk.
+    """
 
     @compiled()
     def gaussian_job(address, part):
         args = carray(at(address), (SLOT_SIZE,), np.int64)[ARGUMENTS:]
         gamma = carray(at(args[2]), (args[14],), kind)[1]
-        gaussian_block(args[0] == DOT, gamma, *arrays(args, part))
+        gaussian_block(args[0] == DOT, gamma, *_block_arrays(args, part, kind))
 
     @compiled()
     def mapped_job(address, part):
         args = carray(at(address), (SLOT_SIZE,), np.int64)[ARGUMENTS:]
-        mapped_block(args[0], args[1], carray(at(args[2]), (args[14],), kind), *arrays(args, part))
+        mapped_block(args[0], args[1], carray(at(args[2]), (args[14],), kind), *_block_arrays(args, part, kind))
 
     return gaussian_job if gaussian else mapped_job
 
@@ -100,7 +107,7 @@ _KINDS = {np.dtype(np.float32): np.float32, np.dtype(np.float64): np.float64}
 
 @lru_cache
 def _block_address(dtype: np.dtype[Any], gaussian: bool) -> int:
-    return address_of(_block_job(_KINDS[dtype], dtype.itemsize, gaussian))
+    return address_of(_block_job(_KINDS[dtype], gaussian))
 
 
 @lru_cache
