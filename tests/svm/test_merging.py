@@ -164,6 +164,17 @@ def test_models_and_those_who_watch_see_all_samples():
     assert sizes and set(sizes) == {N}
 
 
+def test_the_plan_says_whether_samples_were_merged():
+    """Looking for equal samples is no presolve if all differ."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 2)), np.arange(5000) % 2
+    apart = SVC().fit(X, y).plan_
+    assert (apart.presolve, apart.n_samples) == ("none", 5000) and "merged" not in str(apart)
+    merged = SVC().fit(np.repeat(X[:2500], 2, axis=0), np.repeat(y[:2500], 2)).plan_
+    assert (merged.presolve, merged.n_samples) == ("merge", 2500)
+    assert str(merged).startswith("2,500 samples, equal ones merged, rows in float32")
+
+
 def test_an_interrupted_run_has_all_samples():
     """The state at the end of the time, with its certificate."""
     X, y, weight = repeated()

@@ -80,8 +80,8 @@ def _solve(
 ) -> Solution:
     """Solve the problem without verifying hard margins. ``steps`` were taken before."""
     plan = plan_problem(data, problem, options, clock.left, start is not None)
-    clock.log_once("plan", plan)
     if plan.presolve == "features":
+        clock.log_once("plan", plan)
         found = solve_over_features(data, problem, options, clock)
         if found is not None:
             return replace(_from_features(data, problem, options, clock, found), plan=plan)
@@ -95,6 +95,8 @@ def _solve(
         clock.log_once("plan", plan)
         with clock.map_states(merged.expand):
             return merged.expand(_from_start(merged.data, merged.problem, options, clock, start, plan, steps))
+    plan = replace(plan, presolve="none")  # too few samples are equal, if any
+    clock.log_once("plan", plan)
     solution = _from_start(data, problem, options, clock, start, plan, steps)
     if solution.status is Status.STALLED and can_use_features(data, problem.qp, options):
         return _rescued(data, problem, options, clock, solution)
