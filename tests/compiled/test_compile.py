@@ -209,3 +209,12 @@ class TestSourceStamp:
             double.__module__ = f"mercer.{folder}._loops"
             compiling.compiled()(double)(np.float64(3.0))
         assert len(list(tmp_path.glob("*.nbi"))) == 2
+
+
+class TestParts:
+    def test_python_cannot_call_them(self):
+        """A function whose name begins with an underscore has no entry for Python, and says so."""
+        from mercer._compiled.tiles import _dot
+
+        with pytest.raises(TypeError, match="_dot is compiled as a part of its callers: call it from compiled code"):
+            _dot(np.ones(2), np.ones(2))

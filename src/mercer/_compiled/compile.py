@@ -49,6 +49,7 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
     def decorate(function: Callable[..., Any]) -> Any:
         inside = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
         part = numba.njit(**inside)(function)
+        part.__class__ = _Part
         if function.__name__.startswith("_"):  # called by compiled code only
             return part
         entry = numba.njit(**options)(function)
@@ -76,6 +77,14 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
     @property
     def _numba_type_(self) -> Any:
         return types.Dispatcher(self.part)
+
+
+class _Part(CPUDispatcher):  # type: ignore[misc]
+    """A function that only compiled code calls: it has no machine code of its own."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        name = self.py_func.__name__
+        raise TypeError(f"{name} is compiled as a part of its callers: call it from compiled code.")
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
