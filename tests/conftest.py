@@ -2,6 +2,7 @@
 
 import signal
 
+import numpy as np
 import pytest
 
 from mercer.problems.clock import Clock
@@ -49,3 +50,13 @@ def callbacks():
 def global_random_seed():
     """scikit-learn's fixture for its own tests."""
     return 42
+
+
+@pytest.fixture(scope="session", autouse=True)
+def newton_step():
+    """Newton's step, which is compiled when a problem first needs it, is ready before a test has a time limit."""
+    from mercer.svm._newton_loops import newton_address
+
+    single, double = np.dtype(np.float32), np.dtype(np.float64)
+    for dtypes in ((single, single), (single, double), (double, double)):
+        newton_address(*dtypes)
