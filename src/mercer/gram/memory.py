@@ -76,7 +76,8 @@ HUGE_UP_TO = 1 << 28
 MOST_KEPT, MOST_BYTES = 8, 1 << 32
 
 _CAN_LEND = all(hasattr(mmap, name) for name in ("MAP_PRIVATE", "MAP_ANONYMOUS", "MADV_FREE", "MADV_HUGEPAGE"))
-_lock = threading.Lock()
+# reentrant: within the lock Python may collect garbage, and a Loan among it gives its buffer back
+_lock = threading.RLock()
 _kept: list[mmap.mmap] = []
 
 
@@ -104,9 +105,9 @@ class Loan:
 def _borrow(size: int) -> mmap.mmap:
     """The smallest kept buffer that is large enough; a new one if there is none."""
     with _lock:
-        fitting = [memory for memory in _kept if len(memory) >= size]
-        if fitting:
-            best = min(fitting, key=len)
+        fitting = [memory for memory in tuple(_kept) if len(memory) >= size]
+        best = min(fitting, key=len, default=None)
+        if best is not None and best in _kept:  # it may have been freed meanwhile
             _kept.remove(best)
             return best
     memory = mmap.mmap(-1, -(-size // HUGE_PAGE) * HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -120,9 +121,8 @@ def _give_back(memory: mmap.mmap) -> None:
     _advise(memory, mmap.MADV_FREE)
     with _lock:
         _kept.append(memory)
-        _kept.sort(key=len)
-        while len(_kept) > MOST_KEPT or sum(len(kept) for kept in _kept) > MOST_BYTES:
-            _kept.pop(0)
+        while len(_kept) > MOST_KEPT or sum(len(kept) for kept in tuple(_kept)) > MOST_BYTES:
+            _kept.remove(min(tuple(_kept), key=len))
 
 
 def _advise(memory: mmap.mmap, advice: int) -> None:
