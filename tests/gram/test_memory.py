@@ -1,5 +1,6 @@
 """The byte budget is what was asked for, or a share of what is free."""
 
+import numpy as np
 import pytest
 
 from mercer.gram import memory
@@ -35,3 +36,19 @@ def test_this_machine_has_an_account():
     limits = memory._limits()
     assert limits and min(limits) > 0
     assert budget_bytes("auto") >= AT_LEAST
+
+
+def test_garbage_within_the_lock_gives_its_buffer_back():
+    """Python may collect a Loan at any time, also while another one is being lent."""
+    import gc
+
+    class Cycle:
+        """Garbage that only the collector frees."""
+
+    cycle = Cycle()
+    cycle.itself, cycle.loan = cycle, memory.Loan(1 << 20, np.dtype(np.float64))
+    kept = len(memory._kept)
+    del cycle
+    with memory._lock:
+        gc.collect()
+    assert len(memory._kept) >= min(kept + 1, memory.MOST_KEPT) or not memory._CAN_LEND
