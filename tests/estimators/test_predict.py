@@ -9,8 +9,9 @@ from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators import prediction
-from mercer.estimators.prediction import class_pairs, votes
+from mercer.estimators.prediction import votes
 from mercer.kernels import Chi2, Laplacian, Matern
+from mercer.svm.batch import class_pairs
 
 KERNELS = [
     "rbf",

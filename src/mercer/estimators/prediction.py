@@ -24,8 +24,7 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, co
 from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION, rounding_of_distances
 from mercer.kernels.user_defined import PrecomputedFeatures
 from mercer.losses import Loss, NuHinge
-from mercer.svm.batch import OneVsOne
-from mercer.svm.batch import class_pairs as class_pairs
+from mercer.svm.batch import OneVsOne, class_pairs
 
 # so many pairs of classes always fit; and what the solution of each takes at least, in bytes
 PAIRS_UNCHECKED, SOLUTION_BYTES = 500, 4000

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.estimators.prediction import class_pairs
 from mercer.kernels.features import Vector, take_samples
 from mercer.selection.chains import Index, Problem
+from mercer.svm.batch import class_pairs
 from mercer.validation import class_weights
 
 # if contiguous columns have fewer members on average, products use all columns

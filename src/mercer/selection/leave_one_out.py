@@ -32,7 +32,7 @@ from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer.estimators.certification.kernel_machines import FittedProblem, fitted_problems
 from mercer.estimators.machine import warn_user
-from mercer.estimators.prediction import class_pairs, votes
+from mercer.estimators.prediction import votes
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
@@ -43,6 +43,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, survey
 from mercer.problems.solution import Options, Status
 from mercer.selection.calibration.prediction_mixins import problem_values
+from mercer.svm.batch import class_pairs
 from mercer.svm.dense import DenseRun
 from mercer.svm.solve import near, solve
 from mercer.validation import real_targets, thread_count, validate_weights

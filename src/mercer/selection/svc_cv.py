@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.prediction import SOLUTION_BYTES, check_memory, class_pairs
+from mercer.estimators.prediction import SOLUTION_BYTES, check_memory
 from mercer.estimators.svc import SVC, NuSVC
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import NuHinge
@@ -24,6 +24,7 @@ from mercer.selection.search.grids import NU_RANGE, C_range, largest_nu, values_
 from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
 from mercer.selection.search.scoring import HeldOutClassifier, accuracy, predicted_codes, scorer_of
 from mercer.selection.search.search_cv import DecisionMixin
+from mercer.svm.batch import class_pairs
 from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 

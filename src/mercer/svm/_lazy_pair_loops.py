@@ -23,8 +23,9 @@ from mercer._compiled.kernel_blocks import fill_block
 from mercer._compiled.program import Program
 from mercer._compiled.tiles import add_rows_product, pack
 from mercer.problems._optimality_loops import M_LOW, M_UP, optimality_sums, threshold
+from mercer.svm._newton_loops import NEEDS_NEWTON
 from mercer.svm._round_loops import BINS, TILE_COLUMNS, TILE_LINES, largest_values, place_members
-from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
+from mercer.svm._smo_loops import solve_members
 
 # the first members: one in so many samples, at least so many; the tolerance of their problem
 SAMPLES_PER_FIRST, FEWEST_FIRST, FIRST_TOL = 8, 200, 0.1
@@ -40,7 +41,6 @@ STAGES, STEPS_PER_MEMBER, STEPS_AT_LEAST = 40, 100, 1000
 CONFLICT = 128
 # share of tol for a stage: the rest is left for the rounding of float32 scores
 SHARE_OF_TOL = 0.9
-NEWTON_MISSING = -2
 
 
 class ClassBlock(NamedTuple):
@@ -211,7 +211,7 @@ def solve_lazy_pair(
 ):  # fmt: skip
     """Solve the problem of two classes from beta = 0: (steps, number of kernel values computed).
 
-    The steps are -1 if tol was not reached (the dense solver is to take over), NEWTON_MISSING if Newton's step is
+    The steps are -1 if tol was not reached (the dense solver is to take over), NEEDS_NEWTON if Newton's step is
     needed and its address is 0. ``memory`` has as many entries as the whole Gram matrix. ``integers`` (9 rows, twice as
     long as there are samples) and ``reals`` (9 rows, as long) are scratch space. Fills beta, F = K beta, and groups and
     totals (see `optimality_sums`).
@@ -274,7 +274,7 @@ def solve_lazy_pair(
             STEPS_PER_MEMBER * m + STEPS_AT_LEAST, newton, room, score, change,
         )  # fmt: skip
         if taken == NEEDS_NEWTON:
-            return NEWTON_MISSING, values
+            return NEEDS_NEWTON, values
         steps += taken
         moved, of_first = 0, 0
         for v in range(n):

@@ -13,7 +13,6 @@ Here v_c are the directions of the sums and members that were fixed before, each
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -225,20 +224,24 @@ def _newton_job(kind: Any, score_kind: Any) -> Any:
     return newton_job
 
 
-@lru_cache
-def newton_address(dtype: np.dtype[Any], score_dtype: np.dtype[Any]) -> int:
+# steps of a run that needs Newton's step and was given no address of it
+NEEDS_NEWTON = -2
+# the addresses of Newton's step for the dtypes of a block and of its scores, as far as it was needed
+_addresses: dict[tuple[np.dtype[Any], np.dtype[Any]], int] = {}
+
+
+def newton_address(dtype: Any, score_dtype: Any) -> int:
     """The address of the machine code of Newton's step for a block and scores of these dtypes."""
-    return address_of(_newton_job(dtype.type, score_dtype.type))
-
-
-def with_newton(run: Callable[[int], Any], dtype: Any, score_dtype: Any, needs: Callable[[Any], bool]) -> Any:
-    """The result of run(address of Newton's step), which is compiled only if ``needs`` says that run(0) needs it."""
     key = np.dtype(dtype), np.dtype(score_dtype)
-    result = run(newton_address(*key) if key in _compiled else 0)
-    if not needs(result):
-        return result
-    _compiled.add(key)
-    return run(newton_address(*key))
+    if key not in _addresses:
+        _addresses[key] = address_of(_newton_job(key[0].type, key[1].type))
+    return _addresses[key]
 
 
-_compiled: set[Any] = set()
+def with_newton(run: Callable[[int], Any], dtype: Any, score_dtype: Any) -> Any:
+    """The result of run(address of Newton's step), which is compiled only if run(0) needs it.
+
+    The result is a tuple that begins with the steps. If these are NEEDS_NEWTON, the run is repeated.
+    """
+    result = run(_addresses.get((np.dtype(dtype), np.dtype(score_dtype)), 0))
+    return result if result[0] != NEEDS_NEWTON else run(newton_address(dtype, score_dtype))

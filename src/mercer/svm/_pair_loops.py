@@ -6,7 +6,8 @@ from mercer._compiled.compile import compiled
 from mercer._compiled.program import Program
 from mercer._compiled.tiles import add_rows_product
 from mercer.problems._optimality_loops import optimality_sums
-from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
+from mercer.svm._newton_loops import NEEDS_NEWTON
+from mercer.svm._smo_loops import solve_members
 
 
 @compiled()
@@ -31,9 +32,9 @@ def solve_pairs(
     """Solve the problem of each pair from beta = 0. Pair k has the variables from offsets[k] to offsets[k + 1].
 
     The samples of class c are those from starts[c] to starts[c + 1] in gram. Fills beta, F = K beta, steps (-1 for an
-    unbounded problem), and groups and totals (see `optimality_sums`). Returns False if a problem needs Newton's step
-    and its address is 0. Scratch space, which would take long to compile if it were allocated here: memory (the largest
-    matrix of a pair), samples, support, weights, reals (eight rows).
+    unbounded problem), and groups and totals (see `optimality_sums`). Returns (NEEDS_NEWTON,) if a problem needs
+    Newton's step and its address is 0, else (0,). Scratch space, which would take long to compile if it were allocated
+    here: memory (the largest matrix of a pair), samples, support, weights, reals (eight rows).
     """
     for k in range(pairs.shape[0]):
         start, stop = offsets[k], offsets[k + 1]
@@ -50,7 +51,7 @@ def solve_pairs(
             samples[:n], K, program, b, f, tol, max_steps, newton, reals, reals[6], reals[7]
         )
         if taken == NEEDS_NEWTON:
-            return False
+            return (NEEDS_NEWTON,)
         steps[k] = -1 if unbounded else taken
         count = np.int64(0)
         for v in range(n):
@@ -62,4 +63,4 @@ def solve_pairs(
         optimality_sums(
             b, f, linear[start:stop], c_l1, c_ridge, low, high, group[start:stop], groups[k : k + 1], totals[k]
         )
-    return True
+    return (0,)

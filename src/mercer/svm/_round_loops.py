@@ -16,7 +16,8 @@ import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.extrema import larger, smaller
-from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
+from mercer.svm._newton_loops import NEEDS_NEWTON
+from mercer.svm._smo_loops import solve_members
 
 BINS = 1024
 

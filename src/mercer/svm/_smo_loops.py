@@ -30,15 +30,13 @@ from numba.extending import intrinsic
 from mercer._compiled.compile import compiled
 from mercer._compiled.pointers import borrow
 from mercer._compiled.register_tiles import VECTOR_BYTES, call, spread
-from mercer.svm._newton_loops import AT_BOUND, call_newton
+from mercer.svm._newton_loops import AT_BOUND, NEEDS_NEWTON, call_newton
 
 # Newton's step is tried after this share of its cost in pair steps that met no bound, at first and at most; a fixed
 # number of pair steps is added to the cost
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
 # below this tol Newton's step is not tried: pair steps find the last digits of beta
 SMALLEST_NEWTON_TOL = 1e-7
-# returned as the number of steps by a run that needs Newton's step and has no address of it
-NEEDS_NEWTON = -1
 
 
 @compiled(merged=True)

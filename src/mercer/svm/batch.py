@@ -280,18 +280,17 @@ def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Cl
 
     def one(task: int) -> None:
         if clock.over() is None:
-            with_newton(partial(solve, task), np.float64, np.float64, lambda done: not done)
+            with_newton(partial(solve, task), np.float64, np.float64)
 
-    def solve(task: int, newton: int) -> bool:
+    def solve(task: int, newton: int) -> tuple[int]:
         some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
         (samples, support), weights = np.empty((2, largest), np.int64), np.empty(largest)
         return solve_pairs(
-                gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(largest**2), qp.linear,
-                qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO,
-                newton, batch.beta, batch.F, samples, support, weights, np.empty((8, largest)), batch.steps[some],
-                batch.groups[some],
-                batch.totals[some],
-            )  # fmt: skip
+            gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(largest**2), qp.linear,
+            qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO, newton,
+            batch.beta, batch.F, samples, support, weights, np.empty((8, largest)), batch.steps[some],
+            batch.groups[some], batch.totals[some],
+        )  # fmt: skip
 
     run_tasks(one, len(firsts), options.n_threads)
     return batch.solutions(data, options, clock)
@@ -339,7 +338,7 @@ def solve_on_blocks(
 def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int:
     """Solve a pair on its dense matrix: the steps, -1 if tol is not reached. Edits beta and F = K beta."""
     from mercer.svm._newton_loops import with_newton
-    from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
+    from mercer.svm._smo_loops import solve_members
 
     n = qp.n_vars
     variables, F[:] = np.arange(n), 0.0
@@ -353,7 +352,7 @@ def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int
             score, change,
         )  # fmt: skip
 
-    taken, _, unbounded = with_newton(run, K.dtype, np.float32, lambda found: found[0] == NEEDS_NEWTON)
+    taken, _, unbounded = with_newton(run, K.dtype, np.float32)
     F[:] = matrix_product(K, qp, beta)
     return -1 if unbounded or survey(qp, beta, F).violation > tol else int(taken)
 
@@ -398,7 +397,7 @@ class LazyPairs:
 
         Edits beta and F = K beta. Fills groups and totals for `survey_of`.
         """
-        from mercer.svm._lazy_pair_loops import NEWTON_MISSING, solve_lazy_pair
+        from mercer.svm._lazy_pair_loops import solve_lazy_pair
         from mercer.svm._newton_loops import with_newton
 
         n = qp.n_vars
@@ -410,7 +409,7 @@ class LazyPairs:
                 self.options.tol, newton, self.blocks.scratch(n**2), integers, reals, beta, F, groups, totals,
             )  # fmt: skip
 
-        steps, values = with_newton(run, np.float32, np.float32, lambda found: found[0] == NEWTON_MISSING)
+        steps, values = with_newton(run, np.float32, np.float32)
         self.evaluations.add(values)
         return int(steps)
 

@@ -244,7 +244,6 @@ class Decomposition:
         """Solve one working set: (its members, the gain of the dual, inf if it is unbounded)."""
         from mercer.svm._newton_loops import with_newton
         from mercer.svm._round_loops import SAMPLES, solve_working_set
-        from mercer.svm._smo_loops import NEEDS_NEWTON
 
         active = self.active
         n_new, begun = min(self._most_chosen, self._n_new if len(previous) else 2 * self._n_new), self.clock.seconds
@@ -265,7 +264,7 @@ class Decomposition:
             )  # fmt: skip
 
         dtype = self._block.dtype
-        found = with_newton(solve, dtype, dtype, lambda found: found[0] == NEEDS_NEWTON)
+        found = with_newton(solve, dtype, dtype)
         steps, gained, unbounded, n_moved, n_new, n_used = found
         self.steps += steps
         if unbounded:

@@ -164,7 +164,7 @@ class DenseRun:
         ``kind`` is the dtype of the scores.
         """
         from mercer.svm._newton_loops import with_newton
-        from mercer.svm._smo_loops import NEEDS_NEWTON, solve_members
+        from mercer.svm._smo_loops import solve_members
 
         K = self._block if members is None else self._block[np.ix_(members, members)]
         some = np.arange(len(b)) if members is None else members
@@ -173,7 +173,7 @@ class DenseRun:
         def run(newton: int) -> tuple[int, float, bool]:
             return solve_members(some, K, self._program, b, F, tol, limit, newton, self._room, score, self._change)
 
-        taken, _, unbounded = with_newton(run, K.dtype, kind, lambda found: found[0] == NEEDS_NEWTON)
+        taken, _, unbounded = with_newton(run, K.dtype, kind)
         return taken, unbounded
 
     def _unsettled(self, b: Vector) -> Vector | None:

@@ -122,6 +122,7 @@ class RampSolver:
             clock.seconds,
             replace(solution.certificate, of="last convex problem of the ramp loss"),
             trace,
+            plan=solution.plan,
             objectives=objectives,
             given_up=np.flatnonzero(given_up),
             stationary=stationary,

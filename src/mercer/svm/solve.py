@@ -112,7 +112,7 @@ def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, s
     other = _over_features(data, problem, options, clock, found)
     if other.status is not Status.CONVERGED and not other.certificate.gap < solution.certificate.gap:
         return replace(solution, steps=other.steps, seconds=other.seconds)
-    return replace(other, trace=solution.trace + other.trace)
+    return replace(other, trace=solution.trace + other.trace, plan=solution.plan)
 
 
 def _from_start(

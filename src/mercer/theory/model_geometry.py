@@ -18,11 +18,12 @@ from mercer.estimators.kernel_ridge import resolve_pairwise
 from mercer.estimators.linear.linear_svc import LinearSVC
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.online.pegasos import PegasosClassifier
-from mercer.estimators.prediction import SupportVectors, class_pairs, pair_coefficients
+from mercer.estimators.prediction import SupportVectors, pair_coefficients
 from mercer.estimators.ramp_svc import RampSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Matrix, Vector, count_samples
+from mercer.svm.batch import class_pairs
 from mercer.validation import call_kernel, resolve_kernel, thread_count
 
 # classifiers with a hyperplane for each pair of classes

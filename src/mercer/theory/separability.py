@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from mercer.estimators import SVC
-from mercer.estimators.prediction import class_pairs
 from mercer.exceptions import InvalidInputError
 from mercer.gram.data import Data
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector, count_samples
 from mercer.losses import HardMargin
 from mercer.problems.clock import Clock
+from mercer.svm.batch import class_pairs
 from mercer.svm.margin import Candidate
 from mercer.svm.separation import Separation, TwoClasses
 from mercer.validation import validate_samples

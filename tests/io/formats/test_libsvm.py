@@ -12,9 +12,9 @@ from tests.io import make_libsvm_data
 from tests.io.models import BINARY, REAL, THREE, X
 
 import mercer
-from mercer.estimators.prediction import class_pairs
 from mercer.exceptions import InvalidInputError, ModelFileError
 from mercer.io.libsvm import read_data, read_model, write_data, write_model
+from mercer.svm.batch import class_pairs
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "libsvm.json").read_text())
 TRAIN, NEW = make_libsvm_data.samples()

@@ -24,7 +24,7 @@ from sklearn.datasets import load_svmlight_file as read_data
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
-from mercer.estimators.prediction import class_layout, class_pairs, pair_coefficients
+from mercer.estimators.prediction import class_layout, pair_coefficients
 from mercer.exceptions import InvalidInputError
 from mercer.io.formats.from_parts import make_fitted, mark_uncertified
 from mercer.io.formats.libsvm_lines import CLASSES, Lines, text_of
@@ -32,6 +32,7 @@ from mercer.io.formats.libsvm_probabilities import N_MARKS
 from mercer.io.model_file.archive import writable
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.kernels.features import Matrix, Vector
+from mercer.svm.batch import class_pairs
 
 __all__ = ["read_data", "read_model", "training_order", "write_data", "write_model"]
 

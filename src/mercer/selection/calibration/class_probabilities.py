@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize_scalar
 from scipy.special import expit, logsumexp
 
-from mercer.estimators.prediction import class_pairs, couple, logistic_regression, smoothed_targets
+from mercer.estimators.prediction import couple, logistic_regression, smoothed_targets
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.selection.calibration.venn_abers import venn_abers
+from mercer.svm.batch import class_pairs
 
 Index = NDArray[np.intp]
 Map = Callable[[Vector], Vector]
