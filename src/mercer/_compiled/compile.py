@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -47,13 +47,10 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
         options["forceinline"] = True
 
     def decorate(function: Callable[..., Any]) -> Any:
-        inside = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
-        part = numba.njit(**inside)(function)
-        part.__class__ = _Part
         if function.__name__.startswith("_"):  # called by compiled code only
-            return part
+            return _part_of(function, options)
         entry = numba.njit(**options)(function)
-        entry.__class__, entry.part = _Entry, part
+        entry.__class__, entry.options = _Entry, options
         if cache_directory() is not None:
             entry._cache = _Cache(function)
         return entry
@@ -72,7 +69,12 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
 class _Entry(CPUDispatcher):  # type: ignore[misc]
     """A function that Python calls. Compiled code that calls it is linked with ``part`` instead."""
 
-    part: Any
+    options: dict[str, Any]
+
+    @cached_property
+    def part(self) -> Any:
+        """Made when it is first asked for, which a process that finds all machine code on disk never does."""
+        return _part_of(self.py_func, self.options)
 
     @property
     def _numba_type_(self) -> Any:
@@ -85,6 +87,14 @@ class _Part(CPUDispatcher):  # type: ignore[misc]
     def __call__(self, *arguments: Any) -> Any:
         name = self.py_func.__name__
         raise TypeError(f"{name} is compiled as a part of its callers: call it from compiled code.")
+
+
+def _part_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compile a function as a part of its callers."""
+    inside = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
+    part = numba.njit(**inside)(function)
+    part.__class__ = _Part
+    return part
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]

@@ -102,22 +102,19 @@ def _read_job(kind: Any, block_kind: Any) -> Any:
     return read_job
 
 
-_KINDS = {np.dtype(np.float32): np.float32, np.dtype(np.float64): np.float64}
-
-
 @lru_cache
 def _block_address(dtype: np.dtype[Any], gaussian: bool) -> int:
-    return address_of(_block_job(_KINDS[dtype], gaussian))
+    return address_of(_block_job(dtype.type, gaussian))
 
 
 @lru_cache
 def _product_address(dtype: np.dtype[Any]) -> int:
-    return address_of(_product_job(_KINDS[dtype]))
+    return address_of(_product_job(dtype.type))
 
 
 @lru_cache
 def _read_address(dtype: np.dtype[Any], block_dtype: np.dtype[Any]) -> int:
-    return address_of(_read_job(_KINDS[dtype], _KINDS[block_dtype]))
+    return address_of(_read_job(dtype.type, block_dtype.type))
 
 
 @compiled()

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.polynomial import polynomial
 
-from mercer._compiled.thread_pool import has_spin_pool
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
@@ -199,7 +198,8 @@ class SumKernel(Kernel):
 
     def _tiles(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None = None) -> Matrix:
         """phi(sum_k term(a_ik, b_jk)), with the term, phi and parameters of a plan."""
-        from mercer._compiled.tiles import dense_block, sparse_block
+        from mercer._compiled.shared_loops import dense_block
+        from mercer._compiled.tiles import sparse_block
 
         (m, a_d), (n, b_d) = a.X.shape, b.X.shape
         if a_d != b_d:
@@ -216,13 +216,7 @@ class SumKernel(Kernel):
         else:
             term, code, params = plan
             a_norms, b_norms = self._norms(a, b, params)
-            arguments = term, code, np.asarray(params, b.dtype), a.X, a_norms, b.panels, b_norms
-            if has_spin_pool():
-                from mercer._compiled.shared_loops import dense_block as shared_block
-
-                shared_block(*arguments, out)
-            else:
-                dense_block(*arguments, 0, len(b.panels), out)
+            dense_block(term, code, np.asarray(params, b.dtype), a.X, a_norms, b.panels, b_norms, out)
         return out
 
     @staticmethod

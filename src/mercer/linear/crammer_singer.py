@@ -31,7 +31,7 @@ from mercer.linear.problem import LinearProblem, Rows
 from mercer.linear.solution import LinearOptions, LinearStage
 from mercer.losses import HardMargin
 from mercer.losses.base import Index, Vector
-from mercer.problems.certificate import NOT_FEASIBLE, Certificate
+from mercer.problems.certificate import NOT_FEASIBLE, Certificate, finished
 from mercer.problems.certificate import ROUNDING as NEGATIVE_GAP
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
@@ -121,18 +121,8 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercept
         # as for the other linear machines: the sample's part of the gap divided by its weight
         part = problem.weight * losses - alpha[every, problem.labels] + (alpha * F).sum(axis=1)
         violation = np.divide(part, problem.weight, out=np.zeros(n), where=problem.weight > 0)
-    size = max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
-    return Certificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=gap if gap == 0 or not np.isfinite(gap) else gap / size,
-        kkt_violation=float(np.max(violation, initial=0.0)),
-        infeasibility=infeasible,
-        valid=valid,
-        of="Crammer-Singer loss",
-        reason="" if valid else NOT_FEASIBLE,
-    )
+    largest, reason = float(np.max(violation, initial=0.0)), "" if valid else NOT_FEASIBLE
+    return finished(primal, dual, gap, largest, infeasible, "Crammer-Singer loss", reason)
 
 
 def solve_jointly(

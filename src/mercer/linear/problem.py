@@ -27,7 +27,7 @@ from mercer._compiled.thread_pool import run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.problems.certificate import FEASIBILITY, NOT_FEASIBLE, ROUNDING, Certificate
+from mercer.problems.certificate import FEASIBILITY, NOT_FEASIBLE, ROUNDING, Certificate, finished
 
 # a product uses one thread per this many stored numbers
 DENSE_PER_THREAD, SPARSE_PER_THREAD = 1 << 20, 1 << 18
@@ -321,19 +321,9 @@ def linear_certificate(
         # both values are sums of terms of this size, which may cancel
         terms = float(np.abs(qp.linear * beta).sum() + np.abs(v) @ np.abs(w)) + abs(primal)
         gap = 0.0 if -ROUNDING * terms <= gap else gap
-    valid = feasible and gap >= 0
-    size = max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
-    return Certificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=gap if gap == 0 or not np.isfinite(gap) else gap / size,
-        kkt_violation=np.inf if np.isnan(violation) else violation,
-        infeasibility=infeasible,
-        valid=valid,
-        of=loss.name if of is None else of,
-        reason="" if valid else NOT_FEASIBLE,
-    )
+    reason = "" if feasible and gap >= 0 else NOT_FEASIBLE
+    violation = np.inf if np.isnan(violation) else violation
+    return finished(primal, dual, gap, violation, infeasible, loss.name if of is None else of, reason)
 
 
 def balanced(qp: BoxQP, beta: Vector) -> Vector:
