@@ -2,7 +2,7 @@
 
     min  1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,  sum over each group fixed
 
-Each program is solved by decomposition (see `mercer.svm._round_loops`), from the rescaled solution of the program
+Each program is solved by `mercer.svm._driver_loops.drive`, from the rescaled solution of the program
 before it: a warm start. F = Kb is kept at the test samples, too, so that held-out decision values cost no further
 kernel values.
 """
@@ -12,28 +12,12 @@ import numpy as np
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_maps import apply_map
 from mercer._compiled.program import Program
-from mercer._compiled.stored_rows import read_rows
 from mercer._compiled.tiles import add_rows_product
 from mercer.problems._optimality_loops import optimality_sums
-from mercer.svm._round_loops import (
-    BINS,
-    by_group,
-    group_extremes,
-    mirror_rows,
-    place_members,
-    score_all,
-    select_working_set,
-    sort_members,
-)
-from mercer.svm._smo_loops import solve_members
+from mercer.svm._driver_loops import STUCK as STUCK_RUN
+from mercer.svm._driver_loops import UNFINISHED, drive
+from mercer.svm._round_loops import BINS
 
-# a block is solved to this share of the violation, or of tol if that is more
-BLOCK_TOL, LAST_TOL = 0.06, 0.8
-STEPS_PER_MEMBER = 200
-# new members of a working set: a share of the variables, at least so many
-VARIABLES_PER_NEW, FEWEST_NEW = 32, 32
-# or a share of the free variables, if that is more
-FREE_PER_NEW = 2
 # share of bounded support vectors from which the solution is scaled with the box
 MOSTLY_BOUNDED = 0.5
 # the start at bounds: samples of each class that estimate F; it is dropped if gain / square (see there) is below this
@@ -42,8 +26,6 @@ SAMPLED, LEAST_RATIO = 64, 0.9
 ROUNDING = 1e-12
 # state between two calls: current program, whether its start was made, its rounds so far, whether it is stuck
 PROGRAM, STARTED, ROUNDS, STUCK = range(4)
-# rounds without an improvement of the violation, after which rounding of the matrix allows no more
-PATIENCE = 40
 
 
 @compiled()
@@ -130,7 +112,7 @@ def _set_to_bounds(priority, linear, lower, upper, total, beta):
 
 
 @compiled()
-def _start_at_bounds(K, sample, beta, F, linear, l1, lower, upper, n_groups, null, train_ranges, reals, rows):
+def _start_at_bounds(K, program, n_groups, null, train_ranges, beta, F, reals, rows):
     """Start for a small C: set the samples that are hardest to classify to their bounds. Edits beta and F.
 
     For a small C nearly all samples of the smaller class are at their bounds, and so is the same total of the larger
@@ -138,8 +120,8 @@ def _start_at_bounds(K, sample, beta, F, linear, l1, lower, upper, n_groups, nul
     samples of each class; then the samples with the smallest margin are set to their bounds. If the objective would
     overshoot its maximum along this beta, beta stays zero. Only for hinge-like problems with one sum, from beta = 0.
     """
-    n = beta.shape[0]
-    priority, weights = reals[0, :n], reals[1, :n]
+    n, sample, linear, l1 = beta.shape[0], program.sample, program.linear, program.l1
+    lower, upper, priority, weights = program.lower, program.upper, reals[0], reals[1]
     first, second = 0.0, 0.0
     for v in range(n):
         if beta[v] != 0.0 or l1[v] != 0.0 or linear[v] == 0.0 or (lower[v] if linear[v] > 0.0 else upper[v]) != 0.0:
@@ -182,134 +164,52 @@ def _start_at_bounds(K, sample, beta, F, linear, l1, lower, upper, n_groups, nul
 
 
 @compiled()
-def _restride(memory, m, before, after):
-    """Change the row length of the m x m block at the start of ``memory`` from ``before`` to ``after``, in place."""
-    for k in range(m):
-        t = m - 1 - k if after > before else k
-        for u in range(m):
-            c = m - 1 - u if after > before else u
-            memory[t * after + c] = memory[t * before + c]
-
-
-@compiled()
 def solve_chain(
-    K, sample, beta, F, linear, l1, ridge, lower, upper, group, n_groups, null, train_ranges, test_ranges, test_beta,
-    size, memory, reals, counts, tol, newton, max_rounds, state, test, values, groups, totals,
+    K, sample, group, linear, l1, ridge, lower, upper, null, train_ranges, test_ranges, beta, F, test_beta, tol, newton,
+    max_rounds, state, space, numbers, reals, test, values, groups, totals,
 ):  # fmt: skip
     """Solve one program after the other, each from the solution of the last; the first from a feasible beta.
 
     Program s has the vectors linear[s], l1[s], ... ``sample`` are the rows of K of the variables. ``null`` is the
     variable of the null sample, the last one, or -1. F = K beta is kept at the columns in ``train_ranges``, (start,
     stop) each, which must hold all samples. At ``test_ranges`` F = K test_beta; both are updated when a program is
-    solved. F has one more entry, for the null sample.
-
-    A working set has at most ``size`` variables: the worst violators, the free variables and the last members.
-    Scratch space, which would take long to compile if it were allocated here: ``memory`` (size (size + 1) entries),
-    ``reals`` and ``counts`` (rows of at least 2 (variables + size) + 4 entries).
+    solved. F has one more entry, for the null sample. ``space`` is that of `drive`; ``numbers`` and ``reals`` (two
+    rows), as long as there are variables, are scratch space.
 
     A program is solved when its violation is at most tol. Then values[s] is F at ``test``, and groups[s] and totals[s]
     are filled (see `optimality_sums`). The call ends after ``max_rounds`` rounds, or when a program is stuck; ``state``
-    (see PROGRAM, ...) lets the next call go on. Edits beta, F, test_beta, state.
+    (see PROGRAM, ...) lets the next call go on. Edits beta, F, test_beta, state, space.
     """
-    n, extremes = beta.shape[0], np.empty((n_groups, 2))
-    up, low, at_samples, change, moves = reals[0, :n], reals[1, :n], reals[2, :n], reals[3], reals[10]
-    score = memory[size * size :]
-    place, members, rows = counts[0, :n], counts[1, :size], counts[2]
-    position, previous, new_places, order, column = counts[3], counts[4], counts[5], counts[6], counts[7]
-    for v in range(n):
-        place[v] = -1
-    # literals would compile the callees twice
-    m, stride = np.int64(0), np.int64(0)
-    left = max_rounds
+    n_groups, n_real = groups.shape[1], beta.shape[0] if null < 0 else beta.shape[0] - 1
+    left, weights, at_samples = max_rounds, reals[0], reals[1, :n_real]
     while state[PROGRAM] < linear.shape[0]:
         s = state[PROGRAM]
         program = Program(sample, group, linear[s], l1[s], ridge[s], lower[s], upper[s])
-        c, c_l1, c_ridge, c_lower, c_upper = linear[s], l1[s], ridge[s], lower[s], upper[s]
         if state[STARTED] == 0:
             if s == 0:
-                _start_at_bounds(
-                    K, sample, beta, F, c, c_l1, c_lower, c_upper, n_groups, null, train_ranges, reals, rows
-                )
+                _start_at_bounds(K, program, n_groups, null, train_ranges, beta, F, reals, numbers)
             else:
-                _rescale_start(beta, F, test_beta, lower[s - 1], upper[s - 1], c_lower, c_upper)
-            state[STARTED], state[ROUNDS], state[STUCK] = 1, 0, 0
-        best, idle = np.inf, 0
-        while True:
-            score_all(program, beta, F, up, low)
-            group_extremes(up, low, group, extremes)
-            violation = extremes[0, 0] - extremes[0, 1]
-            for g in range(1, n_groups):
-                violation = max(violation, extremes[g, 0] - extremes[g, 1])
-            if not violation > tol:
-                state[STUCK] = violation != violation
-                break
-            idle = 0 if violation < 0.95 * best else idle + 1
-            best = min(best, violation)
-            if idle > PATIENCE or violation == np.inf:
-                state[STUCK] = 1
-                break
-            if left == 0:
-                return
-            left -= 1
-            state[ROUNDS] += 1
-            # candidates to stay: the free variables, then the last members
-            n_free = 0
-            for v in range(n):
-                previous[n_free] = v
-                n_free += (c_lower[v] < beta[v]) & (beta[v] < c_upper[v]) & ((beta[v] != 0.0) | (c_l1[v] == 0.0))
-            n_new = max(FEWEST_NEW, min(max(n // VARIABLES_PER_NEW, n_free // FREE_PER_NEW), size // 2))
-            for t in range(m):
-                previous[n_free + t] = members[t]
-            chosen = select_working_set(
-                up, low, group, n_groups, extremes, previous[: n_free + m], n_new, min(size, n_free + n_new), null
-            )
-            count = chosen.shape[0]
-            if n_groups > 1:  # the groups must be contiguous: place all members again
-                chosen = by_group(chosen, group)
-                for t in range(m):
-                    place[members[t]] = -1
-                m = np.int64(0)
-            # rows of the block are a little longer than the set, so that it may change its size without moving them
-            if max(count, m) > stride or stride > 32 + 3 * max(count, m) // 2:
-                wider = min(size, max(count, m) + max(count, m) // 4 + 8)
-                _restride(memory, m, stride, wider)
-                stride = wider
-            block = memory[: stride * stride].reshape((stride, stride))
-            m, n_added = place_members(chosen, place, members, m, block, new_places)
-            for t in range(m):
-                position[t] = -1 if members[t] == null else sample[members[t]]
-            sort_members(place, position, order, column)
-            read_rows(K, position[:m], order, column, new_places, np.int64(0), n_added, block)
-            mirror_rows(position[:m], new_places[:n_added], block)
-            _, _, unbounded = solve_members(
-                members[:m], block, program, beta, F, max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m,
-                newton, reals[4:10], score, moves,
-            )  # fmt: skip
-            if unbounded:
-                state[STUCK] = 1
-                break
-            count = 0
-            for t in range(m):
-                v = members[t]
-                if moves[t] != 0.0 and v != null:
-                    rows[count], change[count] = sample[v], moves[t]
-                    count += 1
-            for r in range(train_ranges.shape[0]):
-                add_rows_product(K, rows[:count], change[:count], train_ranges[r, 0], train_ranges[r, 1], F)
-        n_real = n if null < 0 else n - 1
+                _rescale_start(beta, F, test_beta, lower[s - 1], upper[s - 1], lower[s], upper[s])
+            state[STARTED], state[ROUNDS] = 1, 0
+        ended, rounds, _ = drive(K, train_ranges, None, program, null, beta, F, tol, newton, left, space)
+        left -= rounds
+        state[ROUNDS] += rounds
+        state[STUCK] = ended == STUCK_RUN
+        if ended == UNFINISHED:
+            return
         count = 0
         for v in range(n_real):
             if beta[v] != test_beta[v]:
-                rows[count], change[count] = sample[v], beta[v] - test_beta[v]
+                numbers[count], weights[count] = sample[v], beta[v] - test_beta[v]
                 test_beta[v] = beta[v]
                 count += 1
         for r in range(test_ranges.shape[0]):
-            add_rows_product(K, rows[:count], change[:count], test_ranges[r, 0], test_ranges[r, 1], F)
+            add_rows_product(K, numbers[:count], weights[:count], test_ranges[r, 0], test_ranges[r, 1], F)
         for v in range(n_real):
             at_samples[v] = F[sample[v]]
         optimality_sums(
-            beta[:n_real], at_samples[:n_real], c[:n_real], c_l1[:n_real], c_ridge[:n_real], c_lower[:n_real],
-            c_upper[:n_real], group[:n_real], groups[s], totals[s],
+            beta[:n_real], at_samples, linear[s, :n_real], l1[s, :n_real], ridge[s, :n_real], lower[s, :n_real],
+            upper[s, :n_real], group[:n_real], groups[s], totals[s],
         )  # fmt: skip
         for t in range(test.shape[0]):
             values[s, t] = F[test[t]]

@@ -168,7 +168,7 @@ class _Run:
         n = len(problem.train)
         self._size = min(n + 1, LARGEST_SET)
         # chains are short: page faults of new memory would take as long as the work in it
-        self._loan = None if K is None else Loan(self._size * (self._size + 1), K.dtype)
+        self._loan = None if K is None else Loan(self._size**2, K.dtype)
         self.qp: BoxQP | None = None
         self.beta = np.empty(0)
         self.F = np.zeros(data.n + 1)  # the last entry is that of the null sample
@@ -208,6 +208,7 @@ class _Run:
     def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
         """(F of the test samples, surveys) of all programs, as near to the optimum as the matrix's precision allows."""
         from mercer.selection import _chain_loops as chains
+        from mercer.svm._driver_loops import space_for
         from mercer.svm._newton_loops import newton_address
 
         assert self._loan is not None and self.K is not None
@@ -217,8 +218,8 @@ class _Run:
         n_groups, n_programs = max(1, programs[0].n_groups), len(programs)
         values = np.empty((n_programs, len(test)))
         groups, totals = np.empty((n_programs, n_groups, 5)), np.empty((n_programs, 7))
-        state, width = np.zeros(4, np.int64), 2 * (n + self._size) + 4
-        reals, counts = np.empty((11, width)), np.empty((8, width), np.int64)
+        space = space_for(len(beta), self._size, n_groups, self._loan.array)
+        state, numbers, reals = np.zeros(4, np.int64), np.empty(len(beta), np.int64), np.empty((2, len(beta)))
         # depends on sizes only: the result must not depend on the speed of the computer
         most = int(np.clip(WORK_PER_CHECK // (n * self._size), FEWEST_ROUNDS, ROUNDS_PER_CHECK))
         rounds = most if self.clock.left == np.inf else 1
@@ -226,9 +227,9 @@ class _Run:
         while len(surveys) < n_programs:
             begun = self.clock.seconds
             chains.solve_chain(
-                self.K, part.sample, beta, self.F, *part.columns, part.group, n_groups, part.null,
-                self.problem.train_ranges, self.problem.test_ranges, self._test_beta, self._size, self._loan.array,
-                reals, counts, self.options.tol, newton, rounds, state, test, values, groups, totals,
+                self.K, part.sample, part.group, *part.columns, part.null, self.problem.train_ranges,
+                self.problem.test_ranges, beta, self.F, self._test_beta, self.options.tol, newton, rounds, state, space,
+                numbers, reals, test, values, groups, totals,
             )  # fmt: skip
             s = int(state[chains.PROGRAM])
             surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]

@@ -1,17 +1,8 @@
-"""Solve a two-class problem whose within-class Gram blocks are stored; the cross block is computed lazily.
+"""Kernel values of two classes whose within-class Gram blocks are stored; the cross block is computed lazily.
 
-    min  1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,  sum(b) fixed
-
-A *cross row* of a sample are its kernel values with all samples of the other class. Only samples with weight need
-theirs, to update F = Kb. Other samples need values with the members of the working set alone. Each stage
-
-1. places the members in a block, computing the cross values that members without a cross row need,
-2. solves the block by SMO,
-3. computes the cross rows of members that have moved, and updates F of all samples,
-4. selects the next members: all samples with weight, and the worst violators of the rest,
-
-until no sample violates by more than tol. All stages are one compiled call: a stage takes less time than the calls from
-Python that it would need, and threads that solve pairs side by side never wait for the interpreter.
+A *cross row* of a sample are its kernel values with all samples of the other class. Only samples that move need theirs,
+to update F = Kb. Other samples need values with the members of the working set alone. `read_lazy` fills the block of a
+working set, `add_lazy` updates F: the row source of `_driver_loops.drive` that computes values on demand.
 """
 
 from typing import Any, NamedTuple
@@ -20,27 +11,14 @@ import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_blocks import fill_block
-from mercer._compiled.program import Program
 from mercer._compiled.tiles import add_rows_product, pack
-from mercer.problems._optimality_loops import M_LOW, M_UP, optimality_sums, threshold
-from mercer.svm._newton_loops import NEEDS_NEWTON
-from mercer.svm._round_loops import BINS, TILE_COLUMNS, TILE_LINES, largest_values, place_members
-from mercer.svm._smo_loops import solve_members
+from mercer.svm._round_loops import TILE_COLUMNS, TILE_LINES
 
-# the first members: one in so many samples, at least so many; the tolerance of their problem
-SAMPLES_PER_FIRST, FEWEST_FIRST, FIRST_TOL = 8, 200, 0.1
 # give up when the cross rows of both classes hold this share of the cross block (2 at most): nearly all samples have
 # weight, and the dense solver is quicker
 MOST_CROSS_ROWS = 1.6
-# new members: as many as there are support vectors, at least so many
-FEWEST_NEW = 32
-# a stage is solved to this share of the violation of all samples; to tol once that violation is below the second
-STAGE_TOL, LAST_STAGE = 0.1, 0.3
-STAGES, STEPS_PER_MEMBER, STEPS_AT_LEAST = 40, 100, 1000
-# entries of a column of a block compete for the same cache sets if the row length is a multiple of this
-CONFLICT = 128
-# share of tol for a stage: the rest is left for the rounding of float32 scores
-SHARE_OF_TOL = 0.9
+# entries of ``counts``: the cross rows of the two classes that are stored, the kernel values computed so far
+VALUES = 2
 
 
 class ClassBlock(NamedTuple):
@@ -50,6 +28,25 @@ class ClassBlock(NamedTuple):
     norms: Any
     panels: Any
     gram: Any
+
+
+class LazyPair(NamedTuple):
+    """Two classes and the cross rows stored so far. Samples are numbered from 0, those of the first class first.
+
+    ``slots[v]`` is the cross row of sample v, -1 for none. ``counts``: see VALUES. ``numbers`` (three rows, as long as
+    there are samples), ``lists`` (6 x 3 x size of the block) and ``change`` are scratch space.
+    """
+
+    plan: Any
+    first: Any
+    second: Any
+    first_rows: Any
+    second_rows: Any
+    slots: Any
+    counts: Any
+    numbers: Any
+    lists: Any
+    change: Any
 
 
 @compiled()
@@ -113,13 +110,12 @@ def _fill_columns(w, n_i, slots, cross_index, gram, cross_rows, others_rows, cro
 
 
 @compiled()
-def _sort_new_members(members, new_places, n_i, slots, cross_index, lists, counts):
-    """Fill six lists of new members: for each class all, those without and those with a cross row; and their counts.
+def _sort_new_members(members, new_places, n_i, slots, cross_index, lists):
+    """Fill six lists of new members: for each class all, those without and those with a cross row; their lengths.
 
     A list has rows (place, number in its class, index in the cross block or cross row).
     """
-    for k in range(6):
-        counts[k] = 0
+    counts = np.zeros(6, np.int64)
     for t in range(new_places.shape[0]):
         v = members[new_places[t]]
         c = 0 if v < n_i else 1
@@ -129,6 +125,7 @@ def _sort_new_members(members, new_places, n_i, slots, cross_index, lists, count
             here[0, place], here[1, place] = new_places[t], position
             here[2, place] = slots[v] if stored else cross_index[v]
             counts[k] += 1
+    return counts
 
 
 @compiled()
@@ -172,135 +169,63 @@ def _update_F(plan, a, b, index, change, slots, used, cross_rows, F_a, F_b):
 
 
 @compiled()
-def _select_members(beta, F, linear, l1, group, lower, upper, level, excess, marks, chosen):
-    """Fill ``chosen`` with the samples with weight and the worst violators of the rest, sorted; their number.
-
-    ``level`` is the threshold b; ``excess`` and ``marks`` are scratch space.
-    """
-    n, most, support = beta.shape[0], 0.0, 0
-    for v in range(n):
-        excess[v] = 0.0
-        if beta[v] == 0.0:
-            s = linear[v] - F[v]
-            if upper[v] > 0.0:
-                excess[v] = max(excess[v], s - l1[v] - level)
-            if lower[v] < 0.0:
-                excess[v] = max(excess[v], level - s - l1[v])
-            most = max(most, excess[v])
+def read_lazy(pair, members, new_places, block):
+    """Write the kernel values of the members at these places with all members into their rows and columns."""
+    first, second, slots, lists = pair.first, pair.second, pair.slots, pair.lists
+    n_i, m = first.X.shape[0], members.shape[0]
+    cross_index, without_i, without_j = pair.numbers[0], pair.numbers[1], pair.numbers[2]
+    n_without_i, n_without_j = 0, 0
+    for t in range(m):  # members that stay may have no cross row, either
+        v = members[t]
+        if slots[v] < 0:
+            if v < n_i:
+                cross_index[v], without_i[n_without_i] = n_without_i, v
+                n_without_i += 1
+            else:
+                cross_index[v], without_j[n_without_j] = n_without_j, v - n_i
+                n_without_j += 1
+    cross, transposed = _cross_values(pair.plan, first, without_i[:n_without_i], second, without_j[:n_without_j])
+    pair.counts[VALUES] += n_without_i * n_without_j
+    counts = _sort_new_members(members, new_places, n_i, slots, cross_index, lists)
+    same_i, same_j = lists[0, :, : counts[0]], lists[1, :, : counts[1]]
+    new_without_i, new_without_j = lists[2, :, : counts[2]], lists[3, :, : counts[3]]
+    new_stored_i, new_stored_j = lists[4, :, : counts[4]], lists[5, :, : counts[5]]
+    for u in range(m):
+        w = members[u]
+        if w < n_i:
+            _fill_columns(
+                w, n_i, slots, cross_index, first.gram[w], pair.first_rows, pair.second_rows, cross, same_i,
+                new_without_j, new_stored_j, block[u],
+            )  # fmt: skip
         else:
-            support += 1
-    count = 0
-    if most > 0.0:
-        count = largest_values(excess, BINS / most, group, max(FEWEST_NEW, support), marks, chosen)
-    for v in range(n):
-        marks[v] = beta[v] != 0.0
-    for t in range(count):
-        marks[chosen[t]] = 1
-    count = 0
-    for v in range(n):
-        if marks[v] != 0:
-            chosen[count] = v
-            count += 1
-    return count
+            _fill_columns(
+                w, n_i, slots, cross_index, second.gram[w - n_i], pair.second_rows, pair.first_rows, transposed, same_j,
+                new_without_i, new_stored_i, block[u],
+            )  # fmt: skip
+    _mirror_columns(m, new_places, block)
 
 
 @compiled()
-def solve_lazy_pair(
-    plan, first, second, linear, l1, ridge, lower, upper, group, tol, newton, memory, integers, reals, beta,
-    F, groups, totals,
-):  # fmt: skip
-    """Solve the problem of two classes from beta = 0: (steps, number of kernel values computed).
-
-    The steps are -1 if tol was not reached (the dense solver is to take over), NEEDS_NEWTON if Newton's step is
-    needed and its address is 0. ``memory`` has as many entries as the whole Gram matrix. ``integers`` (9 rows, twice as
-    long as there are samples) and ``reals`` (9 rows, as long) are scratch space. Fills beta, F = K beta, and groups and
-    totals (see `optimality_sums`).
-    """
+def add_lazy(pair, moved, change, F):
+    """Add the change of beta of the samples that moved to F; whether few enough cross rows are stored to go on."""
+    first, second, index, part = pair.first, pair.second, pair.numbers[1], pair.change
     n_i, n_j = first.X.shape[0], second.X.shape[0]
-    n, cross_size = n_i + n_j, n_i * n_j
-    cross_rows_i = memory[:cross_size].reshape((n_i, n_j))
-    cross_rows_j = memory[cross_size : 2 * cross_size].reshape((n_j, n_i))
-    size = int(np.sqrt(n * n - 2 * cross_size))
-    size -= size % CONFLICT == 0
-    block = memory[2 * cross_size : 2 * cross_size + size * size].reshape((size, size))
-    slots, place, members, new_places = integers[0, :n], integers[1, :n], integers[2, :size], integers[3]
-    chosen, cross_index, without_i, without_j = integers[4], integers[5], integers[6], integers[7]
-    lists, counts = np.empty((6, 3, size), np.int64), np.empty(6, np.int64)
-    room, old_beta, change, excess = reals[:6], reals[6], reals[7], reals[8]
-    program = Program(integers[8, :n], group, linear, l1, ridge, lower, upper)
-    marks, score = np.empty(n, np.int32), np.empty(size, memory.dtype)
-    for v in range(n):
-        slots[v], place[v], beta[v], old_beta[v], F[v], program.sample[v] = -1, -1, 0.0, 0.0, 0.0, v
-    used_i, used_j, steps, values, m = np.int64(0), np.int64(0), 0, 0, np.int64(0)
-    count = min(n, max(FEWEST_FIRST, n // SAMPLES_PER_FIRST))
-    for t in range(count):
-        chosen[t] = t * n // count
-    stage_tol = FIRST_TOL
-    for _ in range(STAGES):
-        if count > size:
-            break
-        m, n_added = place_members(chosen[:count], place, members, m, block, new_places)
-        n_without_i, n_without_j = 0, 0
-        for t in range(m):  # members that stay may have no cross row, either
-            v = members[t]
-            if slots[v] < 0:
-                if v < n_i:
-                    cross_index[v], without_i[n_without_i] = n_without_i, v
-                    n_without_i += 1
-                else:
-                    cross_index[v], without_j[n_without_j] = n_without_j, v - n_i
-                    n_without_j += 1
-        cross, transposed = _cross_values(plan, first, without_i[:n_without_i], second, without_j[:n_without_j])
-        values += n_without_i * n_without_j
-        _sort_new_members(members, new_places[:n_added], n_i, slots, cross_index, lists, counts)
-        same_i, same_j = lists[0, :, : counts[0]], lists[1, :, : counts[1]]
-        new_without_i, new_without_j = lists[2, :, : counts[2]], lists[3, :, : counts[3]]
-        new_stored_i, new_stored_j = lists[4, :, : counts[4]], lists[5, :, : counts[5]]
-        for u in range(m):
-            w = members[u]
-            if w < n_i:
-                _fill_columns(
-                    w, n_i, slots, cross_index, first.gram[w], cross_rows_i, cross_rows_j, cross, same_i, new_without_j,
-                    new_stored_j, block[u],
-                )  # fmt: skip
-            else:
-                _fill_columns(
-                    w, n_i, slots, cross_index, second.gram[w - n_i], cross_rows_j, cross_rows_i, transposed, same_j,
-                    new_without_i, new_stored_i, block[u],
-                )  # fmt: skip
-        _mirror_columns(m, new_places[:n_added], block)
-        taken, _, unbounded = solve_members(
-            members[:m], block, program, beta, F, max(SHARE_OF_TOL * tol, stage_tol),
-            STEPS_PER_MEMBER * m + STEPS_AT_LEAST, newton, room, score, change,
-        )  # fmt: skip
-        if taken == NEEDS_NEWTON:
-            return NEEDS_NEWTON, values
-        steps += taken
-        moved, of_first = 0, 0
-        for v in range(n):
-            if beta[v] != old_beta[v]:
-                chosen[moved], change[moved] = (v if v < n_i else v - n_i), beta[v] - old_beta[v]
-                old_beta[v] = beta[v]
-                moved += 1
-                of_first += v < n_i
-        added = _update_F(
-            plan, first, second, chosen[:of_first], change[:of_first], slots[:n_i], used_i, cross_rows_i, F[:n_i],
-            F[n_i:],
-        )  # fmt: skip
-        used_i += added
-        values += added * n_j
-        added = _update_F(
-            plan, second, first, chosen[of_first:moved], change[of_first:moved], slots[n_i:], used_j, cross_rows_j,
-            F[n_i:], F[:n_i],
-        )  # fmt: skip
-        used_j += added
-        values += added * n_i
-        optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
-        violation = groups[0, M_UP] - groups[0, M_LOW]
-        if violation <= tol:
-            return steps, values
-        if unbounded or used_i * n_j + used_j * n_i > MOST_CROSS_ROWS * cross_size or not violation < np.inf:
-            break
-        stage_tol = STAGE_TOL * violation if violation > LAST_STAGE else 0.0
-        count = _select_members(beta, F, linear, l1, group, lower, upper, threshold(groups[0]), excess, marks, chosen)
-    return -1, values
+    for c in range(2):
+        count = 0
+        for t in range(moved.shape[0]):
+            if (moved[t] < n_i) == (c == 0):
+                index[count], part[count] = moved[t] if c == 0 else moved[t] - n_i, change[t]
+                count += 1
+        if c == 0:
+            added = _update_F(
+                pair.plan, first, second, index[:count], part[:count], pair.slots[:n_i], pair.counts[0],
+                pair.first_rows, F[:n_i], F[n_i:],
+            )  # fmt: skip
+        else:
+            added = _update_F(
+                pair.plan, second, first, index[:count], part[:count], pair.slots[n_i:], pair.counts[1],
+                pair.second_rows, F[n_i:], F[:n_i],
+            )  # fmt: skip
+        pair.counts[c] += added
+        pair.counts[VALUES] += added * (n_j if c == 0 else n_i)
+    return pair.counts[0] * n_j + pair.counts[1] * n_i <= MOST_CROSS_ROWS * n_i * n_j

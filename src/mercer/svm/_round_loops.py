@@ -127,13 +127,15 @@ def _take_highest(bins, count, chosen, n_chosen, histogram):
     while threshold > 1 and total + histogram[threshold] <= count:
         total += histogram[threshold]
         threshold -= 1
-    room = count - total  # how many of the bin at the threshold fit
+    # of the bin at the threshold as many as fit, evenly spaced: at beta = 0 all variables of a class are in one bin
+    room, alike, seen = min(count - total, histogram[threshold]), max(1, histogram[threshold]), 0
     for v in range(bins.shape[0]):
         if bins[v] >= threshold:
             if bins[v] == threshold:
-                if room <= 0:
+                seen += room
+                if seen < alike:
                     continue
-                room -= 1
+                seen -= alike
             chosen[n_chosen] = v
             n_chosen += 1
     return n_chosen
@@ -191,16 +193,6 @@ def shrinkable(up, low, group, extremes, slack, keep):
         if not keep[v]:
             count += 1
     return count
-
-
-@compiled()
-def largest_values(values, scale, group, count, bins, chosen):
-    """Fill ``chosen`` with up to count variables of group 0 with the largest values above 0, sorted; their number.
-
-    The selection is by bins of values * scale, at most BINS. ``bins`` is scratch space.
-    """
-    _fill_bins(values, 0.0, scale, group, 0, bins)
-    return _take_highest(bins, count, chosen, 0, np.empty(BINS + 1, np.int64))
 
 
 # size of the tiles in which a block is mirrored
@@ -340,6 +332,17 @@ def form_working_set(
 
 
 @compiled()
+def list_moved(positions, change, moved):
+    """Fill ``moved`` with the samples of members that moved, ``change`` with their changes; their number."""
+    count = 0
+    for t in range(positions.shape[0]):
+        if change[t] != 0.0 and positions[t] >= 0:
+            moved[count], change[count] = positions[t], change[t]
+            count += 1
+    return count
+
+
+@compiled()
 def solve_working_set(
     layout, m, n_added, block, new_places, program, beta, F, tol, max_steps, newton, room, score, chosen, previous,
     change,
@@ -357,11 +360,7 @@ def solve_working_set(
     )  # fmt: skip
     if steps == NEEDS_NEWTON:
         return steps, 0.0, False, 0, 0, 0
-    count = 0
-    for t in range(members.shape[0]):
-        if change[t] != 0.0 and positions[t] >= 0:
-            moved[count], change[count] = positions[t], change[t]
-            count += 1
+    count = list_moved(positions, change, moved)
     known = np.zeros(beta.shape[0], np.bool_)
     for t in range(previous.shape[0]):
         known[previous[t]] = True

@@ -36,6 +36,7 @@ from mercer.problems.dual import fill_survey, survey, survey_of
 from mercer.problems.solution import Options, Solution, Status, TracePoint
 from mercer.svm.dense import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
 from mercer.svm.plan import (
+    CACHE_CONFLICT,
     DOUBLE_UP_TO,
     PAIRS_PER_TASK,
     VARIABLES_AT_ONCE,
@@ -49,6 +50,8 @@ from mercer.svm.verify import ExactFormula, exact_formula, exact_rows
 
 # share of tol for SMO: the rest is left for the rounding of float32 scores
 SHARE_OF_TOL = 0.9
+# most rounds on a lazy cross block
+LAZY_ROUNDS = 40
 
 # the problem of two classes: data, loss, y, weight, intercept, options, clock, start
 SolvePair = Callable[[Data, Loss, Vector, Vector, bool, Options, Clock, Vector | None], Solution]
@@ -315,7 +318,7 @@ def solve_on_blocks(
         pair, mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
         qp, index, beta, F = batch.qp.take(mine, None), batch.index[mine], batch.beta[mine], batch.F[mine]
         found = batch.groups[k : k + 1], batch.totals[k]
-        steps = pairs.solve(pair, qp, beta, F, *found) if lazy and pairs is not None else -1
+        steps = pairs.solve(pair, qp, beta, F) if lazy and pairs is not None else -1
         if steps < 0:
             steps = _on_matrix(blocks.matrix(*pair), qp, options.tol, beta, F)
         if steps < 0:
@@ -392,29 +395,39 @@ class LazyPairs:
     options: Options
     evaluations: Evaluations
 
-    def solve(self, pair: tuple[int, int], qp: BoxQP, beta: Vector, F: Vector, groups: Matrix, totals: Vector) -> int:
-        """Solve a pair: the number of steps, -1 if tol is not reached.
-
-        Edits beta and F = K beta. Fills groups and totals for `survey_of`.
-        """
-        from mercer.svm._lazy_pair_loops import solve_lazy_pair
+    def solve(self, pair: tuple[int, int], qp: BoxQP, beta: Vector, F: Vector) -> int:
+        """Solve a pair: the number of steps, -1 if tol is not reached. Edits beta and F = K beta."""
+        from mercer.svm._driver_loops import CONVERGED, drive, space_for
+        from mercer.svm._lazy_pair_loops import VALUES, LazyPair
         from mercer.svm._newton_loops import with_newton
 
-        n = qp.n_vars
-        integers, reals = np.empty((9, 2 * n), np.int64), np.empty((9, n))
+        n, (first, second) = qp.n_vars, (self.classes[c] for c in pair)
+        cross = len(first.X) * len(second.X)
+        rows, block = np.split(self.blocks.scratch(n**2), [2 * cross])
+        size = int(np.sqrt(len(block)))
+        size -= size % CACHE_CONFLICT == 0
+        source = LazyPair(
+            self.single, first, second, rows[:cross].reshape(len(first.X), -1), rows[cross:].reshape(len(second.X), -1),
+            np.full(n, -1), np.zeros(3, np.int64), np.empty((3, n), np.int64), np.empty((6, 3, size), np.int64),
+            np.empty(n),
+        )  # fmt: skip
+        program = Program(np.arange(n), qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+        space, steps, beta[:], F[:] = space_for(n, size, 1, block), 0, 0.0, 0.0
 
-        def run(newton: int) -> tuple[int, int]:
-            return solve_lazy_pair(
-                self.single, *(self.classes[c] for c in pair), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
-                self.options.tol, newton, self.blocks.scratch(n**2), integers, reals, beta, F, groups, totals,
-            )  # fmt: skip
+        def run(newton: int) -> tuple[int, int, int]:
+            nonlocal steps
+            found = drive(
+                None, None, source, program, -1, beta, F, SHARE_OF_TOL * self.options.tol, newton, LAZY_ROUNDS, space
+            )
+            steps += found[2]
+            return found
 
-        steps, values = with_newton(run, np.float32, np.float32)
-        self.evaluations.add(values)
-        return int(steps)
+        ended = with_newton(run, np.float32, np.float32)[0]
+        self.evaluations.add(int(source.counts[VALUES]))
+        return steps if ended == CONVERGED else -1
 
     def verify(self, index: Vector, qp: BoxQP, beta: Vector, F: Vector, groups: Matrix, totals: Vector) -> None:
-        """Recompute F in float64 where it matters; ``index`` are the samples. Edits F, fills as `solve` does."""
+        """Recompute F in float64 where it matters; ``index`` are the samples. Edits F, fills groups and totals."""
         self.evaluations.add(self.exact.values(index, qp, beta, F, self.options, np.empty(qp.n_vars), groups, totals))
 
 

@@ -1,0 +1,157 @@
+"""The driver: rounds of working sets until no variable violates the optimality conditions by more than tol.
+
+    min  1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,  sum over each group fixed
+
+Each round chooses a working set, reads its block of K, solves it by SMO and updates F = Kb (Joachims, "Making
+large-scale SVM learning practical", 1999). K comes from a *row source*, whose type decides which loops are compiled: a
+stored matrix, or two classes whose values are computed on demand (`_lazy_pair_loops.LazyPair`). All rounds are one
+compiled call: a round takes less time than the calls from Python that it would need, and threads that solve several
+problems never wait for the interpreter. `mercer.svm.decomposition` takes the same rounds one by one, where Python
+computes rows in between.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer._compiled.compile import compiled
+from mercer._compiled.stored_rows import read_rows
+from mercer._compiled.tiles import add_rows_product
+from mercer.svm._lazy_pair_loops import add_lazy, read_lazy
+from mercer.svm._newton_loops import NEEDS_NEWTON
+from mercer.svm._round_loops import (
+    COLUMN,
+    MEMBERS,
+    ORDER,
+    POSITIONS,
+    SAMPLES,
+    form_working_set,
+    list_moved,
+    mirror_rows,
+    score_and_extremes,
+)
+from mercer.svm._smo_loops import solve_members
+
+# a block is solved to this share of the violation, or of tol if that is more, in at most so many steps per member
+BLOCK_TOL, LAST_TOL = 0.06, 0.8
+STEPS_PER_MEMBER = 200
+# new members of a working set: a share of the variables, at least so many
+VARIABLES_PER_NEW, FEWEST_NEW = 32, 32
+# or a share of the free variables, if that is more
+FREE_PER_NEW = 2
+# a run is stuck after so many rounds without an improvement of the violation to this share
+PATIENCE, IMPROVED = 40, 0.95
+# how a call ended: as NEEDS_NEWTON, or
+CONVERGED, UNFINISHED, STUCK = range(3)
+
+
+class Space(NamedTuple):
+    """The working set of a run and its scratch space, for n variables and sets of at most ``size`` members.
+
+    Attributes
+    ----------
+    n_members : an array of one number, the members of the last set.
+    place : the place of each variable in the block; -1 for none.
+    layout, new_places : see `form_working_set`.
+    previous : n + size numbers.
+    block, score : the matrix of the set, and a vector with its dtype.
+    room, change : six rows and one row of size numbers.
+    up, low, extremes : see `score_and_extremes`.
+    """
+
+    n_members: Any
+    place: Any
+    layout: Any
+    new_places: Any
+    previous: Any
+    block: Any
+    score: Any
+    room: Any
+    change: Any
+    up: Any
+    low: Any
+    extremes: Any
+
+
+def space_for(n: int, size: int, n_groups: int, memory: Any) -> Space:
+    """The space for n variables; the block is in ``memory``, which has at least size squared entries."""
+    layout, room = np.empty((6, size), np.int64), np.empty((7, size))
+    up, low = np.empty((2, n))
+    return Space(
+        np.zeros(1, np.int64), np.full(n, -1), layout, np.empty(2 * size, np.int64), np.empty(n + size, np.int64),
+        memory[: size * size].reshape(size, size), np.empty(size, memory.dtype), room[:6], room[6], up, low,
+        np.empty((n_groups, 2)),
+    )  # fmt: skip
+
+
+@compiled()
+def _list_previous(program, beta, members, previous):
+    """Fill ``previous`` with the candidates to stay, the free variables and then the last members; the number free."""
+    lower, upper, l1, n_free = program.lower, program.upper, program.l1, 0
+    for v in range(beta.shape[0]):
+        previous[n_free] = v
+        n_free += (lower[v] < beta[v]) & (beta[v] < upper[v]) & ((beta[v] != 0.0) | (l1[v] == 0.0))
+    for t in range(members.shape[0]):
+        previous[n_free + t] = members[t]
+    return n_free
+
+
+@compiled()
+def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, space):
+    """Solve a program from a feasible beta, in at most ``max_rounds`` rounds: (how it ended, rounds, steps).
+
+    The row source is K, at whose columns ``ranges``, (start, stop) each, F is kept; or ``lazy``. The other one is None.
+    ``null`` is the variable of the null sample, the last one, or -1. ``newton`` is the address of Newton's step, or 0:
+    see `solve_block`. Another call continues. Edits beta, F = K beta and space.
+    """
+    n, size = beta.shape[0], space.block.shape[0]
+    layout, new_places, previous, block = space.layout, space.new_places, space.previous, space.block
+    up, low, extremes, change = space.up, space.low, space.extremes, space.change
+    best, idle, rounds, steps, ended = np.inf, 0, 0, 0, UNFINISHED
+    while True:
+        violation = score_and_extremes(program, beta, F, up, low, extremes)
+        if not violation > tol:
+            ended = CONVERGED if violation == violation else STUCK
+            break
+        idle = 0 if violation < IMPROVED * best else idle + 1
+        best = min(best, violation)
+        if idle > PATIENCE or violation == np.inf:
+            ended = STUCK
+            break
+        if rounds == max_rounds:
+            break
+        rounds += 1
+        m = space.n_members[0]
+        n_free = _list_previous(program, beta, layout[MEMBERS, :m], previous)
+        n_new = max(FEWEST_NEW, min(max(n // VARIABLES_PER_NEW, n_free // FREE_PER_NEW), size // 2))
+        _, m, n_added, _ = form_working_set(
+            up, low, program, extremes, previous[: n_free + m], n_new, min(size, n_free + n_new), null, space.place,
+            layout, m, block, new_places,
+        )  # fmt: skip
+        space.n_members[0] = m
+        members, positions, new_places_now = layout[MEMBERS, :m], layout[POSITIONS, :m], new_places[:n_added]
+        if K is not None:  # numba drops the branches of a source that is None
+            read_rows(K, positions, layout[ORDER], layout[COLUMN], new_places_now, np.int64(0), n_added, block)
+            mirror_rows(positions, new_places_now, block)
+        if lazy is not None:
+            read_lazy(lazy, members, new_places_now, block)
+        taken, _, unbounded = solve_members(
+            members, block, program, beta, F, max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m, newton,
+            space.room, space.score, change,
+        )  # fmt: skip
+        if taken == NEEDS_NEWTON:
+            ended = NEEDS_NEWTON
+            break
+        steps += taken
+        if unbounded:
+            ended = STUCK
+            break
+        moved = layout[SAMPLES]
+        n_moved = list_moved(positions, change, moved)
+        if K is not None:
+            for r in range(ranges.shape[0]):
+                add_rows_product(K, moved[:n_moved], change[:n_moved], ranges[r, 0], ranges[r, 1], F)
+        if lazy is not None and not add_lazy(lazy, moved[:n_moved], change[:n_moved], F):
+            ended = STUCK
+            break
+    return ended, rounds, steps
