@@ -11,6 +11,7 @@ from mercer.svm import _round_loops as rounds
 from mercer.svm._newton_loops import newton_address
 from mercer.svm._round_loops import (
     by_group,
+    count_used,
     form_working_set,
     mirror_rows,
     place_members,
@@ -157,7 +158,7 @@ def test_rounds_are_their_pieces(loss, intercept):
         )  # fmt: skip
         found = solve_working_set(
             layout, m, n_added, block, new_places, active.program, active.beta, active.F, 1e-6, 1000, newton, room,
-            score, chosen, previous, change,
+            score, change,
         )  # fmt: skip
         np.testing.assert_array_equal(block[:m, :m], whole)
         assert found[:3] == expected
@@ -167,6 +168,6 @@ def test_rounds_are_their_pieces(loss, intercept):
         np.testing.assert_array_equal(layout[rounds.SAMPLES, : found[3]], positions[moved])
         np.testing.assert_array_equal(change[: found[3]], moves[moved])
         new = np.setdiff1d(chosen, previous)
-        assert found[4:] == (len(new), np.count_nonzero(then[new]))
+        assert count_used(chosen, previous, then) == (len(new), np.count_nonzero(then[new]))
         active.F += change[: found[3]] @ K[layout[rounds.SAMPLES, : found[3]]]
         previous = chosen

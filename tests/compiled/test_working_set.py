@@ -67,6 +67,18 @@ def test_the_worst_violators_are_chosen(loss, intercept, size):
         assert np.isin(better, chosen).all()
 
 
+def test_equal_rates_are_chosen_evenly():
+    """At beta = 0 all variables of a class have the same rate: those chosen are spread over all of them."""
+    n = 101
+    up, low = np.full(n, 1.0), np.full(n, np.inf)
+    up[60:], low[60:] = -np.inf, -1.0  # the first class may increase only, the second decrease only
+    extremes = np.array([[1.0, -1.0]])
+    chosen = select_working_set(up, low, np.zeros(n, np.int8), 1, extremes, NONE, 20, 20, -1)
+    first, second = np.sort(chosen[chosen < 60]), np.sort(chosen[chosen >= 60])
+    assert len(first) == len(second) == 10
+    assert np.diff(first).max() <= 6 and np.diff(second).max() <= 5
+
+
 def test_members_of_the_last_set_fill_up():
     """New variables first, at most n_new; then members of the previous set; the null sample always."""
     up, low = np.linspace(1.0, 0.0, 40), np.linspace(0.0, -1.0, 40)

@@ -26,11 +26,9 @@ from mercer.svm._round_loops import (
     POSITIONS,
     SAMPLES,
     form_working_set,
-    list_moved,
-    mirror_rows,
     score_and_extremes,
+    solve_working_set,
 )
-from mercer.svm._smo_loops import solve_members
 
 # a block is solved to this share of the violation, or of tol if that is more, in at most so many steps per member
 BLOCK_TOL, LAST_TOL = 0.06, 0.8
@@ -123,21 +121,19 @@ def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, spac
         rounds += 1
         m = space.n_members[0]
         n_free = _list_previous(program, beta, layout[MEMBERS, :m], previous)
-        n_new = max(FEWEST_NEW, min(max(n // VARIABLES_PER_NEW, n_free // FREE_PER_NEW), size // 2))
+        n_new = min(max(FEWEST_NEW, n // VARIABLES_PER_NEW, n_free // FREE_PER_NEW), max(2, size // 2))
         _, m, n_added, _ = form_working_set(
             up, low, program, extremes, previous[: n_free + m], n_new, min(size, n_free + n_new), null, space.place,
             layout, m, block, new_places,
         )  # fmt: skip
         space.n_members[0] = m
-        members, positions, new_places_now = layout[MEMBERS, :m], layout[POSITIONS, :m], new_places[:n_added]
         if K is not None:  # numba drops the branches of a source that is None
-            read_rows(K, positions, layout[ORDER], layout[COLUMN], new_places_now, np.int64(0), n_added, block)
-            mirror_rows(positions, new_places_now, block)
+            read_rows(K, layout[POSITIONS, :m], layout[ORDER], layout[COLUMN], new_places, np.int64(0), n_added, block)
         if lazy is not None:
-            read_lazy(lazy, members, new_places_now, block)
-        taken, _, unbounded = solve_members(
-            members, block, program, beta, F, max(LAST_TOL * tol, BLOCK_TOL * violation), STEPS_PER_MEMBER * m, newton,
-            space.room, space.score, change,
+            read_lazy(lazy, layout[MEMBERS, :m], new_places[:n_added], block)
+        taken, _, unbounded, n_moved = solve_working_set(
+            layout, m, n_added, block, new_places, program, beta, F, max(LAST_TOL * tol, BLOCK_TOL * violation),
+            STEPS_PER_MEMBER * m, newton, space.room, space.score, change,
         )  # fmt: skip
         if taken == NEEDS_NEWTON:
             ended = NEEDS_NEWTON
@@ -146,12 +142,11 @@ def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, spac
         if unbounded:
             ended = STUCK
             break
-        moved = layout[SAMPLES]
-        n_moved = list_moved(positions, change, moved)
+        moved = layout[SAMPLES, :n_moved]
         if K is not None:
             for r in range(ranges.shape[0]):
-                add_rows_product(K, moved[:n_moved], change[:n_moved], ranges[r, 0], ranges[r, 1], F)
-        if lazy is not None and not add_lazy(lazy, moved[:n_moved], change[:n_moved], F):
+                add_rows_product(K, moved, change[:n_moved], ranges[r, 0], ranges[r, 1], F)
+        if lazy is not None and not add_lazy(lazy, moved, change[:n_moved], F):
             ended = STUCK
             break
     return ended, rounds, steps

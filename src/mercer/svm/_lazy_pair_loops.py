@@ -12,7 +12,6 @@ import numpy as np
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_blocks import fill_block
 from mercer._compiled.tiles import add_rows_product, pack
-from mercer.svm._round_loops import TILE_COLUMNS, TILE_LINES
 
 # give up when the cross rows of both classes hold this share of the cross block (2 at most): nearly all samples have
 # weight, and the dense solver is quicker
@@ -90,11 +89,11 @@ def _gather(here, places, source, index):
 
 
 @compiled()
-def _fill_columns(w, n_i, slots, cross_index, gram, cross_rows, others_rows, cross, same, without, stored, here):
-    """Write the kernel values of member w with all new members into its row of the block.
+def _fill_row(w, n_i, slots, cross_index, gram, cross_rows, others_rows, cross, same, without, stored, here):
+    """Write the kernel values of member w with all members into its row of the block.
 
-    ``same`` lists the new members of its own class, ``without`` and ``stored`` those of the other class without and
-    with a stored cross row. Each list has rows (place, number in its class, index in the cross block or cross row).
+    ``same`` lists the members of its own class, ``without`` and ``stored`` those of the other class without and with a
+    stored cross row. Each list has rows (place, number in its class, index in the cross block or cross row).
     ``cross_index`` are the indices in ``cross`` of members without a cross row.
     """
     _gather(here, same[0], gram, same[1])
@@ -110,35 +109,22 @@ def _fill_columns(w, n_i, slots, cross_index, gram, cross_rows, others_rows, cro
 
 
 @compiled()
-def _sort_new_members(members, new_places, n_i, slots, cross_index, lists):
-    """Fill six lists of new members: for each class all, those without and those with a cross row; their lengths.
+def _sort_members(members, n_i, slots, cross_index, lists):
+    """Fill six lists of members: for each class all, those without and those with a cross row; their lengths.
 
     A list has rows (place, number in its class, index in the cross block or cross row).
     """
     counts = np.zeros(6, np.int64)
-    for t in range(new_places.shape[0]):
-        v = members[new_places[t]]
+    for t in range(members.shape[0]):
+        v = members[t]
         c = 0 if v < n_i else 1
         position, stored = (v if c == 0 else v - n_i), slots[v] >= 0
         for k in (c, 4 + c if stored else 2 + c):
             here, place = lists[k], counts[k]
-            here[0, place], here[1, place] = new_places[t], position
+            here[0, place], here[1, place] = t, position
             here[2, place] = slots[v] if stored else cross_index[v]
             counts[k] += 1
     return counts
-
-
-@compiled()
-def _mirror_columns(m, new_places, block):
-    """Copy the columns of new members to their rows, by tiles that stay in the cache."""
-    for start in range(0, new_places.shape[0], TILE_LINES):
-        some = new_places[start : start + TILE_LINES]
-        for top in range(0, m, TILE_COLUMNS):
-            bottom = min(top + TILE_COLUMNS, m)
-            for k in range(some.shape[0]):
-                here, column = block[some[k]], np.uint64(some[k])
-                for u in range(top, bottom):
-                    here[u] = block[np.uint64(u), column]
 
 
 @compiled()
@@ -170,12 +156,11 @@ def _update_F(plan, a, b, index, change, slots, used, cross_rows, F_a, F_b):
 
 @compiled()
 def read_lazy(pair, members, new_places, block):
-    """Write the kernel values of the members at these places with all members into their rows and columns."""
+    """Write the kernel values of the members at these places with all members into their rows of the block."""
     first, second, slots, lists = pair.first, pair.second, pair.slots, pair.lists
-    n_i, m = first.X.shape[0], members.shape[0]
-    cross_index, without_i, without_j = pair.numbers[0], pair.numbers[1], pair.numbers[2]
+    n_i, cross_index, without_i, without_j = first.X.shape[0], pair.numbers[0], pair.numbers[1], pair.numbers[2]
     n_without_i, n_without_j = 0, 0
-    for t in range(m):  # members that stay may have no cross row, either
+    for t in range(members.shape[0]):  # members that stay may have no cross row, either
         v = members[t]
         if slots[v] < 0:
             if v < n_i:
@@ -186,23 +171,20 @@ def read_lazy(pair, members, new_places, block):
                 n_without_j += 1
     cross, transposed = _cross_values(pair.plan, first, without_i[:n_without_i], second, without_j[:n_without_j])
     pair.counts[VALUES] += n_without_i * n_without_j
-    counts = _sort_new_members(members, new_places, n_i, slots, cross_index, lists)
-    same_i, same_j = lists[0, :, : counts[0]], lists[1, :, : counts[1]]
-    new_without_i, new_without_j = lists[2, :, : counts[2]], lists[3, :, : counts[3]]
-    new_stored_i, new_stored_j = lists[4, :, : counts[4]], lists[5, :, : counts[5]]
-    for u in range(m):
+    counts = _sort_members(members, n_i, slots, cross_index, lists)
+    for k in range(new_places.shape[0]):
+        u = new_places[k]
         w = members[u]
         if w < n_i:
-            _fill_columns(
-                w, n_i, slots, cross_index, first.gram[w], pair.first_rows, pair.second_rows, cross, same_i,
-                new_without_j, new_stored_j, block[u],
+            _fill_row(
+                w, n_i, slots, cross_index, first.gram[w], pair.first_rows, pair.second_rows, cross,
+                lists[0, :, : counts[0]], lists[3, :, : counts[3]], lists[5, :, : counts[5]], block[u],
             )  # fmt: skip
         else:
-            _fill_columns(
-                w, n_i, slots, cross_index, second.gram[w - n_i], pair.second_rows, pair.first_rows, transposed, same_j,
-                new_without_i, new_stored_i, block[u],
+            _fill_row(
+                w, n_i, slots, cross_index, second.gram[w - n_i], pair.second_rows, pair.first_rows, transposed,
+                lists[1, :, : counts[1]], lists[2, :, : counts[2]], lists[4, :, : counts[4]], block[u],
             )  # fmt: skip
-    _mirror_columns(m, new_places, block)
 
 
 @compiled()

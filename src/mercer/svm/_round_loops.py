@@ -332,35 +332,31 @@ def form_working_set(
 
 
 @compiled()
-def list_moved(positions, change, moved):
-    """Fill ``moved`` with the samples of members that moved, ``change`` with their changes; their number."""
-    count = 0
-    for t in range(positions.shape[0]):
-        if change[t] != 0.0 and positions[t] >= 0:
-            moved[count], change[count] = positions[t], change[t]
-            count += 1
-    return count
-
-
-@compiled()
 def solve_working_set(
-    layout, m, n_added, block, new_places, program, beta, F, tol, max_steps, newton, room, score, chosen, previous,
-    change,
+    layout, m, n_added, block, new_places, program, beta, F, tol, max_steps, newton, room, score, change
 ):  # fmt: skip
     """Solve the working set, the rows of whose new members have been read.
 
-    Returns (steps, gain of the objective, unbounded) of `solve_members`, the number of samples that moved, the number
-    of chosen variables that are not of the previous set, and how many of these are not zero now. SAMPLES of ``layout``
-    begins with the samples that moved, ``change`` with their change of beta. Edits block, beta, layout, change.
+    Returns (steps, gain of the objective, unbounded) of `solve_members`, and the number of samples that moved. SAMPLES
+    of ``layout`` begins with these samples, ``change`` with their change of beta. Edits block, beta, layout, change.
     """
     members, positions, moved = layout[MEMBERS, :m], layout[POSITIONS, :m], layout[SAMPLES]
     mirror_rows(positions, new_places[:n_added], block)
     steps, gained, unbounded = solve_members(
         members, block, program, beta, F, tol, max_steps, newton, room, score, change
     )  # fmt: skip
-    if steps == NEEDS_NEWTON:
-        return steps, 0.0, False, 0, 0, 0
-    count = list_moved(positions, change, moved)
+    count = 0
+    if steps != NEEDS_NEWTON:
+        for t in range(m):
+            if change[t] != 0.0 and positions[t] >= 0:
+                moved[count], change[count] = positions[t], change[t]
+                count += 1
+    return steps, gained, unbounded, count
+
+
+@compiled()
+def count_used(chosen, previous, beta):
+    """How many chosen variables are not of the previous set, and how many of these have a weight."""
     known = np.zeros(beta.shape[0], np.bool_)
     for t in range(previous.shape[0]):
         known[previous[t]] = True
@@ -369,4 +365,4 @@ def solve_working_set(
         if not known[chosen[t]]:
             n_new += 1
             n_used += beta[chosen[t]] != 0.0
-    return steps, gained, unbounded, count, n_new, n_used
+    return n_new, n_used

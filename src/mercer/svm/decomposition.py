@@ -243,7 +243,7 @@ class Decomposition:
     def _round(self, scores: Scores, previous: Vector, tol: float) -> tuple[Vector, float]:
         """Solve one working set: (its members, the gain of the dual, inf if it is unbounded)."""
         from mercer.svm._newton_loops import with_newton
-        from mercer.svm._round_loops import SAMPLES, solve_working_set
+        from mercer.svm._round_loops import SAMPLES, count_used, solve_working_set
 
         active = self.active
         n_new, begun = min(self._most_chosen, self._n_new if len(previous) else 2 * self._n_new), self.clock.seconds
@@ -256,23 +256,22 @@ class Decomposition:
         if self.options.max_iter >= 0:
             limit = min(limit, self.options.max_iter - self.steps)
 
-        def solve(newton: int) -> tuple[int, float, bool, int, int, int]:
+        def solve(newton: int) -> tuple[int, float, bool, int]:
             return solve_working_set(
                 self._layout, m, n_added, self._block, self._new_places, active.program, active.beta, active.F,
-                max(0.5 * tol, BLOCK_TOL * scores.violation), limit, newton, self._members_room, self._score, chosen,
-                previous, self._change,
+                max(0.5 * tol, BLOCK_TOL * scores.violation), limit, newton, self._members_room, self._score,
+                self._change,
             )  # fmt: skip
 
         dtype = self._block.dtype
-        found = with_newton(solve, dtype, dtype)
-        steps, gained, unbounded, n_moved, n_new, n_used = found
+        steps, gained, unbounded, n_moved = with_newton(solve, dtype, dtype)
         self.steps += steps
         if unbounded:
             return chosen, np.inf
         if n_moved:
             slots = self.store.ensure(self._layout[SAMPLES, :n_moved])
             self.store.add_product(slots, self._change[:n_moved], active.F)
-        self._adapt_n_new(n_new, n_used)
+        self._adapt_n_new(*count_used(chosen, previous, active.beta))
         self._last_round = self.clock.seconds - begun
         self.dual += gained
         return chosen, gained
