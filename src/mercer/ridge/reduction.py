@@ -220,9 +220,7 @@ class Reduction:
         return beta, b, ones
 
 
-def reduce(
-    data: Data, weight: Vector, smallest_alpha: float, options: Options, width: int | None = None
-) -> Reduction:
+def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options, width: int | None = None) -> Reduction:
     """Reduce √w K √w: by a low-rank factor if that is exact enough, else the whole matrix.
 
     ``width`` is the number of off-diagonals of B on each side; None to choose.
@@ -297,9 +295,7 @@ def _banded(K: Matrix, width: int) -> Vector:
     return tau
 
 
-def _low_rank(
-    data: Data, root: Vector, smallest_alpha: float, options: Options, width: int | None
-) -> Reduction | None:
+def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options, width: int | None) -> Reduction | None:
     """Factor K = LL' and L = QR, so that K = Q (RR') Q', and reduce RR'. None if the rank is not low."""
     n = data.n
     gram = GramOperator(data.kernel, data.features(np.float64), options.n_threads, data.evaluations)
