@@ -25,7 +25,7 @@ from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, PegasosClassifier, Perce
 from mercer._compiled.blas import one_blas_thread
 from mercer.kernels import Polynomial
 from mercer.losses import EpsilonInsensitive
-from mercer.problems.clock import Clock
+from mercer.problems.clock import SECOND_PRESS, Clock
 from mercer.problems.solution import Options, Status
 from mercer.svm.dense import MOST_INTERIOR_STEPS, DenseRun
 from mercer.svm.interior import interior_point
@@ -207,7 +207,7 @@ PROGRAMS = {
         ["now", "fitted", "now", "KeyboardInterrupt"],
     ),
     "slow loop": (
-        "print('now'); hard.fit(X, y); time.sleep(SECOND_PRESS); print('now'); hard.fit(X, y); print('fitted')",
+        f"print('now'); hard.fit(X, y); time.sleep({SECOND_PRESS}); print('now'); hard.fit(X, y); print('fitted')",
         ["now", "now", "fitted"],
     ),
     "search": (
@@ -282,11 +282,11 @@ class TestInterrupts:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             for _ in range(3):
-                with Clock(second_press=0.01) as clock:
+                with Clock(second_within=0.01) as clock:
                     signal.raise_signal(signal.SIGINT)
                 assert clock.over() is Status.INTERRUPTED
                 time.sleep(0.02)
-            with pytest.raises(KeyboardInterrupt), Clock(second_press=60.0):
+            with pytest.raises(KeyboardInterrupt), Clock(second_within=60.0):
                 signal.raise_signal(signal.SIGINT)
         finally:
             signal.signal(signal.SIGINT, before)
