@@ -238,8 +238,8 @@ def test_many_classes_are_asked_about(fit):
 
 def test_pairs_that_do_not_fit_into_memory(fit):
     """The memory is estimated first, in the command and in Python."""
-    status, _, err = fit("d.csv", named(90_000, 30_000), "--task", "classification")
-    words = "30,000 classes are 449,985,000 pairs, each with a machine of its own: for 90,000 samples"
+    status, _, err = fit("d.csv", named(9_000, 4_500), "--task", "classification")
+    words = "4,500 classes are 10,122,750 pairs, each with a machine of its own: for 9,000 samples"
     assert status == 1 and words in err
     assert "--kernel linear" in err
     X, y = np.arange(90_000.0).reshape(-1, 1) % 7, np.arange(90_000) % 30_000
