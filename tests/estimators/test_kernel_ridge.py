@@ -3,7 +3,6 @@
 import pickle
 import re
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -440,10 +439,9 @@ class TestLimits:
     def test_no_time_at_all(self, solver):
         """time_limit=0 returns a usable, certified model."""
         X, y = sample(3000)
-        start = time.perf_counter()
         with pytest.warns(ConvergenceWarning, match=r"time_limit=0.0 s.*The model is not solved"):
             model = KernelRidge(kernel="rbf", time_limit=0.0, fit_intercept=True, solver=solver).fit(X, y)
-        assert time.perf_counter() - start < 20
+        assert model.n_iter_ == model.kernel_evaluations_ == 0
         np.testing.assert_allclose(model.predict(X[:5]), y.mean())
         assert model.certificate_.valid and model.certificate_.gap > 0
 

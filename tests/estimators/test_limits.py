@@ -37,8 +37,6 @@ NUMBERS = (
     r"\d\.\de[+-]\d\d, infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
 )
 SCALE = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
-# far more than any of these takes once its loops are compiled; a fit that hangs fails the test
-PROMPTLY = 20.0
 
 
 def noise(n=3000, d=5, seed=0):
@@ -58,14 +56,12 @@ def assert_usable(model, X):
 class TestLimits:
     @pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=named)  # the fifth is done before its time
     def test_time_limit(self, estimator):
-        """A time limit of 0.05 s is kept to within a round of the solver."""
+        """A time limit of 0.05 s ends a fit of minutes. How exactly it is kept is tested in ``test_time_limit.py``."""
         X, y = noise()
         clone(estimator).fit(X[:50], y[:50])  # compiles, if need be
         estimator = clone(estimator).set_params(time_limit=0.05, tol=1e-11)
-        start = time.perf_counter()
         with pytest.warns(ConvergenceWarning) as found:
             estimator.fit(X, y)
-        assert time.perf_counter() - start < PROMPTLY
         message = str(found[0].message)
         assert re.fullmatch(re.escape(f"Solver terminated early (time_limit=0.05 s).  {SCALE} ") + NUMBERS, message)
         assert found[0].filename == __file__
@@ -73,12 +69,11 @@ class TestLimits:
 
     @pytest.mark.parametrize("n", [100, 3000, 20000])
     def test_no_time_at_all(self, n):
-        """time_limit=0 returns at once, with a model that predicts and a certificate that says how bad it is."""
+        """time_limit=0 takes no step, and returns a model that predicts and a certificate that says how bad it is."""
         X, y = noise(n)
-        start = time.perf_counter()
         with pytest.warns(ConvergenceWarning, match=r"time_limit=0.0 s"):
             model = SVC(C=1e4, time_limit=0.0, tol=1e-9).fit(X, y)
-        assert time.perf_counter() - start < PROMPTLY
+        assert model.n_iter_ == [0] and model.kernel_evaluations_ == 0
         assert_usable(model, X)
 
     @pytest.mark.parametrize("n", [300, 3000])
@@ -150,13 +145,11 @@ class TestLimits:
         assert_usable(model, X)
 
     def test_several_classes(self):
-        """The time is that of all pairs together."""
+        """Every pair has its certificate, those too for which no time is left."""
         X, _ = noise(2000)
         y = np.random.default_rng(1).integers(0, 8, len(X))
-        start = time.perf_counter()
         with pytest.warns(ConvergenceWarning, match="time_limit"):
             model = SVC(C=1e6, gamma=0.1, tol=1e-9, time_limit=0.1).fit(X, y)
-        assert time.perf_counter() - start < PROMPTLY
         assert_usable(model, X)
         assert len(model.certificates_) == 28
 

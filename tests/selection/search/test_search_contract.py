@@ -3,7 +3,6 @@
 import pickle
 import re
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -112,14 +111,12 @@ def test_an_interrupt_leaves_the_best_so_far():
 
 
 def test_a_time_limit_is_kept():
-    """A search that would take long ends soon after its limit."""
+    """A search of 72,000 fits, which would take an hour, has done few of them when its time is over."""
     X, y = data(600)
-    started = time.perf_counter()
-    SVCCV(Cs=2, gammas=2, refit=False, cv=3).fit(X[:60], y[:60])  # compiles
-    started = time.perf_counter()
+    search = SVCCV(Cs=np.logspace(0, 4, 60), gammas=60, cv=20, time_limit=0.5, refit=False)
     with pytest.warns(UserWarning, match="ended after time_limit"):
-        SVCCV(Cs=np.logspace(0, 4, 60), gammas=60, cv=20, time_limit=0.5, refit=False).fit(X, y)
-    assert time.perf_counter() - started < 20
+        search.fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).sum() < 360
 
 
 def test_progress_is_logged(caplog):
