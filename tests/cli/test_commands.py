@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -11,6 +12,10 @@ from sklearn.datasets import load_diabetes, load_iris
 import mercer
 import mercer.datasets
 from mercer.cli import main
+from mercer.io.tables import read_samples
+from mercer.workflow.job import SEARCH, Job
+from mercer.workflow.summary import text_summary
+from mercer.workflow.training import train
 
 QUICK = ["--grid", "3", "--folds", "2", "--quiet"]
 
@@ -93,29 +98,20 @@ def test_many_rows_are_searched_in_part_and_judged_on_the_others(tmp_path, capsy
     assert search.best_estimator_.shape_fit_ == (600, 2)
 
 
-def test_only_machines_that_were_tried_are_counted(folder, tmp_path, monkeypatch, capsys):
-    """A search that runs out of time reports how many candidates it has compared."""
-    from mercer.problems.clock import Clock
-    from mercer.problems.solution import Status
-    from mercer.selection.search.candidates import Table
+def test_only_machines_that_were_tried_are_counted(folder):
+    """A search that ends early reports how many candidates it has compared."""
 
-    over, consider, seen = Clock.over, Table.consider, []
+    def press(progress):
+        """Ctrl-C as soon as some candidates were tried."""
+        if progress.stage == SEARCH and progress.detail and not job.interrupted:
+            signal.raise_signal(signal.SIGINT)
 
-    def counted(table, *given):
-        seen.append(given)
-        consider(table, *given)
-
-    def limited(clock):
-        return Status.TIME_LIMIT if clock.deadline is not None and len(seen) >= 4 else over(clock)
-
-    monkeypatch.setattr(Table, "consider", counted)
-    monkeypatch.setattr(Clock, "over", limited)
-    arguments = ["fit", str(folder / "iris.csv"), "--quiet", "--jobs", "1", "--time-limit", "1000"]
-    assert main([*arguments, "--model", str(tmp_path / "m.mercer")]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    tried = np.isfinite(mercer.load(tmp_path / "m.mercer")[-1].cv_results_["mean_test_score"]).sum()
+    with Job(press) as job:
+        outcome = train(read_samples(folder / "iris.csv"), job=job, n_jobs=1)
+    shown, tried = " ".join(text_summary(outcome).split()), outcome.tried
+    assert outcome.interrupted and tried == np.isfinite(outcome.search.cv_results_["mean_test_score"]).sum()
     assert 0 < tried < 16 and f"the best of {tried} candidates by" in shown
-    assert f"{tried} of 40 candidates were tried in all folds; the best of these is used." in shown
+    assert any(f"{tried} of 40 candidates were tried in all folds" in message for message in outcome.messages)
 
 
 def test_fit_for_programs(folder, capsys):

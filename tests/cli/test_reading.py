@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import mercer
-import mercer.estimators.prediction
-from mercer.cli import main
+from mercer.cli import exit_status, main
 from mercer.exceptions import InvalidInputError
 from mercer.io.tables import read_samples
 
@@ -237,23 +236,25 @@ def test_many_classes_are_asked_about(fit):
     assert "write all its numbers in one format with one unit" in fit("d.csv", units)[2]
 
 
-def test_pairs_that_do_not_fit_into_memory(fit, monkeypatch):
+def test_pairs_that_do_not_fit_into_memory(fit):
     """The memory is estimated first, in the command and in Python."""
-    monkeypatch.setattr(mercer.estimators.prediction, "available_bytes", lambda: 10_000_000)
-    status, _, err = fit("d.csv", named(400, 120), "--task", "classification")
-    assert status == 1 and "120 classes are 7,140 pairs, each with a machine of its own: for 400 samples" in err
+    status, _, err = fit("d.csv", named(9_000, 4_500), "--task", "classification")
+    words = "4,500 classes are 10,122,750 pairs, each with a machine of its own: for 9,000 samples"
+    assert status == 1 and words in err
     assert "--kernel linear" in err
-    X, y = np.arange(400.0).reshape(-1, 1) % 7, np.arange(400) % 120
+    X, y = np.arange(90_000.0).reshape(-1, 1) % 7, np.arange(90_000) % 30_000
     with pytest.raises(InvalidInputError, match=r"that takes about .* GB are available. Use fewer classes"):
         mercer.SVC().fit(X, y)
 
 
-def test_memory_errors_have_a_sentence(fit, monkeypatch):
+def test_memory_errors_have_a_sentence(capsys):
     """Any other MemoryError ends in one sentence, too."""
 
-    def greedy(*_, **__):
+    def greedy():
         raise MemoryError("Unable to allocate 236. GiB")
 
-    monkeypatch.setattr("mercer.workflow.training.train", greedy)
-    status, _, err = fit("d.csv", CSV)
-    assert status == 1 and "there is not enough memory (Unable to allocate 236. GiB). Use fewer rows" in err
+    assert exit_status(greedy, "fit") == 1
+    assert capsys.readouterr().err == (
+        "mercer fit: there is not enough memory (Unable to allocate 236. GiB). Use fewer rows, columns or classes, or "
+        "a linear kernel.\n"
+    )

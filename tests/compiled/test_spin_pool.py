@@ -15,12 +15,9 @@ from mercer.kernels import Gaussian, Polynomial
 pytestmark = pytest.mark.skipif(not spin_pool.CAN_SPIN, reason="workers spin on Linux only")
 
 
-@pytest.fixture(autouse=True)
-def always(monkeypatch):
-    """Share loops of any length, with three workers on any machine."""
-    monkeypatch.setattr(shared, "SHARED_FROM", 0)
-    monkeypatch.setattr(shared, "PART_FROM", 1)
-    monkeypatch.setattr(spin_pool, "available_cores", lambda: 4)
+def workers(n_threads):
+    """Share loops of any length among so many threads, on any machine with up to three workers."""
+    return spin_pool.spinning_workers(n_threads, shared_from=0, part_from=1, n_cores=4)
 
 
 def rows(n=300, d=1501, dtype=np.float32):
@@ -35,7 +32,7 @@ def test_kernel_values(dtype, kernel, m):
     b = kernel.prepare(rows(700, 9), dtype)
     a = b.take(np.arange(m))
     alone = kernel.block(a, b)
-    with spin_pool.spinning_workers(4):
+    with workers(4):
         for _ in range(20):
             around = np.zeros((m + 2, 700), dtype)
             kernel.block(a, b, around[1:-1])
@@ -50,7 +47,7 @@ def test_sums_of_rows(dtype):
     slots, weights = rng.permutation(300)[:97], rng.normal(size=97)
     alone, together = np.zeros(1502), np.zeros(1502)
     tiles.add_rows_product(store, slots, weights, 0, 1501, alone)
-    with spin_pool.spinning_workers(4):
+    with workers(4):
         shared.add_rows_product(store, slots, weights, together)
     np.testing.assert_array_equal(together, alone)
 
@@ -64,7 +61,7 @@ def test_rows_of_new_members(dtype, block_dtype):
     column = np.sort(rng.permutation(1501)[:m])
     alone, together = np.zeros((150, 150), block_dtype), np.zeros((150, 150), block_dtype)
     stored_rows.read_rows(store, slots, order, column, new_places, 0, len(new_places), alone)
-    with spin_pool.spinning_workers(4):
+    with workers(4):
         shared.read_rows(store, slots, order, column, new_places, together)
     np.testing.assert_array_equal(together, alone)
 
@@ -85,7 +82,7 @@ def test_workers_take_parts():
         pytest.skip("one core")
     kernel = Gaussian(0.1)
     b = kernel.prepare(rows(2000, 50), np.float32)
-    with spin_pool.spinning_workers(2):
+    with workers(2):
         mine = spin_pool.current()
         for _ in range(2000):
             kernel.block(b, b)
@@ -99,7 +96,7 @@ def test_workers_take_parts():
 def test_idle_workers_sleep_and_are_acquired_again():
     """A worker without jobs sleeps, and the next job wakes it."""
     store, out = rows(), np.zeros(1502)
-    with spin_pool.spinning_workers(2):
+    with workers(2):
         worker = spin_pool.current()._workers[0]
         assert comes_true(lambda: worker[spin_pool.SERVES] == 0), "an idle worker does not sleep"
         shared.add_rows_product(store, np.arange(5), np.ones(5), out)
@@ -115,7 +112,7 @@ def test_many_owners_at_once():
 
     def work():
         for _ in range(30):
-            with spin_pool.spinning_workers(3):
+            with workers(3):
                 if not np.array_equal(kernel.block(b, b), alone):
                     failures.append(1)
 
@@ -130,16 +127,16 @@ def test_many_owners_at_once():
 def test_around_shared_loops_there_is_one_thread():
     """A thread with a spin pool does not use the thread pool; nested blocks share one pool; one thread needs none."""
     seen = []
-    with spin_pool.spinning_workers(2):
+    with workers(2):
         outer = spin_pool.current()
         run_tasks(lambda task: seen.append((task, threading.get_ident())), 3, 2)
         run_shares(lambda start, stop: seen.append((start, stop)), 10, 2)
-        with spin_pool.spinning_workers(2):
+        with workers(2):
             assert spin_pool.current() is outer
         assert spin_pool.current() is outer
     assert seen == [(k, threading.get_ident()) for k in range(3)] + [(0, 10)]
     assert spin_pool.current() is None
-    with spin_pool.spinning_workers(1):
+    with workers(1):
         assert spin_pool.current() is None
 
 

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import signal
 import threading
 
@@ -75,12 +76,13 @@ class TestClosedForm:
         _, deviation = model.predict(NEW, return_std=True)
         np.testing.assert_allclose(deviation, np.sqrt(np.diag(expected)), rtol=1e-9)
 
-    def test_deviations_do_not_depend_on_the_batch(self, monkeypatch):
-        """New samples are taken a few at a time."""
+    def test_deviations_do_not_depend_on_the_batch(self):
+        """Many new samples are taken in several parts."""
         model = GaussianProcessRegressor(NOISY).fit(X, Y)
         expected = model.predict(NEW, return_std=True)[1]
-        monkeypatch.setattr(gaussian_process, "ROWS_BYTES", 8 * len(X) * 4)
-        np.testing.assert_allclose(model.predict(NEW, return_std=True)[1], expected, rtol=1e-12)
+        times = gaussian_process.ROWS_BYTES // (8 * len(X) * len(NEW)) + 2
+        many = model.predict(np.tile(NEW, (times, 1)), return_std=True)[1]
+        np.testing.assert_allclose(many.reshape(times, -1), np.tile(expected, (times, 1)), rtol=1e-12)
 
     def test_likelihood(self):
         """log p(y) is that of the multivariate normal distribution."""
@@ -367,17 +369,19 @@ class TestBadInput:
         model = GaussianProcessRegressor(NOISY, alpha=0.0).fit(twice, np.append(Y, Y + 0.2))
         assert model.kernel_.right.noise > 1e-3
 
-    def test_more_samples_than_memory_holds(self, monkeypatch):
+    def test_more_samples_than_memory_holds(self):
         """The message has the numbers, and comes before the memory is asked for."""
-        monkeypatch.setattr(gaussian_process, "NO_QUESTION", 0)
-        monkeypatch.setattr(gaussian_process, "available_bytes", lambda: 20_000)
+        n = 4_000_000
         with pytest.raises(InvalidInputError) as error:
-            GaussianProcessRegressor().fit(X, Y)
-        assert str(error.value) == (
-            "A Gaussian process needs the whole kernel matrix: 60 samples take 0.0 GB, but 0.0 GB are available, "
-            "enough for 50 samples. Fit it on a random subset of the samples, or use SVR, which does not store the "
-            "matrix."
+            GaussianProcessRegressor().fit(np.zeros((n, 1), np.float32), np.zeros(n))
+        found = re.fullmatch(
+            r"A Gaussian process needs the whole kernel matrix: 4,000,000 samples take 128,000\.0 GB, but "
+            r"(?P<available>[\d,.]+) GB are available, enough for (?P<enough>[\d,]+) samples\. Fit it on a random "
+            r"subset of the samples, or use SVR, which does not store the matrix\.",
+            str(error.value),
         )
+        available, enough = (float(found[name].replace(",", "")) for name in ("available", "enough"))
+        assert 8 * enough**2 / 1e9 == pytest.approx(available, abs=0.1)
 
     @pytest.mark.parametrize(
         ("params", "message"),

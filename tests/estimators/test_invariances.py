@@ -157,18 +157,17 @@ def test_same_bits_of_pairs(name):
         assert everything(model) == everything(models[0])
 
 
-def test_float32_is_not_copied(monkeypatch):
+def test_float32_is_not_copied():
     """A fit to float32 samples never holds all of them in float64."""
     prepared = []
 
-    def prepare(self, samples, dtype=np.float64):
-        prepared.append((len(samples), np.dtype(dtype)))
-        return original(self, samples, dtype)
+    class Recorded(Gaussian):
+        def prepare(self, samples, dtype=np.float64):
+            prepared.append((len(samples), np.dtype(dtype)))
+            return super().prepare(samples, dtype)
 
-    original = Gaussian.prepare
-    monkeypatch.setattr(Gaussian, "prepare", prepare)
     X, y = sample(n=3000)
-    model = SVC(gamma=0.2, C=0.5).fit(X.astype(np.float32), y > 0)
+    model = SVC(kernel=Recorded(0.2), C=0.5).fit(X.astype(np.float32), y > 0)
     assert (3000, np.dtype(np.float32)) in prepared
     assert max(n for n, dtype in prepared if dtype == np.float64) < 3000
     assert model.support_vectors_.dtype == np.float32

@@ -1,7 +1,5 @@
 """KernelRidgeCV chooses as if every sample had been left out once, without leaving out any."""
 
-import time
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -249,9 +247,8 @@ class TestBadInput:
 
     @pytest.mark.parametrize("alpha", [1e-12, 1e12])
     def test_extreme_alphas(self, alpha):
-        """The smallest and largest λ give finite scores, with duplicated rows, too, and end soon."""
+        """The smallest and largest λ give finite scores, with duplicated rows, too, after a few steps."""
         X, y = sample()
-        start = time.perf_counter()
         model = KernelRidgeCV([alpha], kernel="rbf").fit(np.vstack([X, X]), np.append(y, y))
         assert np.isfinite(model.best_score_) and np.isfinite(model.predict(X)).all()
-        assert time.perf_counter() - start < 20
+        assert model.n_iter_ <= 10

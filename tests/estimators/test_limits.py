@@ -22,9 +22,13 @@ from sklearn.preprocessing import StandardScaler
 from tests.naming import named
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, PegasosClassifier, Perceptron
+from mercer._compiled.blas import one_blas_thread
+from mercer.kernels import Polynomial
+from mercer.losses import EpsilonInsensitive
 from mercer.problems.clock import SECOND_PRESS, Clock
-from mercer.svm import dense
-from mercer.svm.dense import DenseRun
+from mercer.problems.solution import Options, Status
+from mercer.svm.dense import MOST_INTERIOR_STEPS, DenseRun
+from mercer.svm.interior import interior_point
 
 ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
 NUMBERS = (
@@ -33,8 +37,6 @@ NUMBERS = (
     r"\d\.\de[+-]\d\d, infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
 )
 SCALE = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
-# far more than any of these takes once its loops are compiled; a fit that hangs fails the test
-PROMPTLY = 20.0
 
 
 def noise(n=3000, d=5, seed=0):
@@ -54,14 +56,12 @@ def assert_usable(model, X):
 class TestLimits:
     @pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=named)  # the fifth is done before its time
     def test_time_limit(self, estimator):
-        """A time limit of 0.05 s is kept to within a round of the solver."""
+        """A time limit of 0.05 s ends a fit of minutes. How exactly it is kept is tested in ``test_time_limit.py``."""
         X, y = noise()
         clone(estimator).fit(X[:50], y[:50])  # compiles, if need be
         estimator = clone(estimator).set_params(time_limit=0.05, tol=1e-11)
-        start = time.perf_counter()
         with pytest.warns(ConvergenceWarning) as found:
             estimator.fit(X, y)
-        assert time.perf_counter() - start < PROMPTLY
         message = str(found[0].message)
         assert re.fullmatch(re.escape(f"Solver terminated early (time_limit=0.05 s).  {SCALE} ") + NUMBERS, message)
         assert found[0].filename == __file__
@@ -69,12 +69,11 @@ class TestLimits:
 
     @pytest.mark.parametrize("n", [100, 3000, 20000])
     def test_no_time_at_all(self, n):
-        """time_limit=0 returns at once, with a model that predicts and a certificate that says how bad it is."""
+        """time_limit=0 takes no step, and returns a model that predicts and a certificate that says how bad it is."""
         X, y = noise(n)
-        start = time.perf_counter()
         with pytest.warns(ConvergenceWarning, match=r"time_limit=0.0 s"):
             model = SVC(C=1e4, time_limit=0.0, tol=1e-9).fit(X, y)
-        assert time.perf_counter() - start < PROMPTLY
+        assert model.n_iter_ == [0] and model.kernel_evaluations_ == 0
         assert_usable(model, X)
 
     @pytest.mark.parametrize("n", [300, 3000])
@@ -90,35 +89,38 @@ class TestLimits:
         assert_usable(model, X)
 
     @pytest.mark.parametrize("max_iter", [-1, 20_000, 60_000])
-    def test_all_kinds_of_steps_count(self, max_iter, monkeypatch):
+    def test_all_kinds_of_steps_count(self, max_iter):
         """n_iter_ is the sum of pair steps, Newton steps and interior-point steps, and never more than max_iter."""
         counted = {"pair": 0, "newton": 0, "interior": 0}
-        pair_steps, newton, interior = DenseRun._pair_steps, DenseRun._newton, dense.interior_point
 
-        def count_pairs(*args):
-            taken, unbounded = pair_steps(*args)
-            counted["pair"] += taken
-            return taken, unbounded
+        class Counted(DenseRun):
+            def _pair_steps(self, *arguments):
+                taken, unbounded = super()._pair_steps(*arguments)
+                counted["pair"] += taken
+                return taken, unbounded
 
-        def count_newton(*args):
-            counted["newton"] += 1
-            return newton(*args)
+            def _newton(self, b):
+                counted["newton"] += 1
+                super()._newton(b)
 
-        def count_interior(*args, **kwargs):
-            found = interior(*args, **kwargs)
-            counted["interior"] += found.n_iter
-            return found
+            def _interior(self, b):
+                most = MOST_INTERIOR_STEPS if max_iter < 0 else min(MOST_INTERIOR_STEPS, max_iter - self.steps)
+                with one_blas_thread():
+                    counted["interior"] += interior_point(self.K, self.qp, max_iter=most).n_iter
+                super()._interior(b)
 
-        monkeypatch.setattr(DenseRun, "_pair_steps", count_pairs)
-        monkeypatch.setattr(DenseRun, "_newton", count_newton)
-        monkeypatch.setattr(dense, "interior_point", count_interior)
         rng = np.random.default_rng(0)
         X = rng.normal(size=(100, 3)) * [100.0, 1.0, 0.01]
         y = X @ [0.01, 1.0, 100.0] + 0.1 * rng.normal(size=100)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = SVR(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=1e5, max_iter=max_iter).fit(X, y)
-        assert model.n_iter_ == sum(counted.values())
+        qp = EpsilonInsensitive(model.epsilon).box_qp(y, np.full(100, model.C), True)
+        run = Counted(Polynomial(2, 1.0, 1.0)(X), qp, np.zeros(100), Options(max_iter=max_iter), Clock())
+        run.run(model.tol)
+        assert run.steps == sum(counted.values())
+        # without a limit the run stalls, and is continued once
+        assert model.n_iter_ == run.steps if max_iter > 0 else model.n_iter_ > run.steps
         assert counted["newton"] > 0 and (max_iter < 0 or model.n_iter_ <= max_iter)
         assert (model.n_iter_ == max_iter) == (model.fit_status_ == 1 and max_iter > 0)
 
@@ -143,13 +145,11 @@ class TestLimits:
         assert_usable(model, X)
 
     def test_several_classes(self):
-        """The time is that of all pairs together."""
+        """Every pair has its certificate, those too for which no time is left."""
         X, _ = noise(2000)
         y = np.random.default_rng(1).integers(0, 8, len(X))
-        start = time.perf_counter()
         with pytest.warns(ConvergenceWarning, match="time_limit"):
             model = SVC(C=1e6, gamma=0.1, tol=1e-9, time_limit=0.1).fit(X, y)
-        assert time.perf_counter() - start < PROMPTLY
         assert_usable(model, X)
         assert len(model.certificates_) == 28
 
@@ -200,7 +200,7 @@ PROGRAMS = {
         ["now", "fitted", "now", "KeyboardInterrupt"],
     ),
     "slow loop": (
-        "print('now'); hard.fit(X, y); time.sleep(SECOND_PRESS); print('now'); hard.fit(X, y); print('fitted')",
+        f"print('now'); hard.fit(X, y); time.sleep({SECOND_PRESS}); print('now'); hard.fit(X, y); print('fitted')",
         ["now", "now", "fitted"],
     ),
     "search": (
@@ -270,13 +270,19 @@ class TestInterrupts:
                 fitted.append(SVC(C=C, kernel=pressed).fit(X, y))
         assert [model.C for model in fitted] == [1.0]
 
-    def test_a_late_one_is_a_first_one(self, monkeypatch):
+    def test_a_late_one_is_a_first_one(self):
         """Ctrl-C long after an earlier one ends the fit at hand, and the loop goes on."""
-        X, y = noise(60)
-        for _ in range(3):
-            with pytest.warns(ConvergenceWarning, match="interrupted"):
-                assert_usable(SVC(kernel=pressed).fit(X, y), X)
-            monkeypatch.setattr(Clock, "_last_press", Clock._last_press - SECOND_PRESS)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            for _ in range(3):
+                with Clock(second_within=0.01) as clock:
+                    signal.raise_signal(signal.SIGINT)
+                assert clock.over() is Status.INTERRUPTED
+                time.sleep(0.02)
+            with pytest.raises(KeyboardInterrupt), Clock(second_within=60.0):
+                signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     @pytest.mark.parametrize(
         "call",

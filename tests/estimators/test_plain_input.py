@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from tests.naming import named
 
 from mercer import SVC, SVR, KernelRidge, LinearSVC, NuSVR, OneClassSVM
-from mercer.estimators import machine
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Gaussian
 from mercer.validation import class_codes
@@ -148,17 +148,23 @@ def test_two_classes(dtype):
     np.testing.assert_array_equal(class_codes(np.array([2, 0, 1, 0]))[1], [2, 0, 1, 0])
 
 
-def test_parameters_are_validated_once(monkeypatch):
+def test_parameters_are_validated_once():
     """Plain values that were found valid are not looked at again; others, and wrong ones, always."""
     seen = []
-    base = machine.BaseEstimator._validate_params
-    monkeypatch.setattr(machine.BaseEstimator, "_validate_params", lambda self: seen.append(self.C) or base(self))
-    monkeypatch.setattr(SVR, "_known_params", set(), raising=False)
+
+    class Validated(BaseEstimator):
+        def _validate_params(self):
+            seen.append(self.C)
+            super()._validate_params()
+
+    class Recorded(SVR, Validated):
+        """Scikit-learn's validation, which comes last, is recorded."""
+
     for C in (0.5, 0.5, np.float64(0.5), np.float64(0.5), 7.0):
-        SVR(C=C).fit(X, Y)
+        Recorded(C=C).fit(X, Y)
     assert seen == [0.5, 0.5, 0.5, 7.0]
     for _ in range(2):
-        with pytest.raises(ValueError, match="The 'C' parameter of SVR must be"):
-            SVR(C=-1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="The 'shrinking' parameter of SVR must be"):
-        SVR(C=0.5, shrinking=7).fit(X, Y)
+        with pytest.raises(ValueError, match="The 'C' parameter of Recorded must be"):
+            Recorded(C=-1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="The 'shrinking' parameter of Recorded must be"):
+        Recorded(C=0.5, shrinking=7).fit(X, Y)

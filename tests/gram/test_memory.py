@@ -13,7 +13,7 @@ def test_numbers_are_megabytes(asked, expected):
     assert budget_bytes(asked) == expected
 
 
-def test_auto_is_a_share_of_the_smallest_account(monkeypatch):
+def test_auto_is_a_share_of_the_smallest_account():
     """A 64th of what is available by every account, an eighth where values are costly, at least 64 MB; also where
     nothing is known."""
     for limits, expected, costly in (
@@ -22,12 +22,10 @@ def test_auto_is_a_share_of_the_smallest_account(monkeypatch):
         ([-5], AT_LEAST, AT_LEAST),
         ([], memory.FALLBACK, 8 * memory.FALLBACK),
     ):
-        memory._available.cache_clear()
-        monkeypatch.setattr(memory, "_limits", lambda limits=limits: limits)
-        assert budget_bytes("auto") == expected
-        assert budget_bytes("auto", costly=True) == costly
-        assert budget_bytes(200, costly=True) == 200 << 20
-    memory._available.cache_clear()
+        available = memory.smallest(limits)
+        assert memory.automatic_bytes(available, costly=False) == expected
+        assert memory.automatic_bytes(available, costly=True) == costly
+    assert budget_bytes(200, costly=True) == 200 << 20
 
 
 def test_this_machine_has_an_account():
@@ -35,7 +33,7 @@ def test_this_machine_has_an_account():
     memory._available.cache_clear()
     limits = memory._limits()
     assert limits and min(limits) > 0
-    assert budget_bytes("auto") >= AT_LEAST
+    assert AT_LEAST <= budget_bytes("auto") <= budget_bytes("auto", costly=True)
 
 
 def test_garbage_within_the_lock_gives_its_buffer_back():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.clocks import Countdown
 from tests.linear.tasks import LOSSES, check, make
 from tests.naming import named
 
@@ -130,18 +131,13 @@ def test_limits_leave_a_certified_model():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_clock_is_asked_within_a_pass(rule, monkeypatch):
+def test_the_clock_is_asked_within_a_pass(rule):
     """A pass that is read in parts gives the bits of one that is not, and ends between two parts."""
-    from mercer.linear import coordinate
-
     problem = make("sparse", SquaredHinge(), 1.0, 1.0)
     whole = run(problem, rule=rule)
-    monkeypatch.setattr(coordinate, "ENTRIES_AT_A_TIME", 20)
-    parts = run(problem, rule=rule)
+    parts = run(problem, rule=rule, entries_at_a_time=20)
     assert whole.n_iter == parts.n_iter and np.array_equal(whole.w, parts.w)
-    clock, asked = Clock(), []
-    monkeypatch.setattr(clock, "over", lambda: asked.append(1) or (Status.TIME_LIMIT if len(asked) > 2 else None))
-    ended = solve(problem, LinearOptions(tol=1e-12, rule=rule), clock)
+    ended = solve(problem, LinearOptions(tol=1e-12, rule=rule, entries_at_a_time=20), Countdown(2))
     assert ended.status is Status.TIME_LIMIT and 0 < np.count_nonzero(ended.beta) < np.count_nonzero(whole.beta)
 
 

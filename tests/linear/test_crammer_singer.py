@@ -4,9 +4,10 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.svm.stepped_clock import SteppedClock
+from tests.clocks import SteppedClock
 
 from mercer.exceptions import InvalidInputError
+from mercer.linear import crammer_singer
 from mercer.linear.crammer_singer import ENDING, JointProblem, balanced_classes, joint_certificate, solve_jointly
 from mercer.linear.problem import Rows
 from mercer.linear.solution import LinearOptions
@@ -149,14 +150,17 @@ def test_certificate_grows_when_disturbed():
     assert not joint_certificate(problem, solution.W, solution.alpha + 0.1).valid
 
 
-def test_time_is_left_for_the_certificate(monkeypatch):
+def test_time_is_left_for_the_certificate():
     """No pass is begun after which the last check and the certificate would end too late."""
-    from mercer.linear import _crammer_singer_loops as loops
 
-    problem, clock = make(10.0, n=60), SteppedClock(7.5)
-    monkeypatch.setattr(loops, "descend_samples", clock.advance(1.0, loops.descend_samples))
-    solution = solve_jointly(problem, LinearOptions(tol=1e-12), clock)
-    assert solution.status is Status.TIME_LIMIT and solution.n_iter == clock.now == 5
+    class OneSecondPasses(crammer_singer._Run):
+        def _pass(self, out):
+            clock.now += 1.0
+            super()._pass(out)
+
+    clock = SteppedClock(7.5)
+    run = OneSecondPasses(make(10.0, n=60), LinearOptions(tol=1e-12), clock, None)
+    assert run.run() is Status.TIME_LIMIT and run.passes == clock.now == 5
     assert clock.left >= ENDING
 
 

@@ -10,7 +10,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Options, Status
 from mercer.ridge import factor
 from mercer.ridge.conjugate_gradients import IndefiniteError, conjugate_gradients
-from mercer.ridge.reduction import FORGIVEN, SINGLE_FROM, of_matrix, reduce
+from mercer.ridge.reduction import FORGIVEN, SINGLE_FROM, WIDTH, of_matrix, reduce
 
 
 def definite(n, condition=1e3, seed=0):
@@ -24,15 +24,13 @@ class TestFactor:
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("threads", [1, 2])
     @pytest.mark.parametrize("n", [1, 5, 700])
-    def test_factor_above_matrix_below(self, monkeypatch, n, threads, dtype):
+    def test_factor_above_matrix_below(self, n, threads, dtype):
         """The upper triangle becomes the factor, what is below the diagonal stays as it was."""
-        monkeypatch.setattr(factor, "SHARED_FROM", 0)
-        monkeypatch.setattr(factor, "WHOLE_UP_TO", 0)
         A = definite(n).astype(dtype)
         A = (A + A.T) / 2
         U = A.copy()
         with one_blas_thread():
-            assert factor.cholesky_in_place(U, threads, Clock())
+            assert factor.cholesky_by_blocks(U, threads, Clock())
         np.testing.assert_array_equal(np.tril(U, -1), np.tril(A, -1))
         upper = np.triu(U)
         np.testing.assert_allclose(upper.T @ upper, A, atol=100 * np.finfo(dtype).eps)
@@ -41,19 +39,17 @@ class TestFactor:
         accuracy = 1e4 * np.finfo(dtype).eps * np.abs(B).max(axis=0)
         assert (np.abs(A.astype(float) @ solved - B).max(axis=0) < accuracy).all()
 
-    @pytest.mark.parametrize("shared", [0, 10_000])
-    def test_indefinite(self, monkeypatch, shared):
+    @pytest.mark.parametrize("factorise", [factor.cholesky_in_place, factor.cholesky_by_blocks])
+    def test_indefinite(self, factorise):
         """A matrix that is not positive definite has no factor."""
-        monkeypatch.setattr(factor, "SHARED_FROM", shared)
         A = definite(600)
         A[550, 550] = -1.0
-        assert not factor.cholesky_in_place(A, 2, Clock())
+        assert not factorise(A, 2, Clock())
 
-    def test_time(self, monkeypatch):
+    def test_time(self):
         """Between blocks the clock is asked."""
-        monkeypatch.setattr(factor, "SHARED_FROM", 0)
         with pytest.raises(factor.StoppedError):
-            factor.cholesky_in_place(definite(600), 2, Clock(0.0))
+            factor.cholesky_by_blocks(definite(600), 2, Clock(0.0))
 
     @pytest.mark.parametrize("columns", [1, 3])
     def test_products_from_one_triangle(self, columns):
@@ -132,12 +128,11 @@ class TestReduction:
     @pytest.mark.parametrize(
         ("n", "width"), [(1, 1), (2, 1), (3, 1), (50, 1), (200, 1), (33, 32), (34, 32), (64, 32), (65, 32), (233, 32)]
     )
-    def test_few_diagonals(self, n, width, monkeypatch):
+    def test_few_diagonals(self, n, width):
         """K = P'BP with P orthonormal, in the memory of K, for a few vectors by its reflections."""
-        monkeypatch.setattr("mercer.ridge.reduction.WIDE_FROM", 1 if width > 1 else np.inf)
         K = definite(n)
         given = K.copy()
-        found = of_matrix(given, np.ones(n))
+        found = of_matrix(given, np.ones(n), width)
         B = dense(found.band)
         inward, outward = found.basis.inward(np.eye(n)), found.basis.outward(np.eye(n))
         P = found._columns(1)
@@ -149,13 +144,12 @@ class TestReduction:
 
     @pytest.mark.parametrize("wide", [False, True])
     @pytest.mark.parametrize("shift", [0.0, 1e-9, -0.5])
-    def test_definite_or_not(self, wide, shift, monkeypatch):
+    def test_definite_or_not(self, wide, shift):
         """A matrix that is semidefinite but for rounding is repaired, one that is not is found out and solved."""
-        monkeypatch.setattr("mercer.ridge.reduction.WIDE_FROM", 40 if wide else np.inf)
         rng = np.random.default_rng(0)
         L, R = rng.normal(size=(90, 30)), rng.normal(size=(90, 2))
         K = L @ L.T + shift * np.eye(90)
-        found = of_matrix(K.copy(), np.ones(90)).examine(1e-14)
+        found = of_matrix(K.copy(), np.ones(90), WIDTH if wide else 1).examine(1e-14)
         assert found.definite == (shift >= 0)
         assert np.linalg.eigvalsh(dense(found.band))[0] > 0 or shift < 0
         alphas = np.array([1.0, 3.0])
@@ -164,14 +158,13 @@ class TestReduction:
 
     @pytest.mark.parametrize(("d", "low", "wide"), [(1, True, False), (8, False, False), (8, False, True)])
     @pytest.mark.parametrize("intercept", [False, True])
-    def test_inverse(self, intercept, d, low, wide, monkeypatch):
+    def test_inverse(self, intercept, d, low, wide):
         """β, b and the diagonal of the inverse of the bordered system, for a matrix of low rank or not."""
-        monkeypatch.setattr("mercer.ridge.reduction.WIDE_FROM", 200 if wide else np.inf)
         rng = np.random.default_rng(0)
         n, alphas = 250, np.array([1e-3, 1.0, 1e3])
         X, Y, weight = rng.uniform(size=(n, d)), rng.normal(size=(n, 2)), rng.uniform(0.5, 2.0, n)
         kernel = Gaussian(3.0)
-        reduction = reduce(Data(kernel, X, n), weight, 1e-3, Options())
+        reduction = reduce(Data(kernel, X, n), weight, 1e-3, Options(), WIDTH if wide else 1)
         assert (reduction.rank < n // 2) == low
         averaged = reduction.residuals(Y, alphas, intercept, 2, mean=True)
         found = reduction.residuals(Y, alphas, intercept, 2)
@@ -191,17 +184,18 @@ class TestReduction:
 
     @pytest.mark.parametrize("wide", [False, True])
     @pytest.mark.parametrize("case", ["spread", "copies", "flat"])
-    def test_rounded(self, case, wide, monkeypatch):
+    def test_rounded(self, case, wide):
         """Where P is rounded to float32 the diagonals are right to 2e-6 and their mean to 2e-7, for any threads."""
-        monkeypatch.setattr("mercer.ridge.reduction.WIDE_FROM", 200 if wide else np.inf)
         rng = np.random.default_rng(0)
         n, alphas = SINGLE_FROM, np.array([1.01 / FORGIVEN, 1.0])
         X = rng.normal(size=(n, 12))
         if case == "copies":
             X[n // 2 :] = X[: n // 2]
         kernel = Gaussian(0.02 if case == "flat" else 0.1)
-        reduction = reduce(Data(kernel, X, n), np.ones(n), alphas[0], Options())
-        exact = reduce(Data(kernel, X, n), np.ones(n), alphas[0], Options(precision="float64"))
+        reduction, exact = (
+            reduce(Data(kernel, X, n), np.ones(n), alphas[0], Options(precision=precision), WIDTH if wide else 1)
+            for precision in ("auto", "float64")
+        )
         assert reduction.single and reduction.rank == n and not exact.single
         found, same, right = (
             r.residuals(X[:, :1], alphas, False, threads).inverse
@@ -214,11 +208,10 @@ class TestReduction:
         np.testing.assert_allclose(right[0], expected, rtol=1e-8)
 
     @pytest.mark.parametrize("wide", [False, True])
-    def test_any_alpha(self, wide, monkeypatch):
+    def test_any_alpha(self, wide):
         """λ may be beyond float32, and where all λ are as good none looks better: the inverse of 1 + λ is that."""
-        monkeypatch.setattr("mercer.ridge.reduction.WIDE_FROM", 200 if wide else np.inf)
         n, alphas = SINGLE_FROM, np.array([1e-4, 0.3, 1e60, 1e300])
-        reduction = of_matrix(np.eye(n), np.ones(n)).examine(1e-4, 1.0)
+        reduction = of_matrix(np.eye(n), np.ones(n), WIDTH if wide else 1).examine(1e-4, 1.0)
         assert reduction.single
         found = reduction.residuals(np.ones((n, 1)), alphas, False, 1).inverse
         np.testing.assert_allclose(found, np.repeat(1.0 / (1.0 + alphas[:, None]), n, axis=1), rtol=1e-14)

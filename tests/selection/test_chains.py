@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import KFold, StratifiedKFold
+from tests.clocks import SteppedClock
 from tests.naming import named
-from tests.svm.stepped_clock import SteppedClock
 
 from mercer import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVCCV
 from mercer.gram.data import Data

@@ -7,8 +7,11 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, InvalidInputError, KernelRidge, NuSVC, RampSVC
+from mercer.estimators.certification.kernel_machines import fitted_problems
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options
 from mercer.selection.calibration.prediction_mixins import problem_values
-from mercer.selection.leave_one_out import leave_one_out
+from mercer.selection.leave_one_out import _flagged, _left_out, _Problem, leave_one_out
 
 TOL = 1e-6
 
@@ -176,16 +179,16 @@ def test_precomputed_and_function_kernels():
         np.testing.assert_allclose(report.decision_function, expected, atol=1e-4)
 
 
-def test_without_the_matrix(monkeypatch):
+def test_without_the_matrix():
     """Where the matrix does not fit into memory the problems are solved by rows: the same values."""
     X, y = sample(60)
     model = SVC(C=3.0, tol=TOL).fit(X, y)
     expected = leave_one_out(model, X, y, tol=TOL)
-    monkeypatch.setattr("mercer.selection.leave_one_out.MEMORY", 0.0)
-    found = leave_one_out(model, X, y, tol=TOL)
+    problems = [_Problem(p, False, Options(tol=TOL), Clock()) for p in fitted_problems(model, X, y, None)]
+    found = _left_out(model, X, y, problems, np.ones(60), "exact")
     np.testing.assert_allclose(found.decision_function, expected.decision_function, atol=1e-4)
     np.testing.assert_array_equal(found.predictions, expected.predictions)
-    bound = leave_one_out(model, X, y, method="xi-alpha")
+    bound = _flagged(problems, np.ones(60))
     assert not (expected.wrong & ~bound.wrong).any()
 
 

@@ -16,7 +16,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import violation
 from mercer.problems.solution import Options, Status
 from mercer.svm import batch
-from mercer.svm.plan import Plan, plan_pairs
+from mercer.svm.plan import VARIABLES_AT_ONCE, Plan, plan_pairs
 
 CLASSES = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
 
@@ -97,39 +97,68 @@ def test_machines_agree(params):
 
 
 @pytest.mark.parametrize("params", [{}, {"loss": "squared_hinge"}, {"C": 1e4, "kernel": "poly"}], ids=named)
-def test_larger_machines_agree(params, monkeypatch):
-    """The same where each pair has a matrix of its own, in several lots, whatever the number of threads."""
+def test_larger_machines_agree(params):
+    """The same where each pair has a matrix of its own, whatever the number of threads."""
     X, y = load_digits(return_X_y=True)
     X, y = X / 16, y // 3
-    settings = {"C": 1.0, "gamma": 0.05, "tol": 1e-3, "n_jobs": 2, **params}
-    together = SVC(**settings).fit(X, y)
+    settings = {"C": 1.0, "gamma": 0.05, "tol": 1e-3, **params}
+    together, on_one_thread = (SVC(**settings, n_jobs=n_jobs).fit(X, y) for n_jobs in (2, 1))
     assert all(point.steps > 0 for point in together.trace_) and together.certificate_.kkt_violation <= 1e-3
-    monkeypatch.setattr(batch, "VARIABLES_AT_ONCE", 2000)
-    in_lots = SVC(**{**settings, "n_jobs": 1}).fit(X, y)
-    np.testing.assert_array_equal(together.dual_coef_, in_lots.dual_coef_)
-    apart = SVC(**settings)
+    np.testing.assert_array_equal(together.dual_coef_, on_one_thread.dual_coef_)
+    apart = SVC(**settings, n_jobs=2)
     apart._plan = Plan(pairs="one by one", precision="float64")
     apart.fit(X, y)
     assert together.certificate_.dual == pytest.approx(apart.certificate_.dual, rel=1e-4)
     assert np.mean(together.predict(X) == apart.predict(X)) > 0.998
 
 
-def test_what_does_not_end_here_is_left_to_others(monkeypatch):
-    """Pairs that need more steps than they are given are solved by the exact solver."""
-    X, members, factor = blobs()
-    monkeypatch.setattr(batch, "STEPS_PER_VARIABLE", 0)
-    monkeypatch.setattr(batch, "STEPS_AT_LEAST", 0)
-    data, options, late = Data(Gaussian(0.1), X, len(X)), Options(), Clock(time_limit=0.0)
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=named)
+def test_lots(loss):
+    """Pairs whose programs are built in several lots have the same bits as those of one lot."""
+    X, members, factor = blobs(n=500)
+    data, options = Data(Gaussian(0.1), X, len(X)), Options()
     blocks = ClassBlocks(data, members, np.float32, 1)
-    for clock in (Clock(), late):
+
+    def solved(pairs):
+        return batch.solve_on_blocks(
+            data, blocks, batch.Programs(members, pairs, loss, factor), False, options, Clock()
+        )
+
+    one_lot = solved(CLASSES)
+    several = [solution for lot in (CLASSES[:1], CLASSES[1:4], CLASSES[4:]) for solution in solved(lot)]
+    for first, second in zip(one_lot, several, strict=True):
+        np.testing.assert_array_equal(first.beta, second.beta)
+        assert first.certificate == second.certificate
+
+
+def test_lots_keep_the_order():
+    """All pairs in their order, and no lot of more variables than are built at once and a pair has."""
+    sizes = np.array([90_000, 50_000, 80_000, 120_000, 1, 70_000])
+    members, pairs = [np.empty(size, np.int8) for size in sizes], batch.class_pairs(6)
+    lots = batch.in_lots(members, pairs)
+    assert len(lots) > 2 and [pair for lot in lots for pair in lot] == pairs
+    assert max(sizes[list(lot[:-1])].sum() for lot in lots) <= VARIABLES_AT_ONCE
+
+
+def test_what_does_not_end_here_is_left_to_others():
+    """Pairs that float32 does not solve to tol, or that there is no time for, are left to the exact solver."""
+    X, members, factor = blobs()
+    data = Data(Gaussian(0.1), X, len(X))
+    blocks = ClassBlocks(data, members, np.float32, 1)
+    for clock, tol in ((Clock(), 1e-17), (Clock(time_limit=0.0), 1e-3)):
         programs = batch.Programs(members, CLASSES, Hinge(), factor)
-        assert batch.solve_on_one_matrix(data, programs, options, clock) == [None] * 6
-        assert batch.solve_on_blocks(data, blocks, programs, False, options, clock) == [None] * 6
+        assert batch.solve_on_one_matrix(data, programs, Options(tol=tol), clock) == [None] * 6
+        assert batch.solve_on_blocks(data, blocks, programs, False, Options(tol=tol), clock) == [None] * 6
+    programs = batch.Programs(members, CLASSES, Hinge(), factor)
+    assert None in batch.solve_on_blocks(data, blocks, programs, False, Options(tol=1e-9), Clock())
     y = np.empty(len(X), int)
     for c, index in enumerate(members):
         y[index] = c
-    model = SVC(gamma=0.1).fit(X, y)
-    assert model.fit_status_ == 0 and model.certificate_.kkt_violation <= 1e-3
+    model = SVC(gamma=0.1, tol=1e-9)
+    model._plan = Plan(pairs="class blocks", storage="matrix", precision="float32")
+    model.fit(X, y, factor)
+    assert model.plan_.pairs == "class blocks"
+    assert model.fit_status_ == 0 and model.certificate_.kkt_violation <= 1e-9
 
 
 @pytest.mark.parametrize(

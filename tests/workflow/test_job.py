@@ -1,6 +1,7 @@
 """Progress covers the whole job, and messages are worded for the command."""
 
-import io
+import math
+import os
 import re
 import warnings
 from itertools import pairwise
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.cli.terminal import JobDisplay, progress_text, time_left
 from mercer.io.tables import Samples
 from mercer.workflow.job import FIT, JUDGING, REPORT, SEARCH, Job, Progress
+from mercer.workflow.preparation import MANY_ROWS
 from mercer.workflow.summary import _wrapped
 from mercer.workflow.training import plain_messages, train
 
@@ -62,18 +64,20 @@ def test_estimates_are_as_exact_as_they_can_be(seconds, words):
     assert time_left(seconds) == words
 
 
-def test_a_terminal_has_one_line(monkeypatch):
-    """The progress line is overwritten, and erased at the end."""
-    terminal, written = io.StringIO(), []
-    terminal.isatty = lambda: True
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("os.write", lambda to, data: written.append(data))
-    with JobDisplay(quiet=False) as display:
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="pseudo-terminals of POSIX")
+def test_a_terminal_has_one_line():
+    """The progress line is overwritten, not more than a few times a second, and erased at the end."""
+    reader, terminal = os.openpty()
+    with open(terminal, "w") as stream, JobDisplay(quiet=False, stream=stream) as display:
         display.show(Progress(SEARCH, 0.25, 12.0, "best score so far 0.9000", begins=True))
+        display.drawn = math.inf  # as if it had just been drawn, however long that takes
         for k in range(100):
             display.show(Progress(SEARCH, 0.26 + k / 1000, 11.0, ""))
-    assert terminal.getvalue() == "\r[#####...............]  25 %  search  best score so far 0.9000  about 15 s left"
-    assert len(written) == 1 and not written[0].strip()
+        display.clear()
+        shown = os.read(reader, 10_000).decode()
+    os.close(reader)
+    line = "[#####...............]  25 %  search  best score so far 0.9000  about 15 s left"
+    assert shown == f"\r{line}\r{' ' * len(line)}\r"
 
 
 def test_a_log_has_a_line_for_each_stage(capsys):
@@ -110,13 +114,12 @@ def test_messages_of_libraries_are_not_shown():
     ]
 
 
-def test_a_linear_machine_says_why(monkeypatch):
+def test_a_linear_machine_says_why():
     """With more rows than the limit the machine is linear, and the next step is named."""
-    monkeypatch.setattr("mercer.workflow.preparation.MANY_ROWS", 50)
-    outcome, asked = train(samples(60), Cs=2, cv=2), train(samples(60), kernel="linear", Cs=2, cv=2)
+    outcome, asked = train(samples(MANY_ROWS + 1), Cs=2, cv=2), train(samples(60), kernel="linear", Cs=2, cv=2)
     assert outcome.messages == (
-        "The machine is linear because there are more than 50 rows. A Gaussian kernel may be better, but takes longer: "
-        "--kernel rbf.",
+        f"The machine is linear because there are more than {MANY_ROWS:,} rows. A Gaussian kernel may be better, but "
+        "takes longer: --kernel rbf.",
     )
     assert asked.messages == ()
 

@@ -238,11 +238,10 @@ def _cache_name(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def loop_files() -> list[Path]:
-    """All files with compiled functions: those of this folder, and ``_loops.py`` or ``_..._loops.py`` of others."""
-    here = Path(__file__).parent
-    found = list(here.glob("*.py"))
-    for folder, subfolders, names in os.walk(here.parent):
+def loop_files(package: Path = Path(__file__).parents[1]) -> list[Path]:
+    """All files with compiled functions: those of ``_compiled``, and ``_loops.py`` or ``_..._loops.py`` elsewhere."""
+    found = list((package / "_compiled").glob("*.py"))
+    for folder, subfolders, names in os.walk(package):
         subfolders[:] = [name for name in subfolders if name != "__pycache__"]
         found += [Path(folder, name) for name in names if name.startswith("_") and name.endswith("_loops.py")]
     return sorted(found)

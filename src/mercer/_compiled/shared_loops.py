@@ -29,8 +29,6 @@ from mercer._compiled.tiles import DOT, mapped_block
 
 # parts of a loop for each thread: a slow or busy core takes fewer of them
 PARTS_PER_THREAD = 4
-# nanoseconds that a loop must take to be shared, and each part at least: the caches of a worker are cold
-SHARED_FROM, PART_FROM = 80_000, 30_000
 # nanoseconds of a term of a sum of rows, of an entry of a block
 ENTRY_NS, READ_NS = 0.15, 1.0
 # a part of a sum of rows has a multiple of so many columns
@@ -149,12 +147,13 @@ def share_reading(slot, number, job, values, rows, order, column, new_places, bl
 
 def _pool_for(nanoseconds: float) -> SpinPool | None:
     """The spin pool of this thread, if the loop is long enough to be shared."""
-    return current() if nanoseconds >= SHARED_FROM else None
+    pool = current()
+    return pool if pool is not None and nanoseconds >= pool.shared_from else None
 
 
 def _per_part(n: int, nanoseconds: float, pool: SpinPool, align: int = 1) -> int:
     """How many of n items a part has: several parts for each thread, unless they would be too short."""
-    parts = min(PARTS_PER_THREAD * pool.size, max(2, int(nanoseconds / PART_FROM)))
+    parts = min(PARTS_PER_THREAD * pool.size, max(2, int(nanoseconds / pool.part_from)))
     size = -(-n // parts)
     return -(-size // align) * align
 

@@ -29,6 +29,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -48,6 +49,8 @@ SERVES, SEMAPHORE, WORKER_SIZE = 0, 8, 16
 # turns of waiting: with a pause instruction up to the first number, then with sched_yield. A worker sleeps after the
 # second number
 PAUSES, MOST_TURNS = 4_000, 12_000
+# nanoseconds that a loop must take to be shared, and each part at least: the caches of a worker are cold
+SHARED_FROM, PART_FROM = 80_000, 30_000
 # other systems lack unnamed semaphores or sched_yield
 CAN_SPIN = sys.platform == "linux"
 
@@ -203,10 +206,21 @@ def run_job(slot, number, function, parts):
 
 
 class SpinPool:
-    """The threads of one fit: its own, and up to ``n_workers`` spinning workers, which serve its job slot."""
+    """The threads of one fit: its own, and up to ``n_workers`` spinning workers, which serve its job slot.
 
-    def __init__(self, n_workers: int) -> None:
+    A loop is shared if it takes ``shared_from`` nanoseconds, each part of it at least about ``part_from``.
+    """
+
+    def __init__(
+        self,
+        n_workers: int,
+        shared_from: float = SHARED_FROM,
+        part_from: float = PART_FROM,
+        n_cores: int | None = None,
+    ) -> None:
         self.size = 1 + n_workers
+        self.shared_from, self.part_from = shared_from, part_from
+        self._n_cores = n_cores
         self._number = 0
         self._workers: list[np.ndarray] = []
         self.slot = _acquire_slot()
@@ -217,7 +231,7 @@ class SpinPool:
         """Acquire idle workers, at most as many as are missing."""
         self._workers = [worker for worker in self._workers if worker[SERVES] == self._address]
         while len(self._workers) < self.size - 1:
-            worker = _acquire_worker(self.slot)
+            worker = _acquire_worker(self.slot, available_cores() if self._n_cores is None else self._n_cores)
             if worker is None:
                 return
             self._workers.append(worker)
@@ -254,13 +268,13 @@ def _acquire_slot() -> np.ndarray:
     return np.zeros(SLOT_SIZE, np.int64)
 
 
-def _acquire_worker(slot: np.ndarray) -> np.ndarray | None:
+def _acquire_worker(slot: np.ndarray, n_cores: int) -> np.ndarray | None:
     """Assign the slot to an idle worker, or to a new one if there is a core for it; None if there is not."""
     with _lock:
         mine = _workers.setdefault(os.getpid(), [])
         worker = next((worker for worker in mine if worker[SERVES] == 0), None)
         if worker is None:
-            if len(mine) >= available_cores() - 1:
+            if len(mine) >= n_cores - 1:
                 return None
             worker = np.zeros(WORKER_SIZE, np.int64)
             init_worker(worker)
@@ -276,15 +290,15 @@ def current() -> SpinPool | None:
 
 
 @contextmanager
-def spinning_workers(n_threads: int) -> Iterator[None]:
+def spinning_workers(n_threads: int, **limits: Any) -> Iterator[None]:
     """Share the loops of this thread among ``n_threads`` threads, or fewer if other fits use the cores.
 
-    Within such a block, or where threads cannot spin, nothing changes.
+    Within such a block, or where threads cannot spin, nothing changes. ``limits`` are those of the `SpinPool`.
     """
     if n_threads <= 1 or not CAN_SPIN or current() is not None:
         yield
         return
-    pool = SpinPool(n_threads - 1)
+    pool = SpinPool(n_threads - 1, **limits)
     local.spin_pool = pool
     try:
         yield

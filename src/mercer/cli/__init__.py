@@ -6,7 +6,7 @@ Each subcommand imports what it needs when it runs, so that ``mercer --help`` lo
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,20 +23,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     command = next(iter(words), None)
-    try:
-        if command in libsvm_tools.TOOLS:  # argparse cannot parse LIBSVM's options
-            return libsvm_tools.run(command, words[1:])
-        parser = _parser()
-        arguments = parser.parse_args(words)
-        if arguments.version:
-            import mercer
+    return exit_status(lambda: _run(command, words), command)
 
-            print(f"mercer {mercer.__version__}")
-            return 0
-        if arguments.command is None:
-            parser.print_help()
-            return 0
-        status: int = arguments.run(arguments)
+
+def _run(command: str | None, words: Sequence[str]) -> int:
+    if command in libsvm_tools.TOOLS:  # argparse cannot parse LIBSVM's options
+        return libsvm_tools.run(command, words[1:])
+    parser = _parser()
+    arguments = parser.parse_args(words)
+    if arguments.version:
+        import mercer
+
+        print(f"mercer {mercer.__version__}")
+        return 0
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    status: int = arguments.run(arguments)
+    return status
+
+
+def exit_status(work: Callable[[], int], command: str | None) -> int:
+    """The exit status of the work. Errors that the user can act on are printed in one sentence."""
+    try:
+        return work()
     except MercerError as error:
         print(f"mercer {command}: {error}", file=sys.stderr)
         return 1
@@ -55,7 +65,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\nmercer {command}: interrupted{', no model was written' if command == 'fit' else ''}", file=sys.stderr)
         return 130
-    return status
 
 
 def command() -> NoReturn:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from mercer.workflow.job import Progress
@@ -55,10 +55,14 @@ def say(text: str, quiet: bool = False) -> None:
 
 
 class JobDisplay:
-    """Shows the progress of a job: one updated line on a terminal, else a few lines; nothing if quiet."""
+    """Shows the progress of a job: one updated line on a terminal, else a few lines; nothing if quiet.
 
-    def __init__(self, quiet: bool) -> None:
+    It is written to ``stream``, by default to standard error.
+    """
+
+    def __init__(self, quiet: bool, stream: TextIO | None = None) -> None:
         self.quiet, self.width = quiet, 0
+        self._stream = stream
         self.drawn = self.logged = -math.inf
 
     def __enter__(self) -> JobDisplay:
@@ -73,27 +77,32 @@ class JobDisplay:
             return
         now = time.perf_counter()
         text = progress_text(progress)
-        if sys.stderr.isatty():
+        stream = sys.stderr if self._stream is None else self._stream
+        if stream.isatty():
             if progress.begins or now - self.drawn >= REDRAW:
                 self.drawn = now
                 text = text[: shutil.get_terminal_size((100, 24)).columns - 1]
-                sys.stderr.write("\r" + text.ljust(self.width))
-                sys.stderr.flush()
+                stream.write("\r" + text.ljust(self.width))
+                stream.flush()
                 self.width = len(text)
         elif progress.begins or now - self.logged >= RELOG:
             self.logged = now
-            print(f"mercer: {text}", file=sys.stderr, flush=True)
+            print(f"mercer: {text}", file=stream, flush=True)
 
     def say(self, text: str) -> None:
         """Print a message at once, even if quiet. Safe in a signal handler."""
         self.clear()
-        os.write(2, f"mercer: {text}\n".encode())
+        os.write(self._descriptor, f"mercer: {text}\n".encode())
 
     def clear(self) -> None:
         """Erase the progress line."""
         if self.width:
-            os.write(2, b"\r" + b" " * self.width + b"\r")
+            os.write(self._descriptor, b"\r" + b" " * self.width + b"\r")
             self.width = 0
+
+    @property
+    def _descriptor(self) -> int:
+        return 2 if self._stream is None else self._stream.fileno()
 
 
 def progress_text(progress: Progress) -> str:

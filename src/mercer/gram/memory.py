@@ -52,14 +52,23 @@ def budget_bytes(cache_size: float | str, costly: bool = False) -> int:
     If kernel values are costly, "auto" is an eighth.
     """
     if cache_size == "auto":
-        share = COSTLY_SHARE if costly else SHARE
-        return max(AT_LEAST, int(share * _available(int(time.monotonic() / REMEMBERED))))
+        return automatic_bytes(_available(int(time.monotonic() / REMEMBERED)), costly)
     return int(float(cache_size) * MEGABYTE)
+
+
+def automatic_bytes(available: int, costly: bool) -> int:
+    """The bytes of ``cache_size="auto"`` if so many are available."""
+    return max(AT_LEAST, int((COSTLY_SHARE if costly else SHARE) * available))
 
 
 def available_bytes() -> int:
     """The memory that this process can still allocate."""
-    return max(0, min(_limits(), default=int(FALLBACK / SHARE)))
+    return smallest(_limits())
+
+
+def smallest(limits: list[int]) -> int:
+    """The bytes that all limits leave; a cautious number if there are none."""
+    return max(0, min(limits, default=int(FALLBACK / SHARE)))
 
 
 @lru_cache(maxsize=1)

@@ -79,8 +79,12 @@ class MercerReport:
         return "\n".join(lines)
 
 
-def check_mercer(kernel_or_matrix: Any, samples: Any = None, *, random_state: int = 0) -> MercerReport:
+def check_mercer(
+    kernel_or_matrix: Any, samples: Any = None, *, random_state: int = 0, max_samples: int = MOST_SAMPLES
+) -> MercerReport:
     """Examine a kernel matrix, or a kernel (an object, a function f(X, Z), or a text) on samples.
+
+    Of more than ``max_samples`` samples that many are drawn at random: their eigenvalues take time n³.
 
     >>> print(check_mercer([[2.0, 1.0], [1.0, 2.0]]))
     Mercer's condition on 2 samples: holds
@@ -104,8 +108,8 @@ def check_mercer(kernel_or_matrix: Any, samples: Any = None, *, random_state: in
         raise InvalidInputError("check_mercer needs at least one sample, but was given none.")
     kernel = kernel.bind(samples)
     given_single = kernel.domain == "matrix" and samples.dtype == np.float32
-    if n_given > MOST_SAMPLES:
-        chosen = np.sort(np.random.default_rng(random_state).choice(n_given, MOST_SAMPLES, replace=False))
+    if n_given > max_samples:
+        chosen = np.sort(np.random.default_rng(random_state).choice(n_given, max_samples, replace=False))
         samples = samples[np.ix_(chosen, chosen)] if kernel.domain == "matrix" else take_samples(samples, chosen)
     features = kernel.prepare(samples)
     K = kernel.block(features, features)

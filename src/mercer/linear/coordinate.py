@@ -45,8 +45,6 @@ PATIENCE = 20
 ROUNDING = 1e-16
 # rows with a smaller squared norm count as empty
 TINY = 1e-280
-# entries of X that are read between two checks of the clock
-ENTRIES_AT_A_TIME = 1 << 23
 
 
 class Storage:
@@ -181,7 +179,7 @@ class Descent:
         if shuffled:
             self.loops.shuffle(order, int(self.random.integers(1, 1 << 62)))
         total, out, kept = np.zeros(7), np.zeros(7), 0
-        step = max(1, int(ENTRIES_AT_A_TIME / (self.rows.numbers_per_row + 1)))
+        step = max(1, int(self.options.entries_at_a_time / (self.rows.numbers_per_row + 1)))
         for start in range(0, len(order), step):
             part, rest = order[start : start + step], order[start + step :]
             count = self.loops.descend(*self.storage.arrays, self.bias, self.w, self.table, part, self.level, out)
@@ -201,7 +199,7 @@ class Descent:
     def greedy_pass(self) -> float:
         """Take n greedy steps, fewer if the clock ends them; return the decrease of the objective."""
         n, F, row, gained = self.problem.n, self._products(), np.zeros_like(self.w), np.zeros(1)
-        at_a_time = max(1, int(ENTRIES_AT_A_TIME / (n * (self.rows.numbers_per_row + 1))))
+        at_a_time = max(1, int(self.options.entries_at_a_time / (n * (self.rows.numbers_per_row + 1))))
         for start in range(0, n, at_a_time):
             count = min(at_a_time, n - start)
             data = *self.storage.arrays, self.bias

@@ -214,11 +214,8 @@ class _Run:
                 ended = Status.MAX_ITER
             if ended is not None:
                 return Status.CONVERGED if self._check(publish=True) else ended
-            begun, order = self.clock.seconds, self.order[: self.active]
-            self.shuffle(order, int(self.random.integers(1, 1 << 62)))
-            self.active = self.loops.descend_samples(
-                *self._data, self.W, self.alpha, self.norms, self.labels, self.weight, order, self.level, out
-            )
+            begun = self.clock.seconds
+            self._pass(out)
             last_pass = self.clock.seconds - begun
             first_pass = first_pass or last_pass
             self.level = out[0] if out[0] > 0 else np.inf
@@ -244,6 +241,14 @@ class _Run:
                 check_at, last = (np.inf if self.active > before else 0.5 * estimate), np.inf
             elif out[3] <= SETTLED * self.active and self.passes >= 4:
                 self._face()
+
+    def _pass(self, out: Vector) -> None:
+        """One pass over the active samples in random order. Fills ``out`` with the statistics of the compiled loop."""
+        order = self.order[: self.active]
+        self.shuffle(order, int(self.random.integers(1, 1 << 62)))
+        self.active = self.loops.descend_samples(
+            *self._data, self.W, self.alpha, self.norms, self.labels, self.weight, order, self.level, out
+        )
 
     @property
     def _data(self) -> tuple[Any, ...]:

@@ -60,9 +60,16 @@ SHIFT_ACCURACY = 1e-2
 
 
 def solve(
-    problem: LinearProblem, options: LinearOptions, clock: Clock, start: LinearSolution | None = None
+    problem: LinearProblem,
+    options: LinearOptions,
+    clock: Clock,
+    start: LinearSolution | None = None,
+    factored_up_to: int = FACTORED_UP_TO,
 ) -> LinearSolution:
-    """Minimise, from the model of ``start`` if given. Iterations are Newton steps, on parts of the samples too."""
+    """Minimise, from the model of ``start`` if given. Iterations are Newton steps, on parts of the samples too.
+
+    Systems of more features, or samples with D > 0, than ``factored_up_to`` are solved by conjugate gradients.
+    """
     qp, penalty = problem.qp, problem.penalty
     if penalty.l1 > 0 or penalty.l2 <= 0:
         raise InvalidInputError(
@@ -75,7 +82,7 @@ def solve(
             'Use a squared loss, or solver="auto".'
         )
     with one_blas_thread():  # synchronising its threads takes longer than these small products
-        run = _Run(problem, options, clock)
+        run = _Run(problem, options, clock, factored_up_to)
         if start is None:
             run.start_from_part()
         else:
@@ -105,7 +112,10 @@ class _Point(NamedTuple):
 class _Run:
     """The state of one run. u = (w, b): a free b is the weight of an unpenalised constant feature."""
 
-    def __init__(self, problem: LinearProblem, options: LinearOptions, clock: Clock) -> None:
+    def __init__(
+        self, problem: LinearProblem, options: LinearOptions, clock: Clock, factored_up_to: int = FACTORED_UP_TO
+    ) -> None:
+        self.factored_up_to = factored_up_to
         self.problem, self.options, self.clock = problem, options, clock
         qp = problem.qp
         self.vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
@@ -141,7 +151,7 @@ class _Run:
         chosen = np.sort(np.random.default_rng(options.seed).integers(0, n, size))
         weight = problem.weight[chosen] * (n / size)
         part = replace(problem, rows=problem.rows.take(chosen), y=problem.y[chosen], weight=weight)
-        run = _Run(part, options, self.clock)
+        run = _Run(part, options, self.clock, self.factored_up_to)
         run.start_from_part()
         start, system = run.rough()
         self.n_iter = run.n_iter
@@ -257,7 +267,7 @@ class _Run:
         self.system = None
         if count == 0 and not self.problem.intercept:
             return -gradient / self.penalty
-        if self.rows.d <= FACTORED_UP_TO or count == 0:
+        if self.rows.d <= self.factored_up_to or count == 0:
             tall = Tall(self.rows, threads)
             if tall.factor(D, self.penalty):
                 self.system = tall
@@ -265,7 +275,7 @@ class _Run:
         active = np.flatnonzero(D)
         part = self.rows if count == self.rows.n else self.rows.take(active)
         D = D[active]
-        if count <= FACTORED_UP_TO < self.rows.d:
+        if count <= self.factored_up_to < self.rows.d:
             wide = Wide(part, threads)
             if wide.factor(D, self.penalty):
                 return wide.solve(-gradient)

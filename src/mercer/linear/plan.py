@@ -100,7 +100,7 @@ def _run(
         return _solve(name, problem, options, clock, start)
     found: list[LinearSolution] = []
     stored = problem
-    for solver, passes in ranked(problem):
+    for solver, passes in ranked(problem, options.trial_passes):
         problem, more = stored, {}
         if solver == "hybrid":
             problem = _mostly_zero(stored, options.budget)
@@ -144,10 +144,11 @@ def _joined(found: list[LinearSolution]) -> LinearSolution:
     return replace(best, status=last.status, n_iter=n_iter, seconds=last.seconds, trace=trace, stages=stages)
 
 
-def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
+def ranked(problem: LinearProblem, trial_passes: int = 0) -> list[tuple[str, int]]:
     """The solvers to run in order, each with its iteration limit; -1 for none.
 
-    The next one runs if the one before ends without converging.
+    The next one runs if the one before ends without converging. ``trial_passes`` are those of a trial of `hybrid`; 0 to
+    estimate them.
     """
     rows, qp = problem.rows, problem.qp
     if qp.has_open_box:
@@ -161,11 +162,11 @@ def ranked(problem: LinearProblem) -> list[tuple[str, int]]:
     if rows.n * rows.d <= FEW_NUMBERS and smaller <= FEW:
         return [("small", -1), *([("newton", -1)] if problem.qp.is_smooth else []), *last]
     if problem.qp.is_smooth:
-        newton, hybrid = ("newton", -1), ("hybrid", _passes(rows))
+        newton, hybrid = ("newton", -1), ("hybrid", trial_passes or _passes(rows))
         return [newton, *last] if rows.n > rows.d or rows.d <= SMALL else [hybrid, newton, *last]
     if not last:
         return [("hybrid", -1)]
-    passes = _passes(rows)
+    passes = trial_passes or _passes(rows)
     is_tall = not rows.sparse and rows.n >= 2 * rows.d and _filled(rows) > MOSTLY_ZERO
     return last if is_tall or passes < FEWEST_PASSES else [("hybrid", passes), *last]
 

@@ -25,7 +25,6 @@ from scipy.linalg.lapack import dposv
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
-from mercer.linear.coordinate import ENTRIES_AT_A_TIME
 from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution, has_time
 from mercer.linear.systems import column_squares
@@ -261,7 +260,7 @@ class _Run:
             members = float(min(int(np.count_nonzero(u)), SYSTEM_UP_TO))
             passes = PASSES + int(FACTOR * members**3 / (PASS * (len(M.values) + 1)))
             # passes between two checks of the clock
-            at_a_time = max(1, int(ENTRIES_AT_A_TIME / (len(M.values) + 1)))
+            at_a_time = max(1, int(self.options.entries_at_a_time / (len(M.values) + 1)))
             for done in range(0, passes, at_a_time):
                 seed, count = int(self.random.integers(1, 1 << 62)), min(at_a_time, passes - done)
                 descend_features(*M[:3], curvature, q, l1, rest, w, u, z, order, goal, count, seed, out)

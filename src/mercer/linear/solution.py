@@ -38,6 +38,8 @@ class LinearOptions:
     rule : which coordinate is next in solver="coordinate": "round-robin", "random" or "greedy".
     seed : seed of all random choices.
     budget : bytes for copies of parts of the data.
+    entries_at_a_time : entries of X that coordinate descent reads between two checks of the clock.
+    trial_passes : passes of the trial of `hybrid` by solver="auto"; 0 to estimate them from the sizes.
     """
 
     tol: float = 1e-4
@@ -47,6 +49,8 @@ class LinearOptions:
     rule: str = "random"
     seed: int = 0
     budget: int = 1 << 28
+    entries_at_a_time: int = 1 << 23
+    trial_passes: int = 0
 
 
 # the unit of n_iter, where it is not a Newton or interior-point step

@@ -36,7 +36,7 @@ class Clock:
     """Deadline, interrupt and progress of one fit, shared by all its runs.
 
     **Ctrl-C.** The first press ends the fit at the next consistent state, with a usable model and a warning. The second
-    press is a KeyboardInterrupt, during the same fit or, within SECOND_PRESS seconds, during any later fit of the
+    press is a KeyboardInterrupt, during the same fit or, within ``second_within`` seconds, during any later fit of the
     process: in a loop over fits the first press ends one fit, two presses end the loop.
 
     In a search, a cross-validation or an ensemble of scikit-learn the first press is a KeyboardInterrupt, so that no
@@ -52,7 +52,9 @@ class Clock:
     # when Ctrl-C last ended a fit of this process
     _last_press: ClassVar[float] = float("-inf")
 
-    def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self, time_limit: float | None = None, progress: Progress | None = None, second_within: float = SECOND_PRESS
+    ) -> None:
         self.start = time.perf_counter()
         self.deadline = None if time_limit is None else self.start + time_limit
         self.progress = progress
@@ -61,6 +63,7 @@ class Clock:
         self._last_state: Callable[[], Any] | None = None
         self._last_message = ""
         self.interrupted = False
+        self.second_within = second_within
         self._ended_outside: Callable[[], bool] | None = getattr(_work, "ended", None)
         self._previous: Any = None
 
@@ -80,7 +83,7 @@ class Clock:
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self.interrupted or now - Clock._last_press < SECOND_PRESS:
+        if self.interrupted or now - Clock._last_press < self.second_within:
             raise KeyboardInterrupt
         self.interrupted, Clock._last_press = True, now
 

@@ -33,11 +33,14 @@ def cholesky_in_place(A: Matrix, n_threads: int, clock: Clock) -> bool:
         potrf = linalg.get_lapack_funcs("potrf", (A,))
         _, info = potrf(A.T, lower=1, overwrite_a=1, clean=0)
         return bool(info == 0)
-    return _by_blocks(A, n_threads, clock)
+    return cholesky_by_blocks(A, n_threads, clock)
 
 
-def _by_blocks(A: Matrix, n_threads: int, clock: Clock) -> bool:
-    """Right-looking block Cholesky: factor a diagonal block, solve for its rows, update the trailing matrix."""
+def cholesky_by_blocks(A: Matrix, n_threads: int, clock: Clock) -> bool:
+    """Factor as `cholesky_in_place` does, in several threads, and stop between blocks if the clock asks for it.
+
+    Right-looking block Cholesky: factor a diagonal block, solve for its rows, update the trailing matrix.
+    """
     n = len(A)
     potrf, trtri = linalg.get_lapack_funcs(("potrf", "trtri"), (A,))
     for top in range(0, n, BLOCK):

@@ -220,11 +220,14 @@ class Reduction:
         return beta, b, ones
 
 
-def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) -> Reduction:
-    """Reduce √w K √w: by a low-rank factor if that is exact enough, else the whole matrix."""
+def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options, width: int | None = None) -> Reduction:
+    """Reduce √w K √w: by a low-rank factor if that is exact enough, else the whole matrix.
+
+    ``width`` is the number of off-diagonals of B on each side; None to choose.
+    """
     n, root = data.n, np.sqrt(weight)
     with one_blas_thread():
-        found = _low_rank(data, root, smallest_alpha, options) if n >= LOW_FROM and data.psd else None
+        found = _low_rank(data, root, smallest_alpha, options, width) if n >= LOW_FROM and data.psd else None
         if found is None:
             needed = 8 * n * n
             if needed > options.budget:
@@ -238,19 +241,20 @@ def reduce(data: Data, weight: Vector, smallest_alpha: float, options: Options) 
             highest = float((K.diagonal() * weight).max())
             # a rounded P needs additional memory
             rounds = n >= SINGLE_FROM and options.precision != "float64" and 1.5 * needed <= options.budget
-            return of_matrix(K, root).examine(smallest_alpha, highest if rounds else np.inf)
+            return of_matrix(K, root, width).examine(smallest_alpha, highest if rounds else np.inf)
     return found.examine(smallest_alpha)
 
 
-def of_matrix(K: Matrix, root: Vector) -> Reduction:
-    """The reduction of a stored matrix, in its memory."""
+def of_matrix(K: Matrix, root: Vector, width: int | None = None) -> Reduction:
+    """The reduction of a stored matrix, in its memory; ``width`` as in `reduce`."""
     n = len(K)
     if (root != 1).any():
         K *= root
         K *= root[:, None]
     if n <= 2:
         return Reduction(Columns(np.eye(n)), _band_of(K, 1), root)
-    width = 1 if n < WIDE_FROM else WIDTH
+    if width is None:
+        width = 1 if n < WIDE_FROM else WIDTH
     tau = _tridiagonal(K) if width == 1 else _banded(K, width)
     band = _band_of(K, width)
     check_finite(band[:, 0])
@@ -291,7 +295,7 @@ def _banded(K: Matrix, width: int) -> Vector:
     return tau
 
 
-def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options) -> Reduction | None:
+def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options, width: int | None) -> Reduction | None:
     """Factor K = LL' and L = QR, so that K = Q (RR') Q', and reduce RR'. None if the rank is not low."""
     n = data.n
     gram = GramOperator(data.kernel, data.features(np.float64), options.n_threads, data.evaluations)
@@ -301,7 +305,7 @@ def _low_rank(data: Data, root: Vector, smallest_alpha: float, options: Options)
     if not low.exact or low.L.shape[1] == 0:
         return None
     Q, R = linalg.qr(low.L, mode="economic", overwrite_a=False, check_finite=False)
-    inner = of_matrix(R @ R.T, np.ones(len(R)))
+    inner = of_matrix(R @ R.T, np.ones(len(R)), width)
     P = np.ascontiguousarray(inner.basis.inward(np.ascontiguousarray(Q.T)))
     return Reduction(Columns(P), inner.band, root)
 

@@ -23,12 +23,10 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import Survey, diverges, dual_objective, feasible_start, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
 from mercer.svm.interior import INTERIOR_STEPS, factor_seconds, interior_point
+from mercer.svm.plan import Plan
 
 # pair steps between two checks of the clock; after so many a Newton step is taken
 STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
-# after so many pair steps per variable the settled variables are shrunk once, if at most this share remains: the rows
-# of a smaller matrix are shorter and stay in the cache
-SETTLED_AFTER, MOST_UNSETTLED = 3, 0.7
 NEVER = np.iinfo(np.intp).max
 # first estimate of the seconds of a pair step per variable, until it is measured
 SECONDS_PER_ENTRY = 3e-9
@@ -36,10 +34,14 @@ SECONDS_PER_ENTRY = 3e-9
 PATIENCE = 3
 # most steps of the interior-point method
 MOST_INTERIOR_STEPS = 100
+USUAL = Plan()
 
 
 class DenseRun:
-    """One run on a Gram matrix K of either precision, which can be continued. ``beta`` and ``F`` are its state."""
+    """One run on a Gram matrix K of either precision, which can be continued. ``beta`` and ``F`` are its state.
+
+    ``plan`` says when settled variables are shrunk.
+    """
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class DenseRun:
         options: Options,
         clock: Clock,
         loan: Loan | None = None,
+        plan: Plan = USUAL,
     ) -> None:
         self.K = K
         self._loan = loan  # keeps borrowed memory of K
@@ -56,6 +59,7 @@ class DenseRun:
         self.beta = beta
         self.options = options
         self.clock = clock
+        self.plan = plan
         self.steps = 0
         self.trace: list[TracePoint] = []
         self._pace = SECONDS_PER_ENTRY * qp.n_vars  # seconds of a pair step
@@ -98,7 +102,7 @@ class DenseRun:
         best, idle = np.inf, 0
         b = self._column(self.beta, 0.0)
         # no shrinking with float64 scores: there the last digits count
-        pause, members = int(SETTLED_AFTER * n) if kind == np.float32 else NEVER, None
+        pause, members = int(self.plan.settled_after * n) if kind == np.float32 else NEVER, None
         while True:
             limit = STEPS_PER_VARIABLE * n + STEPS_AT_LEAST
             if options.max_iter >= 0:
@@ -113,7 +117,7 @@ class DenseRun:
             self.F = matrix_product(self.K, self.qp, self.beta)
             seen = survey(qp, self.beta, self.F)
             found = seen.violation
-            point = TracePoint(self.clock.seconds, self.steps, found, seen.dual, len(self.F))
+            point = TracePoint(self.clock.seconds, self.steps, found, seen.dual, self._n_active(members))
             self.trace.append(point)
             self.clock.report(point, partial(self._current_solution, seen))
             idle = 0 if found < 0.99 * best else idle + 1
@@ -154,6 +158,13 @@ class DenseRun:
         left = self.clock.left
         return NEVER if left == np.inf else max(STEPS_AT_LEAST // 10, int(min(NEVER, 0.5 * left / self._pace)))
 
+    def _n_active(self, members: Vector | None) -> int:
+        """The number of samples that have one of these variables; all of them for None."""
+        if members is None:
+            return len(self.F)
+        samples = np.unique(self._program.sample[members])
+        return int(np.count_nonzero(samples < len(self.F)))  # the null sample is the last one
+
     def _score(self, b: Vector) -> Vector:
         """s = linear - F - ridge b of each variable: see ``_smo_loops.py``."""
         return self._linear - self._column(self.qp.at_variables(self.F), 0.0) - self._ridge * b
@@ -189,7 +200,7 @@ class DenseRun:
             for group in (slice(None, self._first_group), slice(self._first_group, None))
         ]
         members = np.flatnonzero(~np.concatenate(apart))
-        return members if len(members) <= MOST_UNSETTLED * len(b) else None
+        return members if len(members) <= self.plan.most_unsettled * len(b) else None
 
     def _current_solution(self, seen: Survey) -> Solution:
         return unfinished(self.beta, self.F, seen.thresholds, self.steps, self.clock.seconds, seen.violation, seen.dual)

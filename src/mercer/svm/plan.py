@@ -59,6 +59,9 @@ SINGLE_UP_TO_SPREAD = 1e6
 THREADS_FROM = 1e7
 # up to so many samples a run on one thread is verified in one compiled call
 VERIFY_AT_ONCE_UP_TO = 1536
+# dense SMO: after so many pair steps per variable the settled variables are shrunk once, if at most this share remains:
+# the rows of a smaller matrix are shorter and stay in the cache
+SETTLED_AFTER, MOST_UNSETTLED = 3.0, 0.7
 # separability: up to so many dimensions (or samples of a kernel without explicit features) and entries of the feature
 # matrix the finite algorithm takes seconds
 FINITE_UP_TO, FINITE_NUMBERS_UP_TO = 300, 2_000_000
@@ -126,6 +129,8 @@ class Plan:
     first_samples : samples that are active at the start; 0 for all.
     keeps_active : whether samples stay active as long as their rows fit the budget.
     rows_wait_from : active samples from which the row of a new member is computed only when it moves.
+    settled_after : pair steps per variable, on all variables at once, after which settled variables are removed once.
+    most_unsettled : the largest share of variables that may remain then; if more would, all remain.
     pairs : how the problems of several classes share kernel values; None for one problem.
     """
 
@@ -140,6 +145,8 @@ class Plan:
     first_samples: int = 0
     keeps_active: bool = True
     rows_wait_from: int = ROWS_WAIT_FROM
+    settled_after: float = SETTLED_AFTER
+    most_unsettled: float = MOST_UNSETTLED
     pairs: Pairs | None = None
 
     @property

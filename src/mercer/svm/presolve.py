@@ -120,6 +120,7 @@ def _bits(values: Vector) -> Vector:
 GAP = 1e-9
 # a sample nearer to a kink than this share of tol keeps its β inside the box
 AT_KINK = 0.3
+# most corrections of β by each method
 CORRECTIONS = 4
 # samples that take up the rounding of the sum of β
 BALANCED_BY = 3
@@ -140,18 +141,28 @@ class DualPoint(NamedTuple):
         return self.seen.violation if feasible else np.inf
 
 
-def solve_over_features(data: Data, problem: DualProblem, options: Options, clock: Clock) -> DualPoint | None:
-    """Solve a linear kernel over its features: β near the optimum; None if squares of the data overflow."""
+def solve_over_features(
+    data: Data,
+    problem: DualProblem,
+    options: Options,
+    clock: Clock,
+    gap: float = GAP,
+    corrections: int = CORRECTIONS,
+) -> DualPoint | None:
+    """Solve a linear kernel over its features: β near the optimum; None if squares of the data overflow.
+
+    w is found to the relative ``gap``; β is corrected at most so many times by each of two methods.
+    """
     rows = Rows.of(data.own_samples())
     linear = LinearProblem(rows, problem.loss, problem.y, problem.weight, problem.intercept)
-    asked = LinearOptions(tol=GAP, n_threads=options.n_threads, budget=options.budget)
+    asked = LinearOptions(tol=gap, n_threads=options.n_threads, budget=options.budget)
     with np.errstate(over="ignore", invalid="ignore"):
         solution = solve_linear("auto", linear, asked, clock)
         if not (np.isfinite(solution.w).all() and np.isfinite(solution.beta).all()):
             return None
         recovery = DualRecovery(linear, solution, AT_KINK * options.tol, options.n_threads)
         for improve in (recovery.to_weights, recovery.to_kinks):
-            for _ in range(CORRECTIONS):
+            for _ in range(corrections):
                 if recovery.point.violation <= options.tol:
                     break
                 improve()

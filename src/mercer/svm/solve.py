@@ -307,7 +307,7 @@ def _start(data: Data, qp: BoxQP, beta: Vector, options: Options, clock: Clock, 
         K = data.matrix(dtype, options.n_threads, None if loan is None else loan.array.reshape(data.n, data.n))
         check_finite(np.diagonal(K))
         if plan.working_set == 0:
-            return DenseRun(K, qp, beta, options, clock, loan)
+            return DenseRun(K, qp, beta, options, clock, loan, plan)
         rows = MatrixRows(K, options.n_threads)
         seconds = partial(data.seconds, n_threads=options.n_threads)
         return Decomposition(rows, qp, beta, matrix_product(K, qp, beta), plan, options, clock, loan, seconds)

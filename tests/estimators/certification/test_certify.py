@@ -21,9 +21,10 @@ from tests.reference.qp import objective, solve_qp
 
 import mercer
 from mercer import certify
-from mercer.estimators.certification import linear_machines
+from mercer.estimators.certification.linear_machines import certify_weights
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.kernels import Gaussian, Linear
+from mercer.linear.problem import LinearProblem, Rows
 from mercer.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -464,14 +465,15 @@ def test_linear_svr(loss):
     assert worse.relative_gap > 10 * proof.relative_gap and worse.dual <= best * (1 + 1e-9)
 
 
-def test_linear_bound_is_valid_without_time(monkeypatch):
+def test_linear_bound_is_valid_without_time():
     """A β that was hardly looked for gives a loose bound, and a valid one."""
-    monkeypatch.setattr(linear_machines, "DUAL_SECONDS", 0.0)
     X, y, _ = samples("LinearSVC", 1200)
     for loss in (Hinge(), SquaredHinge()):
         name = "hinge" if isinstance(loss, Hinge) else "squared_hinge"
         model = sklearn.svm.LinearSVC(loss=name, random_state=0, max_iter=10_000).fit(X, y)
-        proof = certify(model, X, y)
+        problem = LinearProblem(Rows.of(X, 1.0), loss, np.where(y == model.classes_[1], 1.0, -1.0), np.ones(len(y)))
+        proof = certify_weights(problem, np.append(model.coef_[0], model.intercept_), 0.0, seconds=0.0)
+        assert proof.primal == pytest.approx(certify(model, X, y).primal)
         assert proof.valid and proof.gap >= 0 and proof.dual <= proof.primal
         assert proof.dual >= 0
 

@@ -5,7 +5,6 @@ import pickle
 import re
 import signal
 import threading
-import time
 import warnings
 from contextlib import nullcontext
 
@@ -38,7 +37,6 @@ NUMBERS = (
     r"primal -?\d\S*, dual -?\d\S*\), KKT violation "
     r"(0|\d\.\de[+-]\d\d), infeasibility (0|\d\.\de[+-]\d\d); tol is \S+\."
 )
-PROMPTLY = 20.0
 
 
 def noisy(n=400, d=8, seed=0, n_classes=2):
@@ -153,10 +151,9 @@ class TestLimits:
         """Without any time there is a model, its certificate and a warning with numbers."""
         X, y = noisy(3000, 40)
         clone(machine).fit(X[:50], y[:50])
-        start = time.perf_counter()
         with pytest.warns(ConvergenceWarning) as found:
             model = clone(machine).set_params(time_limit=0.0, tol=1e-12).fit(X, y)
-        assert time.perf_counter() - start < PROMPTLY
+        assert [[stage.n_iter for stage in run] for run in model.plan_.runs] == [[0]]
         advice = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
         expected = re.escape(f"Solver terminated early (time_limit=0.0 s).  {advice} ") + NUMBERS
         assert re.fullmatch(expected, str(found[0].message))
@@ -184,11 +181,10 @@ class TestLimits:
         LinearSVC(loss="hinge", solver=solver).fit(X[:100], y[:100])
         timer = threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
-        start = time.perf_counter()
+        model = LinearSVC(loss="hinge", C=100.0, tol=1e-13, solver=solver, max_iter=10**6, time_limit=120.0)
         with pytest.warns(ConvergenceWarning, match="Solver was interrupted; the model fitted so far is usable"):
-            model = LinearSVC(loss="hinge", C=100.0, tol=1e-13, solver=solver, max_iter=10**6).fit(X, y)
+            model.fit(X, y)
         timer.join()
-        assert time.perf_counter() - start < PROMPTLY
         assert model.certificate_.valid and np.isfinite(model.coef_).all()
 
     def test_callbacks_and_log(self, callbacks, caplog):
@@ -517,17 +513,14 @@ class TestBadInput:
             LinearSVC(loss="hinge", solver="newton").fit(X, y)
 
 
-@pytest.mark.slow
-def test_cost_is_linear_in_n():
-    """Eight times the rows take about eight times as long, not 64 times."""
-    seconds = []
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_cost_is_linear_in_n(loss):
+    """With eight times the rows the solver reads about eight times as many rows, not 64 times."""
+    read = []
     for n in (20_000, 160_000):
-        X, y = noisy(n, 20)
-        LinearSVC(loss="hinge", n_jobs=1).fit(X, y)
-        start = time.process_time()
-        LinearSVC(loss="hinge", n_jobs=1).fit(X, y)
-        seconds.append(time.process_time() - start)
-    assert seconds[1] < 24 * seconds[0]
+        model = LinearSVC(loss=loss, n_jobs=1).fit(*noisy(n, 20))
+        read.append(sum(point.active for point in model.trace_))
+    assert read[0] > 1260 and read[1] < 16 * read[0]
 
 
 def test_iris_as_in_the_documentation():

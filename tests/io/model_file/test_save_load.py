@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
 from tests.io import make_version_1
 from tests.io.models import HISTOGRAM_KERNELS, MODELS, VECTOR_KERNELS, X, outputs
@@ -18,6 +19,7 @@ from tests.naming import named
 import mercer
 from mercer.exceptions import InvalidInputError
 from mercer.io import register
+from mercer.io.model_file.archive import Archive, write_archive
 from mercer.io.model_file.classes import _registered
 
 DATA = Path(__file__).parents[1] / "data"
@@ -272,12 +274,20 @@ class TestOldVersions:
         model = mercer.load(DATA / "version-1-pipeline.mercer")
         np.testing.assert_allclose(model.predict(sp.csr_array(data * (data > 0))), expected["pipeline"], rtol=1e-12)
 
-    def test_other_scikit_learn(self, monkeypatch):
+    def test_other_scikit_learn(self):
         """Classes of another scikit-learn version are read with a warning, mercer's classes without."""
-        monkeypatch.setattr("sklearn.__version__", "99.0")
-        with pytest.warns(UserWarning, match=r"written with scikit-learn .*, but 99\.0 is installed"):
-            mercer.load(DATA / "version-1-pipeline.mercer")
-        mercer.load(DATA / "version-1.mercer")
+
+        def as_if_written_with(version, name):
+            archive, file = Archive(io.BytesIO((DATA / name).read_bytes())), io.BytesIO()
+            members = {member: bytes(archive.read(member)) for member in archive.names}
+            write_archive(file, members, {**archive.manifest, "scikit-learn": version})
+            return file
+
+        installed = re.escape(sklearn.__version__)
+        with pytest.warns(UserWarning, match=rf"written with scikit-learn 99\.0, but {installed} is installed"):
+            mercer.load(as_if_written_with("99.0", "version-1-pipeline.mercer"))
+        mercer.load(as_if_written_with("99.0", "version-1.mercer"))
+        mercer.load(as_if_written_with(sklearn.__version__, "version-1-pipeline.mercer"))
 
     def test_missing_parameters(self):
         """A parameter that is missing in an older file gets its default."""

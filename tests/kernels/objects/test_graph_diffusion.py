@@ -5,6 +5,7 @@ import pickle
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.reference import structured as reference
 
 import mercer.kernels.objects.graph_diffusion as module
@@ -24,19 +25,30 @@ def some_graph(n=12, p=0.25, seed=0):
     return A
 
 
+def among_many_nodes(A):
+    """The graph of A and so many nodes without edges that its Laplacian is not decomposed."""
+    n = module.DECOMPOSED + 1 - len(A)
+    graph = Graph.from_adjacency(sp.block_diag([A, sp.coo_array((n, n))]))
+    assert graph.n_nodes > module.DECOMPOSED
+    return graph
+
+
 @pytest.mark.parametrize("normalized", [False, True])
 @pytest.mark.parametrize("beta", [0.0, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("decomposed", [True, False])
-def test_the_definition(beta, normalized, decomposed, monkeypatch):
+def test_the_definition(beta, normalized, decomposed):
     """exp(-βL), by the decomposition of L and by Chebyshev's series."""
-    if not decomposed:
-        monkeypatch.setattr(module, "DECOMPOSED", 0)
-        monkeypatch.setattr(module, "TOGETHER", 5)
     A = some_graph()
-    kernel = GraphDiffusion(Graph.from_adjacency(A), beta, normalized)
+    graph = Graph.from_adjacency(A) if decomposed else among_many_nodes(A)
+    kernel = GraphDiffusion(graph, beta, normalized)
     expected = reference.diffusion(A, beta, normalized)
     np.testing.assert_allclose(kernel(np.arange(12)), expected, atol=1e-13)
     np.testing.assert_allclose(kernel([3, 3, 11], [0, 11]), expected[np.ix_([3, 3, 11], [0, 11])], atol=1e-13)
+    if not decomposed:
+        # more nodes than are computed together
+        alone = np.arange(12, 14 + 2 * module.TOGETHER)
+        np.testing.assert_allclose(kernel(alone), reference.diffusion(np.zeros((len(alone),) * 2), beta, normalized))
+        np.testing.assert_array_equal(kernel(np.arange(12), alone), 0.0)
 
 
 @pytest.mark.parametrize("kernel", [GraphDiffusion(Graph([(0, 1), (1, 2), (2, 0), (3, 4)]), 0.7)])
@@ -95,11 +107,10 @@ def test_the_club():
 
 
 @pytest.mark.parametrize("decomposed", [True, False])
-def test_features(decomposed, monkeypatch):
+def test_features(decomposed):
     """The heat of each node after half of the time is its feature map."""
-    if not decomposed:
-        monkeypatch.setattr(module, "DECOMPOSED", 0)
-    kernel = GraphDiffusion(Graph.from_adjacency(some_graph()), 0.7)
+    graph = Graph.from_adjacency(some_graph()) if decomposed else among_many_nodes(some_graph())
+    kernel = GraphDiffusion(graph, 0.7)
     psi = kernel.feature_map(range(12))
     product = psi([1, 5]) @ psi(range(12)).T
     product = product if decomposed else product.toarray()

@@ -2,6 +2,7 @@
 
 import pickle
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from mercer import SVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Gaussian, Intersection, Jaccard, Linear, Normalized, Precomputed, SetOf, Spectrum
+from mercer.kernels.objects.sets import MEMBER_VALUES
 from mercer.testing import check_kernel
 
 BASKETS = [{"milk", "bread"}, {"milk", "eggs", "tea"}, set(), {"tea"}, {"bread", "milk"}, {("a", 1), 7, None}]
@@ -115,14 +117,15 @@ class TestSetOf:
         members = np.concatenate(BAGS)
         assert SetOf(Gaussian()).bind(BAGS).kernel == Gaussian().bind(members)
 
-    def test_in_parts(self, monkeypatch):
-        """Large sets are compared a few at a time, with the same result."""
-        import mercer.kernels.objects.sets as module
-
-        whole = SetOf(Gaussian(0.3))(BAGS)
-        for values in (1, 13, 40):
-            monkeypatch.setattr(module, "MEMBER_VALUES", values)
-            np.testing.assert_allclose(SetOf(Gaussian(0.3))(BAGS), whole, rtol=1e-14)
+    def test_in_parts(self):
+        """Sets of more members than are compared at a time, one of them alone, give sums over all pairs of members."""
+        rng = np.random.default_rng(0)
+        sizes = [40, 700, 3, 400, 1, 900, 60]
+        members, start = rng.normal(size=(sum(sizes), 2)), np.append(0, np.cumsum(sizes))
+        assert len(members) ** 2 > 2 * MEMBER_VALUES and max(sizes) > MEMBER_VALUES // len(members)
+        bags = [members[a:b] for a, b in pairwise(start)]
+        sums = np.add.reduceat(np.add.reduceat(Gaussian(0.3)(members), start[:-1], axis=0), start[:-1], axis=1)
+        np.testing.assert_allclose(SetOf(Gaussian(0.3))(bags), sums / np.outer(sizes, sizes), rtol=1e-13)
 
     def test_sets_of_strings_and_of_sets(self):
         """Members may be strings or sets, if the inner kernel compares them."""
