@@ -9,7 +9,7 @@ import pytest
 
 from mercer._compiled import shared_loops as shared
 from mercer._compiled import spin_pool, stored_rows, tiles
-from mercer._compiled.thread_pool import run_shares, run_tasks
+from mercer._compiled.thread_pool import current_spin_pool, run_shares, run_tasks
 from mercer.kernels import Gaussian, Polynomial
 
 pytestmark = pytest.mark.skipif(not spin_pool.CAN_SPIN, reason="workers spin on Linux only")
@@ -83,7 +83,7 @@ def test_workers_take_parts():
     kernel = Gaussian(0.1)
     b = kernel.prepare(rows(2000, 50), np.float32)
     with workers(2):
-        mine = spin_pool.current()
+        mine = current_spin_pool()
         for _ in range(2000):
             kernel.block(b, b)
             serves = len(mine._workers) == 1 and mine._workers[0][spin_pool.SERVES] == mine.slot.ctypes.data
@@ -97,10 +97,10 @@ def test_idle_workers_sleep_and_are_acquired_again():
     """A worker without jobs sleeps, and the next job wakes it."""
     store, out = rows(), np.zeros(1502)
     with workers(2):
-        worker = spin_pool.current()._workers[0]
+        worker = current_spin_pool()._workers[0]
         assert comes_true(lambda: worker[spin_pool.SERVES] == 0), "an idle worker does not sleep"
         shared.add_rows_product(store, np.arange(5), np.ones(5), out)
-        assert len(spin_pool.current()._workers) == 1
+        assert len(current_spin_pool()._workers) == 1
     np.testing.assert_allclose(out[:-1], store[:5].sum(axis=0, dtype=np.float64))
 
 
@@ -128,16 +128,16 @@ def test_around_shared_loops_there_is_one_thread():
     """A thread with a spin pool does not use the thread pool; nested blocks share one pool; one thread needs none."""
     seen = []
     with workers(2):
-        outer = spin_pool.current()
+        outer = current_spin_pool()
         run_tasks(lambda task: seen.append((task, threading.get_ident())), 3, 2)
         run_shares(lambda start, stop: seen.append((start, stop)), 10, 2)
         with workers(2):
-            assert spin_pool.current() is outer
-        assert spin_pool.current() is outer
+            assert current_spin_pool() is outer
+        assert current_spin_pool() is outer
     assert seen == [(k, threading.get_ident()) for k in range(3)] + [(0, 10)]
-    assert spin_pool.current() is None
+    assert current_spin_pool() is None
     with workers(1):
-        assert spin_pool.current() is None
+        assert current_spin_pool() is None
 
 
 def test_machine_code_of_jobs_is_found_on_disk():

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mercer._compiled.shared_loops import add_rows_product
 from mercer.gram.operator import GramOperator
-from mercer.gram.rows import MatrixRows, RowStore, add_product
+from mercer.gram.rows import MatrixRows, RowStore
 from mercer.kernels import Gaussian
 
 N = 120
@@ -131,10 +132,10 @@ def test_products_of_stored_rows(dtype):
         out = start.copy()
         store.add_product(store.ensure(samples), weights, out)
         np.testing.assert_allclose(out, expected, rtol=0, atol=1e-13)
-    wide = rng.normal(size=(40, 9001)).astype(dtype)
-    weights = rng.normal(size=40)
+    wide = rng.normal(size=(120, 9001)).astype(dtype)
+    weights = rng.normal(size=120)
     outs = [np.zeros(9001) for _ in range(3)]
     for n_threads, out in enumerate(outs, start=1):
-        add_product(wide, np.arange(40), weights, out, n_threads)
+        add_rows_product(wide, np.arange(120), weights, out, n_threads)
         np.testing.assert_array_equal(out, outs[0])
     np.testing.assert_allclose(outs[0], weights @ wide.astype(np.float64), rtol=0, atol=1e-12)

@@ -5,7 +5,7 @@ Each loop has three pieces:
 - a *job*, a compiled function(address of the slot, part) that runs one part of the loop;
 - a compiled function (`share_...`) that writes the arguments into the job slot and runs the job;
 - a Python function with the signature of the loop, which shares it if this thread has a spin pool and the loop is long
-  enough, and else runs it alone.
+  enough, and else runs it in the threads of `thread_pool`, or alone.
 
 Workers wait in compiled code and can be passed integers only. So arrays travel as addresses and shapes in the slot.
 """
@@ -23,12 +23,14 @@ from mercer._compiled import tiles
 from mercer._compiled.compile import compiled
 from mercer._compiled.gaussian_tiles import gaussian_block
 from mercer._compiled.pointers import address_of, at
-from mercer._compiled.spin_pool import ARGUMENTS, SLOT_SIZE, SpinPool, current, run_job
-from mercer._compiled.thread_pool import value_nanoseconds
+from mercer._compiled.spin_pool import ARGUMENTS, SLOT_SIZE, SpinPool, run_job
+from mercer._compiled.thread_pool import current_spin_pool, run_shares, value_nanoseconds
 from mercer._compiled.tiles import DOT, mapped_block
 
 # parts of a loop for each thread: a slow or busy core takes fewer of them
 PARTS_PER_THREAD = 4
+# nanoseconds from which waking the threads of `thread_pool` pays
+THREADS_FROM = 150_000
 # nanoseconds of a term of a sum of rows, of an entry of a block
 ENTRY_NS, READ_NS = 0.15, 1.0
 # a part of a sum of rows has a multiple of so many columns
@@ -147,7 +149,7 @@ def share_reading(slot, number, job, values, rows, order, column, new_places, bl
 
 def _pool_for(nanoseconds: float) -> SpinPool | None:
     """The spin pool of this thread, if the loop is long enough to be shared."""
-    pool = current()
+    pool: SpinPool | None = current_spin_pool()
     return pool if pool is not None and nanoseconds >= pool.shared_from else None
 
 
@@ -170,24 +172,29 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: 
     share_block(pool.slot, pool.next_job(), job, term, code, params, A, a_norms, panels, b_norms, out, per_part)
 
 
-def add_rows_product(store, rows, weights, out):  # type: ignore[no-untyped-def]
+def add_rows_product(store, rows, weights, out, n_threads=1):  # type: ignore[no-untyped-def]
     """`tiles.add_rows_product` over all columns of the store, shared if that pays; out may be longer. Edits out."""
     n = store.shape[1]
     nanoseconds = ENTRY_NS * len(rows) * n
     pool = _pool_for(nanoseconds)
     if pool is None:
-        _add_rows_product(store, rows, weights, 0, n, out)
+        threads = n_threads if nanoseconds >= THREADS_FROM else 1
+        run_shares(lambda start, stop: _add_rows_product(store, rows, weights, start, stop, out), n, threads, COLUMNS)
         return
     job, width = _product_address(store.dtype), _per_part(n, nanoseconds, pool, COLUMNS)
     share_product(pool.slot, pool.next_job(), job, store, rows, weights, out, width)
 
 
-def read_rows(values, rows, order, column, new_places, block):  # type: ignore[no-untyped-def]
+def read_rows(values, rows, order, column, new_places, block, n_threads=1):  # type: ignore[no-untyped-def]
     """`stored_rows.read_rows` of all new members, shared if that pays. Edits the block."""
     nanoseconds = READ_NS * len(new_places) * len(rows)
     pool = _pool_for(nanoseconds)
     if pool is None:
-        _read_rows(values, rows, order, column, new_places, 0, len(new_places), block)
+        threads = n_threads if nanoseconds >= THREADS_FROM else 1
+        run_shares(
+            lambda start, stop: _read_rows(values, rows, order, column, new_places, start, stop, block),
+            len(new_places), threads,
+        )  # fmt: skip
         return
     job, height = _read_address(values.dtype, block.dtype), _per_part(len(new_places), nanoseconds, pool)
     share_reading(pool.slot, pool.next_job(), job, values, rows, order, column, new_places, block, height)

@@ -39,7 +39,7 @@ from numba.extending import intrinsic
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.pointers import at, call
-from mercer._compiled.thread_pool import available_cores, local
+from mercer._compiled.thread_pool import available_cores, current_spin_pool, local
 
 # entries of a job slot. The four that threads write to are on cache lines of their own
 CURRENT, NEXT_PART, INSIDE, QUIT, N_PARTS, FUNCTION, ARGUMENTS = 0, 8, 16, 24, 32, 33, 40
@@ -284,18 +284,13 @@ def _acquire_worker(slot: np.ndarray, n_cores: int) -> np.ndarray | None:
         return worker
 
 
-def current() -> SpinPool | None:
-    """The spin pool of this thread, if it has one."""
-    return getattr(local, "spin_pool", None)
-
-
 @contextmanager
 def spinning_workers(n_threads: int, **limits: Any) -> Iterator[None]:
     """Share the loops of this thread among ``n_threads`` threads, or fewer if other fits use the cores.
 
     Within such a block, or where threads cannot spin, nothing changes. ``limits`` are those of the `SpinPool`.
     """
-    if n_threads <= 1 or not CAN_SPIN or current() is not None:
+    if n_threads <= 1 or not CAN_SPIN or current_spin_pool() is not None:
         yield
         return
     pool = SpinPool(n_threads - 1, **limits)

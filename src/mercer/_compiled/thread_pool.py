@@ -23,9 +23,9 @@ local = threading.local()
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
-def has_spin_pool() -> bool:
-    """Whether this thread shares its loops with a spin pool. Then it does everything else alone."""
-    return getattr(local, "spin_pool", None) is not None
+def current_spin_pool() -> Any:
+    """The `SpinPool` with which this thread shares its loops, or None. A thread with one does everything else alone."""
+    return getattr(local, "spin_pool", None)
 
 
 def available_cores() -> int:
@@ -45,7 +45,7 @@ def pool(n_threads: int) -> ThreadPoolExecutor:
 
 def run_shares(function: Callable[[int, int], Any], n: int, n_threads: int, align: int = 1) -> None:
     """Call function(start, stop) on consecutive parts of range(n), several for each thread."""
-    if n_threads <= 1 or n <= align or has_spin_pool():
+    if n_threads <= 1 or n <= align or current_spin_pool() is not None:
         if n > 0:
             function(0, n)
         return
@@ -57,7 +57,7 @@ def run_shares(function: Callable[[int, int], Any], n: int, n_threads: int, alig
 
 def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
     """Call function(0), ..., function(n - 1). Each thread takes the next task that is left."""
-    if n_threads <= 1 or n <= 1 or has_spin_pool():
+    if n_threads <= 1 or n <= 1 or current_spin_pool() is not None:
         for task in range(n):
             function(task)
         return

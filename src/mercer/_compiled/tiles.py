@@ -10,7 +10,7 @@ import numpy as np
 from mercer._compiled.compile import compiled
 from mercer._compiled.extrema import larger
 from mercer._compiled.gaussian_tiles import gaussian_block
-from mercer._compiled.kernel_maps import EXPONENTIAL, apply_map
+from mercer._compiled.kernel_maps import EXPONENTIAL, IDENTITY, apply_map
 from mercer._compiled.register_tiles import (
     ROWS,
     SPARSE_ROWS_BYTES,
@@ -51,12 +51,14 @@ def pack(X, start, stop, panels):
 
 @compiled()
 def _sums(term, A, panels, first, last, sums):
-    """sums = sums over features of all rows of A (a multiple of ROWS) with the panels first:last."""
+    """sums = sums over features of all rows of A (a multiple of ROWS) with the panels first:last; None: of products."""
     width = panels.shape[2]
     for p in range(first, last):
         column = (p - first) * width
         for r in range(0, A.shape[0], ROWS):
-            if term == DOT:
+            if term is None:
+                register_tile_dot(A, r, panels, p, sums, r, column)
+            elif term == DOT:
                 register_tile_dot(A, r, panels, p, sums, r, column)
             elif term == SQUARE:
                 register_tile_sq(A, r, panels, p, sums, r, column)
@@ -78,16 +80,21 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, ou
 
     out has a column for each sample from start*L on, or more; the last panel may be cut short.
     """
-    # chosen here, not in compiled code: most fits need one of the two, and compile only that
+    # chosen here, not in compiled code: most fits need one of them, and compile only that
     if is_gaussian(term, code, params) and out.dtype == A.dtype and out.strides[1] == out.itemsize:
         gaussian_block(term == DOT, params[1], A, a_norms, panels, b_norms, start, stop, out)
+    elif term == DOT and code == IDENTITY and params[0] == 0:  # the linear kernel, and products with several columns
+        mapped_block(None, None, None, A, a_norms, panels, b_norms, start, stop, out)
     else:
         mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out)
 
 
 @compiled()
 def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
-    """`dense_block` for any term and map: a tile of sums in memory, then the map, row by row."""
+    """`dense_block` for any term and map: a tile of sums in memory, then the map, row by row.
+
+    Inner products as they are have None for both: numba drops the branches of other terms and maps.
+    """
     m, d = A.shape
     width = panels.shape[2]
     size = A.itemsize
@@ -114,10 +121,12 @@ def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, o
             left, base = (first - start) * width, first * width
             count = min(last * width, start * width + out.shape[1], b_norms.shape[0]) - base
             for r in range(height):
-                apply_map(
-                    code, params, sums[r, :count], a_norms[top + r], b_norms[base : base + count],
-                    out[top + r, left : left + count],
-                )  # fmt: skip
+                values, here = sums[r, :count], out[top + r, left : left + count]
+                if params is not None:
+                    apply_map(code, params, values, a_norms[top + r], b_norms[base : base + count], here)
+                else:
+                    for j in range(count):
+                        here[j] = values[j]
 
 
 @compiled()

@@ -4,29 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer._compiled.thread_pool import has_spin_pool, run_shares
 from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
-
-# number of matrix entries from which several threads are used
-THREADS_FROM = 1_000_000
-
-
-def add_product(rows: Matrix, slots: Vector, weights: Vector, out: Vector, n_threads: int) -> None:
-    """out += sum_t weights[t] rows[slots[t]], in float64, with threads over columns."""
-    from mercer._compiled import shared_loops as shared
-    from mercer._compiled.tiles import add_rows_product
-
-    if has_spin_pool():
-        shared.add_rows_product(rows, slots, weights, out)
-        return
-    n = rows.shape[1]
-
-    def part(start: int, stop: int) -> None:
-        add_rows_product(rows, slots, weights, start, stop, out)
-
-    run_shares(part, n, n_threads if len(slots) * n >= THREADS_FROM else 1, align=256)
 
 
 class MatrixRows:
@@ -46,7 +26,9 @@ class MatrixRows:
 
     def add_product(self, slots: Vector, weights: Vector, out: Vector) -> None:
         """out += sum_t weights[t] K[slots[t], :], in float64."""
-        add_product(self.values, slots, weights, out, self.n_threads)
+        from mercer._compiled.shared_loops import add_rows_product
+
+        add_rows_product(self.values, slots, weights, out, self.n_threads)
 
 
 class RowStore:
@@ -145,7 +127,9 @@ class RowStore:
 
     def add_product(self, slots: Vector, weights: Vector, out: Vector) -> None:
         """out += sum_t weights[t] K[sample of slots[t], :], in float64."""
-        add_product(self.values, slots, weights, out, self.gram.n_threads)
+        from mercer._compiled.shared_loops import add_rows_product
+
+        add_rows_product(self.values, slots, weights, out, self.gram.n_threads)
 
     def restrict(self, index: Vector, gram: GramOperator) -> None:
         """Keep only the columns ``index`` and the rows of the same samples; ``gram`` is their operator."""

@@ -36,7 +36,7 @@ class LazyPair(NamedTuple):
     there are samples), ``lists`` (6 x 3 x size of the block) and ``change`` are scratch space.
     """
 
-    plan: Any
+    formula: Any
     first: Any
     second: Any
     first_rows: Any
@@ -59,7 +59,7 @@ def _copy_samples(X, norms, index, rows, row_norms):
 
 
 @compiled()
-def _cross_values(plan, a, index_a, b, index_b):
+def _cross_values(formula, a, index_a, b, index_b):
     """The kernel values of some samples of class a with some of class b, and their transpose."""
     d, width = a.X.shape[1], a.panels.shape[2]
     n_a, n_b = index_a.shape[0], index_b.shape[0]
@@ -72,7 +72,7 @@ def _cross_values(plan, a, index_a, b, index_b):
     zero = np.int64(0)  # a literal would compile the callee twice
     pack(columns, zero, count, panels)
     if n_a > 0 and n_b > 0:
-        fill_block(plan, rows, row_norms, panels, column_norms, zero, count, out)
+        fill_block(formula, rows, row_norms, panels, column_norms, zero, count, out)
     transposed = np.empty((n_b, n_a), a.X.dtype)
     for c in range(n_b):
         here = transposed[c]
@@ -128,7 +128,7 @@ def _sort_members(members, n_i, slots, cross_index, lists):
 
 
 @compiled()
-def _update_F(plan, a, b, index, change, slots, used, cross_rows, F_a, F_b):
+def _update_F(formula, a, b, index, change, slots, used, cross_rows, F_a, F_b):
     """Add the change of beta of some samples of class a to F of both classes; the number of cross rows computed.
 
     Cross rows that are missing are stored from row ``used`` on. Edits slots, cross_rows, F_a and F_b.
@@ -143,7 +143,7 @@ def _update_F(plan, a, b, index, change, slots, used, cross_rows, F_a, F_b):
         rows, row_norms = np.empty((count, d), a.X.dtype), np.empty(count, a.X.dtype)
         _copy_samples(a.X, a.norms, missing[:count], rows, row_norms)
         fill_block(
-            plan, rows, row_norms, b.panels, b.norms, np.int64(0), np.int64(b.panels.shape[0]),
+            formula, rows, row_norms, b.panels, b.norms, np.int64(0), np.int64(b.panels.shape[0]),
             cross_rows[used : used + count],
         )  # fmt: skip
     place, zero = np.empty(m, np.int64), np.int64(0)
@@ -169,7 +169,7 @@ def read_lazy(pair, members, new_places, block):
             else:
                 cross_index[v], without_j[n_without_j] = n_without_j, v - n_i
                 n_without_j += 1
-    cross, transposed = _cross_values(pair.plan, first, without_i[:n_without_i], second, without_j[:n_without_j])
+    cross, transposed = _cross_values(pair.formula, first, without_i[:n_without_i], second, without_j[:n_without_j])
     pair.counts[VALUES] += n_without_i * n_without_j
     counts = _sort_members(members, n_i, slots, cross_index, lists)
     for k in range(new_places.shape[0]):
@@ -200,12 +200,12 @@ def add_lazy(pair, moved, change, F):
                 count += 1
         if c == 0:
             added = _update_F(
-                pair.plan, first, second, index[:count], part[:count], pair.slots[:n_i], pair.counts[0],
+                pair.formula, first, second, index[:count], part[:count], pair.slots[:n_i], pair.counts[0],
                 pair.first_rows, F[:n_i], F[n_i:],
             )  # fmt: skip
         else:
             added = _update_F(
-                pair.plan, second, first, index[:count], part[:count], pair.slots[n_i:], pair.counts[1],
+                pair.formula, second, first, index[:count], part[:count], pair.slots[n_i:], pair.counts[1],
                 pair.second_rows, F[n_i:], F[:n_i],
             )  # fmt: skip
         pair.counts[c] += added

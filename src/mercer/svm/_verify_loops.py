@@ -27,7 +27,7 @@ def _take_rows(X, index, chosen, count, rows, norms):
 
 @compiled()
 def exact_values(
-    plan, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, slack, groups, totals
+    formula, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, slack, groups, totals
 ):  # fmt: skip
     """Recompute F in float64 at all samples whose loss or violation may not be zero; the number of kernel values.
 
@@ -61,7 +61,7 @@ def exact_values(
         height, length = min(HEIGHT, s - start), s - start
         block, mine, of_mine = np.empty((height, length)), exact[start:], weights[start:]
         stop = start + height
-        fill_block(plan, rows[start:stop], norms[start:stop], panels, norms, start // width, n_panels, block)
+        fill_block(formula, rows[start:stop], norms[start:stop], panels, norms, start // width, n_panels, block)
         values += height * length
         add_block_product(block, of_mine, mine)
         add_rows_product(block, some[:height], of_mine, height, length, mine)
@@ -84,7 +84,7 @@ def exact_values(
                 break
             _take_rows(X, index, some, count, others, other_norms)
             block = np.empty((count, s))
-            fill_block(plan, others[:count], other_norms[:count], panels, norms, zero, n_panels, block)
+            fill_block(formula, others[:count], other_norms[:count], panels, norms, zero, n_panels, block)
             for t in range(count):
                 exact[t] = 0.0
             add_block_product(block, weights, exact)

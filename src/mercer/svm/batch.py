@@ -433,7 +433,7 @@ class LazyPairs:
 
 def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs | None:
     """The lazy solver for the pairs of these classes; None if the kernel has no compiled form."""
-    from mercer._compiled.kernel_blocks import plan_of
+    from mercer._compiled.kernel_blocks import formula_of
     from mercer.svm._lazy_pair_loops import ClassBlock
 
     features = data.features(np.float32)
@@ -447,4 +447,4 @@ def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs |
     for part, within in zip(blocks.features, blocks.within, strict=True):
         assert isinstance(part, VectorFeatures)
         classes.append(ClassBlock(part.X, part.norms, part.panels, within))
-    return LazyPairs(blocks, classes, plan_of(*single), exact, options, data.evaluations)
+    return LazyPairs(blocks, classes, formula_of(*single), exact, options, data.evaluations)

@@ -24,7 +24,6 @@ from math import isfinite
 
 import numpy as np
 
-from mercer._compiled.thread_pool import has_spin_pool, run_shares
 from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator
 from mercer.gram.rows import MatrixRows, RowStore
@@ -34,7 +33,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import diverges, dual_objective, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
 from mercer.svm.active import Active, Inactive, Scores
-from mercer.svm.plan import FEWEST_MEMBERS, READ_THREADS_FROM, SINGLE_SCORES_FROM_TOL, Plan
+from mercer.svm.plan import FEWEST_MEMBERS, SINGLE_SCORES_FROM_TOL, Plan
 
 # at most this share of a working set is new. The number allowed halves, down to FEWEST_NEW, if fewer than FEW_USED of
 # the last new members got a weight, and doubles if more than MOST_USED did
@@ -281,6 +280,7 @@ class Decomposition:
 
         Returns the variables chosen and the number of new members.
         """
+        from mercer._compiled.shared_loops import read_rows
         from mercer.svm._round_loops import COLUMN, NEW, ORDER, POSITIONS, SAMPLES, form_working_set
 
         active, store = self.active, self.store
@@ -304,24 +304,8 @@ class Decomposition:
             if len(missing):
                 positions = self._layout[POSITIONS, :m]
                 self._block[missing, :m] = self._rows.gram.block(positions[missing], np.maximum(positions, 0))
-        self._read_rows(slots, order, column, stored)
+        read_rows(store.values, slots, order, column, stored, self._block, self.options.n_threads)
         return chosen, n_added
-
-    def _read_rows(self, slots: Vector, order: Vector, column: Vector, stored: Vector) -> None:
-        """Read stored rows of new members into the block."""
-        from mercer._compiled import shared_loops as shared
-        from mercer._compiled import stored_rows as storage
-
-        values, block = self.store.values, self._block
-        if has_spin_pool():
-            shared.read_rows(values, slots, order, column, stored, block)
-            return
-
-        def part(start: int, stop: int) -> None:
-            storage.read_rows(values, slots, order, column, stored, start, stop, block)
-
-        threads = self.options.n_threads if len(slots) * len(stored) >= READ_THREADS_FROM else 1
-        run_shares(part, len(stored), threads)
 
     def _adapt_n_new(self, n_new: int, n_used: int) -> None:
         """Allow fewer new members if few of the last ones got a weight, more if most did."""

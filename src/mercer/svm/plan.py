@@ -78,8 +78,6 @@ FEWEST_MEMBERS = 4
 CACHE_CONFLICT = 128
 # from so many samples a run starts on a part of them: at least so many, and one in so many
 PART_FROM, PART_AT_LEAST, PART_SHARE = 8192, 2048, 16
-# entries of a block from which reading them by several threads pays: each is on a cache line of its own
-READ_THREADS_FROM = 200_000
 # active samples from which the row of a new member is computed only when it moves: half of them never do
 ROWS_WAIT_FROM = 6144
 # the same for costly kernel values, per member of the working set

@@ -30,7 +30,7 @@ class ExactFormula(NamedTuple):
     order; None for all.
     """
 
-    plan: Any
+    formula: Any
     X: Matrix
     rows: Vector | None
 
@@ -49,14 +49,14 @@ class ExactFormula(NamedTuple):
         if self.rows is not None:
             index = self.rows[index]
         return int(exact_values(
-            self.plan, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+            self.formula, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
             nearness(options), slacks, groups, totals,
         ))  # fmt: skip
 
 
 def exact_formula(data: Data) -> ExactFormula | None:
     """The kernel and samples of the data for compiled float64 loops; None if the kernel has no compiled form."""
-    from mercer._compiled.kernel_blocks import plan_of
+    from mercer._compiled.kernel_blocks import formula_of
 
     index = None
     if data.compares_float32:
@@ -71,7 +71,7 @@ def exact_formula(data: Data) -> ExactFormula | None:
             return None
         X, some = double.X, double
     plan = data.kernel.formula(some)
-    return None if plan is None else ExactFormula(plan_of(*plan), X, index)
+    return None if plan is None else ExactFormula(formula_of(*plan), X, index)
 
 
 def _fits_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
