@@ -6,7 +6,7 @@ from tests.problems.instances import FORMS, instance
 from tests.reference.qp import objective
 
 from mercer.problems import feasible_start
-from mercer.svm._newton_loops import newton_address, newton_step
+from mercer.svm._newton_loops import call_newton, newton_address, newton_step
 from mercer.svm._smo_loops import solve_block
 
 GROUPS = {"one sum": 12, "two sums": 5}
@@ -44,6 +44,21 @@ def test_one_step_is_enough_without_bounds(first, dtype):
             assert np.ptp(score[part]) <= 1e-5
         assert after[part].sum() == pytest.approx(beta[part].sum(), abs=1e-14)
     np.testing.assert_allclose(score, linear - K @ after - 0.5 * after, atol=1e-5)
+
+
+@pytest.mark.parametrize("score_dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_call_by_address(dtype, score_dtype):
+    """It gives the bits of the step itself; the rows of the block may be longer than the members are many."""
+    K, linear, beta = quadratic(dtype=dtype)
+    wide = np.full((12, 20), np.nan, dtype)
+    wide[:, :12] = K
+    columns = [np.full(12, value) for value in (-0.05, 0.05, 0.1, 0.2)]
+    ends = []
+    for call in (newton_step, lambda *given: call_newton(newton_address(dtype, score_dtype), *given)):
+        after, score = beta.copy(), (linear - K @ beta).astype(score_dtype)
+        ends.append((call(wide, after, score, *columns, 5), after.tobytes(), score.tobytes()))
+    assert ends[0] == ends[1] and ends[0][0] > 0
 
 
 @pytest.mark.parametrize("width", [0.02, 0.05, 0.2, 1.0])

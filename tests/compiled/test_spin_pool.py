@@ -148,3 +148,41 @@ def test_machine_code_of_jobs_is_found_on_disk():
     jobs += [shared._read_job(kind, other) for kind in kinds for other in kinds]
     for job in jobs:
         assert all(isinstance(cell.cell_contents, type | int) for cell in job.py_func.__closure__ or ()), job
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_shared_loops_called_directly(n_threads):
+    """A job slot with its arguments gives NumPy's values, with and without workers, whatever the size of a part."""
+    store, rng = rows(40, 700), np.random.default_rng(3)
+    pool = spin_pool.SpinPool(n_threads - 1, n_cores=4)
+    try:
+        chosen, weights = rng.permutation(40)[:9], rng.normal(size=9)
+        for width in (256, 512, 4096):
+            out = np.ones(700)
+            job = shared._product_address(store.dtype)
+            shared.share_product(pool.slot, pool.next_job(), job, store, chosen, weights, out, width)
+            np.testing.assert_allclose(out, 1.0 + weights @ store[chosen].astype(np.float64), rtol=1e-12, atol=1e-12)
+        m = 20
+        slots, order, new_places = rng.permutation(40)[:m], rng.permutation(m), rng.permutation(m)[:7]
+        column, expected = np.sort(rng.permutation(700)[:m]), np.zeros((m, m), np.float32)
+        expected[np.ix_(new_places, order)] = store[np.ix_(slots[new_places], column)]
+        for height in (1, 3, 100):
+            block = np.zeros((m, m), np.float32)
+            job = shared._read_address(store.dtype, block.dtype)
+            arguments = store, slots, order, column, new_places, block, height
+            shared.share_reading(pool.slot, pool.next_job(), job, *arguments)
+            np.testing.assert_array_equal(block, expected)
+        kernel = Gaussian(0.3)
+        b = kernel.prepare(store[:, :5], np.float32)
+        a, (term, code, params), found = b.take(np.arange(11)), kernel.formula(b), np.empty((11, 40), np.float32)
+        job = shared._block_address(found.dtype, True)
+        for per_part in (1, 2, 100):
+            found[:] = np.nan
+            shared.share_block(
+                pool.slot, pool.next_job(), job, term, code, params, a.X, a.norms, b.panels, b.norms, found, per_part
+            )
+            exact = store[:, :5].astype(np.float64)
+            squares = ((exact[:11, None] - exact) ** 2).sum(axis=2)
+            np.testing.assert_allclose(found, np.exp(-0.3 * squares), rtol=1e-4)
+    finally:
+        pool.release()

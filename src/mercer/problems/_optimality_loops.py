@@ -43,7 +43,7 @@ def optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, tot
             mine[LEVELS] += s - l1[v] * np.sign(b)
             mine[N_FREE] += 1.0
         distance = max(lower[v] - b, b - upper[v])
-        if not distance <= outside:
+        if not distance <= outside and outside == outside:
             outside = distance
     totals[OUTSIDE], totals[NORM], totals[ABS_NORM], totals[LINEAR] = outside, norm, abs_norm, line
     totals[ABS_LINEAR], totals[PAID], totals[RIDGE] = abs_line, paid, squares
