@@ -22,9 +22,7 @@ WITHOUT = {
         "run_job": THREADS,
     },
     "mercer.linear._coordinate_loops": {"prefetch_row": "has no effect but on time"},
-    "mercer.selection._chain_loops": {"solve_chain": RUN, "map_sums": RUN},
-    "mercer.svm._driver_loops": {"drive": RUN},
-    "mercer.svm._lazy_pair_loops": {"read_lazy": RUN, "add_lazy": RUN},
+    "mercer.selection._chain_loops": {"solve_chain": RUN},
     "mercer.svm._pair_loops": {"solve_pairs": RUN},
 }
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from mercer._compiled.kernel_blocks import plan_of
+from mercer._compiled.kernel_blocks import formula_of
 from mercer.kernels import Gaussian, Polynomial
 from mercer.losses import EpsilonInsensitive, Hinge
 from mercer.problems._optimality_loops import optimality_sums, threshold
-from mercer.svm._round_loops import fill_slack, list_moved
+from mercer.svm._round_loops import fill_slack
 from mercer.svm._verify_loops import exact_values
 
 
@@ -30,14 +30,6 @@ def test_fill_slack(n):
     given, out = (beta, F, linear, l1, ridge, lower, upper, group, np.array([0.1, -0.4])), np.full(n, np.nan)
     fill_slack(*given, out)
     np.testing.assert_allclose(out, slack_of(*given), rtol=1e-14)
-
-
-def test_list_moved():
-    """The members that moved come first, with their changes; the null sample, which has no row, is left out."""
-    positions, change, moved = np.array([4, -1, 7, 2, 9]), np.array([0.5, 1.0, 0.0, -2.0, 0.0]), np.zeros(5, np.intp)
-    assert list_moved(positions, change, moved) == 2
-    assert moved[:2].tolist() == [4, 2] and change[:2].tolist() == [0.5, -2.0]
-    assert list_moved(np.empty(0, np.intp), np.empty(0), np.empty(0, np.intp)) == 0
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.3), Polynomial(2, 0.5, 1.0)], ids=["gaussian", "polynomial"])
@@ -63,7 +55,7 @@ def test_exact_values(kernel, loss, support):
     optimality_sums(beta, F, *vectors, before, totals)
     far = slack_of(beta, rough, *vectors, np.array([threshold(before[0])]))
     count = exact_values(
-        plan_of(*kernel.formula(features)), features.X, index, beta, F, *vectors, near, slacks, groups, totals
+        formula_of(*kernel.formula(features)), features.X, index, beta, F, *vectors, near, slacks, groups, totals
     )
     done = slacks == -np.inf
     np.testing.assert_allclose(F[done], exact[done], rtol=1e-12, atol=1e-13)
