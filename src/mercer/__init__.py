@@ -8,10 +8,15 @@ from typing import Any
 
 # where each public name is defined
 _NAMES = {
-    "mercer.estimators": (
-        "GaussianProcessRegressor", "KernelRidge", "KernelRidgeCV",
-        "SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "certify",
-    ),
+    "mercer.estimators.certification.certify": ("certify",),
+    "mercer.estimators.gaussian_process": ("GaussianProcessRegressor",),
+    "mercer.estimators.kernel_ridge": ("KernelRidge",),
+    "mercer.estimators.kernel_ridge_cv": ("KernelRidgeCV",),
+    "mercer.estimators.linear.linear_svc": ("LinearSVC",),
+    "mercer.estimators.linear.linear_svr": ("LinearSVR",),
+    "mercer.estimators.one_class": ("OneClassSVM",),
+    "mercer.estimators.svc": ("NuSVC", "SVC"),
+    "mercer.estimators.svr": ("NuSVR", "SVR"),
     "mercer.estimators.linear.l1_min_c": ("l1_min_c",),
     "mercer.estimators.online.pegasos": ("PegasosClassifier",),
     "mercer.estimators.online.perceptron": ("Perceptron",),

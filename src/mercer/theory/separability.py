@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.estimators import SVC
+from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError
 from mercer.gram.data import Data
 from mercer.kernels import Linear

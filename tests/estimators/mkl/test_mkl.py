@@ -24,8 +24,8 @@ from mercer import SVC, SVR, MKLClassifier, MKLRegressor
 from mercer.exceptions import InvalidInputError, NearDiagonalWarning, NotPositiveSemidefiniteWarning
 from mercer.kernels import Constant, Gaussian, LearnedKernel, Linear, On, Polynomial, Precomputed, parse_kernel
 from mercer.losses import EpsilonInsensitive, Hinge, Pinball, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.mkl.problem import ball_norm, dual_norm, mixture_certificate
 from mercer.problems.dual import DualProblem
-from mercer.problems.mixture import ball_norm, dual_norm, mixture_certificate
 
 NORMS = (1.0, 1.5, 2.0, 4.0, 1000.0)
 KERNELS = (On(0, Linear()), On(1, Linear()), Gaussian(0.1), Gaussian(1.0), On((0, 2), Gaussian(3.0)), Polynomial(2))

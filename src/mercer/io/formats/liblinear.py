@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.estimators import LinearSVC, LinearSVR
+from mercer.estimators.linear.linear_svc import LinearSVC
+from mercer.estimators.linear.linear_svr import LinearSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formats.from_parts import mark_uncertified
 from mercer.io.formats.libsvm_lines import CLASSES, Lines, text_of

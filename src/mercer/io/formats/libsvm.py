@@ -23,8 +23,12 @@ from sklearn.datasets import dump_svmlight_file as write_data
 from sklearn.datasets import load_svmlight_file as read_data
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
+from mercer.estimators.linear.linear_svc import LinearSVC
+from mercer.estimators.linear.linear_svr import LinearSVR
+from mercer.estimators.one_class import OneClassSVM
 from mercer.estimators.prediction import class_layout, pair_coefficients
+from mercer.estimators.svc import SVC, NuSVC
+from mercer.estimators.svr import SVR, NuSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formats.from_parts import make_fitted, mark_uncertified
 from mercer.io.formats.libsvm_lines import CLASSES, Lines, text_of

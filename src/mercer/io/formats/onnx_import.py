@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.estimators.one_class import OneClassSVM
+from mercer.estimators.svc import SVC, NuSVC
+from mercer.estimators.svr import SVR, NuSVR
 from mercer.exceptions import MissingExtraError, ModelFileError
 from mercer.io.formats.from_parts import make_fitted, mark_uncertified
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Sigmoid

@@ -12,12 +12,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.estimators import OneClassSVM
 from mercer.estimators.gaussian_process import GaussianProcessRegressor
 from mercer.estimators.kernel_centroid import KernelCentroid
 from mercer.estimators.kernel_lms import KernelLMS
 from mercer.estimators.kernel_ridge import BaseRidge
 from mercer.estimators.linear.linear_machine import LinearMachine
+from mercer.estimators.one_class import OneClassSVM
 from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.prediction import pair_coefficients

@@ -10,9 +10,9 @@ from sklearn import kernel_ridge, svm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import estimators
+import mercer
 from mercer._sklearn_compat import in_configured_interface
-from mercer.estimators.kernel_ridge import SKLEARN_KERNELS, TrainingSamples
+from mercer.estimators.kernel_ridge import SKLEARN_KERNELS, KernelRidge, TrainingSamples
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.exceptions import InvalidInputError
 from mercer.io.formats.from_parts import make_fitted, mark_uncertified
@@ -204,7 +204,7 @@ def _all_stored(coef: Matrix) -> Any:
 
 
 def _machine_from_sklearn(name: str, theirs: Any) -> Any:
-    cls = getattr(estimators, name)
+    cls = getattr(mercer, name)
     model = cls(**_common_parameters(theirs, cls))
     function = callable(theirs.kernel)
     kernel = resolve_kernel(theirs.kernel, theirs.degree, getattr(theirs, "_gamma", 0.0), theirs.coef0)
@@ -269,7 +269,7 @@ def _linear_to_sklearn(name: str, model: LinearMachine) -> Any:
 
 
 def _linear_from_sklearn(name: str, theirs: Any) -> Any:
-    cls = getattr(estimators, name)
+    cls = getattr(mercer, name)
     model = cls(**_common_parameters(theirs, cls))
     coef = theirs.coef_
     model.coef_ = coef.copy() if sp.issparse(coef) else np.array(coef, dtype=np.float64)
@@ -324,7 +324,7 @@ class _OfPairs:
 
 
 def _ridge_from_sklearn(theirs: Any) -> Any:
-    cls = estimators.KernelRidge
+    cls = KernelRidge
     model = cls(**_common_parameters(theirs, cls))
     X = theirs.X_fit_
     X = sp.csr_array(X) if sp.issparse(X) else X

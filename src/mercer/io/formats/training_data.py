@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.estimators import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators.fitted_models import codes_of
+from mercer.estimators.linear.linear_svc import LinearSVC
+from mercer.estimators.linear.linear_svr import LinearSVR
+from mercer.estimators.one_class import OneClassSVM
+from mercer.estimators.svc import SVC, NuSVC
+from mercer.estimators.svr import SVR, NuSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formats.from_parts import make_fitted
 from mercer.kernels.features import Matrix, Vector, as_matrix
