@@ -1,0 +1,143 @@
+"""Fits in several processes and threads, however they are started: none hangs, aborts or finds another model.
+
+Each case is a program of its own with a time limit, as a hang would stop the tests. Fits are large enough for threads
+that share loops, which do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SECONDS = 300
+HEAD = """
+import os, sys, warnings
+import numpy as np
+from mercer import SVC
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(2600, 30))
+y = X[:, 0] * X[:, 1] > 0
+
+
+def work(seed=0):
+    model = SVC(n_jobs=2).fit(X, y)
+    return float(model.certificate_.dual), model.predict(X[:50]).tolist()
+
+
+def check(found, expected):
+    assert abs(found[0] - expected[0]) <= 1e-6 * abs(expected[0]) and found[1] == expected[1], (found, expected)
+"""
+# several children at once, after a fit and a prediction of the parent
+FORK = """
+expected, children = work(), []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        try:
+            check(work(), expected)
+        except BaseException as error:
+            print(error, file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    children.append(child)
+check(work(), expected)  # the parent goes on, too
+assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+"""
+# a server that loads its model, then forks workers that only predict, as gunicorn does with --preload
+PREFORK = """
+model = SVC(n_jobs=2).fit(X, y)
+expected = model.predict(X).tolist()
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(model.predict(X).tolist() == expected for _ in range(5)) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+JOBLIB = """
+from joblib import Parallel, delayed
+
+expected = work()
+for found in Parallel(n_jobs=2, backend={backend!r})(delayed(work)(seed) for seed in range(4)):
+    check(found, expected)
+"""
+POOL = """
+import multiprocessing
+
+if __name__ == "__main__":
+    expected = work()
+    with multiprocessing.get_context({method!r}).Pool(2) as pool:
+        for found in pool.map(work, range(4)):
+            check(found, expected)
+"""
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+
+expected = work()
+with ThreadPoolExecutor(4) as pool:
+    for found in pool.map(work, range(8)):
+        check(found, expected)
+"""
+SEARCH = """
+from sklearn.model_selection import GridSearchCV
+
+alone, both = (
+    GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0]}, cv=3, n_jobs=n_jobs).fit(X[:300], y[:300]) for n_jobs in (1, 2)
+)
+assert alone.best_params_ == both.best_params_
+assert np.array_equal(alone.cv_results_["mean_test_score"], both.cv_results_["mean_test_score"])
+"""
+PROGRAMS = {
+    "fork": FORK,
+    "prefork": PREFORK,
+    "loky": JOBLIB.format(backend="loky"),
+    "joblib multiprocessing": JOBLIB.format(backend="multiprocessing"),
+    "joblib threading": JOBLIB.format(backend="threading"),
+    "spawn": POOL.format(method="spawn"),
+    "forkserver": POOL.format(method="forkserver"),
+    "threads": THREADS,
+    "grid search": SEARCH,
+}
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+
+def run(tmp_path, program, environment=None):
+    """Run a program, which must end by itself."""
+    path = tmp_path / "program.py"  # a file: spawned processes import it
+    path.write_text(HEAD + program, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(path)], timeout=SECONDS, capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs_fork if "fork" in name else ()) for name in PROGRAMS])
+def test_fits_elsewhere(tmp_path, name):
+    """The same optimum and labels as in the first process."""
+    run(tmp_path, PROGRAMS[name])
+
+
+STORM = """
+import subprocess
+
+
+children = [subprocess.Popen([sys.executable, sys.argv[0], "child"]) for _ in range(0 if sys.argv[1:] else 3)]
+check(work(), work())
+assert [child.wait() for child in children] == [0] * len(children)
+"""
+
+
+@pytest.mark.slow
+def test_an_empty_cache_that_several_processes_fill(tmp_path):
+    """All compile at once and write the same files; the next process finds them."""
+    environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    run(tmp_path, STORM, environment)
+    run(
+        tmp_path,
+        "from mercer._compiled.compile import seconds_compiling\nwork()\nassert seconds_compiling() == 0\n",
+        environment,
+    )
