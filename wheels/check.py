@@ -2,7 +2,8 @@
 
     python wheels/check.py [dist/mercer-….whl]
 
-Also runs the example of every public name, `mercer warm`, and two jobs as processors that the wheel does not know.
+Also runs `mercer warm`, whose jobs include the example of every public name, and one job as on a processor that the
+wheel does not know.
 """
 
 import os
@@ -29,7 +30,7 @@ def main() -> None:
         failures.append(f"the wheel has more than {MEGABYTES} MB")
     with tempfile.TemporaryDirectory() as folder:
         venv.create(f"{folder}/environment", with_pip=True)
-        python = str(next(Path(folder, "environment").glob("*/python*")))
+        python = str(Path(folder, "environment", "Scripts" if os.name == "nt" else "bin", "python"))
         pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         subprocess.run([*pip, str(wheel), *_same_versions()], check=True)
         for job in JOBS:
@@ -37,13 +38,14 @@ def main() -> None:
             print(f"{job.name:<40} {found['first']:.2f} s, {found['compiled']} compiled", flush=True)
             if found["compiled"]:
                 failures.append(f"{job.name}: {found['compiled']} functions were compiled")
-        for job in JOBS[:2]:
-            os.environ["MERCER_MACHINE_CODE"] = "none"
-            found = measure(python, job, "mercer", f"{folder}/other", path=folder)
-            del os.environ["MERCER_MACHINE_CODE"]
-            print(
-                f"{job.name:<40} {found['first']:.2f} s, {found['compiled']} compiled, without shipped code", flush=True
-            )
+        os.environ["MERCER_MACHINE_CODE"] = "none"  # as on a processor that the wheel does not know
+        found = measure(python, JOBS[0], "mercer", f"{folder}/other", path=folder)
+        del os.environ["MERCER_MACHINE_CODE"]
+        print(
+            f"{JOBS[0].name:<40} {found['first']:.2f} s, {found['compiled']} compiled, without shipped code", flush=True
+        )
+        if not found["compiled"]:
+            failures.append("without shipped code nothing was compiled")
         warm = [python, "-m", "mercer", "warm"]
         done = subprocess.run(
             warm, env=os.environ | {"NUMBA_CACHE_DIR": f"{folder}/empty"}, cwd=folder, capture_output=True, text=True
