@@ -10,7 +10,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 installed = $(VENV)/.installed-$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-sklearn check bench clean
+.PHONY: help demo test test-all test-sklearn check bench wheel release-check clean
 
 help:
 	@echo "make demo          fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
@@ -19,6 +19,8 @@ help:
 	@echo "make test-sklearn  run the tests of scikit-learn's contract with the oldest and the newest dependencies"
 	@echo "make check         lint, format, types and layers"
 	@echo "make bench         compare with the peers                 (DATA=folder with the data sets)"
+	@echo "make wheel         build a wheel with machine code into dist/, for this Python and system (some minutes)"
+	@echo "make release-check build it, install it in a new environment, count what is compiled there: nothing"
 	@echo "make clean         delete the environment, caches and built files"
 
 demo: $(call installed,report)
@@ -47,6 +49,12 @@ bench: $(call installed,bench)
 	$(VENV)/bin/python benchmarks/pegasos.py $(if $(DATA),--data $(DATA))
 	$(VENV)/bin/python benchmarks/structured.py $(if $(DATA),--data $(DATA))
 	$(VENV)/bin/python benchmarks/selection.py $(if $(DATA),--data $(DATA))
+
+wheel: $(call installed,report)
+	$(VENV)/bin/python wheels/build.py
+
+release-check: wheel
+	$(VENV)/bin/python wheels/check.py
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png

@@ -50,6 +50,7 @@ _NAMES = {
     "mercer.selection.linear_cv": ("LinearSVCCV", "LinearSVRCV"),
     "mercer.selection.one_class_cv": ("OneClassSVMCV",),
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),
+    "mercer.workflow.warm": ("warm",),
     "mercer.display.plane": ("BandDisplay", "DecisionDisplay", "TubeDisplay"),
     "mercer.display.fitted_model": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
     "mercer.display.paths": ("PathDisplay",),

@@ -7,14 +7,15 @@ import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numba.core import caching
 
 import mercer
 from mercer._compiled import compile as compiling
+from mercer._compiled import machine_code
 
 PACKAGE = Path(mercer.__file__).parent
 SCRIPT = """
@@ -22,7 +23,7 @@ import sys, tempfile
 if len(sys.argv) > 1:
     tempfile.tempdir = sys.argv[1]
 import numpy as np
-from mercer._compiled.compile import cache_directory, has_machine_code
+from mercer._compiled.machine_code import cache_directory, has_machine_code
 from mercer._compiled.tiles import squared_norms
 
 before, out = has_machine_code(), np.empty(2)
@@ -105,8 +106,8 @@ class TestReadOnlyInstallation:
 @pytest.fixture
 def doubled(tmp_path, monkeypatch):
     """Makes the same compiled function as if in a new process, with an empty directory for its machine code."""
-    monkeypatch.setattr(compiling, "cache_directory", lambda: str(tmp_path))
-    compiling._tell_not_kept.cache_clear()
+    monkeypatch.setattr(machine_code, "cache_directory", lambda: str(tmp_path))
+    machine_code._tell_not_kept.cache_clear()
 
     def make():
         @compiling.compiled()
@@ -127,11 +128,10 @@ class TestTroubleWithFiles:
             assert sum(loop.stats.cache_hits.values()) == hits
 
     @pytest.mark.parametrize("damage", [b"", b"no pickle", "half"])
-    @pytest.mark.parametrize("which", ["*.nbi", "*.nbc"])
-    def test_damaged_files(self, doubled, tmp_path, which, damage):
+    def test_damaged_files(self, doubled, tmp_path, damage):
         """They are not used, and are written anew."""
         doubled()(np.float64(3.0))
-        for path in tmp_path.glob(which):
+        for path in tmp_path.glob("*.nbc"):
             whole = path.read_bytes()
             path.write_bytes(whole[: len(whole) // 2] if damage == "half" else damage)
         for hits in (0, 1):
@@ -146,18 +146,36 @@ class TestTroubleWithFiles:
             path.unlink()
         assert doubled()(np.float64(3.0)) == 6.0
 
-    @pytest.mark.parametrize("step", ["_save_index", "_save_data"])
-    def test_a_full_disk(self, doubled, monkeypatch, caplog, step):
+    def test_the_code_of_other_types(self, doubled, tmp_path):
+        """A file that has the code for other arguments, whatever its name says, is not used."""
+        doubled()(np.float64(3.0))
+        (double,) = tmp_path.glob("*.nbc")
+        doubled()(np.float32(3.0))
+        (single,) = set(tmp_path.glob("*.nbc")) - {double}
+        shutil.copy(double, single)
+        loop = doubled()
+        assert loop(np.float32(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 0
+
+    def test_several_writers(self, doubled, tmp_path):
+        """Each signature has a file of its own, which is replaced as a whole; nothing else is left behind."""
+        with ThreadPoolExecutor(4) as pool:
+            for value in pool.map(lambda kind: doubled()(kind(3)), [np.float64, np.float32, np.int64, np.float64] * 3):
+                assert value == 6
+        assert len(list(tmp_path.iterdir())) == len(list(tmp_path.glob("*.nbc"))) == 3
+
+    @pytest.mark.parametrize("step", ["write_bytes", "replace"])
+    def test_a_full_disk(self, doubled, monkeypatch, caplog, step, tmp_path):
         """The function works, and one sentence says that it is not kept."""
 
         def full(*args):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(caching.IndexDataCacheFile, step, full)
+        monkeypatch.setattr(*((Path, step) if step == "write_bytes" else (os, step)), full)
         loop = doubled()
         assert loop(np.float64(3.0)) == 6.0 and loop(np.float32(3.0)) == 6.0
         assert len(caplog.records) == 1
         assert "(No space left on device): its loops are compiled anew in each process" in caplog.text
+        assert list(tmp_path.iterdir()) == []
 
 
 def imported_modules(path):
@@ -180,12 +198,14 @@ class TestSourceStamp:
             for path in PACKAGE.rglob("*.py")
             if {"mercer._compiled.compile.compiled", "numba.extending"} & set(imported_modules(path))
         }
-        assert compiling_modules and compiling_modules <= set(compiling.loop_files())
+        assert compiling_modules and compiling_modules <= set(machine_code.loop_files())
 
     def test_covers_what_compiled_functions_import(self):
         """numba compiles the constants of other modules into them too."""
-        covered = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in compiling.loop_files()}
-        for path in compiling.loop_files():
+        covered = {
+            ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in machine_code.loop_files()
+        }
+        for path in machine_code.loop_files():
             own = {name for name in imported_modules(path) if name.startswith("mercer.")}
             modules = {name for name in own if (PACKAGE.parent / name.replace(".", "/")).with_suffix(".py").exists()}
             assert modules <= covered, path
@@ -195,7 +215,7 @@ class TestSourceStamp:
         for name in ("_compiled/compile.py", "linear/_loops.py", "a/b/_set_loops.py", "a/loops.py", "linear/model.py"):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).touch()
-        found = [path.relative_to(tmp_path).as_posix() for path in compiling.loop_files(tmp_path)]
+        found = [path.relative_to(tmp_path).as_posix() for path in machine_code.loop_files(tmp_path)]
         assert found == ["_compiled/compile.py", "a/b/_set_loops.py", "linear/_loops.py"]
 
     def test_one_cache_file_for_each_function(self, doubled, tmp_path):
@@ -207,7 +227,25 @@ class TestSourceStamp:
         for folder in ("linear", "kernels"):
             double.__module__ = f"mercer.{folder}._loops"
             compiling.compiled()(double)(np.float64(3.0))
-        assert len(list(tmp_path.glob("*.nbi"))) == 2
+        assert len(list(tmp_path.glob("*.nbc"))) == 2
+
+    def test_contents_count_and_times_do_not(self, tmp_path):
+        """A copy of the package has the same stamp; a change of one character, or of a name, has another."""
+        loops = tmp_path / "svm" / "_some_loops.py"
+        for path in (tmp_path / "_compiled" / "tiles.py", loops):
+            path.parent.mkdir(parents=True)
+            path.write_text("SIZE = 3\n")
+
+        def stamp():
+            return machine_code.stamp.__wrapped__(tmp_path)
+
+        first = stamp()
+        os.utime(loops, (0, 0))
+        assert stamp() == first
+        loops.write_text("SIZE = 4\n")
+        changed = stamp()
+        loops.rename(loops.with_name("_other_loops.py"))
+        assert len({first, changed, stamp()}) == 3
 
 
 class TestParts:

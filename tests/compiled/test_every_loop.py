@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mercer._compiled import compile as compiling
+from mercer._compiled import machine_code
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = Path(compiling.__file__).parents[1]
@@ -31,7 +32,7 @@ def module_name(path):
     return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
 
 
-LOOP_MODULES = [module_name(path) for path in compiling.loop_files() if path.name != "__init__.py"]
+LOOP_MODULES = [module_name(path) for path in machine_code.loop_files() if path.name != "__init__.py"]
 
 
 def compiled_functions(name):

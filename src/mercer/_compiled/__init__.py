@@ -1,0 +1,15 @@
+"""What all methods share: the decorator of compiled functions, threads, vector code, blocks of kernel values."""
+
+import gc
+import sys
+
+
+def load_numba() -> None:
+    """Import numba without collecting garbage, which takes half of the time where many objects exist already."""
+    if "numba" in sys.modules or not gc.isenabled():
+        return
+    gc.disable()
+    try:
+        import numba  # noqa: F401
+    finally:
+        gc.enable()

@@ -10,7 +10,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np import arrayobj
 
 
 @intrinsic
@@ -18,7 +17,7 @@ def borrow(typingctx, array):
     """The array without a reference: its owner must be used after the last use of this array and its views."""
 
     def codegen(context, builder, signature, args):
-        value = arrayobj.make_array(array)(context, builder, args[0])
+        value = context.make_array(array)(context, builder, args[0])
         value.meminfo = cgutils.get_null_value(value.meminfo.type)
         return value._getvalue()
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
+from mercer._compiled import load_numba
 from mercer.problems.solution import Status, TracePoint
 
 Progress = Callable[[TracePoint], bool]
@@ -66,6 +67,7 @@ class Clock:
         self.second_within = second_within
         self._ended_outside: Callable[[], bool] | None = getattr(_work, "ended", None)
         self._previous: Any = None
+        load_numba()  # every fit needs it
 
     def __enter__(self) -> Clock:
         if threading.current_thread() is threading.main_thread():

@@ -1,0 +1,323 @@
+"""Machine code of compiled functions: where it is found, and where it is kept.
+
+It is looked for in two places:
+
+- the package. A wheel ships code for a few *levels* of processors, one file each, generated when it was built;
+- the cache directory of this machine, one file for each function and signature, generated for this very processor.
+
+Code is used only if all loops, numba, llvmlite and Python are those that it was generated with (`stamp`), and shipped
+code only if the processor has all instructions of its level. Everything else is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import marshal
+import os
+import pickle
+import platform
+import stat
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from llvmlite import binding
+from numba.core import caching, config, serialize, sigutils
+from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
+
+# the instructions that each level of processors adds to those below it, by LLVM's names; lowest level first
+LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
+    "x86_64": {
+        "x86-64-v2": ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"),
+        "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+    },
+    "aarch64": {"generic": ("neon",)},
+}
+# the level to use instead of the best one, if the processor has it; "none" for no shipped code
+LEVEL_VARIABLE = "MERCER_MACHINE_CODE"
+SHIPPED = Path(__file__).parents[1] / "_machine_code"
+
+
+def levels_of(machine: str, features: Callable[[str], bool]) -> list[str]:
+    """The levels of a processor, lowest first; ``features`` tells whether it has an instruction."""
+    found = []
+    for level, needed in LEVELS.get(machine, {}).items():
+        if not all(map(features, needed)):
+            break
+        found.append(level)
+    return found
+
+
+def host_levels() -> list[str]:
+    """The levels of this processor, lowest first; none if it is not known."""
+    try:
+        features = binding.get_host_cpu_features()
+    except RuntimeError:
+        return []
+    machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
+    return levels_of(machine, lambda name: bool(features.get(name, False)))
+
+
+@lru_cache
+def stamp(package: Path = Path(__file__).parents[1]) -> str:
+    """Identifies the contents of all files with compiled functions, and what compiles them.
+
+    Functions are compiled into each other, so all of them count. The times of files do not: they change with copies.
+    """
+    digest = hashlib.sha256()
+    for path in loop_files(package):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
+    return f"{digest.hexdigest()} numba {numba.__version__} llvmlite {llvmlite.__version__} {python} {sys.platform}"
+
+
+def loop_files(package: Path = Path(__file__).parents[1]) -> list[Path]:
+    """All files with compiled functions: those of ``_compiled``, and ``_loops.py`` or ``_..._loops.py`` elsewhere."""
+    found = list((package / "_compiled").glob("*.py"))
+    for folder, subfolders, names in os.walk(package):
+        subfolders[:] = [name for name in subfolders if name != "__pycache__"]
+        found += [Path(folder, name) for name in names if name.startswith("_") and name.endswith("_loops.py")]
+    return sorted(found)
+
+
+# ---- one compiled function as bytes ----------------------------------------------------------------------------------
+
+
+def pack(result: Any) -> bytes:
+    """The machine code of a function, and what numba needs to call it.
+
+    numba's own format also has the function's LLVM code, to link it into callers. Callers are linked with parts
+    instead, and reading LLVM code takes longer than reading machine code: stubs of the same names replace it. It also
+    has an environment of each function that is part of this one. Those without constants are never asked, but reading
+    them would import the modules of numba that these functions are from.
+    """
+    library, *rest, environments = result._replace(type_annotation="")._reduce()
+    used = tuple(environment for environment in environments if environment.consts)
+    name, kind, (code, _) = library
+    names = result.fndesc.llvm_func_name, result.fndesc.llvm_cpython_wrapper_name, result.fndesc.llvm_cfunc_wrapper_name
+    stubs = binding.parse_assembly("\n".join(f'define void @"{symbol}"() {{ ret void }}' for symbol in names))
+    return bytes(serialize.dumps(((name, kind, (code, stubs.as_bitcode())), *rest, used)))
+
+
+def unpack(data: bytes, target: Any) -> Any:
+    """The function that was packed, ready to be called.
+
+    numba's own cache refreshes the target first, which imports all that numba can compile and takes 0.2 s. Of all that,
+    machine code needs the functions that count references.
+    """
+    rtsys.initialize(target)
+    return CompileResult._rebuild(target, *pickle.loads(data))
+
+
+# ---- code in the package ---------------------------------------------------------------------------------------------
+
+
+class Shipped:
+    """The machine code of one level: an index of places, and one file with all functions."""
+
+    def __init__(self, folder: Path, level: str) -> None:
+        self.level, self._path = level, folder / f"{level}.code"
+        written, self._places = marshal.loads((folder / f"{level}.index").read_bytes())
+        if written != stamp():
+            raise ValueError("it was generated by other versions")
+
+    def find(self, key: str) -> bytes | None:
+        """The packed function with this key; None if there is none."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        with open(self._path, "rb") as file:
+            file.seek(place[0])
+            return file.read(place[1])
+
+
+def write_shipped(folder: Path, level: str, functions: dict[str, bytes]) -> None:
+    """Write the machine code of a level to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    places, offset = {}, 0
+    with open(folder / f"{level}.code", "wb") as file:
+        for key, data in sorted(functions.items()):
+            places[key] = offset, len(data)
+            offset += file.write(data)
+    (folder / f"{level}.index").write_bytes(marshal.dumps((stamp(), places)))
+
+
+def choose(folder: Path, levels: list[str], wanted: str | None = None) -> Shipped | None:
+    """The shipped code for the best of these levels, or for the ``wanted`` one of them; None if there is none."""
+    for level in reversed(levels):
+        if wanted in (None, level):
+            try:
+                return Shipped(folder, level)
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, EOFError, TypeError) as error:
+                logging.getLogger("mercer").debug("the machine code for %s is not used: %s", level, error)
+    return None
+
+
+@lru_cache
+def shipped() -> Shipped | None:
+    """The shipped code that this process uses; None if it uses none.
+
+    Settings of numba that ask for another target apply to all loops, so they are compiled.
+    """
+    ask: Any = config
+    plain = (
+        ask.CPU_NAME is None and ask.CPU_FEATURES is None and ask.ENABLE_AVX and ask.OPT == 3 and not ask.BOUNDSCHECK
+    )
+    if not SHIPPED.is_dir() or not plain:
+        return None
+    return choose(SHIPPED, host_levels(), os.environ.get(LEVEL_VARIABLE) or None)
+
+
+# ---- the cache of this machine ---------------------------------------------------------------------------------------
+
+
+class Cache(caching._Cache):  # type: ignore[misc]
+    """The machine code of one function, by signature. Damaged files or a full disk do not raise.
+
+    Each signature has a file of its own, replaced as a whole: several processes may read and write at once.
+    """
+
+    # called with the key and the packed code of each function that is compiled
+    observer: Callable[[str, bytes], None] | None = None
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+
+    @property
+    def cache_path(self) -> str | None:
+        return cache_directory()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The machine code for a signature; None if there is none, or if it cannot be read."""
+        key, arguments = self._key(sig), tuple(sigutils.normalize_signature(sig)[0])
+        package = shipped()
+        for read in (lambda: package and package.find(key), lambda: self._read(key)):
+            with suppress(Exception):
+                data = read()
+                found = unpack(data, target_context) if data else None
+                if found is not None and tuple(found.signature.args) == arguments:
+                    return found
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write machine code; warn if that fails."""
+        if data.library.has_dynamic_globals:
+            return  # addresses of this process
+        packed = pack(data)
+        if Cache.observer is not None:
+            Cache.observer(self._key(sig), packed)
+        path = self._path(self._key(sig))
+        if path is None:
+            return
+        partial = path.with_suffix(f".{uuid.uuid4().hex}")
+        try:
+            partial.write_bytes(_header() + packed)
+            os.replace(partial, path)
+        except OSError as error:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            _tell_not_kept(f"cannot write to {path.parent} ({error.strerror or error})")
+
+    def enable(self) -> None:
+        """The cache is always on."""
+
+    def disable(self) -> None:
+        """The cache is always on."""
+
+    def flush(self) -> None:
+        """Files are replaced one by one."""
+
+    def _key(self, sig: Any) -> str:
+        """Names a function, the types of its arguments, and the constants that it captures."""
+        arguments = ", ".join(map(str, sigutils.normalize_signature(sig)[0]))
+        cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
+        captured = hashlib.sha256(serialize.dumps(cells)).hexdigest()[:16] if cells else ""
+        return f"{self._name}:{self._function.__code__.co_firstlineno}({arguments}){captured}"
+
+    def _path(self, key: str) -> Path | None:
+        directory = cache_directory()
+        if directory is None:
+            return None
+        digest = hashlib.sha256(f"{key} {_target()}".encode()).hexdigest()[:20]
+        return Path(directory, f"{self._name}-{digest}.nbc")
+
+    def _read(self, key: str) -> bytes | None:
+        path, header = self._path(key), _header()
+        data = path.read_bytes() if path is not None else b""
+        return data[len(header) :] if data.startswith(header) else None
+
+
+@lru_cache
+def _header() -> bytes:
+    """The first bytes of each file. Files that begin with others are of no use, and are replaced."""
+    return hashlib.sha256(stamp().encode()).digest()
+
+
+@lru_cache
+def _target() -> str:
+    """The processor that this process compiles for, and its Python: a directory may be shared by several."""
+    from numba.core.registry import cpu_target
+
+    return f"{sys.implementation.cache_tag} {cpu_target.target_context.codegen().magic_tuple()}"
+
+
+@lru_cache
+def cache_directory() -> str | None:
+    """The cache directory: numba's, else a temporary directory of this user; None if neither is writable."""
+    path: str | None
+    try:
+        path = caching.CompileResultCacheImpl(pack).locator.get_cache_path()
+    except RuntimeError:  # NUMBA_CACHE_DIR, the folder of this file and the user's cache are not writable
+        path = _temporary_directory()
+    if path is None:
+        _tell_not_kept("found no directory that it can write to")
+    return path
+
+
+def _temporary_directory() -> str | None:
+    """A directory that only this user can write to, since its contents are executed; None if there is none."""
+    posix = hasattr(os, "getuid")  # elsewhere each user has a temporary directory
+    try:
+        parent = tempfile.gettempdir()
+        if parent == os.getcwd():
+            return None  # Python falls back to the working directory, which is not a temporary one
+        own = os.path.join(parent, f"mercer-{os.getuid()}" if posix else "mercer")
+        os.makedirs(own, mode=0o700, exist_ok=True)
+        state = os.lstat(own)
+        if posix and (not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid() or state.st_mode & 0o022):
+            return None
+        path = os.path.join(own, caching._CacheLocator.get_suitable_cache_subpath(__file__))
+        os.makedirs(path, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError:
+        return None
+    return path
+
+
+@lru_cache
+def _tell_not_kept(reason: str) -> None:
+    """Warn once that machine code is not cached, and why."""
+    logging.getLogger("mercer").warning(
+        "mercer %s: its loops are compiled anew in each process, which takes 5 to 20 s. Set the environment variable "
+        "NUMBA_CACHE_DIR to a writable directory.",
+        reason,
+    )
+
+
+def has_machine_code() -> bool:
+    """Whether the cache on disk has any machine code."""
+    directory = cache_directory()
+    return directory is not None and any(Path(directory).glob("*.nbc"))

@@ -1,0 +1,325 @@
+"""Small jobs that together call the compiled loops of all estimators: `warm` runs them before the loops are needed.
+
+The same jobs tell a wheel what to ship. A loop is compiled once for each combination of argument types, so the jobs
+differ in what decides types and loops: estimator, size (see `svm/plan.py`), dtype, dense or sparse, kernel, loss.
+"""
+
+from __future__ import annotations
+
+import doctest
+import io
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import mercer
+from mercer.exceptions import InvalidInputError
+
+__all__ = ["Warmed", "jobs", "warm"]
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "float64": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "CSR": lambda X: sp.csr_array(np.where(X > 0.4, X, 0.0)),
+    "CSR float32": lambda X: sp.csr_array(np.where(X > 0.4, X, 0.0).astype(np.float32)),
+}
+KERNELS = (
+    "linear", "poly", "sigmoid", "laplacian()", "chi2()", "min()", "cosine()", "matern()", "rational_quadratic()",
+    "periodic()", "gaussian() + 0.5 * linear()", "gaussian() * polynomial()", "additive_chi2()", "intersection()",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """What a job has compiled: its name, how many functions, and the seconds of the whole job."""
+
+    name: str
+    compiled: int
+    seconds: float
+
+
+def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -> list[Warmed]:
+    """Compile all loops now, or load them, so that no later fit on this machine waits for the compiler.
+
+    Meant for images of containers where mercer is installed from its source. It takes some minutes. What is compiled
+    already is loaded. Several processes may do it at once.
+
+    Parameters
+    ----------
+    *names : str
+        Run only jobs whose names begin with one of these, such as ``"SVC"`` or ``"GaussianProcessRegressor"``; all jobs
+        if there are none.
+    progress : callable, default=None
+        Called with (jobs done, number of jobs, current job and function) before each job and each compilation.
+
+    Returns
+    -------
+    done : list of Warmed
+        The jobs, the functions that each has compiled, and its seconds.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> done = mercer.warm("Perceptron")
+    >>> {job.name for job in done} >= {"Perceptron float64", "Perceptron float32"}
+    True
+    """
+    from mercer._compiled.compile import compilations_shown, functions_compiled
+
+    chosen = {name: run for name, run in jobs().items() if not names or name.startswith(names)}
+    if not chosen:
+        known = ", ".join(dict.fromkeys(name.split()[0] for name in jobs()))
+        raise InvalidInputError(f"There is nothing to compile for {' '.join(names)}: choose some of {known}.")
+    done: list[Warmed] = []
+    for name, run in chosen.items():
+        show = partial(progress or _quietly, len(done), len(chosen))
+
+        def compiling(function: str, name: str = name, show: Callable[[str], None] = show) -> None:
+            show(f"{name}: {function}" if function else name)
+
+        show(name)
+        before, start = functions_compiled(), time.perf_counter()
+        with _silence(), compilations_shown(compiling):
+            run()
+        done.append(Warmed(name, functions_compiled() - before, time.perf_counter() - start))
+    return done
+
+
+def _quietly(done: int, total: int, text: str) -> None:
+    """Show no progress."""
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No warnings about models that have not converged, and no output of examples."""
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+# ---- the jobs --------------------------------------------------------------------------------------------------------
+
+
+def jobs() -> dict[str, Callable[[], object]]:
+    """All jobs by name. A name begins with the estimator or function that it is about."""
+    found: dict[str, Callable[[], object]] = {}
+
+    def add(name: str, model: str, X: Any, y: Any = None, n: int = 0, **parameters: Any) -> None:
+        def run() -> None:
+            fitted = getattr(mercer, model)(**parameters)
+            for _ in range(2 if fitted.get_params().get("warm_start") else 1):
+                fitted.fit(X(n), None if y is None else y(n))
+            for method in ("predict", "transform", "decision_function", "predict_proba"):
+                if hasattr(fitted, method):
+                    getattr(fitted, method)(X(max(n, 120)))
+
+        found[f"{model} {name}".strip()] = run
+
+    for kind, turned in KINDS.items():
+
+        def X(n: int, turned: Callable[[Any], Any] = turned) -> Any:
+            return turned(_samples(n))
+
+        for n in (100, 900, 2500, 10_000):
+            add(f"{kind} {n}", "SVC", X, _halves, n)
+        add(f"{kind} C=1000", "SVC", X, _noisy, 1000, C=1000.0)
+        add(f"{kind} classes", "SVC", X, _classes, 150)
+        for n in (100, 900, 2500):
+            add(f"{kind} {n}", "SVR", X, _curve, n)
+            add(f"{kind} {n}", "OneClassSVM", X, None, n)
+        for n in (100, 900):
+            add(f"{kind} {n}", "NuSVC", X, _halves, n)
+            add(f"{kind} {n}", "NuSVR", X, _curve, n)
+        for n in (100, 1000, 8000):
+            for loss in ("hinge", "squared_hinge"):
+                add(f"{kind} {n} {loss}", "LinearSVC", X, _halves, n, loss=loss)
+            for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
+                add(f"{kind} {n} {loss}", "LinearSVR", X, _curve, n, loss=loss)
+        add(f"{kind} classes", "LinearSVC", X, _classes, 300)
+        add(f"{kind} Crammer-Singer", "LinearSVC", X, _classes, 300, multi_class="crammer_singer")
+        add(f"{kind} l1", "LinearSVC", X, _halves, 300, penalty="l1", dual=False)
+        add(f"{kind} free", "LinearSVC", X, _halves, 300, penalize_intercept=False)
+        for solver in ("interior", "coordinate", "newton"):
+            for loss in ("hinge", "squared_hinge"):
+                if (solver, loss) != ("newton", "hinge"):
+                    add(f"{kind} {solver} {loss}", "LinearSVC", X, _halves, 300, solver=solver, loss=loss)
+        for n in (100, 900):
+            add(f"{kind} {n}", "KernelRidge", X, _curve, n, kernel="rbf")
+        add(f"{kind} linear", "KernelRidge", X, _curve, 300)
+        add(f"{kind}", "KernelRidgeCV", X, _curve, 100, kernel="rbf")
+        for model in ("Perceptron", "PegasosClassifier"):
+            add(f"{kind}", model, X, _halves, 200)
+            add(f"{kind} classes", model, X, _classes, 200)
+            add(f"{kind} kernel", model, X, _halves, 200, kernel="rbf")
+        add(f"{kind}", "KernelLMS", X, _curve, 100)
+        add(f"{kind}", "KernelCentroid", X, _halves, 100)
+        add(f"{kind} classes", "KernelCentroid", X, _classes, 100)
+        add(f"{kind}", "RampSVC", X, _noisy, 100)
+        add(f"{kind}", "Nystroem", X, None, 200)
+        add(f"{kind}", "MKLClassifier", X, _halves, 100)
+        add(f"{kind}", "MKLRegressor", X, _curve, 100)
+        for n in (100, 500):
+            add(f"{kind} {n}", "SVCCV", X, _halves, n, cv=3)
+            add(f"{kind} {n}", "SVRCV", X, _curve, n, cv=3, Cs=3, epsilons=2, gammas=2)
+        add(f"{kind} classes", "SVCCV", X, _classes, 150, cv=3)
+        add(f"{kind}", "NuSVCCV", X, _halves, 100, cv=3, nus=[0.2, 0.4])
+        add(f"{kind}", "OneClassSVMCV", X, None, 100, cv=3)
+        add(f"{kind}", "LinearSVCCV", X, _halves, 300, cv=3)
+        add(f"{kind}", "LinearSVRCV", X, _curve, 300, cv=3)
+        if "CSR" not in kind:
+            for n in (100, 300):
+                add(f"{kind} {n}", "GaussianProcessRegressor", X, _curve, n, n_restarts_optimizer=1)
+
+    add("three large classes", "SVC", _samples, _classes, 3000)
+    add("six classes", "SVC", lambda n: _samples(n, 16), _six, 6000)
+    add("CSR six classes", "SVC", lambda n: KINDS["CSR"](_samples(n, 16)), _six, 6000)
+    add("equal samples", "SVC", lambda n: np.repeat(_samples(n // 2), 2, axis=0), _halves, 5000)
+    add("weights of classes", "SVC", _samples, _halves, 900, class_weight="balanced")
+    for n in (100, 2500):
+        add(f"squared_hinge {n}", "SVC", _samples, _halves, n, loss="squared_hinge")
+    for loss in ("squared_epsilon_insensitive", "pinball"):
+        for n in (100, 2500):
+            add(f"{loss} {n}", "SVR", _samples, _curve, n, loss=loss)
+        add(loss, "LinearSVR", _samples, _curve, 300, loss=loss)
+    add("no intercept", "SVC", _samples, _halves, 900, fit_intercept=False)
+    add("hard margin", "SVC", _samples, _halves, 100, C=np.inf)
+    add("qp", "SVC", _samples, _halves, 100, solver="qp")
+    for precision in ("float32", "float64"):
+        for n in (100, 2500):
+            add(f"{precision} stored {n}", "SVC", _samples, _halves, n, precision=precision)
+        add(f"{precision} stored", "KernelRidge", _samples, _curve, 900, kernel="rbf", precision=precision)
+    add("conjugate gradients", "KernelRidge", _samples, _curve, 900, kernel="rbf", cache_size=1)
+    for kernel in KERNELS:
+        for n in (100, 2500):
+            add(f"{kernel} {n}", "SVC", lambda n: np.abs(_samples(n)), _halves, n, kernel=kernel)
+    for kernel in ("gaussian() + white()", "matern(nu=1.5) + white()", "rational_quadratic() + periodic()"):
+        add(kernel, "GaussianProcessRegressor", _samples, _curve, 60, kernel=kernel)
+    for kernel in ("spectrum(3)", "mismatch(3, 1)", "subsequence(3)", "weighted_degree(3)", "common_substrings()"):
+        add(kernel, "SVC", _strings, _halves, 200, kernel=kernel)
+    add("window(3)", "SVC", _strings, _halves, 100, kernel="window(3)")
+    add("jaccard()", "SVC", lambda n: [set(text) for text in _strings(n)], _halves, 100, kernel="jaccard()")
+    add("global_alignment()", "SVC", lambda n: list(_samples(n)), _halves, 60, kernel="global_alignment(gamma=0.1)")
+    for kernel in ("weisfeiler_lehman()", "shortest_path()", "random_walk()"):
+        add(kernel, "SVC", _graphs, _halves, 60, kernel=kernel)
+    add("a width for each feature", "GaussianProcessRegressor", _samples, _curve, 60, kernel=f"gaussian({(1.0,) * 10})")
+    for model, y in (("SVC", _halves), ("SVR", _curve), ("LinearSVC", _halves), ("LinearSVR", _curve)):
+        add("started warm", model, _samples, y, 900, warm_start=True)
+    for kind in ("float64", "float32", "CSR"):
+
+        def read_only(n: int, kind: str = kind) -> Any:
+            return _read_only(n, kind)
+
+        for n in (100, 900, 2500):
+            add(f"read-only {kind} {n}", "SVC", read_only, _halves, n)
+            add(f"read-only {kind} {n}", "SVR", read_only, _curve, n)
+        add(f"read-only {kind} classes", "SVC", read_only, _classes, 150)
+        for n in (100, 1000):
+            add(f"read-only {kind} {n}", "LinearSVC", read_only, _halves, n)
+            add(f"read-only {kind} {n}", "LinearSVR", read_only, _curve, n)
+        add(f"read-only {kind}", "OneClassSVM", read_only, None, 900)
+        add(f"read-only {kind}", "KernelRidge", read_only, _curve, 100, kernel="rbf")
+        add(f"read-only {kind}", "SVCCV", read_only, _halves, 100, cv=3)
+    add("Crammer-Singer warm", "LinearSVC", _samples, _classes, 300, multi_class="crammer_singer", warm_start=True)
+    for rule in ("greedy", "round-robin"):
+        add(rule, "LinearSVC", _samples, _halves, 300, loss="hinge", solver="coordinate", rule=rule)
+    add("generalised", "KernelRidgeCV", _samples, _curve, 300, kernel="rbf", cv="gcv")
+    add("laplacian() CSR", "SVC", lambda n: KINDS["CSR"](_samples(n)), _halves, 300, kernel="laplacian()")
+
+    found["SVC precomputed"] = _precomputed
+    found["threads share loops"] = _shared_loops
+    for name in mercer.__all__:
+        # examples of files write them, and those of displays need matplotlib
+        home = getattr(getattr(mercer, name), "__module__", "")
+        if name != "warm" and not home.startswith(("mercer.io", "mercer.display")) and _has_example(name):
+            found[f"{name} example"] = partial(_run_example, name)
+    return dict(sorted(found.items(), key=lambda job: job[0].split()[0].lower()))
+
+
+def _samples(n: int, d: int = 10) -> Any:
+    return np.random.default_rng(0).standard_normal((n, d))
+
+
+def _read_only(n: int, kind: str = "float64") -> Any:
+    """Samples that may not be written to, like those that joblib shares among processes."""
+    X = KINDS[kind](_samples(n))
+    for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
+        array.flags.writeable = False
+    return X
+
+
+def _halves(n: int) -> Any:
+    """Two classes with a curved boundary."""
+    X = _samples(n)
+    return (X[:, 0] * X[:, 1] > 0).astype(int) if n > 1 else np.zeros(n)
+
+
+def _noisy(n: int) -> Any:
+    """Two classes, a tenth of them mistaken."""
+    return np.where(np.arange(n) % 10 == 3, 1 - _halves(n), _halves(n))
+
+
+def _classes(n: int) -> Any:
+    """Three classes."""
+    return np.digitize(_samples(n)[:, 0], [-0.5, 0.5])
+
+
+def _six(n: int) -> Any:
+    """Six classes of overlapping slices."""
+    return np.digitize(_samples(n, 16)[:, 0], [-1.0, -0.5, 0.0, 0.5, 1.0])
+
+
+def _curve(n: int) -> Any:
+    return np.sin(_samples(n)[:, 0]) + 0.1 * _samples(n)[:, 1]
+
+
+def _strings(n: int) -> list[str]:
+    rng = np.random.default_rng(0)
+    return ["".join(rng.choice(list("ACGT"), 60)) for _ in range(n)]
+
+
+def _graphs(n: int) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [mercer.Graph([(int(a), int(b)) for a, b in rng.integers(0, 6, (7, 2)) if a != b]) for _ in range(n)]
+
+
+def _precomputed() -> None:
+    """Kernel matrices that the user gives."""
+    for n in (100, 2000):
+        for dtype in (np.float64, np.float32):
+            X = _samples(n)
+            K = (X @ X.T).astype(dtype)
+            mercer.SVC(kernel="precomputed").fit(K, _halves(n)).predict(K)
+            mercer.SVR(kernel="precomputed").fit(K, _curve(n)).predict(K)
+
+
+def _shared_loops() -> None:
+    """Loops that threads share, and Newton's step: they are called by address, and not every fit needs them."""
+    from mercer._compiled import shared_loops
+    from mercer.svm._newton_loops import newton_address
+
+    single, double = np.dtype(np.float32), np.dtype(np.float64)
+    for dtype in (single, double):
+        for gaussian in (False, True):
+            shared_loops._block_address(dtype, gaussian)
+        shared_loops._product_address(dtype)
+        for other in (single, double):
+            shared_loops._read_address(dtype, other)
+            newton_address(dtype, other)
+
+
+def _has_example(name: str) -> bool:
+    return ">>>" in (getattr(mercer, name).__doc__ or "")
+
+
+def _run_example(name: str) -> None:
+    """Run the examples in a docstring."""
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in doctest.DocTestFinder(recurse=False).find(getattr(mercer, name), name):
+        runner.run(test, out=lambda text: None)

@@ -1,0 +1,177 @@
+"""Code that a wheel ships is used where the processor, numba and Python allow it, and compiled anew everywhere else."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer._compiled import compile as compiling
+from mercer._compiled import machine_code
+from mercer._compiled.machine_code import LEVELS, Shipped, choose, host_levels, levels_of, write_shipped
+
+V2, V3 = LEVELS["x86_64"].values()
+PACKAGE = Path(mercer.__file__).parent
+
+
+class TestLevels:
+    @pytest.mark.parametrize(
+        ("machine", "features", "levels"),
+        [
+            ("x86_64", {*V2, *V3, "avx512f"}, ["x86-64-v2", "x86-64-v3"]),
+            ("x86_64", {*V2, *V3} - {"fma"}, ["x86-64-v2"]),
+            ("x86_64", {*V2, *V3} - {"avx"}, ["x86-64-v2"]),
+            ("x86_64", {*V3}, []),
+            ("x86_64", set(), []),
+            ("aarch64", {"neon", "sve"}, ["generic"]),
+            ("riscv64", {*V2, *V3}, []),
+        ],
+    )
+    def test_a_level_needs_all_its_instructions(self, machine, features, levels):
+        """And all those of the levels below it."""
+        assert levels_of(machine, features.__contains__) == levels
+
+    def test_llvm_knows_the_instructions(self):
+        """A misspelt name would leave every processor without its level."""
+        from llvmlite import binding
+
+        if "x86" not in binding.get_process_triple():
+            pytest.skip("another kind of processor")
+        assert {*V2, *V3} <= set(binding.get_host_cpu_features())
+
+    def test_a_processor_that_llvm_does_not_know(self, monkeypatch):
+        """It has no level, so everything is compiled."""
+
+        def unknown():
+            raise RuntimeError("failed to get host cpu features.")
+
+        monkeypatch.setattr(machine_code.binding, "get_host_cpu_features", unknown)
+        assert host_levels() == []
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Code of two levels."""
+    for level in ("x86-64-v2", "x86-64-v3"):
+        write_shipped(tmp_path, level, {"f(int64)": level.encode(), "g(float64)": b"more"})
+    return tmp_path
+
+
+class TestChoice:
+    def test_the_best_level(self, folder):
+        """Of those that the processor has and that the package ships."""
+        found = choose(folder, ["x86-64-v2", "x86-64-v3", "x86-64-v9"])
+        assert found.level == "x86-64-v3" and found.find("f(int64)") == b"x86-64-v3" and found.find("h()") is None
+        assert choose(folder, ["x86-64-v2"]).find("f(int64)") == b"x86-64-v2"
+        assert choose(folder, []) is None
+
+    def test_a_lower_level_on_request(self, folder):
+        """A level that the processor does not have is never used, not even on request."""
+        assert choose(folder, ["x86-64-v2", "x86-64-v3"], "x86-64-v2").level == "x86-64-v2"
+        assert choose(folder, ["x86-64-v2"], "x86-64-v3") is None
+        assert choose(folder, ["x86-64-v2", "x86-64-v3"], "none") is None
+
+    def test_code_of_other_versions(self, folder, monkeypatch):
+        """Of other loops, another numba, llvmlite or Python: it is not used."""
+        monkeypatch.setattr(machine_code, "stamp", lambda: "others")
+        assert choose(folder, ["x86-64-v2", "x86-64-v3"]) is None
+
+    @pytest.mark.parametrize("damage", [b"", b"no index", "half"])
+    def test_a_damaged_index(self, folder, damage):
+        """The level below serves."""
+        path = folder / "x86-64-v3.index"
+        path.write_bytes(path.read_bytes()[:-9] if damage == "half" else damage)
+        assert choose(folder, ["x86-64-v2", "x86-64-v3"]).level == "x86-64-v2"
+
+
+class TestUse:
+    @pytest.fixture
+    def doubled(self, tmp_path, monkeypatch):
+        """Makes the same compiled function as if in a new process; `write` ships its code."""
+        monkeypatch.setattr(machine_code, "cache_directory", lambda: None)
+        functions = {}
+        monkeypatch.setattr(machine_code.Cache, "observer", functions.__setitem__)
+
+        def make():
+            @compiling.compiled()
+            def double(x):
+                return x * 2
+
+            return double
+
+        def ship():
+            write_shipped(tmp_path, "some", functions)
+            monkeypatch.setattr(machine_code, "shipped", lambda: Shipped(tmp_path, "some"))
+
+        make.ship = ship
+        return make
+
+    def test_shipped_code_is_found(self, doubled):
+        """Without any directory for a cache; other signatures are compiled."""
+        assert doubled()(np.float64(3.0)) == 6.0
+        doubled.ship()
+        loop = doubled()
+        assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 1
+        assert loop(np.int64(3)) == 6 and sum(loop.stats.cache_hits.values()) == 1
+
+    def test_damaged_code(self, doubled, tmp_path):
+        """It is compiled instead."""
+        doubled()(np.float64(3.0))
+        doubled.ship()
+        (tmp_path / "some.code").write_bytes(b"no code")
+        loop = doubled()
+        assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 0
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from mercer._compiled import machine_code
+from mercer.workflow.warm import warm
+
+functions = {}
+machine_code.Cache.observer = functions.__setitem__
+warm("KernelCentroid float64")
+machine_code.write_shipped(Path(sys.argv[1]), sys.argv[2], functions)
+"""
+FIT = """
+import json
+import numpy as np
+from mercer import KernelCentroid
+from mercer._compiled import machine_code
+from mercer._compiled.compile import functions_compiled
+
+X = np.random.default_rng(0).standard_normal((100, 10))
+values = KernelCentroid().fit(X, X[:, 0] > 0).decision_function(X)
+used = machine_code.shipped()
+print(json.dumps([used and used.level, functions_compiled(), values.tolist()]))
+"""
+
+
+@pytest.mark.skipif("x86-64-v2" not in host_levels(), reason="needs a processor with the lowest level")
+def test_a_package_with_machine_code(tmp_path):
+    """Code for a lower level gives the same values; other settings, and no level, compile."""
+    shutil.copytree(PACKAGE, tmp_path / "mercer", ignore=shutil.ignore_patterns("__pycache__", "_machine_code"))
+
+    def run(script, *arguments, **more):
+        environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")} | more
+        done = subprocess.run(
+            [sys.executable, "-c", script, *map(str, arguments)],
+            env=environment, capture_output=True, text=True, timeout=300, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if done.stdout else None
+
+    target = {"NUMBA_CPU_NAME": "x86-64-v2", "NUMBA_CPU_FEATURES": ""}
+    run(WRITE, tmp_path / "mercer" / "_machine_code", "x86-64-v2", **target, NUMBA_CACHE_DIR=str(tmp_path / "build"))
+    level, compiled, values = run(FIT)
+    assert (level, compiled) == ("x86-64-v2", 0)
+    level, compiled, native = run(FIT, MERCER_MACHINE_CODE="none")
+    assert level is None and compiled > 0
+    np.testing.assert_allclose(values, native, rtol=1e-9, atol=1e-12)
+    assert run(FIT, NUMBA_CPU_NAME="x86-64")[0] is None
