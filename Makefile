@@ -4,13 +4,15 @@ VENV ?= .venv
 # a file's tests stay together: they share fixtures and compiled loops
 PYTEST_ARGS ?= -n 2 --dist loadfile
 DATA ?=
+# --best builds for the best level of this processor only
+WHEEL_ARGS ?=
 
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 # one stamp per extra: a later run installs again only after a change of pyproject.toml
 installed = $(VENV)/.installed-$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-sklearn check bench wheel release-check clean
+.PHONY: help demo test test-all test-sklearn check bench wheel wheel-check release-check clean
 
 help:
 	@echo "make demo          fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
@@ -20,7 +22,8 @@ help:
 	@echo "make check         lint, format, types and layers"
 	@echo "make bench         compare with the peers                 (DATA=folder with the data sets)"
 	@echo "make wheel         build a wheel with machine code into dist/, for this Python and system (some minutes)"
-	@echo "make release-check build it, install it in a new environment, count what is compiled there: nothing"
+	@echo "make wheel-check   build it, install it in a new environment, count what is compiled there: nothing"
+	@echo "make release-check the same, then check the source distribution, its metadata and the README"
 	@echo "make clean         delete the environment, caches and built files"
 
 demo: $(call installed,report)
@@ -51,10 +54,13 @@ bench: $(call installed,bench)
 	$(VENV)/bin/python benchmarks/selection.py $(if $(DATA),--data $(DATA))
 
 wheel: $(call installed,report)
-	$(VENV)/bin/python wheels/build.py
+	$(VENV)/bin/python wheels/build.py $(WHEEL_ARGS)
 
-release-check: wheel
+wheel-check: wheel
 	$(VENV)/bin/python wheels/check.py
+
+release-check: wheel-check
+	$(VENV)/bin/python wheels/release.py
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png

@@ -1,6 +1,6 @@
 """Build a wheel with machine code for the levels of processors that this one has, lowest to best.
 
-    python wheels/build.py [--jobs 2] [--output dist]
+    python wheels/build.py [--jobs 2] [--output dist] [--best]
 
 Each level runs the jobs of `mercer.workflow.warm` in a process that compiles for this level (``--level``, used by this
 script itself). The wheel serves the version of Python that runs this script, and the installed numba and llvmlite.
@@ -42,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="levels that are compiled at once")
     parser.add_argument("--output", type=Path, default=ROOT / "dist")
+    parser.add_argument("--best", action="store_true", help="only the best level of this processor: a quick check")
     parser.add_argument("--level", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -51,10 +52,10 @@ def main() -> None:
 
     from mercer._compiled.machine_code import host_levels
 
-    start = time.perf_counter()
+    start, levels = time.perf_counter(), host_levels()[::-1]
     with tempfile.TemporaryDirectory() as folder:
         with ThreadPoolExecutor(arguments.jobs) as pool:
-            list(pool.map(lambda level: generate(level, Path(folder)), reversed(host_levels())))
+            list(pool.map(lambda level: generate(level, Path(folder)), levels[:1] if arguments.best else levels))
         command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
         os.environ["MERCER_MACHINE_CODE_FOLDER"] = folder
         subprocess.run([*command, "--wheel-dir", str(arguments.output), str(ROOT)], check=True)

@@ -155,7 +155,8 @@ def step(t, l1, ridge, beta, dn, up, zd, zu, fd, fu, rd, ru, a, D, Dg, dbeta, dx
     """
     _whole_step(a, D, Dg, dbeta)
     if dn.shape[0] == 1:
-        dx[0, :] = dbeta
+        for i in range(dbeta.shape[0]):  # assigning a slice would compile numpy's check of shapes, for seconds
+            dx[0, i] = dbeta[i]
     else:
         _split_step(t, l1, ridge, beta, dn, up, zd, zu, rd, ru, a, dbeta, dx)
     rate, now, slope, bend = 0.0, 0.0, 0.0, 0.0

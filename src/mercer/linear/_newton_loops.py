@@ -41,6 +41,21 @@ def differentiate(f, linear, l1, ridge, lower, upper, beta, D):
 
 
 @compiled()
+def _add_to_all(value, out):
+    """Add a number to all entries. numba compiles ``out += value`` with a check of shapes, which takes seconds."""
+    for i in range(out.shape[0]):
+        out[i] += value
+
+
+@compiled()
+def _total(values):
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += values[i]
+    return total
+
+
+@compiled()
 def dense_pass(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
     """Fill f = Xu, call `differentiate`, and add X'beta to v in one pass over X. Returns the sum of the losses."""
     n, stored = X.shape
@@ -50,13 +65,13 @@ def dense_pass(X, u, bias, linear, l1, ridge, lower, upper, f, beta, D, v):
         part = slice(start, min(start + size, n))
         dense_dot(X[part], u, f[part])
         if bias != 0.0:
-            f[part] += bias * u[stored]
+            _add_to_all(bias * u[stored], f[part])
         total += differentiate(
             f[part], linear[part], l1[part], ridge[part], lower[part], upper[part], beta[part], D[part]
         )
         dense_tdot(X[part], beta[part], v)
         if bias != 0.0:
-            v[stored] += bias * beta[part].sum()
+            v[stored] += bias * _total(beta[part])
     return total
 
 
@@ -71,13 +86,13 @@ def sparse_pass(indptr, indices, data, u, bias, linear, l1, ridge, lower, upper,
         part, ends = slice(start, stop), indptr[start : stop + 1]
         sparse_dot(ends, indices, data, u, f[part])
         if bias != 0.0:
-            f[part] += bias * u[last]
+            _add_to_all(bias * u[last], f[part])
         total += differentiate(
             f[part], linear[part], l1[part], ridge[part], lower[part], upper[part], beta[part], D[part]
         )
         sparse_tdot(ends, indices, data, beta[part], v)
         if bias != 0.0:
-            v[last] += bias * beta[part].sum()
+            v[last] += bias * _total(beta[part])
     return total
 
 

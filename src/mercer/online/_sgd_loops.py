@@ -104,7 +104,8 @@ def sparse_values(indptr, indices, data, V, out):
             out[i, 0] = _dot(indices, data, start, stop, flat, ZERO)
         else:
             _values_of(indices, data, start, stop, flat, m, ZERO, f)
-            out[i, :] = f
+            for c in range(f.shape[0]):  # assigning a slice would compile numpy's check of shapes, for seconds
+                out[i, c] = f[c]
 
 
 @compiled(fast=True)
@@ -268,9 +269,12 @@ def linear_steps(
                         _fold_scale(own[c], V[:, k], A[:, k])
                     else:
                         _fold_scale(own[c], V[k], A[k])
-                    beta[:, k] *= own[c, SCALE]
+                    for i in range(beta.shape[0]):
+                        beta[i, k] *= own[c, SCALE]
                     _fold_scale_of_state(own[c])
-    state[first:stop] = own
+    for c in range(own.shape[0]):
+        for k in range(own.shape[1]):
+            state[first + c, k] = own[c, k]
 
 
 @compiled()

@@ -25,9 +25,13 @@ def factor(band, shifts, rows, weights):
     n, width = band.shape[0], band.shape[1] - 1
     left, column = np.empty(band.shape), np.empty(width + 1)
     for s in range(shifts.shape[0]):
-        left[:] = band
+        # assigning slices would compile numpy's check of shapes, for seconds
         for k in range(n):
-            column[:] = left[k]
+            for i in range(width + 1):
+                left[k, i] = band[k, i]
+        for k in range(n):
+            for i in range(width + 1):
+                column[i] = left[k, i]
             inverse = 1.0 / (column[0] + shifts[s])
             weights[s, k] = inverse
             last = min(width, n - 1 - k)
@@ -55,7 +59,8 @@ def substitute(rows, weights, right, out):
             value = x[width + k]
             for j in range(width):
                 x[k + j] -= rows[k, FRONT + j] * value
-        out[c] = x[width:]
+        for k in range(out.shape[1]):
+            out[c, k] = x[width + k]
         x[:width] = 0.0
 
 
@@ -81,8 +86,8 @@ def inverse_traces(rows, weights, n, out):
                 z[i] = total
                 value -= ratios[i] * total
             at = k % width
-            window[at] = z
-            window[:, at] = z
+            for i in range(width):
+                window[at, i] = window[i, at] = z[i]
             window[at, at] = value
             out[s] += value
 
