@@ -160,7 +160,7 @@ class Decomposition:
             if scores.violation <= (tol if everything else max(tol, self._stage_tol)):
                 if everything:
                     return self._finish(Status.CONVERGED)
-                if self._spare_seconds() < CHECK_COST * self._end_seconds():
+                if self.clock.left < np.inf and self._spare_seconds() < CHECK_COST * self._end_seconds():
                     return self._finish(Status.TIME_LIMIT)
                 previous = self._check_all_samples(tol, scores.level, previous)
                 best, idle, self._gaps = np.inf, 0, []

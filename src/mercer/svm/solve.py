@@ -121,19 +121,18 @@ def _from_start(
     """Solve by SMO with the threads of the plan, from a feasible start if one is given; ``steps`` were taken before."""
     beta = problem.start() if start is None else start.copy()
     options = replace(options, n_threads=plan.n_threads)
-    with _spinning(plan.n_threads if plan.spin else 1):
-        return replace(_descend(data, problem, options, clock, beta, steps, plan), plan=plan)
+    return replace(_descend(data, problem, options, clock, beta, steps, plan), plan=plan)
 
 
 @contextmanager
-def _spinning(n_threads: int) -> Iterator[None]:
-    """Share compiled loops among so many threads, which spin while they wait: see ``_compiled/spin_pool.py``."""
-    if n_threads == 1:
+def _spinning(plan: Plan) -> Iterator[None]:
+    """Share short loops among the threads of the plan, if they spin while they wait: see ``_compiled/spin_pool.py``."""
+    if not plan.spin or plan.n_threads == 1:
         yield
         return
     from mercer._compiled.spin_pool import spinning_workers
 
-    with spinning_workers(n_threads):
+    with spinning_workers(plan.n_threads):
         yield
 
 
@@ -173,12 +172,14 @@ def _descend(
         seen = survey_at(qp, beta, F, None)
         point = TracePoint(clock.seconds, steps, seen.violation, seen.dual, data.n)
         return _certified(data, problem, options, clock, DualPoint(beta, F, steps, seen), None, over, [point])
-    run = _start(data, qp, beta, options, clock, plan)
+    with _spinning(plan):
+        run = _start(data, qp, beta, options, clock, plan)
     run.steps = steps
     trace: list[TracePoint] = []
     previous, rescued = np.inf, False
     for attempt in range(REFINEMENTS + 1):
-        status = run.run(options.tol * (0.9 if plan.precision == "float32" else 1.0))
+        with _spinning(plan):
+            status = run.run(options.tol * (0.9 if plan.precision == "float32" else 1.0))
         rows, rounded = None, plan.precision == "float32" or isinstance(run, Decomposition)
         if rounded and status in ENDED_EARLY:
             run.F[:] = exact_product(data, qp, run.beta, options)
