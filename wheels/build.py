@@ -53,6 +53,8 @@ def main() -> None:
     from mercer._compiled.machine_code import host_levels
 
     start, levels = time.perf_counter(), host_levels()[::-1]
+    if not levels:
+        sys.exit("build.py: this processor has none of the levels that wheels are built for.")
     with tempfile.TemporaryDirectory() as folder:
         with ThreadPoolExecutor(arguments.jobs) as pool:
             list(pool.map(lambda level: generate(level, Path(folder)), levels[:1] if arguments.best else levels))

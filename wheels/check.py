@@ -21,8 +21,8 @@ MEGABYTES = 40
 
 
 def main() -> None:
-    wheels = sys.argv[1:] or sorted(map(str, (ROOT / "dist").glob("mercer-*-cp*.whl")))
-    wheel = Path(wheels[-1]).resolve()
+    built = (ROOT / "dist").glob(f"mercer-*-cp{sys.version_info.major}{sys.version_info.minor}-*.whl")
+    wheel = Path(sys.argv[1] if sys.argv[1:] else max(built, key=lambda path: path.stat().st_mtime)).resolve()
     failures = []
     size = wheel.stat().st_size / 1e6
     print(f"{wheel.name}: {size:.1f} MB")

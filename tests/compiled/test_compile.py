@@ -2,6 +2,7 @@
 
 import ast
 import errno
+import functools
 import os
 import shutil
 import stat
@@ -10,6 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -155,6 +157,33 @@ class TestTroubleWithFiles:
         shutil.copy(double, single)
         loop = doubled()
         assert loop(np.float32(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 0
+
+    def test_a_directory_that_has_become_read_only(self, doubled, monkeypatch, tmp_path):
+        """Its code is used, other code is written elsewhere: images of containers are filled when they are built."""
+        part = machine_code.caching._CacheLocator.get_suitable_cache_subpath(machine_code.__file__)
+        full = tmp_path / "image" / part
+        full.mkdir(parents=True)
+        doubled()(np.float64(3.0))
+        for path in tmp_path.glob("*.nbc"):
+            path.rename(full / path.name)
+        monkeypatch.setattr(machine_code.config, "CACHE_DIR", str(tmp_path / "image"))
+        loop = doubled()
+        assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 1
+
+    def test_a_file_that_is_edited_after_its_import(self, doubled, monkeypatch, tmp_path):
+        """The code of the old contents must not be found under the name of the new ones."""
+        loop = doubled()
+        stamps = iter("abcdef")
+        stamp = functools.lru_cache(lambda: next(stamps))
+        stamp()
+        monkeypatch.setattr(machine_code, "stamp", stamp)
+        assert loop(np.float64(3.0)) == 6.0 and list(tmp_path.glob("*.nbc")) == []
+
+    def test_functions_of_others_are_not_announced(self, capsys):
+        """Nor counted: a user's own compiled functions are none of mercer's."""
+        before = compiling.functions_compiled()
+        assert numba.njit(lambda x: x + 1)(1) == 2
+        assert compiling.functions_compiled() == before and "mercer" not in capsys.readouterr().err
 
     def test_several_writers(self, doubled, tmp_path):
         """Each signature has a file of its own, which is replaced as a whole; nothing else is left behind."""

@@ -69,11 +69,24 @@ def test_many_calls_are_one():
     np.testing.assert_array_equal(found, beta)
 
 
+def widened(run):
+    """The run with a box that no variable reaches."""
+    program = run.active.program
+    program.upper[program.upper > 0], program.lower[program.lower < 0] = 1e6, -1e6
+    return run
+
+
+def test_a_run_without_progress_is_stuck():
+    """Rounds without an improvement are counted over all calls; here F is kept at one sample only."""
+    run, ended, calls = widened(Run(Hinge(), True)), UNFINISHED, 0
+    while ended == UNFINISHED and calls < 100:
+        ended, calls = run.drive(max_rounds=5, ranges=((0, 1),))[0], calls + 1
+    assert ended == STUCK and calls > 2
+
+
 def test_newtons_step_is_asked_for():
     """Without its address the run ends where it is needed; with it, the run goes on from there."""
-    run = Run(Hinge(), True, size=N)
-    run.active.program.upper[run.active.program.upper > 0] = 1e6  # nearly separable: many free variables
-    run.active.program.lower[run.active.program.lower < 0] = -1e6
+    run = widened(Run(Hinge(), True, size=N))  # nearly separable: many free variables
     ended, _, _, _ = run.drive(newton=0)
     assert ended == NEEDS_NEWTON
     ended, _, _, beta = run.drive()

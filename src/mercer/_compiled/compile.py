@@ -21,7 +21,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
-from mercer._compiled.machine_code import Cache, cache_directory, has_machine_code
+from mercer._compiled.machine_code import Cache, cache_directory, has_machine_code, shipped
 
 # without "ninf" (infinities mark variables that may not move) and "nnan" (NaN in the input must stay visible)
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
@@ -151,12 +151,14 @@ class _Compiling(event.Listener):
         self.seconds, self.functions = 0.0, 0
         self.show: Callable[[str], None] = _show
         self._depth, self._begin, self._threshold = 0, 0.0, gc.get_threshold()
+        self._ours = False  # whether the outermost function is one of mercer
 
     def on_start(self, event: Any) -> None:
         """numba begins to compile a function, maybe within the compilation of its caller."""
         if self._depth == 0:
             function = event.data["dispatcher"].py_func
-            if function.__module__.startswith("mercer."):
+            self._ours = function.__module__.startswith("mercer.")
+            if self._ours:
                 self.show(function.__name__)
             self._begin, self._threshold = perf_counter(), gc.get_threshold()
             if 0 < self._threshold[0] < GARBAGE_FROM:
@@ -168,15 +170,16 @@ class _Compiling(event.Listener):
         self._depth -= 1
         if self._depth == 0:
             self.seconds += perf_counter() - self._begin
-            self.functions += 1
             gc.set_threshold(*self._threshold)
-            self.show("")
+            if self._ours:
+                self.functions += 1
+                self.show("")
 
 
 @lru_cache
 def _announce() -> None:
     """Say once why the first fit on a new computer takes long."""
-    if not has_machine_code():
+    if shipped() is None and not has_machine_code():
         once = "machine, once" if cache_directory() is not None else "process"
         print(f"mercer: compiling its loops for this {once} (5 to 20 s) ...", file=sys.stderr, flush=True)
 

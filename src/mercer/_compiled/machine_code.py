@@ -72,9 +72,11 @@ def stamp(package: Path = Path(__file__).parents[1]) -> str:
     """Identifies the contents of all files with compiled functions, and what compiles them.
 
     Functions are compiled into each other, so all of them count. The times of files do not: they change with copies.
+    Without these files, in a frozen application, it is that of no other process.
     """
-    digest = hashlib.sha256()
-    for path in loop_files(package):
+    files = loop_files(package)
+    digest = hashlib.sha256(b"" if files else uuid.uuid4().bytes)
+    for path in files:
         digest.update(path.relative_to(package).as_posix().encode() + b"\0")
         digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
@@ -194,6 +196,7 @@ class Cache(caching._Cache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        stamp()  # of the files as they are when the function is imported
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
 
     @property
@@ -214,16 +217,18 @@ class Cache(caching._Cache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write machine code; warn if that fails."""
-        if data.library.has_dynamic_globals:
-            return  # addresses of this process
+        if data.library.has_dynamic_globals or stamp.__wrapped__() != stamp():
+            return  # it has addresses of this process, or a file was edited after its import
         packed = pack(data)
         if Cache.observer is not None:
             Cache.observer(self._key(sig), packed)
-        path = self._path(self._key(sig))
-        if path is None:
+        directory = cache_directory()
+        if directory is None:
             return
+        path = self._path(directory, self._key(sig))
         partial = path.with_suffix(f".{uuid.uuid4().hex}")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             partial.write_bytes(_header() + packed)
             os.replace(partial, path)
         except OSError as error:
@@ -247,17 +252,18 @@ class Cache(caching._Cache):  # type: ignore[misc]
         captured = hashlib.sha256(serialize.dumps(cells)).hexdigest()[:16] if cells else ""
         return f"{self._name}:{self._function.__code__.co_firstlineno}({arguments}){captured}"
 
-    def _path(self, key: str) -> Path | None:
-        directory = cache_directory()
-        if directory is None:
-            return None
+    def _path(self, directory: str, key: str) -> Path:
         digest = hashlib.sha256(f"{key} {_target()}".encode()).hexdigest()[:20]
         return Path(directory, f"{self._name}-{digest}.nbc")
 
     def _read(self, key: str) -> bytes | None:
-        path, header = self._path(key), _header()
-        data = path.read_bytes() if path is not None else b""
-        return data[len(header) :] if data.startswith(header) else None
+        header = _header()
+        for directory in _readable_directories():
+            with suppress(OSError):
+                data = self._path(directory, key).read_bytes()
+                if data.startswith(header):
+                    return data[len(header) :]
+        return None
 
 
 @lru_cache
@@ -268,10 +274,12 @@ def _header() -> bytes:
 
 @lru_cache
 def _target() -> str:
-    """The processor that this process compiles for, and its Python: a directory may be shared by several."""
+    """The Python, processor and settings that this process compiles for: several may share a directory."""
     from numba.core.registry import cpu_target
 
-    return f"{sys.implementation.cache_tag} {cpu_target.target_context.codegen().magic_tuple()}"
+    ask: Any = config
+    settings = ask.OPT, ask.BOUNDSCHECK, ask.DEBUGINFO_DEFAULT, ask.USING_SVML
+    return f"{sys.implementation.cache_tag} {cpu_target.target_context.codegen().magic_tuple()} {settings}"
 
 
 @lru_cache
@@ -285,6 +293,18 @@ def cache_directory() -> str | None:
     if path is None:
         _tell_not_kept("found no directory that it can write to")
     return path
+
+
+def _readable_directories() -> list[str]:
+    """Where machine code may be found: the cache directory, and those that were filled before they became read-only."""
+    part = caching._CacheLocator.get_suitable_cache_subpath(__file__)
+    given: Any = config.CACHE_DIR  # type: ignore[attr-defined]
+    places = [
+        cache_directory(),
+        os.path.join(given, part) if given else None,
+        str(Path(__file__).parent / "__pycache__"),
+    ]
+    return list(dict.fromkeys(place for place in places if place is not None))
 
 
 def _temporary_directory() -> str | None:

@@ -191,6 +191,7 @@ def solve_chain(
             else:
                 _rescale_start(beta, F, test_beta, lower[s - 1], upper[s - 1], lower[s], upper[s])
             state[STARTED], state[ROUNDS] = 1, 0
+            space.progress[0], space.progress[1] = np.inf, 0.0
         ended, rounds, _ = drive(K, train_ranges, None, program, null, beta, F, tol, newton, left, space)
         left -= rounds
         state[ROUNDS] += rounds

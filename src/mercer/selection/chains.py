@@ -21,7 +21,7 @@ from mercer.losses import BoxQP, Loss
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, Survey, feasible_start, survey, survey_of
 from mercer.problems.solution import Options
-from mercer.svm.plan import CHAIN_SET_UP_TO
+from mercer.svm.plan import CHAIN_SET_UP_TO, FEWEST_MEMBERS
 from mercer.svm.solve import solve as solve_exactly
 
 Index = NDArray[np.intp]
@@ -165,7 +165,7 @@ class _Run:
         self.problem, self.K, self.data = problem, K, data
         self.options, self.clock = options, clock
         n = len(problem.train)
-        self._size = min(n + 1, options.working_set or CHAIN_SET_UP_TO)
+        self._size = min(n + 1, max(FEWEST_MEMBERS, options.working_set or CHAIN_SET_UP_TO))
         # chains are short: page faults of new memory would take as long as the work in it
         self._loan = None if K is None else Loan(self._size**2, K.dtype)
         self.qp: BoxQP | None = None

@@ -49,6 +49,7 @@ class Space(NamedTuple):
     Attributes
     ----------
     n_members : an array of one number, the members of the last set.
+    progress : the smallest violation so far, and the rounds since it improved.
     place : the place of each variable in the block; -1 for none.
     layout, new_places : see `form_working_set`.
     previous : n + size numbers.
@@ -58,6 +59,7 @@ class Space(NamedTuple):
     """
 
     n_members: Any
+    progress: Any
     place: Any
     layout: Any
     new_places: Any
@@ -76,9 +78,9 @@ def space_for(n: int, size: int, n_groups: int, memory: Any) -> Space:
     layout, room = np.empty((6, size), np.int64), np.empty((7, size))
     up, low = np.empty((2, n))
     return Space(
-        np.zeros(1, np.int64), np.full(n, -1), layout, np.empty(2 * size, np.int64), np.empty(n + size, np.int64),
-        memory[: size * size].reshape(size, size), np.empty(size, memory.dtype), room[:6], room[6], up, low,
-        np.empty((n_groups, 2)),
+        np.zeros(1, np.int64), np.array([np.inf, 0.0]), np.full(n, -1), layout, np.empty(2 * size, np.int64),
+        np.empty(n + size, np.int64), memory[: size * size].reshape(size, size), np.empty(size, memory.dtype), room[:6],
+        room[6], up, low, np.empty((n_groups, 2)),
     )  # fmt: skip
 
 
@@ -105,15 +107,15 @@ def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, spac
     n, size = beta.shape[0], space.block.shape[0]
     layout, new_places, previous, block = space.layout, space.new_places, space.previous, space.block
     up, low, extremes, change = space.up, space.low, space.extremes, space.change
-    best, idle, rounds, steps, ended = np.inf, 0, 0, 0, UNFINISHED
+    progress, rounds, steps, ended, too_many = space.progress, 0, 0, UNFINISHED, False
     while True:
         violation = score_and_extremes(program, beta, F, up, low, extremes)
         if not violation > tol:
             ended = CONVERGED if violation == violation else STUCK
             break
-        idle = 0 if violation < IMPROVED * best else idle + 1
-        best = min(best, violation)
-        if idle > PATIENCE or violation == np.inf:
+        progress[1] = 0.0 if violation < IMPROVED * progress[0] else progress[1] + 1.0
+        progress[0] = min(progress[0], violation)
+        if progress[1] > PATIENCE or violation == np.inf or too_many:
             ended = STUCK
             break
         if rounds == max_rounds:
@@ -146,7 +148,6 @@ def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, spac
         if K is not None:
             for r in range(ranges.shape[0]):
                 add_rows_product(K, moved, change[:n_moved], ranges[r, 0], ranges[r, 1], F)
-        if lazy is not None and not add_lazy(lazy, moved, change[:n_moved], F):
-            ended = STUCK
-            break
+        if lazy is not None:
+            too_many = not add_lazy(lazy, moved, change[:n_moved], F)
     return ended, rounds, steps

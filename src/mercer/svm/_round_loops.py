@@ -1,7 +1,7 @@
 """Compiled steps of decomposition: scores, selection of the working set, shrinking, and the block of a working set.
 
-A round of decomposition makes two compiled calls besides kernel rows: `form_working_set` before the rows of its new
-members are read, `solve_working_set` after. Scores and violation are those of `_smo_loops`. Selection follows
+A round is `score_and_extremes`, then `form_working_set`, then the rows of its new members are read, then
+`solve_working_set`. Scores and violation are those of `_smo_loops`. Selection follows
 Joachims, "Making large-scale SVM learning practical" (1999): the worst violators of each group, half of them variables
 that may increase and half that may decrease. Shrinking is LIBSVM's (Chang & Lin, ACM TIST 2, 2011, section 5.1), with a
 margin.

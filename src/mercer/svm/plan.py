@@ -70,8 +70,8 @@ FINITE_UP_TO, FINITE_NUMBERS_UP_TO = 300, 2_000_000
 
 # members of a working set: one in so many variables, since a larger set computes rows that are never needed
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
-# most members of a working set in a search, where the matrix is stored and rows cost nothing
-CHAIN_SET_UP_TO = 1536
+# most members of a working set in a search, where the matrix is stored and rows cost nothing; see CACHE_CONFLICT
+CHAIN_SET_UP_TO = 1528
 # smallest working set: a pair for each of two groups
 FEWEST_MEMBERS = 4
 # entries of a column of a block compete for the same cache sets if the row length is a multiple of this

@@ -209,7 +209,9 @@ def _descend(
         if restart_in_double:
             steps = run.steps
             plan = in_double(plan, data, qp, options, clock.left, rescued)
-            run = _start(data, qp, run.beta, options, clock, plan)
+            options = replace(options, n_threads=plan.n_threads)
+            with _spinning(plan):
+                run = _start(data, qp, run.beta, options, clock, plan)
             run.steps = steps
         else:
             run.restart(rows)

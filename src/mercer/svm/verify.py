@@ -70,8 +70,8 @@ def exact_formula(data: Data) -> ExactFormula | None:
         if not isinstance(double, VectorFeatures):
             return None
         X, some = double.X, double
-    plan = data.kernel.formula(some)
-    return None if plan is None else ExactFormula(formula_of(*plan), X, index)
+    found = data.kernel.formula(some)
+    return None if found is None else ExactFormula(formula_of(*found), X, index)
 
 
 def _fits_one_call(data: Data, qp: BoxQP, options: Options) -> bool:

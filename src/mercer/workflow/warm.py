@@ -35,6 +35,8 @@ KERNELS = (
     "periodic()", "gaussian() + 0.5 * linear()", "gaussian() * polynomial()", "additive_chi2()", "intersection()",
 )  # fmt: skip
 
+SHARED = "threads share loops"
+
 
 @dataclass(frozen=True)
 class Warmed:
@@ -73,9 +75,12 @@ def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -
     """
     from mercer._compiled.compile import compilations_shown, functions_compiled
 
-    chosen = {name: run for name, run in jobs().items() if not names or name.startswith(names)}
-    if not chosen:
-        known = ", ".join(dict.fromkeys(name.split()[0] for name in jobs()))
+    every = jobs()
+    chosen = {name: run for name, run in every.items() if not names or name.startswith(names)}
+    if chosen:  # any fit may share loops among threads
+        chosen[SHARED] = every.pop(SHARED)
+    else:
+        known = ", ".join(dict.fromkeys(name.split()[0] for name in every if name != SHARED))
         raise InvalidInputError(f"There is nothing to compile for {' '.join(names)}: choose some of {known}.")
     done: list[Warmed] = []
     for name, run in chosen.items():
@@ -233,7 +238,7 @@ def jobs() -> dict[str, Callable[[], object]]:
     add("laplacian() CSR", "SVC", lambda n: KINDS["CSR"](_samples(n)), _halves, 300, kernel="laplacian()")
 
     found["SVC precomputed"] = _precomputed
-    found["threads share loops"] = _shared_loops
+    found[SHARED] = _shared_loops
     for name in mercer.__all__:
         # examples of files write them, and those of displays need matplotlib
         home = getattr(getattr(mercer, name), "__module__", "")
