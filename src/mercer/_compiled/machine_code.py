@@ -57,10 +57,10 @@ def levels_of(machine: str, features: Callable[[str], bool]) -> list[str]:
     return found
 
 
-def host_levels() -> list[str]:
-    """The levels of this processor, lowest first; none if it is not known."""
+def host_levels(ask: Callable[[], Any] = binding.get_host_cpu_features) -> list[str]:
+    """The levels of this processor, lowest first; none if it is not known. ``ask`` gives its instructions."""
     try:
-        features = binding.get_host_cpu_features()
+        features = ask()
     except RuntimeError:
         return []
     machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
