@@ -11,7 +11,7 @@ from mercer._compiled import compile as compiling
 from mercer._compiled import machine_code
 from mercer.cli import main
 from mercer.exceptions import InvalidInputError
-from mercer.workflow.warm import jobs
+from mercer.workflow.warm import SHARED, jobs
 
 NAME = "KernelCentroid float64"
 
@@ -29,13 +29,13 @@ def test_every_estimator_has_jobs_for_dense_and_sparse_samples():
 
 
 def test_jobs_run_and_are_listed():
-    """Only those that are asked for; the second time everything is there."""
+    """Only those that are asked for, and the loops that any fit may share; the second time everything is there."""
     shown = []
     mercer.warm(NAME)
     again = mercer.warm(NAME, progress=lambda done, total, text: shown.append((done, total, text)))
-    assert [job.name for job in again] == [NAME, f"{NAME} classes"]
-    assert [job.compiled for job in again] == [0, 0] and all(job.seconds > 0 for job in again)
-    assert shown == [(0, 2, NAME), (1, 2, f"{NAME} classes")]
+    assert [job.name for job in again] == [NAME, f"{NAME} classes", SHARED]
+    assert [job.compiled for job in again] == [0, 0, 0] and all(job.seconds > 0 for job in again)
+    assert shown == [(0, 3, NAME), (1, 3, f"{NAME} classes"), (2, 3, SHARED)]
 
 
 def test_a_name_that_no_job_has():
@@ -48,7 +48,7 @@ def test_the_command(capsys):
     """It prints a summary, and where the machine code is."""
     assert main(["warm", NAME]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith("2 jobs, 0 functions compiled, ")
+    assert printed[0].startswith("3 jobs, 0 functions compiled, ")
     assert printed[-1].startswith("Machine code of ")
 
 

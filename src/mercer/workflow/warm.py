@@ -56,8 +56,8 @@ def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -
     Parameters
     ----------
     *names : str
-        Run only jobs whose names begin with one of these, such as ``"SVC"`` or ``"GaussianProcessRegressor"``; all jobs
-        if there are none.
+        Run only jobs whose names begin with one of these, such as ``"SVC"`` or ``"GaussianProcessRegressor"``, and the
+        loops that threads of any fit share; all jobs if there are none.
     progress : callable, default=None
         Called with (jobs done, number of jobs, current job and function) before each job and each compilation.
 
@@ -78,7 +78,7 @@ def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -
     every = jobs()
     chosen = {name: run for name, run in every.items() if not names or name.startswith(names)}
     if chosen:  # any fit may share loops among threads
-        chosen[SHARED] = every.pop(SHARED)
+        chosen[SHARED] = every[SHARED]
     else:
         known = ", ".join(dict.fromkeys(name.split()[0] for name in every if name != SHARED))
         raise InvalidInputError(f"There is nothing to compile for {' '.join(names)}: choose some of {known}.")
