@@ -81,13 +81,18 @@ class JobDisplay:
         if stream.isatty():
             if progress.begins or now - self.drawn >= REDRAW:
                 self.drawn = now
-                text = text[: shutil.get_terminal_size((100, 24)).columns - 1]
-                stream.write("\r" + text.ljust(self.width))
-                stream.flush()
-                self.width = len(text)
+                self.draw(text)
         elif progress.begins or now - self.logged >= RELOG:
             self.logged = now
             print(f"mercer: {text}", file=stream, flush=True)
+
+    def draw(self, text: str) -> None:
+        """Replace the line of the terminal by this text, cut to the width of the terminal."""
+        stream = sys.stderr if self._stream is None else self._stream
+        text = text[: shutil.get_terminal_size((100, 24)).columns - 1]
+        stream.write("\r" + text.ljust(self.width))
+        stream.flush()
+        self.width = len(text)
 
     def say(self, text: str) -> None:
         """Print a message at once, even if quiet. Safe in a signal handler."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
+from functools import partial
+
+from mercer.cli.terminal import JobDisplay
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -12,9 +14,9 @@ def run(arguments: argparse.Namespace) -> int:
     from mercer._compiled import machine_code
     from mercer.workflow.warm import warm
 
-    done = warm(*arguments.names, progress=_show if sys.stderr.isatty() and not arguments.quiet else None)
-    if sys.stderr.isatty() and not arguments.quiet:
-        _erase()
+    quiet = arguments.quiet or not sys.stderr.isatty()
+    with JobDisplay(quiet) as display:
+        done = warm(*arguments.names, progress=None if quiet else partial(_show, display))
     for job in done:
         if job.compiled:
             print(f"{job.name:<50} {job.compiled:4d} functions {job.seconds:7.1f} s")
@@ -28,17 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(done: int, total: int, text: str) -> None:
+def _show(display: JobDisplay, done: int, total: int, text: str) -> None:
     """Draw a progress bar on standard error."""
     from mercer.selection.search.candidates import bar
 
-    width = shutil.get_terminal_size((100, 24)).columns - 1
-    line = f"[{bar(done / total)}] {done} of {total}  {text}"
-    print("\r" + line[:width].ljust(width), end="", file=sys.stderr, flush=True)
-
-
-def _erase() -> None:
-    print("\r" + " " * (shutil.get_terminal_size((100, 24)).columns - 1) + "\r", end="", file=sys.stderr, flush=True)
+    display.draw(f"[{bar(done / total)}] {done} of {total}  {text}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
