@@ -172,9 +172,7 @@ def _descend(
         seen = survey_at(qp, beta, F, None)
         point = TracePoint(clock.seconds, steps, seen.violation, seen.dual, data.n)
         return _certified(data, problem, options, clock, DualPoint(beta, F, steps, seen), None, over, [point])
-    with _spinning(plan):
-        run = _start(data, qp, beta, options, clock, plan)
-    run.steps = steps
+    run = _start(data, qp, beta, steps, options, clock, plan)
     trace: list[TracePoint] = []
     previous, rescued = np.inf, False
     for attempt in range(REFINEMENTS + 1):
@@ -207,12 +205,9 @@ def _descend(
             status = over
             break
         if restart_in_double:
-            steps = run.steps
             plan = in_double(plan, data, qp, options, clock.left, rescued)
             options = replace(options, n_threads=plan.n_threads)
-            with _spinning(plan):
-                run = _start(data, qp, run.beta, options, clock, plan)
-            run.steps = steps
+            run = _start(data, qp, run.beta, run.steps, options, clock, plan)
         else:
             run.restart(rows)
         previous = found
@@ -300,8 +295,19 @@ def _end_seconds(data: Data, qp: BoxQP, beta: Vector, options: Options) -> float
     return data.seconds(data.n, int(np.count_nonzero(qp.at_samples(beta, data.n))), options.n_threads)
 
 
-def _start(data: Data, qp: BoxQP, beta: Vector, options: Options, clock: Clock, plan: Plan) -> DenseRun | Decomposition:
-    """Create the run from beta that the plan asks for."""
+def _start(
+    data: Data, qp: BoxQP, beta: Vector, steps: int, options: Options, clock: Clock, plan: Plan
+) -> DenseRun | Decomposition:
+    """Create the run from beta that the plan asks for. ``steps`` were taken before."""
+    with _spinning(plan):
+        run = _new_run(data, qp, beta, options, clock, plan)
+    run.steps = steps
+    return run
+
+
+def _new_run(
+    data: Data, qp: BoxQP, beta: Vector, options: Options, clock: Clock, plan: Plan
+) -> DenseRun | Decomposition:
     dtype = plan.dtype
     if plan.storage == "matrix":
         # numpy.dtype(float64) == None is True
