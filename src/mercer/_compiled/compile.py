@@ -96,7 +96,21 @@ def _part_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     return part
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _Library(JITCodeLibrary):  # type: ignore[misc]
+    """LLVM code that is optimised once, with all its parts.
+
+    numba optimises it three times: each function, then all of them quickly, then thoroughly.
+    """
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _PartLibrary(_Library):
     """LLVM code that is optimised and emitted only as a part of its callers."""
 
     def _optimize_final_module(self) -> None:
@@ -160,6 +174,7 @@ class _Compiling(event.Listener):
             self._ours = function.__module__.startswith("mercer.")
             if self._ours:
                 self.show(function.__name__)
+                event.data["dispatcher"].targetctx.codegen()._library_class = _Library
             self._begin, self._threshold = perf_counter(), gc.get_threshold()
             if 0 < self._threshold[0] < GARBAGE_FROM:
                 gc.set_threshold(GARBAGE_FROM, *self._threshold[1:])
@@ -172,6 +187,7 @@ class _Compiling(event.Listener):
             self.seconds += perf_counter() - self._begin
             gc.set_threshold(*self._threshold)
             if self._ours:
+                del event.data["dispatcher"].targetctx.codegen()._library_class  # that of numba again
                 self.functions += 1
                 self.show("")
 
