@@ -133,15 +133,16 @@ def validate_samples(
     domain = domain_of(estimator.kernel) if domain is None else domain
     if domain == "matrix" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
-    if is_objects(domain):
+    if domain == "vectors":
+        if type(X) is not np.ndarray or X.ndim != 2:
+            check_no_objects(partial(_kernel_of, estimator), X)
+    elif is_objects(domain):
         check_sequence(partial(_kernel_of, estimator), domain, X)
         if reset:
             _check_objects(type(estimator).__name__, X, y, estimator.__sklearn_tags__().target_tags.required)
         if domain == "records" and hasattr(X, "columns"):
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X, y
-    if domain == "vectors":
-        check_no_objects(partial(_kernel_of, estimator), X)
     return validate_vectors(estimator, X, y, reset=reset, **targets)
 
 

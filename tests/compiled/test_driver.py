@@ -10,7 +10,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 from mercer.svm._driver_loops import CONVERGED, STUCK, UNFINISHED, drive, space_for
 from mercer.svm._newton_loops import NEEDS_NEWTON, newton_address
-from mercer.svm.active import Active
+from mercer.svm.decomposition import Active
 from mercer.svm.dense import DenseRun
 
 N, TOL = 60, 1e-6

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from tests.compiled.test_tiles import TERMS, nonnegative, panels_of
 
 from mercer._compiled import kernel_maps as maps
-from mercer._compiled.gaussian_tiles import gaussian_block
-from mercer._compiled.tiles import CHI2, DOT, L1, add_sparse_product, mapped_block
+from mercer._compiled.tiles import CHI2, DOT, L1, add_sparse_product, gaussian_block, mapped_block
 
 GAMMA, CONSTANT = 0.4, 1.5
 # sums over features → kernel values; the rational map has the exponent CONSTANT

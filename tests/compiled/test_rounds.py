@@ -20,7 +20,7 @@ from mercer.svm._round_loops import (
     sort_members,
 )
 from mercer.svm._smo_loops import solve_members
-from mercer.svm.active import Active
+from mercer.svm.decomposition import Active
 
 
 class Block:

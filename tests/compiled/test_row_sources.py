@@ -5,7 +5,7 @@ import pytest
 from tests.naming import named
 
 from mercer._compiled.kernel_blocks import fill_block, formula_of
-from mercer.gram.data import ClassBlocks, Data
+from mercer.gram.operator import ClassBlocks, Data
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from mercer.kernels.features import VectorFeatures
 from mercer.selection._chain_loops import map_sums

@@ -24,7 +24,7 @@ from mercer.exceptions import (
     NotPositiveSemidefiniteWarning,
     NotSymmetricError,
 )
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import CallableKernel, Gaussian, Linear, Precomputed
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options, Status

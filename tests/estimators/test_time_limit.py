@@ -9,7 +9,7 @@ from sklearn.base import clone
 from tests.clocks import SteppedClock
 
 import mercer
-from mercer.gram import data
+from mercer.gram import operator as data
 from mercer.kernels import CallableKernel
 from mercer.problems import clock as base
 

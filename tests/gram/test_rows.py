@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer._compiled.shared_loops import add_rows_product
-from mercer.gram.operator import GramOperator
-from mercer.gram.rows import MatrixRows, RowStore
+from mercer.gram.operator import GramOperator, MatrixRows, RowStore
 from mercer.kernels import Gaussian
 
 N = 120

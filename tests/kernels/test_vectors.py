@@ -24,7 +24,7 @@ from mercer.kernels import (
     Sigmoid,
     feature_sums,
 )
-from mercer.kernels.vectors import gamma_of
+from mercer.kernels.base import gamma_of
 from mercer.testing import check_kernel
 
 WIDTHS = (0.5, 2.0, 0.1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer._compiled.blas import one_blas_thread
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Gaussian
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options, Status

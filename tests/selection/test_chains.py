@@ -11,7 +11,7 @@ from tests.clocks import SteppedClock
 from tests.naming import named
 
 from mercer import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVCCV
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Gaussian
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, SquaredHinge
 from mercer.problems.clock import Clock

@@ -8,7 +8,7 @@ from tests.naming import named
 
 from mercer import SVC
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import ClassBlocks, Data
+from mercer.gram.operator import ClassBlocks, Data
 from mercer.kernels import Gaussian
 from mercer.kernels.features import VectorFeatures
 from mercer.losses import HardMargin, Hinge, NuHinge, SquaredHinge

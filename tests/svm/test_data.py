@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mercer import SVC
-from mercer.gram.data import Data
-from mercer.gram.operator import GramOperator
+from mercer.gram.operator import Data, GramOperator
 from mercer.kernels import Gaussian, Precomputed
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mercer.gram.data import Data
-from mercer.gram.operator import GramOperator
+from mercer.gram.operator import Data, GramOperator
 from mercer.kernels import Gaussian
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge
 from mercer.problems.clock import Clock

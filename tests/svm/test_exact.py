@@ -10,8 +10,7 @@ from tests.problems.instances import FORMS
 from tests.reference.qp import solve_qp
 from tests.svm.ways import WAYS, planned, run, task
 
-from mercer.gram.data import Data
-from mercer.gram.operator import GramOperator
+from mercer.gram.operator import Data, GramOperator
 from mercer.kernels import CallableKernel, Gaussian, Linear, Polynomial
 from mercer.losses import (
     EpsilonInsensitive,

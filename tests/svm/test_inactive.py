@@ -12,8 +12,7 @@ from mercer.losses.classification import classification_loss
 from mercer.problems.clock import Clock
 from mercer.problems.dual import rates
 from mercer.problems.solution import Options, Status
-from mercer.svm.active import Inactive
-from mercer.svm.decomposition import Decomposition
+from mercer.svm.decomposition import Decomposition, Inactive
 from mercer.svm.plan import Plan
 
 N, LEVEL = 300, np.array([0.1])

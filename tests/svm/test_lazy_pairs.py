@@ -8,8 +8,7 @@ import scipy.sparse as sp
 from tests.naming import named
 
 from mercer import SVC
-from mercer.gram.data import ClassBlocks, Data
-from mercer.gram.operator import Evaluations
+from mercer.gram.operator import ClassBlocks, Data, Evaluations
 from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial
 from mercer.kernels.objects.distributions import InformationDiffusion
 from mercer.losses import Hinge, SquaredHinge

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from tests.naming import named
 
 from mercer import SVC, certify
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Precomputed
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, NuInsensitive, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.problems.clock import Clock

@@ -9,7 +9,7 @@ from tests.reference.qp import solve_qp
 from tests.svm.ways import task
 
 from mercer import SVC, SVR, LinearSVC, NuSVC
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Linear
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, Pinball, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.problems.solution import Status

@@ -6,7 +6,7 @@ from tests.problems.instances import FORMS
 from tests.svm.ways import run, task
 
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Linear
 from mercer.losses import Hinge, NuInsensitive
 from mercer.problems.clock import Clock

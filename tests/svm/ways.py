@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Gaussian
 from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, Pinball, SquaredEpsilonInsensitive
 from mercer.problems.clock import WorkClock

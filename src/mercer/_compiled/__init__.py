@@ -1,12 +1,11 @@
 """What all methods share: the decorator of compiled functions, threads, vector code, blocks of kernel values."""
 
 import gc
-import sys
 
 
 def load_numba() -> None:
     """Import numba without collecting garbage, which takes half of the time where many objects exist already."""
-    if "numba" in sys.modules or not gc.isenabled():
+    if not gc.isenabled():
         return
     gc.disable()
     try:

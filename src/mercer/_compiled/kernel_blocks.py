@@ -6,8 +6,7 @@ A run-time test would compile both loops into every caller.
 from typing import Any, NamedTuple
 
 from mercer._compiled.compile import compiled
-from mercer._compiled.gaussian_tiles import gaussian_block
-from mercer._compiled.tiles import DOT, is_gaussian, mapped_block
+from mercer._compiled.tiles import DOT, gaussian_block, is_gaussian, mapped_block
 
 
 class GaussianFormula(NamedTuple):

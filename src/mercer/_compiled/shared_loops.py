@@ -21,11 +21,10 @@ from numba import carray
 from mercer._compiled import stored_rows as storage
 from mercer._compiled import tiles
 from mercer._compiled.compile import compiled
-from mercer._compiled.gaussian_tiles import gaussian_block
 from mercer._compiled.pointers import address_of, at
 from mercer._compiled.spin_pool import ARGUMENTS, SLOT_SIZE, SpinPool, run_job
 from mercer._compiled.thread_pool import current_spin_pool, run_shares, value_nanoseconds
-from mercer._compiled.tiles import DOT, mapped_block
+from mercer._compiled.tiles import DOT, gaussian_block, mapped_block
 
 # parts of a loop for each thread: a slow or busy core takes fewer of them
 PARTS_PER_THREAD = 4

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array
 
 from mercer._compiled.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
-from mercer.estimators.machine import KnownParameters, warn_user
+from mercer.estimators.base import KnownParameters, warn_user
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import MEGABYTE, available_bytes

@@ -12,8 +12,7 @@ from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data, check_finite
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.problems.clock import Clock
 from mercer.validation import check_weighted_classes, class_codes, is_pairwise, thread_count
@@ -167,7 +166,7 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self.support_ = used.astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if is_pairwise(data.kernel) else take_samples(data.samples, used)
         self._n_support = np.array([len(used)], dtype=np.int32)
-        self._support = Expansion(data.kernel, self.support_vectors_, self.support_, data.n)
+        self._support = Expansion.over(data.kernel, self.support_vectors_, self.support_, data.n)
         self.dual_coef_ = self._dual_coef_ = coef
         self.intercept_ = self._intercept_ = offset
 

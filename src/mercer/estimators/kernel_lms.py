@@ -12,13 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine
-from mercer.estimators.machine import warn_user
+from mercer.estimators.base import KernelMachine, warn_user
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data, check_finite
 from mercer.gram.memory import budget_bytes
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels.features import Vector, take_samples
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
@@ -228,7 +226,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         self.support_ = support.astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if is_pairwise(data.kernel) else take_samples(data.samples, support)
         self._n_support = np.array([len(support)], dtype=np.int32)
-        self._support = Expansion(data.kernel, self.support_vectors_, self.support_, data.n)
+        self._support = Expansion.over(data.kernel, self.support_vectors_, self.support_, data.n)
         self.dual_coef_ = self._dual_coef_ = self._as_coef(beta[inside][None, :])
         self.intercept_ = self._intercept_ = np.zeros(1)
         self.rkhs_norm_ = np.array([np.sqrt(squared_norm)])

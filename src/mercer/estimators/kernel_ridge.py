@@ -13,12 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
-from mercer.estimators.base import KernelEstimator
-from mercer.estimators.machine import warn_user
+from mercer.estimators.base import KernelEstimator, warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
-from mercer.gram.data import Data
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, product
 from mercer.kernels import (
     AdditiveChi2,
     CallableKernel,
@@ -33,9 +31,8 @@ from mercer.kernels import (
 )
 from mercer.kernels.features import Features, Matrix, Vector, count_samples, take_samples
 from mercer.kernels.user_defined import PrecomputedFeatures
-from mercer.problems.certificate import combine
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options, Solution, Status
+from mercer.problems.solution import Options, Solution, Status, combine
 from mercer.ridge.solver import solve
 from mercer.validation import (
     domain_of,

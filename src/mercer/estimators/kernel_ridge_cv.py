@@ -13,10 +13,10 @@ from sklearn.utils import check_scalar
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.base import warn_user
 from mercer.estimators.kernel_ridge import BaseRidge, domain_of_ridge
-from mercer.estimators.machine import warn_user
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data, check_finite
+from mercer.gram.operator import Data, check_finite
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock

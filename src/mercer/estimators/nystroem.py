@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
+from mercer.estimators.base import warn_user
 from mercer.estimators.kernel_ridge import domain_of_ridge, resolve_pairwise
-from mercer.estimators.machine import warn_user
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
@@ -190,7 +190,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
                 chosen = np.arange(1)  # the kernel is 0: any landmark will do
         self.component_indices_ = np.asarray(chosen, dtype=np.int64)
         self.components_ = take_samples(X, self.component_indices_)
-        self._landmarks = Expansion(self._kernel, self.components_, self.component_indices_, n)
+        self._landmarks = Expansion.over(self._kernel, self.components_, self.component_indices_, n)
         self.normalization_ = self._inverse_root(X)
         self._n_features_out = len(chosen)
         self._measure_errors(X, n)

@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 
 from mercer._sklearn_compat import Interval
 from mercer.estimators.base import KernelMachine
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, OneClass
 from mercer.problems.clock import Clock

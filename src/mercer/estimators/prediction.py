@@ -9,6 +9,7 @@ Wu, Lin & Weng, "Probability estimates for multi-class classification by pairwis
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +17,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from mercer.exceptions import InfeasibleNuError, InvalidInputError
-from mercer.gram.memory import available_bytes
+from mercer.exceptions import InfeasibleNuError
 from mercer.gram.operator import product
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, count_samples, take_samples
@@ -25,23 +25,6 @@ from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION, rounding_of
 from mercer.kernels.user_defined import PrecomputedFeatures
 from mercer.losses import Loss, NuHinge
 from mercer.svm.batch import OneVsOne, class_pairs
-
-# so many pairs of classes always fit; and what the solution of each takes at least, in bytes
-PAIRS_UNCHECKED, SOLUTION_BYTES = 500, 4000
-
-
-def check_memory(n_samples: int, n_classes: int, per_pair: int) -> None:
-    """Raise if a machine for each pair of classes, with ``per_pair`` bytes each, does not fit into the memory."""
-    pairs = n_classes * (n_classes - 1) // 2
-    if pairs <= PAIRS_UNCHECKED:
-        return
-    needed, available = pairs * per_pair, available_bytes()
-    if needed > available:
-        raise InvalidInputError(
-            f"{n_classes:,} classes are {pairs:,} pairs, each with a machine of its own: for {n_samples:,} samples "
-            f"that takes about {needed / 1e9:,.1f} GB, but {available / 1e9:,.1f} GB are available. Use fewer classes, "
-            "or a linear machine (LinearSVC, LinearSVCCV, mercer fit --kernel linear), which has one for each class."
-        )
 
 
 def pair_coefficients(coef: Matrix, ends: Vector) -> Matrix:
@@ -97,23 +80,17 @@ FLAT = 1e-9
 COUPLED = 1 << 20
 
 
+@dataclass(eq=False, repr=False)
 class SupportVectors:
-    """The support vectors of a model in LIBSVM's order, class by class.
+    """The support vectors of a model in LIBSVM's order, class by class."""
 
-    ``vectors`` are the samples (empty for a precomputed kernel), ``support`` their indices among the ``n_train``
-    training samples, ``n_support`` their number in each class, and ``norms`` is |w| of each problem.
-    """
-
-    def __init__(
-        self, kernel: Kernel, vectors: Any, support: Vector, n_support: Vector, n_train: int, norms: Vector
-    ) -> None:
-        self.kernel = kernel
-        self.vectors = vectors
-        self.support = support
-        self.ends = np.concatenate([[0], np.cumsum(n_support)])
-        self.n_train = n_train
-        self.norms = norms
-        self._features: dict[tuple[np.dtype[Any], int], Features] = {}
+    kernel: Kernel
+    vectors: Any  # the samples; empty for a precomputed kernel
+    support: Vector  # their indices among the training samples
+    ends: Vector  # those of class c are from ends[c] to ends[c + 1]
+    n_train: int
+    norms: Vector  # |w| of each problem
+    _features: dict[tuple[np.dtype[Any], int], Features] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_features": {}}
@@ -206,8 +183,10 @@ class SupportVectors:
 class Expansion(SupportVectors):
     """Several functions Σ βᵢ k(xᵢ, ·) over the same samples, one row of coefficients each."""
 
-    def __init__(self, kernel: Kernel, vectors: Any, support: Vector, n_train: int) -> None:
-        super().__init__(kernel, vectors, support, np.array([len(support)]), n_train, np.empty(0))
+    @classmethod
+    def over(cls, kernel: Kernel, vectors: Any, support: Vector, n_train: int) -> Expansion:
+        """The functions over all of these samples."""
+        return cls(kernel, vectors, support, np.array([0, len(support)]), n_train, np.empty(0))
 
     def _values(self, X: Any, coef: Matrix, dtype: Any, n_threads: int) -> Matrix:
         a, b = self.kernel.prepare(X, dtype), self.features(dtype)

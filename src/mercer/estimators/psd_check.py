@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Kernel, check_mercer
 from mercer.kernels.features import take_samples
 from mercer.validation import is_pairwise, square_matrix

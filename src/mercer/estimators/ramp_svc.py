@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.machine import warn_user
-from mercer.estimators.one_vs_one import BaseSVC
+from mercer.estimators.base import warn_user
+from mercer.estimators.svc import BaseSVC
 from mercer.losses import Hinge, Loss
 from mercer.problems.solution import Solution
 from mercer.svm.batch import OneVsOne, SolvePair

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import KernelMachine
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
 from mercer.losses.regression import regression_loss

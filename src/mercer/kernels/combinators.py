@@ -15,10 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, check_number, check_whole
 from mercer.kernels.domains import noun_of
 from mercer.kernels.features import Features, JointFeatures, Matrix, ObjectFeatures, Vector, as_matrix
-from mercer.kernels.vectors import check_number, check_whole
 
 # precedence of Python's operators, for parentheses in the printed expression
 _ADD, _MULTIPLY, _POWER, _CALL = range(4)

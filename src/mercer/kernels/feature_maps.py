@@ -33,11 +33,11 @@ import scipy.sparse as sp
 from scipy.special import gammainc
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, gamma_number
 from mercer.kernels.combinators import Constant, Power, Product, Scaled, Sum
 from mercer.kernels.features import Matrix, Vector, as_matrix, count_samples
 from mercer.kernels.radial import Gaussian
-from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, gamma_number, unit_rows
+from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, unit_rows
 from mercer.kernels.wrappers import Normalized, On
 
 # of Taylor features: 1/k! underflows beyond it

@@ -320,7 +320,8 @@ def as_matrix(samples: Any) -> Any:
     """Samples as a dense array or CSR matrix of numbers, one row per sample. Takes data frames and nested lists."""
     if sp.issparse(samples):
         return as_csr(samples)
-    check_no_objects(lambda: "This kernel", samples)
+    if type(samples) is not np.ndarray or samples.ndim != 2:
+        check_no_objects(lambda: "This kernel", samples)
     array = np.asarray(samples)
     if array.ndim != 2:
         raise InvalidInputError(

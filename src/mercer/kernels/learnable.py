@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Hyperparameter, Kernel
+from mercer.kernels.base import Hyperparameter, Kernel, check_positive
 from mercer.kernels.combinators import Combination
 from mercer.kernels.features import Features, Matrix, Vector
-from mercer.kernels.vectors import check_positive
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, check_number
 from mercer.kernels.features import Features, Matrix, Vector, as_matrix, count_samples
-from mercer.kernels.vectors import check_number
 
 
 class SampleNumbers:

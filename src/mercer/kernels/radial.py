@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
+from mercer.kernels.base import Width, bind_gamma, check_gamma, check_positive, check_width, gamma_number
 from mercer.kernels.feature_sums import (
     CHI2,
     DOT,
@@ -26,7 +27,6 @@ from mercer.kernels.feature_sums import (
     SumKernel,
 )
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
-from mercer.kernels.vectors import Width, bind_gamma, check_gamma, check_positive, check_width, gamma_number
 
 # up to this many features, distances from differences cost no more than from inner products, and lose no digits
 FEW_FEATURES = 16

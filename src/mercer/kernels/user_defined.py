@@ -15,9 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, check_whole
 from mercer.kernels.features import Features, Matrix, ObjectFeatures, Vector, count_samples, take_samples
-from mercer.kernels.vectors import check_whole
 
 # the diagonal of a function is read off blocks of this size: a compromise between calls and unused values
 DIAGONAL_BLOCK = 16

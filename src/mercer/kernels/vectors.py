@@ -3,124 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Width, bind_gamma, check_gamma, check_number, check_whole, gamma_number
 from mercer.kernels.feature_sums import DOT, IDENTITY, MIN, POLYNOMIAL, SERIES, TANH, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
-
-Width = float | Literal["scale", "auto"] | tuple[float, ...]
-K = TypeVar("K", bound=Kernel)
-
-LARGEST_GAMMA = float(np.finfo(np.float64).max)
-ENTRIES_AT_A_TIME = 1 << 20
-
-
-def gamma_of(samples: Any, rule: str) -> float:
-    """scikit-learn's rules: "scale" is 1 / (d var(X)), "auto" is 1 / d."""
-    samples = as_matrix(samples)
-    n, d = samples.shape
-    if rule == "auto" or n == 0:
-        return 1.0 / d
-    if sp.issparse(samples):
-        values = samples.data.astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = values.sum() / (n * d)
-            squares = float(np.square(values - mean).sum()) + float((n * d - len(values)) * np.square(mean))
-        variance = squares / (n * d)
-    else:
-        # in parts, so that float32 samples are not all copied to float64 at once
-        step = max(1, ENTRIES_AT_A_TIME // d)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(samples.mean(dtype=np.float64))
-            parts = (np.subtract(samples[i : i + step], mean, dtype=np.float64) for i in range(0, n, step))
-            variance = float(sum(np.square(part).sum() for part in parts) / (n * d))
-    if not np.isfinite(variance):
-        raise InvalidInputError(
-            "The dual coefficients or intercepts are not finite. The input data may contain large values and need to "
-            "be preprocessed: gamma='scale' is 1 / (d var(X)), and the variance of values up to "
-            f"{abs(samples).max():.1e} is beyond float64. Scale the features, for example with StandardScaler."
-        )
-    # for almost equal samples the largest finite number: infinity times a distance of 0 would be NaN
-    return min(1.0 / (d * variance), LARGEST_GAMMA) if variance > 0 else 1.0
-
-
-def bind_gamma(kernel: K, samples: Any) -> K:
-    """The kernel with gamma="scale" or "auto" replaced by a number."""
-    gamma = kernel.gamma  # type: ignore[attr-defined]
-    if not isinstance(gamma, str):
-        return kernel
-    return replace(kernel, gamma=gamma_of(samples, gamma))  # type: ignore[call-arg]
-
-
-def gamma_number(kernel: Kernel, gamma: Width) -> float:
-    """The single gamma of all features; 1 if there is one per feature, since ``prepare`` has applied them."""
-    if isinstance(gamma, str):
-        raise InvalidInputError(
-            f"{kernel!r} is not bound to samples: gamma={gamma!r} depends on them. Use kernel.bind(samples) first."
-        )
-    return 1.0 if isinstance(gamma, tuple) else gamma
-
-
-def check_width(name: str, value: Any, smallest: float = 0.0) -> Any:
-    """Return a width as a float, or as a tuple with one number per feature; raise if it is neither."""
-    if type(value) is float and smallest <= value < np.inf:
-        return value
-    try:
-        array = np.asarray(value, dtype=np.float64)
-        valid = array.ndim <= 1 and array.size > 0 and bool(np.all(np.isfinite(array)) and np.all(array >= smallest))
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        bound = "at least 0" if smallest == 0 else "positive"
-        raise InvalidInputError(f"{name}={value!r} must be a finite number, {bound}, or one such number per feature.")
-    return float(array) if array.ndim == 0 else tuple(array.tolist())
-
-
-def check_gamma(value: Any) -> Any:
-    """Return a width, or the name of a rule for it; raise if it is neither."""
-    if not isinstance(value, str):
-        return check_width("gamma", value)
-    if value not in ("scale", "auto"):
-        raise InvalidInputError(
-            f"gamma={value!r} is not known: give a number, one number per feature, 'scale' or 'auto'."
-        )
-    return str(value)
-
-
-def check_number(name: str, value: Any) -> float:
-    """Return a finite float, or raise."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.inf
-    if not np.isfinite(number):
-        raise InvalidInputError(f"{name}={value!r} must be a finite number.")
-    return number
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return a finite float above 0, or raise."""
-    number = check_number(name, value)
-    if number <= 0:
-        raise InvalidInputError(f"{name}={value!r} must be positive.")
-    return number
-
-
-def check_whole(name: str, value: Any, smallest: int) -> int:
-    """Return an int of at least ``smallest``, or raise."""
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = smallest - 1
-    if isinstance(value, str) or number != value or number < smallest:
-        raise InvalidInputError(f"{name}={value!r} must be a whole number, at least {smallest}.")
-    return number
 
 
 def shift_derivative(shift: float, change: Matrix) -> Vector:

@@ -34,9 +34,8 @@ from mercer.linear.newton import best_shift
 from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.losses.base import BoxQP, Vector
-from mercer.problems.certificate import Certificate
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status, TracePoint
+from mercer.problems.solution import Certificate, Status, TracePoint
 
 RULES = ("round-robin", "random", "greedy")
 MAX_PASSES = 100_000

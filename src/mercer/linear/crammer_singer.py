@@ -31,10 +31,9 @@ from mercer.linear.problem import LinearProblem, Rows
 from mercer.linear.solution import LinearOptions, LinearStage
 from mercer.losses import HardMargin
 from mercer.losses.base import Index, Vector
-from mercer.problems.certificate import NOT_FEASIBLE, Certificate, finished
-from mercer.problems.certificate import ROUNDING as NEGATIVE_GAP
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status, TracePoint
+from mercer.problems.solution import NOT_FEASIBLE, Certificate, Status, TracePoint, finished
+from mercer.problems.solution import ROUNDING as NEGATIVE_GAP
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]

@@ -37,9 +37,8 @@ from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certific
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.linear.systems import Tall, Wide, column_squares
 from mercer.losses.base import BoxQP, Vector
-from mercer.problems.certificate import Certificate
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status, TracePoint
+from mercer.problems.solution import Certificate, Status, TracePoint
 
 # the system is factored up to this many features, or samples with D > 0
 FACTORED_UP_TO = 800

@@ -27,7 +27,7 @@ from mercer._compiled.thread_pool import run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.problems.certificate import FEASIBILITY, NOT_FEASIBLE, ROUNDING, Certificate, finished
+from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, ROUNDING, Certificate, finished
 
 # a product uses one thread per this many stored numbers
 DENSE_PER_THREAD, SPARSE_PER_THREAD = 1 << 20, 1 << 18

@@ -29,9 +29,8 @@ from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certific
 from mercer.linear.solution import LinearOptions, LinearSolution, has_time
 from mercer.linear.systems import column_squares
 from mercer.losses.base import Index, Vector
-from mercer.problems.certificate import Certificate
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status, TracePoint
+from mercer.problems.solution import Certificate, Status, TracePoint
 
 MAX_ITER = 2000
 # new features per quadratic model: at least FIRST, and GROWTH times those with a weight

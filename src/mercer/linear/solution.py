@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mercer.losses.base import Vector
-from mercer.problems.certificate import Certificate
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status, TracePoint
+from mercer.problems.solution import Certificate, Status, TracePoint
 
 
 def has_time(clock: Clock, nanoseconds: float) -> bool:

@@ -27,10 +27,9 @@ from mercer.losses.base import BoxQP
 from mercer.mkl.cuts import lowest_weights
 from mercer.mkl.grams import SeveralGrams
 from mercer.mkl.problem import ball_norm, dual_norm, mixture_certificate, value_without_kernel
-from mercer.problems.certificate import Certificate
 from mercer.problems.clock import Clock
 from mercer.problems.dual import infeasibility
-from mercer.problems.solution import Solution, Status, TracePoint
+from mercer.problems.solution import Certificate, Solution, Status, TracePoint
 
 # the first κ and its limits; it changes by FALL or RISE if the decrease is above GOOD or below POOR of the prediction
 KAPPA, LEAST_KAPPA, LARGEST_KAPPA = 0.1, 1e-3, 3.0

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mercer.losses.base import BoxQP, Vector
-from mercer.problems.certificate import NOT_FEASIBLE, Certificate, combine, finished
+from mercer.problems.solution import NOT_FEASIBLE, Certificate, combine, finished
 
 # a negative gap of at most this share of its terms is rounding
 ROUNDING = 1e-10

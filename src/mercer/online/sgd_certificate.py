@@ -14,7 +14,7 @@ import numpy as np
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Hinge
 from mercer.online.sgd import Model, ObjectivePoint, Run
-from mercer.problems.certificate import NOT_PSD, Certificate, finished
+from mercer.problems.solution import NOT_PSD, Certificate, finished
 
 # limit on the decision values in memory at a time
 EVALUATED_VALUES = 1 << 22

@@ -1,6 +1,5 @@
 """The optimisation problem: its dual, its optimality conditions and the certificate of a solution."""
 
-from mercer.problems.certificate import Certificate, certificate, combine
 from mercer.problems.dual import (
     DualProblem,
     brackets,
@@ -12,6 +11,7 @@ from mercer.problems.dual import (
     thresholds,
     violation,
 )
+from mercer.problems.solution import Certificate, certificate, combine
 
 __all__ = [
     "Certificate",

@@ -67,7 +67,8 @@ class Clock:
         self.second_within = second_within
         self._ended_outside: Callable[[], bool] | None = getattr(_work, "ended", None)
         self._previous: Any = None
-        load_numba()  # every fit needs it
+        if "numba" not in sys.modules:  # every fit needs it
+            load_numba()
 
     def __enter__(self) -> Clock:
         if threading.current_thread() is threading.main_thread():

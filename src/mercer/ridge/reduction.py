@@ -38,9 +38,8 @@ from scipy import linalg
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_shares, run_tasks
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data, check_finite
 from mercer.gram.low_rank import pivoted_cholesky
-from mercer.gram.operator import GramOperator
+from mercer.gram.operator import Data, GramOperator, check_finite
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.solution import Options
 from mercer.ridge.inplace import add_product, add_symmetric, reflect_rows, times_symmetric

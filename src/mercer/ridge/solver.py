@@ -24,16 +24,14 @@ from scipy import linalg
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
-from mercer.gram.data import Data, check_finite
 from mercer.gram.low_rank import LowRank, pivoted_cholesky
 from mercer.gram.memory import Loan
-from mercer.gram.operator import GramOperator, product, symmetric_product
+from mercer.gram.operator import Data, GramOperator, check_finite, product, symmetric_product
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Squared
-from mercer.problems.certificate import NOT_PSD, Certificate, certificate
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
-from mercer.problems.solution import Options, Solution, Status, TracePoint
+from mercer.problems.solution import NOT_PSD, Certificate, Options, Solution, Status, TracePoint, certificate
 from mercer.ridge.conjugate_gradients import Converged, IndefiniteError, Linear, conjugate_gradients
 from mercer.ridge.factor import StoppedError, Woodbury, cholesky_in_place, solve_with, symmetric
 from mercer.ridge.reduction import Reduction

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.exceptions import InfeasibleNuError
-from mercer.gram.data import Data
 from mercer.gram.memory import Loan
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, product
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP, Loss
 from mercer.problems.clock import Clock

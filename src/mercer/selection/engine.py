@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer._compiled.thread_pool import run_tasks
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix
 from mercer.problems.clock import Clock

@@ -24,8 +24,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, indexable
 
 from mercer._sklearn_compat import num_samples, safe_indexing, safe_split
+from mercer.estimators.base import warn_user
 from mercer.estimators.fitted_models import kind_of, unwrap
-from mercer.estimators.machine import warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
 from mercer.problems.clock import Clock

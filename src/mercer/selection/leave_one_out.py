@@ -30,8 +30,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
+from mercer.estimators.base import warn_user
 from mercer.estimators.certification.kernel_machines import FittedProblem, fitted_problems
-from mercer.estimators.machine import warn_user
 from mercer.estimators.prediction import votes
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR

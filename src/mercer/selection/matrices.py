@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer._compiled.thread_pool import run_shares
-from mercer.gram.data import check_finite
 from mercer.gram.memory import Loan
-from mercer.gram.operator import Evaluations, GramOperator
+from mercer.gram.operator import Evaluations, GramOperator, check_finite
 from mercer.kernels import Kernel
 from mercer.kernels.feature_sums import IDENTITY, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures

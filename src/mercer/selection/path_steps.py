@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Hinge
 from mercer.losses.base import BoxQP

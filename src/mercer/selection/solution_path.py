@@ -16,18 +16,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import num_samples
+from mercer.estimators.base import warn_user
 from mercer.estimators.certification.kernel_machines import fitted_problems
-from mercer.estimators.machine import warn_user
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Hinge
-from mercer.problems.certificate import Certificate, certificate
 from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
-from mercer.problems.solution import Options, Status
+from mercer.problems.solution import Certificate, Options, Status, certificate
 from mercer.selection.path_steps import PathFollower
 from mercer.validation import thread_count
 

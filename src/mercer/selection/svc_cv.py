@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.prediction import SOLUTION_BYTES, check_memory
-from mercer.estimators.svc import SVC, NuSVC
+from mercer.estimators.svc import SOLUTION_BYTES, SVC, NuSVC, check_memory
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import NuHinge
 from mercer.losses.classification import classification_loss

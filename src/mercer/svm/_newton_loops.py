@@ -12,7 +12,6 @@ fixed there and the rest of d is projected, which takes one more solution with t
 Here v_c are the directions of the sums and members that were fixed before, each divided by the root of its v_e.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -227,21 +226,12 @@ def _newton_job(kind: Any, score_kind: Any) -> Any:
 # steps of a run that needs Newton's step and was given no address of it
 NEEDS_NEWTON = -2
 # the addresses of Newton's step for the dtypes of a block and of its scores, as far as it was needed
-_addresses: dict[tuple[np.dtype[Any], np.dtype[Any]], int] = {}
+newton_addresses: dict[tuple[np.dtype[Any], np.dtype[Any]], int] = {}
 
 
 def newton_address(dtype: Any, score_dtype: Any) -> int:
     """The address of the machine code of Newton's step for a block and scores of these dtypes."""
     key = np.dtype(dtype), np.dtype(score_dtype)
-    if key not in _addresses:
-        _addresses[key] = address_of(_newton_job(key[0].type, key[1].type))
-    return _addresses[key]
-
-
-def with_newton(run: Callable[[int], Any], dtype: Any, score_dtype: Any) -> Any:
-    """The result of run(address of Newton's step), which is compiled only if run(0) needs it.
-
-    The result is a tuple that begins with the steps. If these are NEEDS_NEWTON, the run is repeated.
-    """
-    result = run(_addresses.get((np.dtype(dtype), np.dtype(score_dtype)), 0))
-    return result if result[0] != NEEDS_NEWTON else run(newton_address(dtype, score_dtype))
+    if key not in newton_addresses:
+        newton_addresses[key] = address_of(_newton_job(key[0].type, key[1].type))
+    return newton_addresses[key]

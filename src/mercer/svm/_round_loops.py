@@ -12,11 +12,14 @@ Terms:
 - *null sample*: a free variable with a zero kernel row, which stands for a missing equality constraint.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.extrema import larger, smaller
-from mercer.svm._newton_loops import NEEDS_NEWTON
+from mercer.svm._newton_loops import NEEDS_NEWTON, newton_address, newton_addresses
 from mercer.svm._smo_loops import solve_members
 
 BINS = 1024
@@ -366,3 +369,12 @@ def count_used(chosen, previous, beta):
             n_new += 1
             n_used += beta[chosen[t]] != 0.0
     return n_new, n_used
+
+
+def with_newton(run: Callable[[int], Any], dtype: Any, score_dtype: Any) -> Any:
+    """The result of run(address of Newton's step), which is compiled only if run(0) needs it.
+
+    The result is a tuple that begins with the steps. If these are NEEDS_NEWTON, the run is repeated.
+    """
+    result = run(newton_addresses.get((np.dtype(dtype), np.dtype(score_dtype)), 0))
+    return result if result[0] != NEEDS_NEWTON else run(newton_address(dtype, score_dtype))

@@ -24,16 +24,14 @@ import numpy as np
 from mercer._compiled.program import Program
 from mercer._compiled.thread_pool import pool, run_tasks
 from mercer.exceptions import InfeasibleNuError, NotSeparableError
-from mercer.gram.data import ClassBlocks, Data, check_finite
 from mercer.gram.memory import Loan
-from mercer.gram.operator import Evaluations
+from mercer.gram.operator import ClassBlocks, Data, Evaluations, check_finite
 from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses import Loss, NuHinge
 from mercer.losses.base import BoxQP
-from mercer.problems.certificate import conclude
 from mercer.problems.clock import Clock
 from mercer.problems.dual import fill_survey, survey, survey_of
-from mercer.problems.solution import Options, Solution, Status, TracePoint
+from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.dense import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
 from mercer.svm.plan import (
     CACHE_CONFLICT,
@@ -270,8 +268,8 @@ class Programs:
 
 def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Clock) -> list[Solution | None]:
     """Solve all pairs on one float64 matrix. None for pairs that are left to the exact solver."""
-    from mercer.svm._newton_loops import with_newton
     from mercer.svm._pair_loops import solve_pairs
+    from mercer.svm._round_loops import with_newton
 
     starts = np.concatenate([[0], np.cumsum([len(index) for index in batch.members])])
     part = data.take(np.concatenate(batch.members))
@@ -340,7 +338,7 @@ def solve_on_blocks(
 
 def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int:
     """Solve a pair on its dense matrix: the steps, -1 if tol is not reached. Edits beta and F = K beta."""
-    from mercer.svm._newton_loops import with_newton
+    from mercer.svm._round_loops import with_newton
     from mercer.svm._smo_loops import solve_members
 
     n = qp.n_vars
@@ -399,7 +397,7 @@ class LazyPairs:
         """Solve a pair: the number of steps, -1 if tol is not reached. Edits beta and F = K beta."""
         from mercer.svm._driver_loops import CONVERGED, drive, space_for
         from mercer.svm._lazy_pair_loops import VALUES, LazyPair
-        from mercer.svm._newton_loops import with_newton
+        from mercer.svm._round_loops import with_newton
 
         n, (first, second) = qp.n_vars, (self.classes[c] for c in pair)
         cross = len(first.X) * len(second.X)

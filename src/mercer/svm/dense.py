@@ -174,7 +174,7 @@ class DenseRun:
 
         ``kind`` is the dtype of the scores.
         """
-        from mercer.svm._newton_loops import with_newton
+        from mercer.svm._round_loops import with_newton
         from mercer.svm._smo_loops import solve_members
 
         K = self._block if members is None else self._block[np.ix_(members, members)]

@@ -17,14 +17,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
 from mercer.losses import HardMargin, NuHinge
-from mercer.problems.certificate import certificate
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, feasible_start, survey
-from mercer.problems.solution import Options, Solution, Status
+from mercer.problems.solution import Options, Solution, Status, certificate
 from mercer.svm.margin import EPS, Candidate
 from mercer.svm.separation import Separation, TwoClasses, is_small
 from mercer.svm.verify import exact_product

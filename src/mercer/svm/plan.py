@@ -16,8 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._compiled.thread_pool import value_nanoseconds
-from mercer.gram.data import Data, check_finite
-from mercer.gram.operator import GramOperator, terms_of
+from mercer.gram.operator import Data, GramOperator, check_finite, terms_of
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP, Loss

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._compiled.blas import one_blas_thread
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.linear.interior import least
 from mercer.linear.near_kinks import ends_of
@@ -31,10 +31,9 @@ from mercer.linear.problem import LinearProblem, Rows
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.linear.systems import weighted_gram
 from mercer.losses.base import Index
-from mercer.problems.certificate import FEASIBILITY
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, Survey, survey
-from mercer.problems.solution import Options, Solution
+from mercer.problems.solution import FEASIBILITY, Options, Solution
 from mercer.svm.plan import FACE_UP_TO, MERGED_SHARE
 
 # relative rounding error of sums of bounds

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercer.gram.data import Data
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, product
 from mercer.kernels.features import Vector
 from mercer.losses import GivenUpHinge, Loss, ramp
 from mercer.problems.clock import Clock

@@ -25,8 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._compiled.blas import one_blas_thread
-from mercer.gram.data import Data
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, product
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
 from mercer.svm.margin import EPS, Candidate, largest_margin, matrix_features, row_coefficients

@@ -19,18 +19,15 @@ import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
-from mercer.gram.data import Data, check_finite
 from mercer.gram.memory import Loan
-from mercer.gram.operator import GramOperator, product
-from mercer.gram.rows import MatrixRows
+from mercer.gram.operator import Data, GramOperator, MatrixRows, check_finite, product
 from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector
 from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP, Loss
-from mercer.problems.certificate import certificate
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, at_bounds, feasible_start, infeasibility, thresholds, violation
-from mercer.problems.solution import Options, Solution, Status, TracePoint
+from mercer.problems.solution import Options, Solution, Status, TracePoint, certificate
 from mercer.svm.decomposition import Decomposition
 from mercer.svm.dense import DenseRun, matrix_product
 from mercer.svm.hard_margin import first_steps, inseparable, settle

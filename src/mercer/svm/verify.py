@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.gram.data import Data
-from mercer.gram.operator import product, symmetric_product
+from mercer.gram.operator import Data, product, symmetric_product
 from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import Survey, survey, thresholds

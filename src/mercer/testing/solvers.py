@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Kernel, Linear
 from mercer.losses import (
     EpsilonInsensitive,

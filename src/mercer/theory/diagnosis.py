@@ -27,7 +27,7 @@ from mercer.estimators.fitted_models import KERNEL, kind_of, unwrap
 from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector, as_matrix, count_samples, take_samples
 from mercer.kernels.mercer_check import MercerReport
-from mercer.problems.certificate import Certificate, combine
+from mercer.problems.solution import Certificate, combine
 from mercer.theory.findings import Diagnosis, Finding, HeldOutScores, optimism
 from mercer.theory.kkt import KKTReport, kkt_report
 from mercer.theory.margins import MarginReport, margins

@@ -25,8 +25,8 @@ from mercer.estimators.fitted_models import unwrap
 from mercer.kernels.features import Vector
 from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.losses.base import Loss
-from mercer.problems.certificate import Certificate
 from mercer.problems.dual import infeasibility, rates
+from mercer.problems.solution import Certificate
 
 STATES = ("zero", "free", "bound")
 # number of worst samples to print

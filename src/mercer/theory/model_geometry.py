@@ -13,13 +13,14 @@ from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from mercer.estimators.base import class_ends
 from mercer.estimators.kernel_centroid import KernelCentroid
 from mercer.estimators.kernel_ridge import resolve_pairwise
 from mercer.estimators.linear.linear_svc import LinearSVC
-from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.online.pegasos import PegasosClassifier
 from mercer.estimators.prediction import SupportVectors, pair_coefficients
 from mercer.estimators.ramp_svc import RampSVC
+from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Matrix, Vector, count_samples
@@ -193,7 +194,9 @@ def _norms(model: Any, X: Any) -> list[float]:
                 "use mercer's class."
             )
         vectors_ = own_matrix(model, X)[model.support_]
-    vectors = SupportVectors(kernel_of(model), vectors_, model.support_, model._n_support, n_train, np.empty(0))
+    vectors = SupportVectors(
+        kernel_of(model), vectors_, model.support_, class_ends(model._n_support), n_train, np.empty(0)
+    )
     F = vectors.decision(vectors_, coef, np.zeros(len(model._intercept_)), thread_count(None))
     if len(model.classes_) == 2:
         return [float(np.sqrt(max(0.0, float(coef[0] @ F[:, 0]))))]

@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector, count_samples
 from mercer.losses import HardMargin

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.problems.certificate import FAR
+from mercer.problems.solution import FAR
 from mercer.selection.search.candidates import short_params
 from mercer.selection.search.search_record import scoring_name
 from mercer.workflow.training import Outcome

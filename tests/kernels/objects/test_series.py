@@ -9,7 +9,7 @@ from tests.reference import structured as reference
 from mercer import SVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import GlobalAlignment, Normalized
-from mercer.kernels.vectors import gamma_of
+from mercer.kernels.base import gamma_of
 from mercer.testing import check_kernel
 
 rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from mercer.estimators.certification.linear_machines import certify_linear
 from mercer.estimators.certification.ridge_regressions import certify_ridge
 from mercer.estimators.certification.stochastic_descent import certify_online
 from mercer.estimators.fitted_models import KERNEL, LINEAR, ONLINE, check_fitted, unwrap
-from mercer.problems.certificate import Certificate, combine
+from mercer.problems.solution import Certificate, combine
 
 
 def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:

@@ -19,13 +19,12 @@ from mercer.estimators.fitted_models import (
 )
 from mercer.estimators.psd_check import seems_psd
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, product
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import BoxQP, NuHinge, NuInsensitive, tube
-from mercer.problems.certificate import FEASIBILITY, ROUNDING, Certificate, certificate, with_dual
 from mercer.problems.dual import DualProblem, at_bounds, thresholds
+from mercer.problems.solution import FEASIBILITY, ROUNDING, Certificate, certificate, with_dual
 from mercer.validation import (
     call_kernel,
     real_targets,

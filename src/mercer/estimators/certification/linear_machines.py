@@ -17,8 +17,8 @@ from mercer.linear.crammer_singer import JointProblem, joint_certificate, solve_
 from mercer.linear.plan import solve_linear
 from mercer.linear.problem import LinearProblem, Rows, linear_certificate
 from mercer.linear.solution import LinearOptions
-from mercer.problems.certificate import Certificate, combine
 from mercer.problems.clock import WorkClock
+from mercer.problems.solution import Certificate, combine
 from mercer.validation import real_targets, thread_count, validate_vectors, validate_weights
 
 # the solver that finds β stops at this relative gap, or after this many seconds

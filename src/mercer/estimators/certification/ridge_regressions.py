@@ -15,13 +15,12 @@ from mercer.estimators.fitted_models import Kind
 from mercer.estimators.kernel_ridge import KernelRidge, target_alphas
 from mercer.estimators.psd_check import seems_psd
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
-from mercer.gram.data import Data
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, product
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import Squared
-from mercer.problems.certificate import NOT_PSD, ROUNDING, Certificate, certificate, combine, with_dual
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
+from mercer.problems.solution import NOT_PSD, ROUNDING, Certificate, certificate, combine, with_dual
 from mercer.ridge.solver import LARGEST, in_units_of, ridge_certificate, solve
 from mercer.validation import square_matrix, target_matrix, thread_count, validate_samples, validate_weights
 

@@ -18,16 +18,15 @@ from mercer.estimators.fitted_models import Kind, codes_of, different_classes
 from mercer.estimators.linear.linear_svc import one_vs_rest
 from mercer.estimators.psd_check import seems_psd
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data
 from mercer.gram.memory import budget_bytes
+from mercer.gram.operator import Data
 from mercer.kernels import Precomputed
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.linear.problem import LinearProblem, Penalty, Rows
 from mercer.losses import Hinge, Loss, SquaredHinge
-from mercer.problems.certificate import NOT_PSD, Certificate, combine, with_dual
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, violation
-from mercer.problems.solution import Options
+from mercer.problems.solution import NOT_PSD, Certificate, Options, combine, with_dual
 from mercer.svm.solve import solve
 from mercer.validation import call_kernel, thread_count, validate_samples, validate_vectors, validate_weights
 

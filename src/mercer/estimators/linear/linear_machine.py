@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.machine import Machine, logger
+from mercer.estimators.base import Machine, logger
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.crammer_singer import JointSolution

@@ -11,13 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine
-from mercer.estimators.machine import warn_user
+from mercer.estimators.base import KernelMachine, warn_user
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.psd_check import find_indefinite
 from mercer.exceptions import InvalidInputError, NearDiagonalWarning, NotPositiveSemidefiniteWarning
-from mercer.gram.data import Data
 from mercer.gram.memory import available_bytes, budget_bytes
+from mercer.gram.operator import Data
 from mercer.kernels import Kernel, LearnedKernel, Precomputed, PrecomputedLayer
 from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.mercer_check import MOST_SAMPLES, NEAR_DIAGONAL, offdiagonal_ratio

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.estimators.mkl.kernel_learner import LEARNED, KernelLearner, Tasks
 from mercer.estimators.svr import SVR
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.mkl.mixture import Task
 from mercer.problems.clock import Clock

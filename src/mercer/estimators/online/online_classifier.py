@@ -21,9 +21,8 @@ from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_conte
 from mercer.estimators.base import KernelMachine
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data, check_finite
 from mercer.gram.memory import budget_bytes
-from mercer.gram.operator import product
+from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import Matrix, Vector, stack_samples, take_samples
 from mercer.online.sgd import KernelRun, LinearRun, Memory, Rule, Run
@@ -239,7 +238,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._memory_samples = None if pairwise else take_samples(samples, carries)
         self._memory = run.memory(carries)
         self._n_support = np.array([len(support)], dtype=np.int32)
-        self._support = Expansion(self._kernel, self.support_vectors_, self.support_, run.v.shape[1])
+        self._support = Expansion.over(self._kernel, self.support_vectors_, self.support_, run.v.shape[1])
         self._dual_coef_ = self.dual_coef_ = np.ascontiguousarray(model.beta[:, support])
 
     @property

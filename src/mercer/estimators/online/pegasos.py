@@ -9,16 +9,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.machine import warn_user
+from mercer.estimators.base import warn_user
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.exceptions import InvalidInputError
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.online.sgd import Model, ObjectivePoint, Rule, Run
 from mercer.online.sgd_certificate import certificates, evaluate_all, objective_point
-from mercer.problems.certificate import Certificate, combine
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status, TracePoint
+from mercer.problems.solution import Certificate, Status, TracePoint, combine
 from mercer.validation import thread_count
 
 

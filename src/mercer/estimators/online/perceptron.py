@@ -11,11 +11,11 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.machine import warn_user
+from mercer.estimators.base import warn_user
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError, NotSeparableError
-from mercer.gram.data import Data
+from mercer.gram.operator import Data
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.online.sgd import Rule, Run

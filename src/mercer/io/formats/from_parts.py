@@ -9,12 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._sklearn_compat import in_configured_interface
-from mercer.estimators.one_vs_one import BaseSVC
+from mercer.estimators.base import class_ends
 from mercer.estimators.prediction import SupportVectors, pair_coefficients
+from mercer.estimators.svc import BaseSVC
 from mercer.gram.operator import product
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
-from mercer.problems.certificate import Certificate
+from mercer.problems.solution import Certificate
 
 UNKNOWN = "another program fitted the model: mercer.certify(model, X, y) computes the distance from the optimum"
 # |w| is computed for models with at most this many support vectors
@@ -78,7 +79,7 @@ def make_fitted(
         model._probA = model._probB = np.empty(0)
     if not isinstance(model, BaseSVC) and hasattr(model, "nu") and hasattr(model, "score_samples"):
         model.offset_ = -intercept
-    model._support = SupportVectors(kernel, vectors, model.support_, model._n_support, n_train, np.empty(0))
+    model._support = SupportVectors(kernel, vectors, model.support_, class_ends(model._n_support), n_train, np.empty(0))
     model.rkhs_norm_ = model._support.norms = weight_norms(model._support, coef, len(intercept))
     with np.errstate(divide="ignore"):
         model.margin_ = 1.0 / model.rkhs_norm_

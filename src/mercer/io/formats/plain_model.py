@@ -18,9 +18,9 @@ from mercer.estimators.kernel_lms import KernelLMS
 from mercer.estimators.kernel_ridge import BaseRidge
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.one_class import OneClassSVM
-from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.prediction import pair_coefficients
+from mercer.estimators.svc import BaseSVC
 from mercer.estimators.svr import BaseSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formats.formulas import Formula, formula_of

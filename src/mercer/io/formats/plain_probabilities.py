@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.prediction import SMALLEST
+from mercer.estimators.svc import BaseSVC
 from mercer.kernels.features import Matrix, Vector
 from mercer.selection.calibration.class_probabilities import ADVANTAGE, Beta, Calibration, Isotonic, Scheme, Sigmoid
 from mercer.selection.calibration.class_probabilities import SMALLEST as SMALLEST_POWER

@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator
 from mercer.estimators.gaussian_process import GaussianProcessRegressor
 from mercer.estimators.kernel_ridge import BaseRidge, TrainingSamples
 from mercer.estimators.linear.linear_machine import LinearMachine
-from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.prediction import Expansion, SupportVectors
+from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import ModelFileError
 from mercer.io.tables.columns import Column
 from mercer.io.tables.table_reader import TableReader

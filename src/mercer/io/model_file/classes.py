@@ -71,8 +71,8 @@ _registered: dict[str, type] = {}
 def register(cls: type) -> type:
     """Allow model files to hold objects of your own kernel or estimator class.
 
-    ``save`` stores the fields of a dataclass or, for other classes, the result of ``__getstate__``; ``load`` restores
-    the object without calling ``__init__``. Register the class before ``save`` and before ``load``.
+    ``save`` stores the result of ``__getstate__``, or the fields of a dataclass that does not define it; ``load``
+    restores the object without calling ``__init__``. Register the class before ``save`` and before ``load``.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def state_of(value: Any) -> dict[str, Any]:
         return value._asdict()
     if _is_sklearn_kernel(cls):
         return value.get_params(deep=False)
-    if is_dataclass(cls):
+    if is_dataclass(cls) and cls.__getstate__ is object.__getstate__:
         return {field.name: getattr(value, field.name) for field in fields(cls) if field.init}
     state = value.__getstate__() if not isinstance(value, BaseEstimator) else vars(value)
     return {name: part for name, part in (state or {}).items() if not name.startswith("_skl_callback")}

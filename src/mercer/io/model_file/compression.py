@@ -22,10 +22,10 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.estimators.base import KernelMachine
+from mercer.estimators.base import KernelMachine, class_ends
 from mercer.estimators.kernel_ridge import BaseRidge, TrainingSamples
-from mercer.estimators.one_vs_one import BaseSVC
 from mercer.estimators.prediction import Expansion, SupportVectors, class_layout, pair_coefficients
+from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
 from mercer.io.formats.from_parts import mark_uncertified
@@ -322,11 +322,11 @@ def _published(model: Any, kernel: Kernel, vectors: Any, coef: Matrix, used: Vec
         small.dual_coef_ = -layout if flipped else layout
         n_train = model._support.n_train
         if isinstance(model._support, Expansion):
-            small._support = Expansion(kernel, vectors, small.support_, n_train)
+            small._support = Expansion.over(kernel, vectors, small.support_, n_train)
         else:
             # the old norms stay upper bounds: |g| ≤ |f| for a projection g of f
             norms = model._support.norms
-            small._support = SupportVectors(kernel, vectors, small.support_, n_support, n_train, norms)
+            small._support = SupportVectors(kernel, vectors, small.support_, class_ends(n_support), n_train, norms)
     if hasattr(model, "certificate_"):
         mark_uncertified(small, len(coef), COMPRESSED)
     return small

@@ -12,7 +12,7 @@ from typing import Any
 import sklearn
 from sklearn.base import BaseEstimator
 
-from mercer.estimators.machine import warn_user
+from mercer.estimators.base import warn_user
 from mercer.exceptions import InvalidInputError, ModelFileError
 from mercer.io.model_file.archive import MODEL, Archive, parse_json, write_archive
 from mercer.io.model_file.arrays import array_bytes, read_array

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mercer.estimators.machine import warn_user
+from mercer.estimators.base import warn_user
 from mercer.exceptions import InvalidInputError, MissingExtraError
 from mercer.io.tables.cells import Cells
 from mercer.io.tables.columns import Column, Place, read_column

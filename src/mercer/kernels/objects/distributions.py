@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from mercer.kernels.base import check_positive
 from mercer.kernels.feature_sums import DOT, IDENTITY, SumKernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
-from mercer.kernels.vectors import check_positive
 
 # up to this time exp(-arccos²(s)/t) has Taylor coefficients that are at least -1e-16
 CERTAIN = 0.25

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from scipy.special import ive
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, check_number
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.kernels.objects.graphs import Graph, as_graph
-from mercer.kernels.vectors import Linear, check_number
+from mercer.kernels.vectors import Linear
 
 # up to this many nodes: eigendecomposition of the Laplacian, once per graph and for all beta
 DECOMPOSED = 1500

@@ -16,12 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, check_positive, check_whole
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Csr, Features, Matrix, Vector
 from mercer.kernels.objects.counts import Counted, CountKernel, Names
 from mercer.kernels.objects.graphs import Graph, Stacked, as_graphs, stack
-from mercer.kernels.vectors import check_positive, check_whole
 
 # the series over all walks is summed if decay times the norms of the two graphs is at most this
 LARGEST_RATIO = 0.999

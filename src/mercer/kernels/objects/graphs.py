@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
+from mercer.kernels.base import check_whole
 from mercer.kernels.features import Vector
 from mercer.kernels.objects.graph_input import (
     attributes_of,
@@ -24,7 +25,6 @@ from mercer.kernels.objects.graph_input import (
     square_of_numbers,
     weights_of,
 )
-from mercer.kernels.vectors import check_whole
 
 # number of nodes and edges up to which a graph is printed as the expression that builds it
 PRINTED = 40

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
+from mercer.kernels.base import check_number
 from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.objects.counts import Counted
 from mercer.kernels.objects.string_base import Text, TextFeatures, TextKernel, check_flag, check_length, check_weights
 from mercer.kernels.objects.substrings import count_long_grams
-from mercer.kernels.vectors import check_number
 
 # tolerance for negative eigenvalues of the similarity matrix of characters, which rounding may cause
 ROUNDING = 1e-12

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, check_whole, check_width, gamma_of
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Features, Matrix, Vector
-from mercer.kernels.vectors import check_whole, check_width, gamma_of
 
 # squares of larger differences overflow
 LARGEST = 1e150

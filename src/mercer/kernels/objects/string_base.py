@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, check_number, check_whole
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Features, Matrix, Vector
-from mercer.kernels.vectors import check_number, check_whole
 
 # the number of Unicode code points
 CODE_POINTS = 0x110000

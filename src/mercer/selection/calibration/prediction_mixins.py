@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer._sklearn_compat import available_if
 from mercer.estimators.fitted_models import codes_of
-from mercer.estimators.one_vs_one import BaseSVC
+from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.selection.calibration.class_probabilities import METHODS, Calibration, Index, Scheme, calibrate, held_out

@@ -17,7 +17,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
-from mercer.estimators.machine import show_log, warn_user
+from mercer.estimators.base import show_log, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.kernels.features import Matrix, Vector
