@@ -31,7 +31,7 @@ _NAMES = {
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
         "MercerReport", "check_mercer", "parse_kernel",
-        "MercerRepair", "repair_mercer",
+        "MercerRepair", "repair_mercer", "RKHSFunction",
         "GlobalAlignment", "Graph", "GraphDiffusion", "Hellinger", "InformationDiffusion", "Intersection", "Jaccard",
         "RandomWalk", "SetOf", "ShortestPath", "WeisfeilerLehman",
         "CommonSubstrings", "Mismatch", "Spectrum", "Subsequence", "WeightedDegree", "Window",

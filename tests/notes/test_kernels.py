@@ -1,4 +1,4 @@
-"""Rows 20, 25–28, 35: kernels, what makes them kernels, and what they are used for."""
+"""Rows 20, 25–28, 35, 39: kernels, what makes them kernels, and what they are used for."""
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from mercer import (
     Polynomial,
     PowerSeries,
     Precomputed,
+    RKHSFunction,
     Sigmoid,
     check_mercer,
     diagnose,
@@ -122,3 +123,29 @@ def test_35_digits(kernel):
     model = SVC(C=10.0, kernel=kernel).fit(X[::2], y[::2])
     assert len(model.certificates_) == 45
     assert model.score(X[1::2], y[1::2]) > 0.97
+
+
+def test_39_reproducing_property():
+    """[M5] and [SSBD] 16.2.2: ⟨k(x, ·), k(z, ·)⟩ = k(x, z), so ⟨f, k(x, ·)⟩ = f(x), here for the f of a machine."""
+    X, y = overlapping()
+    model = SVC(C=2.0, gamma=0.5).fit(X, y)
+    f = model.function_
+    k_x = [RKHSFunction(f.kernel, [x], [1.0]) for x in X[:10]]
+    K = np.exp(-0.5 * ((X[:10, None] - X[:10]) ** 2).sum(axis=2))
+    np.testing.assert_allclose([[a.inner(b) for a in k_x] for b in k_x], K, atol=1e-14)
+    np.testing.assert_allclose([f.inner(a) for a in k_x], f(X[:10]), atol=1e-13)
+    np.testing.assert_allclose(f(X) + model.intercept_, model.decision_function(X), atol=1e-13)
+    assert f.norm() == pytest.approx(model.rkhs_norm_[0], rel=1e-12)
+
+
+def test_39_representer_by_projection():
+    """The proof of Theorem 16.1: the part of f orthogonal to the samples changes no value there, only the norm."""
+    X, y = overlapping()
+    w = SVC(C=2.0, gamma=0.5).fit(X, y).function_
+    elsewhere = RKHSFunction(w.kernel, X[:5] + 1.0, [1.0, -2.0, 3.0, -1.0, 0.5])
+    f = w + elsewhere
+    p = f.project(X)
+    np.testing.assert_allclose(p(X), f(X), atol=1e-7)  # directions below √ε are left out
+    assert (f - p).inner(w) == pytest.approx(0.0, abs=1e-6)
+    assert p.norm() < f.norm()
+    assert p.norm() ** 2 + (f - p).norm() ** 2 == pytest.approx(f.norm() ** 2)

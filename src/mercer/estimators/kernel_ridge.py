@@ -203,6 +203,9 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
             out[start : start + BATCH] = product(self._kernel, a, b, self.dual_coef_, threads)
         return out + self.intercept_
 
+    def _expansion(self) -> tuple[Kernel, Any, Matrix]:
+        return self._kernel, self.X_fit_, self.dual_coef_.T
+
     def _get_coef(self) -> Any:
         return np.asarray(self.dual_coef_.T @ self.X_fit_)
 
@@ -259,6 +262,8 @@ class KernelRidge(BaseRidge):
         Primal value, dual value and gap of the objective above: for all targets together, and for each target.
     rkhs_norm_ : float or ndarray of shape (n_targets,)
         The norm |f|.
+    function_ : RKHSFunction, or a list of them
+        The function f = Σ βᵢ k(xᵢ, ·); a list if y has two dimensions. Not available for a precomputed kernel.
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         The weights of the features, for a linear kernel.
     n_iter_, trace_, fit_status_, kernel_evaluations_ : as in ``SVC``.

@@ -20,6 +20,7 @@ from mercer.estimators.prediction import (
     SOLUTION_BYTES,
     check_memory,
     fit_sigmoids,
+    pair_coefficients,
     pairwise_probabilities,
     votes,
 )
@@ -132,6 +133,9 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._publish_solutions([s for s in solved if s is not None])
 
     # ---- prediction ------------------------------------------------------------------------------------------
+
+    def _coef_rows(self) -> Matrix:
+        return pair_coefficients(super()._coef_rows(), np.concatenate([[0], np.cumsum(self._n_support)]))
 
     def _get_coef(self) -> Any:
         if self.dual_coef_.shape[0] == 1:

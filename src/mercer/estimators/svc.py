@@ -78,6 +78,9 @@ class SVC(BaseSVC):
         1/|w| for each pair: the distance from the separator to the margin in feature space.
     rkhs_norm_ : ndarray
         |w| for each pair.
+    function_ : RKHSFunction, or a list of them
+        w as a function Σ βᵢ k(xᵢ, ·), whose norm is |w|: the decision function without the intercept. For more than two
+        classes a list with one for each pair, as in ``intercept_``. Not available for a precomputed kernel.
     plan_ : Plan
         How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line.
     trace_ : list of TracePoint

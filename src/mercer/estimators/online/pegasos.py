@@ -76,7 +76,7 @@ class PegasosClassifier(OnlineClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         w, for the linear kernel.
     support_, support_vectors_, dual_coef_ : for other kernels, the samples with non-zero coefficients.
-    intercept_, classes_, class_weight_, rkhs_norm_, n_features_in_, feature_names_in_ : as in ``SVC``.
+    intercept_, classes_, class_weight_, rkhs_norm_, function_, n_features_in_, feature_names_in_ : as in ``SVC``.
     n_iter_, t_ : number of passes and of steps.
     n_updates_ : ndarray, number of steps that changed w, for each problem.
 
