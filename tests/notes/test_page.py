@@ -44,7 +44,9 @@ def defined_tests():
 
 
 def public_names():
-    return sorted({name for row in table("The systems") for name in CODE.findall(row[4])} - {"mercer demo"})
+    return sorted(
+        {name for row in table("The systems") for name in CODE.findall(row[4])} - {"mercer demo", "lipschitz"}
+    )
 
 
 def test_all_rows_are_there():

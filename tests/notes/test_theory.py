@@ -5,6 +5,7 @@ import pytest
 from tests.notes.samples import overlapping, separable
 
 from mercer import SVC, diagnose, lambda_to_C, margins, separability
+from mercer.losses import hinge
 from mercer.theory import bounds
 
 
@@ -42,6 +43,22 @@ def test_29_not_separable():
     assert found.separable
     # 4 against 9: halfway is 6.5
     np.testing.assert_allclose([*found.normal, found.bias, found.margin], [0.0, 1.0, -6.5, 2.5], atol=1e-4)
+
+
+def test_30_claim_15_6():
+    """w ↦ max(0, 1 − y⟨w, x⟩) is |x|-Lipschitz, and no smaller constant does: L = 1 in ⟨w, x⟩, times |x|."""
+    rng = np.random.default_rng(0)
+    steepest = 0.0
+    for _ in range(200):
+        x, w, v = rng.normal(size=(3, 4))
+        y = rng.choice([-1.0, 1.0])
+        if rng.random() < 0.5:
+            v = w + rng.normal() * x  # along x
+        change = abs(float(hinge(y, w @ x) - hinge(y, v @ x)))
+        limit = hinge.lipschitz * np.linalg.norm(x) * np.linalg.norm(w - v)
+        assert change <= limit * (1 + 1e-12)
+        steepest = max(steepest, change / limit)
+    assert steepest == pytest.approx(1.0)
 
 
 def test_30_hard_margin_bound():
