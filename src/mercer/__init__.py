@@ -42,6 +42,7 @@ _NAMES = {
     "mercer.problems": ("Certificate",),
     "mercer.theory": (
         "C_to_lambda", "diagnose", "error_bounds", "kkt_report", "lambda_to_C", "margins", "separability",
+        "alpha_to_lambda", "lambda_to_alpha", "unit_hyperplanes",
     ),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),

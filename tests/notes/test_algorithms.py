@@ -18,6 +18,8 @@ from mercer import (
     Polynomial,
     PowerSeries,
     RampSVC,
+    alpha_to_lambda,
+    lambda_to_alpha,
     lambda_to_C,
     separability,
 )
@@ -80,7 +82,9 @@ def test_13_exercise_16_3():
     """(16.8), λ|w|² + (1/2m)Σ(y − f)², is the same with alpha = 2mλ: its gradient vanishes there."""
     X, y = curve()
     m, lam = len(y), 0.01
-    w = KernelRidge(alpha=2 * m * lam, kernel="linear").fit(X, y).coef_
+    assert lambda_to_alpha(lam, m) == pytest.approx(2 * m * lam)
+    assert alpha_to_lambda(2 * m * lam, m) == pytest.approx(lam)
+    w = KernelRidge(alpha=lambda_to_alpha(lam, m), kernel="linear").fit(X, y).coef_
     np.testing.assert_allclose(2 * lam * w + X.T @ (X @ w - y) / m, 0.0, atol=1e-10)
 
 

@@ -44,6 +44,19 @@ def test_20_kernels_on_vectors():
 def test_20_widths_of_the_gaussian():
     """1/(2σ) in [SSBD], 1/σ in [L8], 1/(2σ²) in [CS229] and [M5]: one gamma; from_sigma takes the last."""
     assert value(Gaussian.from_sigma(2.0), [0.0], [1.0]) == pytest.approx(np.exp(-1 / (2 * 2.0**2)))
+    s = 3.0
+    for convention, divisor in (("ssbd", 2 * s), ("l8", s), ("cs229", 2 * s**2), ("m5", 2 * s**2)):
+        assert value(Gaussian.from_width(s, convention), [0.0], [2.0]) == pytest.approx(np.exp(-4 / divisor))
+
+
+def test_20_inhomogeneous_polynomial():
+    """(1 + ⟨x, z⟩)ᵏ by its own name; kernel="poly" is (γ⟨x, z⟩)ᵏ, scikit-learn's, with another γ and no constant."""
+    X, y = overlapping()
+    model = SVC(kernel="inhomogeneous", degree=2, tol=1e-9).fit(X, y)
+    matrix = SVC(kernel="precomputed", tol=1e-9).fit((1 + X @ X.T) ** 2, y)
+    np.testing.assert_allclose(model.decision_function(X), matrix.decision_function((1 + X @ X.T) ** 2), atol=1e-6)
+    poly = SVC(kernel="poly", degree=2, tol=1e-9).fit(X, y)
+    assert poly._kernel == Polynomial(2, 1 / (2 * X.var()), 0.0)
 
 
 def test_25_bag_of_words():
@@ -74,6 +87,8 @@ def test_26_mercers_condition():
     distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     report = check_mercer(distances)
     assert report.symmetric and not report.positive_semidefinite and report.smallest_eigenvalue < 0
+    assert report.witness @ distances @ report.witness < 0  # the proof
+    assert check_mercer(Gaussian(1.0), X).witness is None
     # v'Kv = |Σ vφ(x)|² of any v cannot be negative
     K = Gaussian(1.0).block(Gaussian(1.0).prepare(X), Gaussian(1.0).prepare(X))
     v = np.random.default_rng(0).normal(size=(len(X), 100))

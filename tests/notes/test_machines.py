@@ -5,7 +5,7 @@ import pytest
 from tests.notes.samples import hinge, overlapping, separable
 from tests.reference.qp import objective, solve_qp
 
-from mercer import SVC, SVR, C_to_lambda, LinearSVC, certify, kkt_report, lambda_to_C
+from mercer import SVC, SVR, C_to_lambda, LinearSVC, certify, kkt_report, lambda_to_C, unit_hyperplanes
 from mercer.losses import Hinge
 
 
@@ -23,6 +23,9 @@ def test_01_hard_svm():
     w, b = model.coef_[0], model.intercept_[0]
     norm = np.linalg.norm(w)
     assert (y * (X @ (w / norm) + b / norm)).min() == pytest.approx(model.margin_[0]) == pytest.approx(1 / norm)
+    (plane,) = unit_hyperplanes(model)
+    np.testing.assert_allclose(plane.normal, w / norm)
+    assert plane.bias == pytest.approx(b / norm)
     f = directions() @ X.T
     best = 0.5 * (f[:, y > 0].min(axis=1) - f[:, y < 0].max(axis=1))  # of each direction, with the best b
     assert best.max() <= model.margin_[0] * (1 + 1e-9)
@@ -87,6 +90,20 @@ class TestOptimality:
         np.testing.assert_allclose(margin[found.state == "free"], 1.0, atol=1e-6)
         assert (margin[found.state == "bound"] <= 1 + 1e-6).all()
         assert found.violators(1e-6).size == 0
+
+    def test_05_multipliers(self):
+        """[M5]: ξ = max(0, 1 − yf), μ = C − α; α(yf − 1 + ξ) = 0 and μξ = 0; Σαy = 0."""
+        X, y = overlapping()
+        C = 0.5
+        model = SVC(C=C, kernel="linear", tol=1e-9).fit(X, y)
+        (found,) = kkt_report(model, X, y).problems
+        f = model.decision_function(X)
+        np.testing.assert_allclose(found.xi, hinge(y, f), atol=1e-12)
+        np.testing.assert_allclose(found.alpha @ (y[:, None] * X), model.coef_[0], atol=1e-12)
+        np.testing.assert_allclose(found.mu, C - found.alpha, atol=1e-15)
+        np.testing.assert_allclose(found.alpha * (y * f - 1 + found.xi), 0.0, atol=1e-8)
+        np.testing.assert_allclose(found.mu * found.xi, 0.0, atol=1e-8)
+        assert found.alpha @ y == pytest.approx(0.0, abs=1e-12)
 
     def test_05_support_vectors(self):
         """Theorem 15.8 (Fritz John): w is a combination of the samples at the distance 1/|w| alone."""

@@ -29,7 +29,9 @@ class SVC(BaseSVC):
         ``CallableKernel(k, pairwise=True)``. The kernel decides what samples are: rows of numbers, or any objects, such
         as strings for ``Spectrum(3)``, sets for ``Jaccard()``, graphs for ``WeisfeilerLehman()``, and records for
         ``On("title", Spectrum(4)) + On("price", Gaussian())``.
-    degree, gamma, coef0 : parameters of "poly", "rbf" and "sigmoid".
+        "poly" is (γ⟨x, z⟩ + coef0)^degree with scikit-learn's defaults, that is without a constant term;
+        "inhomogeneous" is the (1 + ⟨x, z⟩)^degree of the textbooks.
+    degree, gamma, coef0 : parameters of "poly", "rbf" and "sigmoid"; "inhomogeneous" has degree only.
     shrinking : bool, default=True
         Leave out samples that seem settled while solving; they are checked at the end.
     probability : bool, default="deprecated"
