@@ -191,7 +191,8 @@ def test_functions_do_not_change():
             array[0] = 1.0
     with pytest.raises(AttributeError):
         f.kernel = k.Gaussian(1.0)
-    g.points[0].add(3)  # a copy of the caller's set; the function's own samples are in a tuple
+    with pytest.raises(AttributeError):
+        g.points[0].add(3)
     copy = pickle.loads(pickle.dumps(f))
     assert copy.norm() == f.norm()
 

@@ -240,7 +240,7 @@ def _frozen_points(kernel: Kernel, points: Any) -> Any:
         points.eliminate_zeros()
         return points
     if is_sequence(kernel.domain):
-        points = as_objects(kernel, points)
+        points = [frozenset(point) if type(point) is set else point for point in as_objects(kernel, points)]
     elif isinstance(points, np.ndarray):
         return _read_only(points, np.float64 if kernel.domain == "vectors" else points.dtype)
     elif hasattr(points, "columns"):
