@@ -213,7 +213,15 @@ class TestLoss:
             def best_thresholds(self, y, f, weight):
                 return np.zeros(1)
 
+        class TooSteep(Hinge):
+            lipschitz = 0.5
+
+        class NotSmooth(Hinge):
+            smoothness = 2.0
+
         for cls, message in (
+            (TooSteep, ".lipschitz is 0.5, but its values on a grid give 1."),
+            (NotSmooth, ".smoothness is 2, but its values on a grid give 100."),
             (Negative, ".value is "),
             (TwiceTheBox, ": at the program's optimum primal "),
             (Generous, ": a feasible beta has the dual value "),

@@ -31,7 +31,7 @@ _NAMES = {
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",
         "Normalized", "On", "Polynomial", "Power", "PowerSeries", "Precomputed", "Product", "Scaled", "Sigmoid", "Sum",
         "MercerReport", "check_mercer", "parse_kernel",
-        "MercerRepair", "repair_mercer",
+        "MercerRepair", "repair_mercer", "RKHSFunction",
         "GlobalAlignment", "Graph", "GraphDiffusion", "Hellinger", "InformationDiffusion", "Intersection", "Jaccard",
         "RandomWalk", "SetOf", "ShortestPath", "WeisfeilerLehman",
         "CommonSubstrings", "Mismatch", "Spectrum", "Subsequence", "WeightedDegree", "Window",
@@ -42,6 +42,7 @@ _NAMES = {
     "mercer.problems": ("Certificate",),
     "mercer.theory": (
         "C_to_lambda", "diagnose", "error_bounds", "kkt_report", "lambda_to_C", "margins", "separability",
+        "alpha_to_lambda", "lambda_to_alpha", "unit_hyperplanes",
     ),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),

@@ -63,6 +63,8 @@ def resolve_kernel(kernel: Any, degree: int, gamma: Any, coef0: float) -> Kernel
         return Linear()
     if kernel == "poly":
         return Polynomial(degree=int(degree), gamma=gamma, coef0=coef0)
+    if kernel == "inhomogeneous":
+        return Polynomial.inhomogeneous(int(degree))
     if kernel == "rbf":
         return Gaussian(gamma=gamma)
     if kernel == "sigmoid":

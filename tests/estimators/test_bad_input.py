@@ -30,7 +30,7 @@ from mercer.exceptions import (
     NotSymmetricError,
 )
 from mercer.kernels import CallableKernel, Chi2, Gaussian, Normalized, On, Precomputed
-from mercer.kernels.parse import ALIASES, KERNELS
+from mercer.kernels.parse import ALIASES, KERNELS, PRESETS
 
 WITH_CLASS_WEIGHT = [
     SVC, NuSVC, RampSVC, MKLClassifier, LinearSVC, PegasosClassifier, Perceptron, SVCCV, NuSVCCV, LinearSVCCV
@@ -336,7 +336,7 @@ class TestParameters:
         """The message lists all names, and guesses which one was meant."""
         X, y = sample()
         joined = {alias.replace("_", "") for alias in ALIASES if "_" in alias}  # power_series, not powerseries too
-        known = ", ".join(sorted([*(set(KERNELS) - joined), *ALIASES]))
+        known = ", ".join(sorted([*(set(KERNELS) - joined), *ALIASES, *PRESETS]))
         assert {"linear", "poly", "rbf", "sigmoid", "precomputed", "gaussian"} <= set(known.split(", "))
         expected = (
             "Cannot read the kernel 'gausian' at position 1: there is no kernel 'gausian'. Did you mean 'gaussian'? "

@@ -165,3 +165,39 @@ def test_what_cannot_be_examined_is_said_in_full(arguments, message):
     with pytest.raises(InvalidInputError) as error:
         check_mercer(*arguments)
     assert str(error.value) == message
+
+
+class TestWitness:
+    def test_a_kernel_has_none(self):
+        """Nor has a matrix that is only asymmetric, or indefinite by rounding."""
+        assert check_mercer(Gaussian(), X).witness is None
+        assert check_mercer(Linear(), X).witness is None
+        assert check_mercer([[1.0, 0.5], [0.0, 1.0]]).witness is None
+
+    @pytest.mark.parametrize("kernel", [Sigmoid(1.0, -1.0), CallableKernel(lambda A, B: -A @ B.T)])
+    def test_it_proves_a_negative_eigenvalue(self, kernel):
+        """z'Kz is the smallest eigenvalue, and |z| = 1."""
+        report = check_mercer(kernel, X)
+        z = report.witness
+        assert report.smallest_eigenvalue < 0
+        assert z @ kernel(X) @ z == pytest.approx(report.smallest_eigenvalue)
+        assert np.linalg.norm(z) == pytest.approx(1.0)
+
+    def test_of_a_matrix_and_of_the_symmetric_part(self):
+        """For an asymmetric matrix z'Kz is that of the symmetric part."""
+        K = np.array([[0.0, 3.0], [1.0, 0.0]])
+        report = check_mercer(K)
+        assert report.smallest_eigenvalue == pytest.approx(-2.0)
+        assert report.witness @ K @ report.witness == pytest.approx(-2.0)
+
+    def test_of_some_samples(self):
+        """It is 0 at samples that were not examined, so that z'Kz is that of all samples."""
+        kernel = Sigmoid(1.0, -1.0)
+        report = check_mercer(kernel, X, max_samples=25)
+        z = report.witness
+        assert z.shape == (40,) and np.count_nonzero(z) <= 25
+        assert z @ kernel(X) @ z == pytest.approx(report.smallest_eigenvalue)
+
+    def test_reports_are_compared_without_it(self):
+        """An array has no truth value."""
+        assert check_mercer(Sigmoid(1.0, -1.0), X) == check_mercer(Sigmoid(1.0, -1.0), X)

@@ -27,10 +27,10 @@ from mercer.kernels import (
     WeisfeilerLehman,
     parse_kernel,
 )
-from mercer.kernels.parse import ALIASES, KERNELS
+from mercer.kernels.parse import ALIASES, KERNELS, PRESETS
 
 JOINED = {alias.replace("_", "") for alias in ALIASES if "_" in alias}
-KNOWN = f"Known kernels: {', '.join(sorted({*KERNELS, *ALIASES} - JOINED))}."
+KNOWN = f"Known kernels: {', '.join(sorted({*KERNELS, *ALIASES, *PRESETS} - JOINED))}."
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,8 @@ KNOWN = f"Known kernels: {', '.join(sorted({*KERNELS, *ALIASES} - JOINED))}."
         ("gaussian((0.1, 0.2))", Gaussian((0.1, 0.2))),
         ("gaussian(gamma=[0.1, 2])", Gaussian((0.1, 2.0))),
         ("poly(degree=2)", Polynomial(2)),
+        ("inhomogeneous", Polynomial(3, 1.0, 1.0)),
+        ("Inhomogeneous(2) + inhomogeneous(degree=4)", Polynomial(2, 1.0, 1.0) + Polynomial(4, 1.0, 1.0)),
         ("polynomial(3, 1/64, 1)", Polynomial(3, 1 / 64, 1.0)),
         ("power_series((1, 1, 0.5))", PowerSeries((1.0, 1.0, 0.5))),
         ("tanh(coef0=-1)", Sigmoid(coef0=-1.0)),
@@ -90,6 +92,14 @@ def test_every_name_is_a_kernel(name):
         ("0.5 * gausian()", f" at position 7: there is no kernel 'gausian'. Did you mean 'gaussian'? {KNOWN}"),
         ("zzz", f" at position 1: there is no kernel 'zzz'. {KNOWN}"),
         ("linear + rbf(gama=1)", " at position 10: gaussian has no parameter 'gama'. Its parameters are: gamma."),
+        (
+            "inhomogeneous(coef0=2)",
+            " at position 1: inhomogeneous has no parameter 'coef0'. Its parameters are: degree.",
+        ),
+        (
+            "inhomogeneous(2, 1)",
+            " at position 1: inhomogeneous cannot be built from these parameters. Its parameters are: degree.",
+        ),
         ("linear(1)", " at position 1: linear cannot be built from these parameters. It has no parameters."),
         ("on(rbf)", " at position 1: on cannot be built from these parameters. Its parameters are: columns, kernel."),
         (

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from tests.naming import named
 from tests.reference import formulas as reference
 
+from mercer.exceptions import InvalidInputError
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Min, Polynomial
 from mercer.kernels.feature_sums import SQUARE
 from mercer.kernels.radial import CANCELLATION, SPARSE_CANCELLATION
@@ -140,3 +141,23 @@ class TestBadlyScaled:
         np.testing.assert_array_equal(block(Gaussian(1.0), X, X, np.float32), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
         S = sp.csr_array(X)
         np.testing.assert_array_equal(block(Gaussian(1.0), S, S, np.float32)[0, 1], 0)
+
+
+@pytest.mark.parametrize(("convention", "gamma"), [("ssbd", 0.25), ("l8", 0.5), ("cs229", 0.125), ("m5", 0.125)])
+def test_widths(convention, gamma):
+    """σ = 2 is γ = 1/(2σ), 1/σ or 1/(2σ²); with one σ per feature, one γ per feature."""
+    assert Gaussian.from_width(2.0, convention) == Gaussian(gamma)
+    assert Gaussian.from_width([2.0, 2], convention) == Gaussian((gamma, gamma))
+
+
+def test_widths_of_no_convention():
+    """The error names all of them; σ must be positive in each."""
+    with pytest.raises(InvalidInputError) as error:
+        Gaussian.from_width(1.0, "SSBD")
+    assert str(error.value) == (
+        "convention='SSBD' is not known: it must be 'ssbd', for exp(-|x - z|²/(2σ)), 'l8', for exp(-|x - z|²/σ), or "
+        "'cs229' or 'm5', for exp(-|x - z|²/(2σ²))."
+    )
+    for convention in ("ssbd", "l8", "m5"):
+        with pytest.raises(InvalidInputError, match="must be a finite number, positive"):
+            Gaussian.from_width(0.0, convention)

@@ -84,3 +84,15 @@ def test_given_up_hinge():
     np.testing.assert_array_equal(
         GivenUpHinge().value(np.array([1.0, 2.0, -2.0]), np.array([3.0, 3.0, 3.0])), [0, 2, 0]
     )
+
+
+@every_loss
+@given(st.sampled_from([-1.0, 1.0]), numbers, numbers)
+def test_constants(loss, parameters, formula, y, f, g):
+    """|ℓ(f) − ℓ(g)| ≤ lipschitz |f − g|, and the same for derivatives and smoothness."""
+    if loss.lipschitz < np.inf:
+        change = loss([y], [f], **parameters)[0] - loss([y], [g], **parameters)[0]
+        assert abs(change) <= loss.lipschitz * abs(f - g) + 1e-12
+    if loss.smoothness < np.inf:
+        change = loss.subgradient([y], [f], **parameters)[0] - loss.subgradient([y], [g], **parameters)[0]
+        assert abs(change) <= loss.smoothness * abs(f - g) + 1e-12

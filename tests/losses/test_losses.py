@@ -240,3 +240,28 @@ def test_publish():
     assert tube(np.array([0.5, 1.5])) == (0.0, 1.0)
     assert NuInsensitive(0.5).publish(beta, np.array([1.5, 0.5])).intercept == 1.0
     assert Hinge().publish(beta, np.empty(0)).intercept == 0.0
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not isinstance(loss, HardMargin)], ids=named)
+def test_constants(loss):
+    """lipschitz and smoothness are the largest slope and the largest change of slope; a constant of inf is none."""
+    step = 1e-3
+    target = 1.0 if loss in CLASSIFICATION else 0.0
+    # multiples of ε and of 1 are points of the grid, so that kinks are, too
+    near = np.arange(-4000, 4001) * step
+    slopes = np.diff(loss.value(np.full(len(near), target), near)) / step
+    steepest, change = np.abs(slopes).max(), np.abs(np.diff(slopes)).max() / step
+    if loss.lipschitz < np.inf:
+        assert steepest == pytest.approx(loss.lipschitz, rel=1e-9)
+    else:
+        far = loss.value(np.full(2, target), np.array([-1e6, -1e6 - 1.0]))
+        assert abs(far[1] - far[0]) > 1e5  # it grows faster the farther one goes
+    if loss.smoothness < np.inf:
+        assert change == pytest.approx(loss.smoothness, rel=1e-5)
+    else:
+        assert change > 0.1 / step  # a jump of the slope
+
+
+def test_constants_of_a_hard_margin():
+    """A jump to infinity has neither."""
+    assert HardMargin().lipschitz == HardMargin().smoothness == np.inf

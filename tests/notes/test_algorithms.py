@@ -18,6 +18,8 @@ from mercer import (
     Polynomial,
     PowerSeries,
     RampSVC,
+    alpha_to_lambda,
+    lambda_to_alpha,
     lambda_to_C,
     separability,
 )
@@ -56,6 +58,27 @@ def test_07_one_step():
     np.testing.assert_allclose(model.coef_[0], 0.5 * (0.0 + X[0] / (0.5 * 2)))
 
 
+def test_07_free_steps_and_batches():
+    """[D6] Note 26: any η_t and any size of batch; here all samples, so that nothing is random: gradient descent.
+
+    With all samples in each step and η_t = 1/(λ(t + 1)), average="last" is w⁽ᵀ⁾ of that recursion, and comes near the
+    optimum.
+    """
+    X, y = overlapping()
+    lam, T, n = 0.1, 400, len(y)
+    w = np.zeros(2)
+    for t in range(1, T):
+        w = w - 1 / (lam * (t + 1)) * (lam * w - ((y * (X @ w) < 1) * y) @ X / n)
+    options = dict(n_steps=T, batch_size=n, sampling="shuffled", average="last", fit_intercept=False, random_state=0)
+    free = PegasosClassifier(lam, step_size=lambda t: 1 / (lam * (t + 1)), **options).fit(X, y)
+    np.testing.assert_allclose(free.coef_[0], w, rtol=1e-9)
+    np.testing.assert_allclose(PegasosClassifier(lam, **options).fit(X, y).coef_[0], w, rtol=1e-9)
+    exact = SVC(C=lambda_to_C(lam, n, "15.12"), kernel="linear", fit_intercept=False, tol=1e-8).fit(X, y)
+    assert free.certificate_.primal <= 1.01 * exact.certificate_.primal
+    constant = PegasosClassifier(lam, step_size=0.05, **options).fit(X, y)
+    assert constant.certificate_.primal <= 1.01 * exact.certificate_.primal
+
+
 def test_08_pegasos_with_kernels():
     """[SSBD] Lemma 16.3: with the kernel of ψ it takes the steps that the linear one takes on ψ(x)."""
     X, y = overlapping()
@@ -80,7 +103,9 @@ def test_13_exercise_16_3():
     """(16.8), λ|w|² + (1/2m)Σ(y − f)², is the same with alpha = 2mλ: its gradient vanishes there."""
     X, y = curve()
     m, lam = len(y), 0.01
-    w = KernelRidge(alpha=2 * m * lam, kernel="linear").fit(X, y).coef_
+    assert lambda_to_alpha(lam, m) == pytest.approx(2 * m * lam)
+    assert alpha_to_lambda(2 * m * lam, m) == pytest.approx(lam)
+    w = KernelRidge(alpha=lambda_to_alpha(lam, m), kernel="linear").fit(X, y).coef_
     np.testing.assert_allclose(2 * lam * w + X.T @ (X @ w - y) / m, 0.0, atol=1e-10)
 
 

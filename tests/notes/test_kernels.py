@@ -1,8 +1,9 @@
-"""Rows 20, 25–28, 35: kernels, what makes them kernels, and what they are used for."""
+"""Rows 20, 25–28, 35, 39: kernels, what makes them kernels, and what they are used for."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 from tests.notes.samples import overlapping
 
@@ -15,6 +16,7 @@ from mercer import (
     Polynomial,
     PowerSeries,
     Precomputed,
+    RKHSFunction,
     Sigmoid,
     check_mercer,
     diagnose,
@@ -43,6 +45,19 @@ def test_20_kernels_on_vectors():
 def test_20_widths_of_the_gaussian():
     """1/(2σ) in [SSBD], 1/σ in [L8], 1/(2σ²) in [CS229] and [M5]: one gamma; from_sigma takes the last."""
     assert value(Gaussian.from_sigma(2.0), [0.0], [1.0]) == pytest.approx(np.exp(-1 / (2 * 2.0**2)))
+    s = 3.0
+    for convention, divisor in (("ssbd", 2 * s), ("l8", s), ("cs229", 2 * s**2), ("m5", 2 * s**2)):
+        assert value(Gaussian.from_width(s, convention), [0.0], [2.0]) == pytest.approx(np.exp(-4 / divisor))
+
+
+def test_20_inhomogeneous_polynomial():
+    """(1 + ⟨x, z⟩)ᵏ by its own name; kernel="poly" is (γ⟨x, z⟩)ᵏ, scikit-learn's, with another γ and no constant."""
+    X, y = overlapping()
+    model = SVC(kernel="inhomogeneous", degree=2, tol=1e-9).fit(X, y)
+    matrix = SVC(kernel="precomputed", tol=1e-9).fit((1 + X @ X.T) ** 2, y)
+    np.testing.assert_allclose(model.decision_function(X), matrix.decision_function((1 + X @ X.T) ** 2), atol=1e-6)
+    poly = SVC(kernel="poly", degree=2, tol=1e-9).fit(X, y)
+    assert poly._kernel == Polynomial(2, 1 / (2 * X.var()), 0.0)
 
 
 def test_25_bag_of_words():
@@ -73,6 +88,8 @@ def test_26_mercers_condition():
     distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     report = check_mercer(distances)
     assert report.symmetric and not report.positive_semidefinite and report.smallest_eigenvalue < 0
+    assert report.witness @ distances @ report.witness < 0  # the proof
+    assert check_mercer(Gaussian(1.0), X).witness is None
     # v'Kv = |Σ vφ(x)|² of any v cannot be negative
     K = Gaussian(1.0).block(Gaussian(1.0).prepare(X), Gaussian(1.0).prepare(X))
     v = np.random.default_rng(0).normal(size=(len(X), 100))
@@ -122,3 +139,41 @@ def test_35_digits(kernel):
     model = SVC(C=10.0, kernel=kernel).fit(X[::2], y[::2])
     assert len(model.certificates_) == 45
     assert model.score(X[1::2], y[1::2]) > 0.97
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(3, 1 / 64, 0.0), Gaussian("scale")], ids=["polynomial", "gaussian"])
+def test_35_digits_of_16_by_16_pixels(kernel):
+    """[CS229] 5.4 has 16 × 16 pixels, so 256 features: here 8 × 8 scans, enlarged by linear interpolation."""
+    X, y = load_digits(return_X_y=True)
+    images = zoom(X.reshape(-1, 8, 8) / 16, (1, 2, 2), order=1, mode="nearest", grid_mode=True)
+    assert images.shape[1:] == (16, 16)
+    X = images.reshape(len(y), 256)
+    model = SVC(C=10.0, kernel=kernel).fit(X[::2], y[::2])
+    assert len(model.certificates_) == 45 and model.certificate_.relative_gap < 0.01
+    assert model.score(X[1::2], y[1::2]) > 0.97
+
+
+def test_39_reproducing_property():
+    """[M5] and [SSBD] 16.2.2: ⟨k(x, ·), k(z, ·)⟩ = k(x, z), so ⟨f, k(x, ·)⟩ = f(x), here for the f of a machine."""
+    X, y = overlapping()
+    model = SVC(C=2.0, gamma=0.5).fit(X, y)
+    f = model.function_
+    k_x = [RKHSFunction(f.kernel, [x], [1.0]) for x in X[:10]]
+    K = np.exp(-0.5 * ((X[:10, None] - X[:10]) ** 2).sum(axis=2))
+    np.testing.assert_allclose([[a.inner(b) for a in k_x] for b in k_x], K, atol=1e-14)
+    np.testing.assert_allclose([f.inner(a) for a in k_x], f(X[:10]), atol=1e-13)
+    np.testing.assert_allclose(f(X) + model.intercept_, model.decision_function(X), atol=1e-13)
+    assert f.norm() == pytest.approx(model.rkhs_norm_[0], rel=1e-12)
+
+
+def test_39_representer_by_projection():
+    """The proof of Theorem 16.1: the part of f orthogonal to the samples changes no value there, only the norm."""
+    X, y = overlapping()
+    w = SVC(C=2.0, gamma=0.5).fit(X, y).function_
+    elsewhere = RKHSFunction(w.kernel, X[:5] + 1.0, [1.0, -2.0, 3.0, -1.0, 0.5])
+    f = w + elsewhere
+    p = f.project(X)
+    np.testing.assert_allclose(p(X), f(X), atol=1e-7)  # directions below √ε are left out
+    assert (f - p).inner(w) == pytest.approx(0.0, abs=1e-6)
+    assert p.norm() < f.norm()
+    assert p.norm() ** 2 + (f - p).norm() ** 2 == pytest.approx(f.norm() ** 2)

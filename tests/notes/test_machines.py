@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from tests.notes.samples import hinge, overlapping, separable
-from tests.reference.qp import objective, solve_qp
+from tests.reference.qp import objective, solve_qp, solve_svr
 
-from mercer import SVC, SVR, C_to_lambda, LinearSVC, certify, kkt_report, lambda_to_C
-from mercer.losses import Hinge
+from mercer import SVC, SVR, C_to_lambda, LinearSVC, LinearSVR, certify, kkt_report, lambda_to_C, unit_hyperplanes
+from mercer.losses import EpsilonInsensitive, Hinge
 
 
 def directions(count=20_000):
@@ -23,6 +23,9 @@ def test_01_hard_svm():
     w, b = model.coef_[0], model.intercept_[0]
     norm = np.linalg.norm(w)
     assert (y * (X @ (w / norm) + b / norm)).min() == pytest.approx(model.margin_[0]) == pytest.approx(1 / norm)
+    (plane,) = unit_hyperplanes(model)
+    np.testing.assert_allclose(plane.normal, w / norm)
+    assert plane.bias == pytest.approx(b / norm)
     f = directions() @ X.T
     best = 0.5 * (f[:, y > 0].min(axis=1) - f[:, y < 0].max(axis=1))  # of each direction, with the best b
     assert best.max() <= model.margin_[0] * (1 + 1e-9)
@@ -87,6 +90,20 @@ class TestOptimality:
         np.testing.assert_allclose(margin[found.state == "free"], 1.0, atol=1e-6)
         assert (margin[found.state == "bound"] <= 1 + 1e-6).all()
         assert found.violators(1e-6).size == 0
+
+    def test_05_multipliers(self):
+        """[M5]: ξ = max(0, 1 − yf), μ = C − α; α(yf − 1 + ξ) = 0 and μξ = 0; Σαy = 0."""
+        X, y = overlapping()
+        C = 0.5
+        model = SVC(C=C, kernel="linear", tol=1e-9).fit(X, y)
+        (found,) = kkt_report(model, X, y).problems
+        f = model.decision_function(X)
+        np.testing.assert_allclose(found.xi, hinge(y, f), atol=1e-12)
+        np.testing.assert_allclose(found.alpha @ (y[:, None] * X), model.coef_[0], atol=1e-12)
+        np.testing.assert_allclose(found.mu, C - found.alpha, atol=1e-15)
+        np.testing.assert_allclose(found.alpha * (y * f - 1 + found.xi), 0.0, atol=1e-8)
+        np.testing.assert_allclose(found.mu * found.xi, 0.0, atol=1e-8)
+        assert found.alpha @ y == pytest.approx(0.0, abs=1e-12)
 
     def test_05_support_vectors(self):
         """Theorem 15.8 (Fritz John): w is a combination of the samples at the distance 1/|w| alone."""
@@ -162,6 +179,32 @@ def test_12_svr():
         errors.append(residual.mean())
     assert counts == sorted(counts, reverse=True) and counts[0] > 2 * counts[-1]
     assert errors == sorted(errors)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.4])
+def test_12_svr_quadratic_program(epsilon):
+    """[M5]: the optimum is that of an independent package, the dual with a kernel and the primal without one."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-2, 2, size=(60, 2))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=60)
+    C = 3.0
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    qp = EpsilonInsensitive(epsilon).box_qp(y, np.full(60, C), True)
+    beta = solve_qp(K, qp)
+    model = SVR(C=C, epsilon=epsilon, gamma=0.5, tol=1e-9).fit(X, y)
+    assert model.certificate_.dual == pytest.approx(-objective(K, qp, beta), rel=1e-9)
+    F = K @ beta
+    np.testing.assert_allclose(model.predict(X) - model.intercept_, F, atol=1e-5)
+    free = (np.abs(beta) > 1e-6 * C) & (np.abs(beta) < (1 - 1e-6) * C)
+    b = (y - F - epsilon * np.sign(beta))[free]  # y − f = b ± ε on the edges of the tube
+    np.testing.assert_allclose(b, model.intercept_[0], atol=1e-5)
+    w, w0, value = solve_svr(X, y, C, epsilon)
+    linear = SVR(C=C, epsilon=epsilon, kernel="linear", tol=1e-9).fit(X, y)
+    assert linear.certificate_.primal == pytest.approx(value, rel=1e-8)
+    np.testing.assert_allclose(linear.coef_[0], w, atol=1e-5)
+    assert linear.intercept_[0] == pytest.approx(w0, abs=1e-5)
+    primal = LinearSVR(C=C, epsilon=epsilon, penalize_intercept=False, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(np.ravel(primal.coef_), w, atol=1e-4)
 
 
 def test_01_hard_svm_without_a_kernel():

@@ -44,13 +44,17 @@ def defined_tests():
 
 
 def public_names():
-    return sorted({name for row in table("The systems") for name in CODE.findall(row[4])} - {"mercer demo"})
+    return sorted(
+        {name for row in table("The systems") for name in CODE.findall(row[4])} - {"mercer demo", "lipschitz"}
+    )
 
 
 def test_all_rows_are_there():
-    """35 systems in their order; each has a test, or says that it is to come."""
+    """The systems in their order, the first 35 without a gap; each has a test, or says that it is to come."""
     rows = table("The systems")
-    assert [row[0] for row in rows] == [str(k) for k in range(1, 36)]
+    numbers = [int(row[0]) for row in rows]
+    assert numbers == sorted(set(numbers))
+    assert set(numbers) >= set(range(1, 36))
     assert all(len(row) == 6 and row[3] for row in rows)
     for row in rows:
         if CODE.findall(row[5]):
@@ -61,9 +65,9 @@ def test_all_rows_are_there():
 
 
 def test_all_slips_are_tested():
-    """Eight of them, each with its correction and a test."""
+    """Each with its correction and a test."""
     rows = table("Slips of the notes")
-    assert len(rows) == 8
+    assert len(rows) == 14
     assert all(row[2] and CODE.findall(row[3]) for row in rows)
 
 

@@ -1,10 +1,25 @@
 """Where the notes have a slip, the corrected statement holds, and the printed one does not."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from tests.notes.samples import hinge, overlapping, separable
 
-from mercer import SVC, Sigmoid, certify, check_mercer, kkt_report, lambda_to_C
+from mercer import (
+    SVC,
+    CommonSubstrings,
+    Graph,
+    GraphDiffusion,
+    Linear,
+    PegasosClassifier,
+    Sigmoid,
+    certify,
+    check_mercer,
+    kkt_report,
+    lambda_to_C,
+)
+from mercer.kernels.objects import graph_diffusion
 
 
 def test_d6_algorithm_13():
@@ -119,3 +134,119 @@ def test_ssbd_exercise_15_3_for_one_sample():
     lam = 0.5 / (2 * len(y) * np.abs(hard.dual_coef_).max())
     soft = SVC(C=lambda_to_C(lam, len(y)), kernel="linear", fit_intercept=False, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(soft.coef_, hard.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("v", ["a", "b", "ab", "aba"])
+def test_ssbd_exercise_16_1(v):
+    """e_v with b = −½ separates strings with and without v with the margin ½; for v = "a" no more is possible."""
+    strings = ["".join(letters) for length in range(5) for letters in product("ab", repeat=length)]
+    y = np.where([v in x for x in strings], 1, -1)
+    kernel = CommonSubstrings()
+    best = SVC(kernel=kernel, C=np.inf, tol=1e-9).fit(strings, y)
+    assert best.margin_[0] >= 0.5 - 1e-6
+    if v in ("a", "b"):
+        K = kernel([v, ""])
+        assert np.sqrt(K[0, 0] + K[1, 1] - 2 * K[0, 1]) == 1.0  # the distance of v from ""
+        assert best.margin_[0] == pytest.approx(0.5)
+
+
+def both_sequences(lam, yx, steps):
+    """w⁽¹⁾, w⁽²⁾, … of the derivation and of the procedure, if all samples have the same yx."""
+    derived, procedure = [np.zeros_like(yx)], []
+    theta, other = np.zeros_like(yx), np.zeros_like(yx)
+    for t in range(1, steps + 1):
+        procedure.append(theta / (lam * t))
+        theta = theta + yx * (procedure[-1] @ yx < 1)
+        other = other + yx * (derived[-1] @ yx < 1)
+        derived.append(other / (lam * t))
+    return np.array(derived[:steps]), np.array(procedure)
+
+
+def test_step_offset_of_ssbd_15_5():
+    """PegasosClassifier is the procedure's mean of w⁽ᵗ⁾ = θ⁽ᵗ⁾/(λt); the derived w⁽ᵗ⁺¹⁾ = θ⁽ᵗ⁺¹⁾/(λt) is another."""
+    X, y, lam, T = np.array([[0.3, 0.4], [-0.3, -0.4]]), np.array([1, -1]), 0.5, 4
+    derived, procedure = both_sequences(lam, X[0], T)
+    shares = (np.arange(1, T + 1) - 1) / np.arange(1, T + 1)
+    np.testing.assert_allclose(procedure, shares[:, None] * derived)  # as long as every step is an update
+    # steps of the size η: w − η(λw − yx), derived by η = 1/(λt), the procedure by η = 1/(λ(t + 1))
+    for sequence, delay in ((derived, 0), (procedure, 1)):
+        for t in range(1, T):
+            eta = 1 / (lam * (t + delay))
+            np.testing.assert_allclose(sequence[t], sequence[t - 1] - eta * (lam * sequence[t - 1] - X[0]))
+    model = PegasosClassifier(lam, n_steps=T, fit_intercept=False, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.coef_[0], procedure.mean(axis=0))
+    assert np.linalg.norm(model.coef_[0] - derived.mean(axis=0)) > 0.1
+
+
+def test_step_offset_of_l8():
+    """The same with kernels: α of Algorithm 1 is β before step t over λt, in (8) it is β after step t."""
+    X, y, lam, T = np.array([[0.3, 0.4], [-0.3, -0.4]]), np.array([1, -1]), 0.5, 4
+    derived, procedure = both_sequences(lam, X[0], T)
+    model = PegasosClassifier(lam, kernel=1.0 * Linear(), n_steps=T, fit_intercept=False, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), X @ procedure.mean(axis=0))
+    assert abs(model.decision_function(X)[0] - X[0] @ derived.mean(axis=0)) > 0.1
+
+
+def test_m5_lagrangian():
+    """L(w, b, ξ, α, μ) with −Σμξ is least at the optimum, for α and μ = C − α ≥ 0; with +Σμξ it has no minimum."""
+    X, y = overlapping()
+    C = 0.5
+    model = SVC(C=C, kernel="linear", tol=1e-9).fit(X, y)
+    (found,) = kkt_report(model, X, y).problems
+    assert found.mu.min() >= 0 and found.mu.max() > 0
+
+    def lagrangian(w, b, xi, sign):
+        return 0.5 * w @ w + C * xi.sum() + found.alpha @ (1 - xi - y * (X @ w + b)) + sign * found.mu @ xi
+
+    w, b = model.coef_[0], model.intercept_[0]
+    least = lagrangian(w, b, found.xi, -1)
+    assert least == pytest.approx(found.certificate.dual) == found.certificate.primal
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        other = lagrangian(w + rng.normal(size=2), b + rng.normal(), found.xi + rng.normal(size=len(y)), -1)
+        assert other >= least - 1e-6
+    # ∂L/∂ξ = C − α + μ = 2μ, so that L falls without end along −μ
+    assert lagrangian(w, b, found.xi - 1e3 * found.mu, 1) < least - 1e3
+
+
+@pytest.mark.parametrize("choice", [max, min], ids=["arg max", "arg min"])
+def test_m5_coordinate_ascent(choice):
+    """The best αᵢ in [0, C] by turns reaches the maximum of the dual; arg min ends below F(0) = 0."""
+    X, y = overlapping()
+    C, signed = 0.5, y[:, None] * X
+    Q = signed @ signed.T
+    alpha = np.zeros(len(y))
+
+    def F(alpha):
+        return alpha.sum() - 0.5 * alpha @ Q @ alpha
+
+    for step in range(60 * len(y)):
+        i = step % len(y)
+        free = np.clip(alpha[i] + (1 - Q[i] @ alpha) / Q[i, i], 0.0, C)
+        tried = [np.concatenate([alpha[:i], [a], alpha[i + 1 :]]) for a in (0.0, C, free)]
+        alpha = choice(tried, key=F)
+    optimum = SVC(C=C, kernel="linear", fit_intercept=False, tol=1e-9).fit(X, y).certificate_.dual
+    if choice is max:
+        assert F(alpha) == pytest.approx(optimum, rel=1e-6)
+    else:
+        assert F(alpha) < 0 < optimum
+
+
+def test_m5_smo():
+    """y₁α₁ + y₂α₂ is minus the sum over all others, i ≥ 3; over i ≥ 1 it would be 0."""
+    X, y = overlapping()
+    (found,) = kkt_report(SVC(C=0.5, kernel="linear", tol=1e-9).fit(X, y), X, y).problems
+    beta = y * found.alpha
+    pairs = np.array([beta[i] + beta[j] for i in range(5) for j in range(i)])
+    others = np.array([np.delete(beta, [i, j]).sum() for i in range(5) for j in range(i)])
+    np.testing.assert_allclose(pairs, -others, atol=1e-12)
+    assert beta.sum() == pytest.approx(0.0, abs=1e-12) and np.abs(pairs).max() > 0.1
+
+
+def test_m5_diffusion_kernel():
+    """exp(−βL) between the nodes of one graph is that of Kondor & Lafferty (2002), here on their complete graph."""
+    n, beta = 5, 0.3
+    K = GraphDiffusion(Graph([(i, j) for i in range(n) for j in range(i)]), beta)(list(range(n)))
+    same, other = (1 + (n - 1) * np.exp(-n * beta)) / n, (1 - np.exp(-n * beta)) / n
+    np.testing.assert_allclose(K, np.where(np.eye(n) > 0, same, other), atol=1e-12)
+    assert "Kondor & Lafferty (2002)" in graph_diffusion.__doc__

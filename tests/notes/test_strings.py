@@ -23,7 +23,7 @@ def test_22_length_k_substrings():
 
 
 def test_22_common_substrings():
-    """[SSBD] 16.2.1: ψ(x) says which strings occur in x; a halfspace of norm 1 and margin 1 finds a signature."""
+    """[SSBD] 16.2.1: ψ(x) says which strings occur in x; w = e_v of norm 1 finds v with the margin ½, b = −½."""
     rng = np.random.default_rng(0)
     files = ["".join(rng.choice(list("01"), 12)) for _ in range(40)]
     K = CommonSubstrings()(files)
@@ -33,7 +33,10 @@ def test_22_common_substrings():
     d = 12
     assert np.sqrt(np.diag(K)).max() <= np.sqrt(d * (d + 1) / 2)
     virus = np.where(["1011" in x for x in files], 1, -1)
-    # with the constant feature that stands for the empty string, w = 2 e_v - e_"" has margin 1
+    machine = SVC(kernel=CommonSubstrings(), C=np.inf).fit(files, virus)
+    assert machine.score(files, virus) == 1.0
+    assert machine.margin_[0] >= 0.5 - 1e-3
+    # through the origin, with the constant feature that stands for the empty string: w = 2 e_v - e_"", y⟨w, ψ⟩ = 1
     machine = SVC(kernel=CommonSubstrings() + 1, C=np.inf, fit_intercept=False).fit(files, virus)
     assert machine.score(files, virus) == 1.0
     assert machine.rkhs_norm_[0] <= np.sqrt(5) + 1e-3

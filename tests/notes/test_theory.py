@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from tests.notes.samples import overlapping, separable
 
-from mercer import SVC, diagnose, lambda_to_C, margins, separability
+from mercer import SVC, certify, diagnose, lambda_to_C, margins, separability
+from mercer.losses import hinge
 from mercer.theory import bounds
 
 
@@ -44,6 +45,22 @@ def test_29_not_separable():
     np.testing.assert_allclose([*found.normal, found.bias, found.margin], [0.0, 1.0, -6.5, 2.5], atol=1e-4)
 
 
+def test_30_claim_15_6():
+    """w ↦ max(0, 1 − y⟨w, x⟩) is |x|-Lipschitz, and no smaller constant does: L = 1 in ⟨w, x⟩, times |x|."""
+    rng = np.random.default_rng(0)
+    steepest = 0.0
+    for _ in range(200):
+        x, w, v = rng.normal(size=(3, 4))
+        y = rng.choice([-1.0, 1.0])
+        if rng.random() < 0.5:
+            v = w + rng.normal() * x  # along x
+        change = abs(float(hinge(y, w @ x) - hinge(y, v @ x)))
+        limit = hinge.lipschitz * np.linalg.norm(x) * np.linalg.norm(w - v)
+        assert change <= limit * (1 + 1e-12)
+        steepest = max(steepest, change / limit)
+    assert steepest == pytest.approx(1.0)
+
+
 def test_30_hard_margin_bound():
     """Theorem 15.4, here with (ρ/γ)² = 4 and n = 1600: √(16/1600) + √(2 log(2/δ)/1600)."""
     expected = 0.1 + np.sqrt(2 * np.log(2 / 0.05) / 1600)
@@ -66,6 +83,65 @@ def test_30_margin_or_dimension():
     assert bounds.soft_margin(0.0, norm=10.0, rho=10.0, n=n) > bounds.vc(dimension=3, n=n)
 
 
+def with_margin(rng, n, d, gamma):
+    """Points of length 1 whose first coordinate is yγ, and whose others point anywhere: the margin of e₁ is γ."""
+    y = rng.choice([-1.0, 1.0], n)
+    z = rng.normal(size=(n, d - 1))
+    z *= np.sqrt(1 - gamma**2) / np.linalg.norm(z, axis=1)[:, None]
+    return np.column_stack([gamma * y, z]), y
+
+
+def test_30_hard_margin_bound_beside_errors():
+    """Theorem 15.4 for documents of one word out of 100: no draw errs more often than the bound; both fall with n.
+
+    Word j has a frequency ∝ 1/j and its own class, so w = Σ ±e_j has the margin γ = 1/√100 on the sphere ρ = 1. The
+    error is known exactly: the frequency of the words that w has on the wrong side or not at all.
+    """
+    rng = np.random.default_rng(0)
+    d, delta = 100, 0.05
+    share = 1 / np.arange(1, d + 1) / (1 / np.arange(1, d + 1)).sum()
+    classes = np.where(np.arange(d) % 3 == 0, -1, 1)
+    means, promised = [], []
+    for n in (100, 400, 1600, 6400):
+        errors = []
+        for _ in range(40):
+            words = rng.choice(d, n, p=share)
+            model = SVC(C=np.inf, kernel="linear", fit_intercept=False).fit(np.eye(d)[words], classes[words])
+            errors.append(share[classes * model.decision_function(np.eye(d)) <= 0].sum())
+        promised.append(bounds.hard_margin(1 / np.sqrt(d), 1.0, n, delta))
+        # it may fail in a share δ of the draws; here it holds in all of them
+        assert max(errors) <= promised[-1]
+        means.append(np.mean(errors))
+    assert means == sorted(means, reverse=True) and means[0] > 0.1
+    np.testing.assert_allclose(np.divide(promised[:-1], promised[1:]), 2.0)  # as 1/√n
+    assert promised[0] > 1 > promised[3]  # it says nothing for few samples
+
+
+def test_30_soft_margin_bound_beside_losses():
+    """Corollary 15.7 with one wrong label in ten: the mean loss over many draws is below the bound, for every λ."""
+    rng = np.random.default_rng(1)
+    d, gamma, B, n, draws = 100, 0.5, 2.0, 300, 40
+
+    def noisy(size):
+        X, y = with_margin(rng, size, d, gamma)
+        return X, np.where(rng.random(size) < 0.1, -y, y)
+
+    X_new, y_new = noisy(10_000)
+    of_u = float(hinge(y_new, B * X_new[:, 0]).mean())  # u = B e₁
+    best = bounds.best_lambda(B, 1.0, n)
+    promised = []
+    for lam in (0.1 * best, best, 10 * best):
+        losses, errors = [], []
+        for _ in range(draws):
+            model = SVC(C=lambda_to_C(lam, n), kernel="linear", fit_intercept=False).fit(*noisy(n))
+            f = model.decision_function(X_new)
+            losses.append(hinge(y_new, f).mean())
+            errors.append((y_new * f <= 0).mean())
+        promised.append(bounds.soft_margin(of_u, B, 1.0, n, lam))
+        assert np.mean(errors) <= np.mean(losses) <= promised[-1]
+    assert min(promised) == promised[1] == pytest.approx(bounds.soft_margin(of_u, B, 1.0, n))
+
+
 def test_32_symptoms_of_overfitting():
     """[M5]: a small margin and a large share of support vectors come with a kernel that is too narrow."""
     rng = np.random.default_rng(0)
@@ -85,3 +161,20 @@ def test_34_many_samples():
     model = SVC(C=1.0, gamma=0.5).fit(X, y)
     assert model.certificate_.valid and model.certificate_.relative_gap < 1e-3
     assert model.score(X, y) > 0.95
+
+
+@pytest.mark.slow
+def test_34_a_hundred_thousand_samples():
+    """[M5] has 100,000 as the most: one label in twenty is wrong, 25,000 support vectors, solved and certified."""
+    rng = np.random.default_rng(0)
+    n = 100_000
+    X = rng.normal(size=(n, 4))
+    truth = X[:, 0] * X[:, 1] > 0.1
+    y = np.where(rng.random(n) < 0.05, ~truth, truth)
+    model = SVC(C=1.0, gamma=0.5).fit(X, y)
+    assert model.certificate_.valid and model.certificate_.relative_gap < 1e-4
+    assert model.certificate_.kkt_violation <= model.tol
+    again = certify(model, X, y)  # from the data and β alone
+    assert again.valid and again.relative_gap < 1e-4
+    assert 0.2 * n < model.n_support_.sum() < 0.4 * n
+    assert model.score(X[:10_000], truth[:10_000]) > 0.98

@@ -76,7 +76,7 @@ class TestSteps:
         mean, theta, hits = by_the_book(plain, y, 0.1, order)
         run = linear_run(stored, y, Rule(0.1), order)
         np.testing.assert_allclose(run.model().w[0], mean, **EXACT)
-        np.testing.assert_allclose(run.model(last=True).w[0], theta / (0.1 * 500), **EXACT)
+        np.testing.assert_allclose(run.model(last=True).w[0], theta / (0.1 * 501), **EXACT)
         np.testing.assert_array_equal(np.abs(run.coefficients[0]), hits)
         assert run.n_updates[0] == hits.sum()
 

@@ -10,24 +10,30 @@ from mercer.online import _sgd_loops as loops
 LAM = 0.3
 
 
-def plain(X, y, weight, order, batch, bias, lam, project, start):
+# steps of given sizes: the second makes w = 0, and others change its sign
+FREE = np.r_[0.5, 1 / LAM, 1.9 / LAM, np.full(60, 0.7)]
+
+
+def plain(X, y, weight, order, batch, bias, lam, project, start, eta=()):
     """(w, sum of the iterates after ``start``, β, updates) of one problem, with w = (weights, intercept).
 
     After t steps w = θ/(λt). Each step adds y weight x/batch of its samples inside the margin to θ; with ``project`` θ
-    is then scaled so that |w| ≤ 1/√λ.
+    is then scaled so that |w| ≤ 1/√λ. With ``eta`` θ is w itself: (1 − ηλ)w + η Σ y weight x/batch.
     """
     n, d = X.shape
     theta, total, beta, updates = np.zeros(d + 1), np.zeros(d + 1), np.zeros(n), 0
     whole = np.column_stack([X, np.full(n, bias)])
     for t, first in enumerate(range(0, len(order), batch), 1):
         some = order[first : first + batch]
-        w = theta / (lam * t) if lam > 0 else theta
+        w = theta / (lam * t) if lam > 0 and not len(eta) else theta
         if t > start:
             total += w
         f = whole[some] @ w
         hit = some[y[some] * f < 1.0] if lam > 0 else some[y[some] * f <= 0.0]
+        if len(eta):
+            theta, beta = (1 - eta[t - 1] * lam) * theta, (1 - eta[t - 1] * lam) * beta
         for i in hit:
-            change = y[i] * weight[i] / len(some)
+            change = y[i] * weight[i] / len(some) * (eta[t - 1] if len(eta) else 1.0)
             theta += change * whole[i]
             beta[i] += change
             updates += 1
@@ -49,9 +55,13 @@ def state(n_problems):
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize(("lam", "project"), [(LAM, False), (LAM, True), (0.0, False)])
+@pytest.mark.parametrize(
+    ("lam", "project", "eta"),
+    [(LAM, False, np.empty(0)), (LAM, True, np.empty(0)), (0.0, False, np.empty(0)), (LAM, False, FREE)],
+    ids=["pegasos", "project", "perceptron", "free"],
+)
 @pytest.mark.parametrize("bias", [0.0, 1.0])
-def test_linear_steps(kind, m, batch, lam, project, bias):
+def test_linear_steps(kind, m, batch, lam, project, eta, bias):
     """θ, the sum of iterates, β and the number of updates are those of the plain algorithm."""
     rng = np.random.default_rng(0)
     X = matrix(25, 6) + 0.1
@@ -63,9 +73,9 @@ def test_linear_steps(kind, m, batch, lam, project, bias):
     V, A = np.zeros((2, 6, m) if kind == "sparse" else (2, m, 6))
     beta, own, push = np.zeros((25, m)), state(m), labels * weight[:, None]
     norms = (X**2).sum(axis=1)
-    loops.linear_steps(*given, norms, push, order, batch, bias, lam, project, 0, start, V, A, beta, own, 0, m)
+    loops.linear_steps(*given, norms, push, order, eta, batch, bias, lam, project, 0, start, V, A, beta, own, 0, m)
     for c in range(m):
-        theta, total, mine, updates = plain(X, labels[:, c], weight, order, batch, bias, lam, project, start)
+        theta, total, mine, updates = plain(X, labels[:, c], weight, order, batch, bias, lam, project, start, eta)
         v, a = (V[:, c], A[:, c]) if kind == "sparse" else (V[c], A[c])
         scale, level, _, done, b, b_sum = own[c]
         np.testing.assert_allclose(scale * v, theta[:-1], rtol=1e-9, atol=1e-10)
@@ -76,10 +86,14 @@ def test_linear_steps(kind, m, batch, lam, project, bias):
             np.testing.assert_allclose([scale * b, level * b - b_sum], [theta[-1], total[-1]], rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize(("lam", "project"), [(LAM, False), (LAM, True), (0.0, False)])
+@pytest.mark.parametrize(
+    ("lam", "project", "eta"),
+    [(LAM, False, np.empty(0)), (LAM, True, np.empty(0)), (0.0, False, np.empty(0)), (LAM, False, FREE)],
+    ids=["pegasos", "project", "perceptron", "free"],
+)
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("m", [1, 2])
-def test_kernel_steps(lam, project, batch, m):
+def test_kernel_steps(lam, project, eta, batch, m):
     """The same with coefficients over members: θ = Σ v φ for the kernel ⟨x, z⟩."""
     rng = np.random.default_rng(1)
     X, weight = matrix(20, 5) + 0.1, rng.uniform(0.5, 1.5, 20)
@@ -88,10 +102,10 @@ def test_kernel_steps(lam, project, batch, m):
     v, A = np.zeros((2, m, 20))
     own = state(m)
     loops.kernel_steps(
-        K[position], position, np.diag(K).copy(), labels, weight, batch, 0.0, lam, project, 0, 2, -1, v, A, own
+        K[position], position, eta, np.diag(K).copy(), labels, weight, batch, 0.0, lam, project, 0, 2, -1, v, A, own
     )
     for c in range(m):
-        theta, total, _, updates = plain(X, labels[c], weight, position, batch, 0.0, lam, project, 2)
+        theta, total, _, updates = plain(X, labels[c], weight, position, batch, 0.0, lam, project, 2, eta)
         np.testing.assert_allclose(own[c, loops.SCALE] * v[c] @ X, theta[:-1], rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose((own[c, loops.SUM] * v[c] - A[c]) @ X, total[:-1], rtol=1e-9, atol=1e-10)
         assert own[c, loops.UPDATES] == updates
@@ -112,8 +126,9 @@ def test_a_budget_of_members(budget):
                 lengths = np.where(coefficients != 0, coefficients**2 * np.diag(K), np.inf)
                 coefficients[np.argmin(lengths)] = 0.0
     loops.kernel_steps(
-        K[position], position, np.diag(K).copy(), labels, np.ones(20), 1, 0.0, 0.0, False, 0, 0, budget, v, A, own
-    )
+        K[position], position, np.empty(0), np.diag(K).copy(), labels, np.ones(20),
+        1, 0.0, 0.0, False, 0, 0, budget, v, A, own,
+    )  # fmt: skip
     np.testing.assert_allclose(v[0], coefficients)
     assert np.count_nonzero(v) <= budget
 

@@ -1,6 +1,7 @@
 """An independent solver of the box QP: clarabel, an interior-point method for conic programs.
 
-|β| is written with β = p − m, p ≥ 0, m ≥ 0. Nothing here is shared with the solvers of the package.
+|β| is written with β = p − m, p ≥ 0, m ≥ 0. Nothing here is shared with the solvers of the package. The primal problem
+of support vector regression is solved as it is written in the notes, without a dual.
 """
 
 from __future__ import annotations
@@ -139,3 +140,34 @@ def _on_face(
     wrong = np.where(lower == upper, 0.0, wrong)
     residual = max(np.abs(inside - z).max(), wrong.max(), np.abs(S @ inside - s).max(initial=0.0))
     return inside, float(residual)
+
+
+def solve_svr(X: Matrix, y: Matrix, C: float, epsilon: float) -> tuple[Matrix, float, float]:
+    """w, w₀ and the value of support vector regression, by its primal problem as [M5] has it:
+
+    min ½|w|² + C Σ (ξ⁺ + ξ⁻)  s.t.  −ε − ξ⁻ ≤ y − ⟨w, x⟩ − w₀ ≤ ε + ξ⁺,  ξ⁺, ξ⁻ ≥ 0.
+    """
+    n, d = X.shape
+    one, none = sparse.identity(n), sparse.csc_matrix((n, n))
+    affine = sparse.csc_matrix(np.column_stack([X, np.ones(n)]))
+    # variables (w, w₀, ξ⁺, ξ⁻); rows of A v + s = b with s ≥ 0
+    A = sparse.bmat(
+        [
+            [-affine, -one, none],
+            [affine, none, -one],
+            [sparse.csc_matrix((n, d + 1)), -one, none],
+            [sparse.csc_matrix((n, d + 1)), none, -one],
+        ],
+        format="csc",
+    )
+    b = np.r_[epsilon - y, epsilon + y, np.zeros(2 * n)]
+    P = sparse.diags(np.r_[np.ones(d), np.zeros(2 * n + 1)], format="csc")
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    cones = [clarabel.NonnegativeConeT(4 * n)]
+    solution = clarabel.DefaultSolver(P, np.r_[np.zeros(d + 1), np.full(2 * n, C)], A, b, cones, settings).solve()
+    assert solution.status == clarabel.SolverStatus.Solved
+    v = np.array(solution.x)
+    return v[:d], float(v[d]), float(solution.obj_val)

@@ -4,9 +4,11 @@ from math import e, exp, inf, log, sqrt
 
 import numpy as np
 import pytest
+from tests.naming import named
 
-from mercer import SVC, Gaussian, Polynomial
+from mercer import SVC, Gaussian, LinearSVC, Polynomial, RampSVC
 from mercer.exceptions import InvalidInputError
+from mercer.losses import Hinge, SquaredHinge
 from mercer.theory import bounds, error_bounds, lambda_to_C, margins
 
 
@@ -35,6 +37,16 @@ class TestFormulas:
         assert least == pytest.approx(bounds.soft_margin(0.2, B, rho, n))
         for factor in (0.01, 0.5, 0.99, 1.01, 2.0, 100.0):
             assert bounds.soft_margin(0.2, B, rho, n, factor * lam) > least
+
+    def test_lipschitz_constants(self):
+        """A loss of constant L is that of the hinge loss with samples L times as long (Corollary 13.8)."""
+        for L in (0.7, 1.0, 3.0):
+            found = bounds.soft_margin(0.1, 2.0, 3.0, 100, 0.5, lipschitz=L)
+            assert found == pytest.approx(bounds.soft_margin(0.1, 2.0, 3.0 * L, 100, 0.5))
+            assert bounds.best_lambda(2.0, 3.0, 100, lipschitz=L) == pytest.approx(
+                bounds.best_lambda(2.0, 3.0 * L, 100)
+            )
+        assert Hinge().lipschitz == 1.0  # so it is the default
 
     def test_scale(self):
         """Scaling all samples changes ρ and γ alike, and neither bound: 1/|w| scales like γ."""
@@ -65,10 +77,29 @@ class TestFormulas:
             (lambda: bounds.soft_margin(-0.1, 1.0, 1.0, 10), "loss=-0.1 was given"),
             (lambda: bounds.soft_margin(0.1, 1.0, 1.0, 10, lam=0.0), "lam=0.0 was given"),
             (lambda: bounds.best_lambda(0.0, 1.0, 10), "norm=0.0 was given"),
+            (
+                lambda: bounds.soft_margin(0.1, 1.0, 1.0, 10, lipschitz=SquaredHinge().lipschitz),
+                "lipschitz=inf was given: the corollary holds for losses with a Lipschitz constant, such as the hinge "
+                "loss, not for squared losses.",
+            ),
+            (lambda: bounds.best_lambda(1.0, 1.0, 10, lipschitz=0.0), "lipschitz=0.0 was given"),
             (lambda: bounds.vc(0, 10), "dimension=0 was given: a VC dimension is a number of at least 1, or inf."),
             (lambda: bounds.vc("3", 10), "dimension='3' was given"),
         ],
-        ids=["gamma0", "gamma", "rho", "delta", "n", "loss", "lam", "norm", "dimension", "string"],
+        ids=[
+            "gamma0",
+            "gamma",
+            "rho",
+            "delta",
+            "n",
+            "loss",
+            "lam",
+            "norm",
+            "squared",
+            "lipschitz",
+            "dimension",
+            "string",
+        ],
     )
     def test_bad_input(self, call, message):
         """Errors name the argument and what it may be."""
@@ -149,6 +180,24 @@ class TestCompare:
         assert report.dimension == d and report.rho == pytest.approx(sqrt(2))
         assert hard.value < 1 and soft.value < 1 < vc.value
         assert report.smallest in (hard, soft)
+
+    @pytest.mark.parametrize(
+        ("model", "reason"),
+        [
+            (LinearSVC(loss="squared_hinge"), "the squared hinge loss is not Lipschitz"),
+            (SVC(loss="squared_hinge", kernel="linear"), "the squared hinge loss is not Lipschitz"),
+            (RampSVC(kernel="linear"), "the ramp loss is not convex"),
+            (SVC(C=np.inf, kernel="linear"), "no λ belongs to C = inf"),
+        ],
+        ids=named,
+    )
+    def test_losses_without_a_bound(self, model, reason):
+        """Corollary 15.7 is about convex Lipschitz losses; with another λ of the hinge loss it holds, too."""
+        X, y = TestSimulations().sample(np.random.default_rng(0), 100, 0.3)
+        (report,) = error_bounds(model.fit(X, y), X, y)
+        of_model, best = report.bounds[1:3]
+        assert of_model.value == inf and of_model.remark == f"Corollary 15.7: {reason}"
+        assert best.value < inf
 
     def test_a_thin_strip_in_the_plane(self):
         """Classes a hair apart in two dimensions: the dimension beats the margin."""

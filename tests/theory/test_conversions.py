@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mercer import SVC
+from mercer import SVC, KernelRidge
 from mercer.exceptions import InvalidInputError
-from mercer.theory import C_to_lambda, lambda_to_C
+from mercer.theory import C_to_lambda, alpha_to_lambda, lambda_to_alpha, lambda_to_C
 
 
 @pytest.mark.parametrize("convention", ["15.4", "15.12"])
@@ -54,3 +54,26 @@ def test_conventions_are_named_in_the_error():
         "convention='15.5' is not known: it must be '15.4', for λ|w|² + (1/n) Σ ℓ, or '15.12', for "
         "(λ/2)|w|² + (1/n) Σ ℓ."
     )
+
+
+@pytest.mark.parametrize("lam", [0.0, 1e-3, 2.0])
+def test_ridge_regression(lam):
+    """(16.8): the gradient of λ|w|² + 1/(2n) Σ (y − ⟨w, x⟩)² vanishes at the w of alpha = 2λn; and back."""
+    rng = np.random.default_rng(0)
+    X, n = rng.normal(size=(8, 8)), 8
+    y = rng.normal(size=n)
+    w = KernelRidge(alpha=lambda_to_alpha(lam, n), kernel="linear").fit(X, y).coef_
+    np.testing.assert_allclose(2 * lam * w + X.T @ (X @ w - y) / n, 0.0, atol=1e-9)
+    assert alpha_to_lambda(lambda_to_alpha(lam, n), n) == lam
+    assert lambda_to_alpha(np.inf, n) == alpha_to_lambda(np.inf, n) == np.inf
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, "1", None])
+def test_ridge_needs_a_number_of_at_least_zero(value):
+    """The name of the argument and what it may be."""
+    for convert, name in ((lambda_to_alpha, "lam"), (alpha_to_lambda, "alpha")):
+        with pytest.raises(InvalidInputError) as found:
+            convert(value, 10)
+        assert str(found.value) == f"{name}={value!r} was given: it must be a number of at least 0."
+    with pytest.raises(InvalidInputError, match="whole number of at least 1"):
+        lambda_to_alpha(1.0, 0)

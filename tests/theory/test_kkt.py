@@ -160,3 +160,71 @@ class TestErrors:
         """It is said which are known."""
         with pytest.raises(InvalidInputError, match="but was given dict"):
             kkt_report({}, [[0.0]], [0])
+
+
+class TestNotesVariables:
+    """α, ξ and μ as the notes name them."""
+
+    def test_by_hand(self):
+        """±1 with C = 0.1: α = C, f = ±0.2, ξ = 0.8, μ = 0; with C = 10: α = 0.5, ξ = 0, μ = 9.5."""
+        X, y = [[-1.0], [1.0]], [0, 1]
+        for C, alpha, xi, mu in ((0.1, 0.1, 0.8, 0.0), (10.0, 0.5, 0.0, 9.5)):
+            (found,) = kkt_report(SVC(kernel="linear", C=C, tol=1e-9).fit(X, y), X, y).problems
+            np.testing.assert_allclose([found.alpha, found.xi, found.mu], [[alpha] * 2, [xi] * 2, [mu] * 2], atol=1e-9)
+
+    @pytest.mark.parametrize("machine", MACHINES, ids=named)
+    def test_all_are_complementary(self, machine):
+        """α, ξ, μ ≥ 0, and μξ = 0 to within tol · C."""
+        X, y = samples()
+        weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+        model = machine.set_params(tol=1e-7).fit(X, y, sample_weight=weight)
+        (found,) = kkt_report(model, X, y, weight).problems
+        assert found.alpha.min() >= 0 and found.xi.min() >= 0 and found.mu.min() >= -1e-12
+        np.testing.assert_allclose(found.mu * found.xi, 0.0, atol=1e-5)
+
+    def test_primal_and_dual_from_them(self):
+        """½|w|² + Σ Cξ and Σα − ½|w|² are the certificate's; Σαy = 0; α + μ = C."""
+        X, y = samples()
+        weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+        model = SVC(C=0.7, tol=1e-8).fit(X, y, sample_weight=weight)
+        (found,) = kkt_report(model, X, y, weight).problems
+        half = 0.5 * model.rkhs_norm_[0] ** 2
+        assert half + 0.7 * weight @ found.xi == pytest.approx(found.certificate.primal, rel=1e-9)
+        assert found.alpha.sum() - half == pytest.approx(found.certificate.dual, rel=1e-9)
+        assert found.alpha @ (2 * y - 1) == pytest.approx(0.0, abs=1e-9)
+        np.testing.assert_allclose(found.alpha + found.mu, 0.7 * weight, rtol=1e-12)
+        # α (y f − 1 + ξ) = 0
+        np.testing.assert_allclose(found.alpha * ((2 * y - 1) * found.decision - 1 + found.xi), 0.0, atol=1e-7)
+
+    def test_regression(self):
+        """ξ is what leaves the tube: ½|w|² + C Σ ξ is the primal value; the pinball loss has slopes instead."""
+        X, _ = samples()
+        t = X[:, 0] + 0.3 * X[:, 1] ** 2
+        model = SVR(C=0.5, epsilon=0.05, tol=1e-8).fit(X, t)
+        (found,) = kkt_report(model, X, t).problems
+        np.testing.assert_allclose(found.xi, np.maximum(0.0, np.abs(t - model.predict(X)) - 0.05), atol=1e-12)
+        assert 0.5 * model.rkhs_norm_[0] ** 2 + 0.5 * found.xi.sum() == pytest.approx(found.certificate.primal)
+        np.testing.assert_allclose(found.alpha + found.mu, 0.5)
+        model = SVR(C=0.5, loss="pinball", quantile=0.8, tol=1e-8).fit(X, t)
+        (found,) = kkt_report(model, X, t).problems
+        np.testing.assert_allclose(found.xi, np.abs(t - model.predict(X)), atol=1e-12)
+        bound = np.where(found.beta < 0, 0.1, 0.4)  # (1 − τ)C below, τC above
+        np.testing.assert_allclose(found.alpha + found.mu, bound, atol=1e-12)
+
+    def test_hard_margin_and_squares(self):
+        """No C, so μ is infinite; with squared slack α = 2Cξ, and ξ ≥ 0 needs no multiplier."""
+        X, y = [[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1]
+        (found,) = kkt_report(SVC(C=np.inf, kernel="linear").fit(X, y), X, y).problems
+        assert (found.mu == np.inf).all() and (found.xi <= 1e-12).all()
+        X, y = samples()
+        (found,) = kkt_report(SVC(C=0.7, loss="squared_hinge", tol=1e-8).fit(X, y), X, y).problems
+        np.testing.assert_allclose(found.alpha, 2 * 0.7 * found.xi, atol=1e-6)
+        assert (found.mu == 0).all()
+
+    def test_three_classes(self):
+        """Each pair has its own."""
+        X, _ = samples()
+        y = np.digitize(X[:, 0], [-0.5, 0.5])
+        for found in kkt_report(SVC(C=0.7).fit(X, y), X, y).problems:
+            np.testing.assert_allclose(found.alpha + found.mu, 0.7)
+            assert len(found.xi) == len(found.rows)

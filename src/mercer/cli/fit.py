@@ -124,7 +124,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernel",
-        help='linear, rbf, poly, sigmoid or an expression such as "0.5*gaussian(gamma=0.1) + linear()" (default: rbf; '
+        help="linear, rbf, poly, sigmoid, inhomogeneous(2) for (1 + <x, z>)^2, or an expression such as "
+        '"0.5*gaussian(gamma=0.1) + linear()" (default: rbf; '
         "linear if there are more than 100,000 rows or a column of free text)",
     )
     parser.add_argument(

@@ -32,13 +32,14 @@ from mercer._sklearn_compat import (
     in_configured_interface,
     num_samples,
 )
+from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import SupportVectors
 from mercer.estimators.psd_check import find_indefinite
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import Data
-from mercer.kernels import Kernel, Linear
+from mercer.kernels import CallableKernel, Kernel, Linear
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.kernels.user_defined import depends_on_sets
 from mercer.linear.crammer_singer import JointSolution
@@ -227,7 +228,7 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
         return f"Solver terminated early (max_iter={self.max_iter}).  {advice}"
 
 
-class KernelEstimator(KernelParameters, Machine):
+class KernelEstimator(KernelParameters, FunctionMixin, Machine):
     """A machine that compares samples with a kernel, whatever its model is made of."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -451,6 +452,20 @@ class KernelMachine(KernelEstimator):
         return self._support.decision(X, coef, self._intercept_, thread_count(self.n_jobs), labels_only)
 
     # ---- attributes ------------------------------------------------------------------------------------------
+
+    def _expansion(self) -> tuple[Kernel, Any, Matrix]:
+        rows = self._coef_rows()
+        coef = rows[0] if len(rows) == 1 else rows
+        samples = self._function_samples
+        if samples is None:
+            return self._kernel, self.support_vectors_, coef
+        # values that depend on sets of samples need all of them: see _forget_others
+        forgot = num_samples(samples) == len(self.support_)
+        return CallableKernel(self.kernel), samples if forgot else take_samples(samples, self.support_), coef
+
+    def _coef_rows(self) -> Matrix:
+        """β of the support vectors, a row for each decision function."""
+        return self.dual_coef_.toarray() if sp.issparse(self.dual_coef_) else self.dual_coef_
 
     def _get_coef(self) -> Any:
         product = self._dual_coef_ @ self.support_vectors_

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array
 from mercer._compiled.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.base import KnownParameters, warn_user
+from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import MEGABYTE, available_bytes
@@ -50,7 +51,7 @@ NO_QUESTION = 8 * MEGABYTE
 ROWS_BYTES = 64 * MEGABYTE
 
 
-class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
+class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
     """Gaussian process regression, the Bayesian view of kernel ridge regression ([M5]).
 
     Under the prior the values h(x) are jointly Gaussian with mean 0 and covariance k(x, z). Targets are y = h(x) +
@@ -97,6 +98,9 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
     X_train_, y_train_ : the training samples and the targets, normalised if ``normalize_y``.
     L_ : ndarray of shape (n_samples, n_samples), the lower Cholesky factor of K + Λ.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets), (K + Λ)⁻¹ y.
+    function_ : RKHSFunction
+        The posterior mean Σ αᵢ k(xᵢ, ·), without the mean of the targets that ``normalize_y`` adds; a list for several
+        targets.
     log_marginal_likelihood_value_ : float, log p(y) of ``kernel_``.
     residual_ : float
         max |y - (K + Λ) α|, with kernel values recomputed independently of the factorisation.
@@ -306,6 +310,11 @@ class GaussianProcessRegressor(KernelParameters, MultiOutputMixin, RegressorMixi
         return blas_threads(threads)
 
     # ---- prediction ------------------------------------------------------------------------------------------
+
+    def _expansion(self) -> tuple[Kernel, Any, Matrix]:
+        if not hasattr(self, "X_train_"):
+            raise AttributeError("function_ is available after fit.")
+        return self._kernel, self.X_train_, (self._y_train_std * self.alpha_).T
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict the mean of the posterior, or of the prior before ``fit``, and standard deviations or covariances.

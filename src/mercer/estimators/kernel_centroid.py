@@ -49,6 +49,8 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         The distances |c_y - c_z|.
     rkhs_norm_ : ndarray
         |w| for two classes, |c_y| for more.
+    function_ : RKHSFunction, or a list of them
+        w for two classes, a list of the c_y for more (divided by |c_y| if ``normalize``).
     coef_, intercept_, dual_coef_, support_, support_vectors_, classes_, n_features_in_, feature_names_in_ :
         As in ``SVC``, with one row for two classes, and one row per class for more.
 

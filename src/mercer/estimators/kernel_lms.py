@@ -75,7 +75,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         ½ Σ wᵢ (yᵢ - f(xᵢ))² before each step, and at the end.
     validation_curve_ : list of float
         Mean squared error on the held-out samples, with early stopping.
-    support_, support_vectors_, dual_coef_, rkhs_norm_, n_features_in_, feature_names_in_ : as in ``SVR``.
+    support_, support_vectors_, dual_coef_, rkhs_norm_, function_, n_features_in_, feature_names_in_ : as in ``SVR``.
 
     Examples
     --------

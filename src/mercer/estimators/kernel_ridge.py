@@ -200,6 +200,9 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
             out[start : start + BATCH] = product(self._kernel, a, b, self.dual_coef_, threads)
         return out + self.intercept_
 
+    def _expansion(self) -> tuple[Kernel, Any, Matrix]:
+        return self._kernel, self.X_fit_, self.dual_coef_.T
+
     def _get_coef(self) -> Any:
         return np.asarray(self.dual_coef_.T @ self.X_fit_)
 
@@ -208,8 +211,8 @@ class KernelRidge(BaseRidge):
     """Kernel ridge regression: minimise λ/2 |f|² + ½ Σ wᵢ (yᵢ − f(xᵢ) − b)², with λ = ``alpha``.
 
     The solution is f = Σ βᵢ k(xᵢ, ·) with (K + λ/w) β = y − b ([M5] "kernel ridge regression"). For the objective
-    λ'|f|² + 1/(2m) Σ (y − f)² of [SSBD] Ex. 16.3 set alpha = 2mλ'. The parameters up to ``kernel_params`` are those of
-    scikit-learn.
+    λ'|f|² + 1/(2m) Σ (y − f)² of [SSBD] Ex. 16.3 set alpha = 2mλ' (``lambda_to_alpha``). The parameters up to
+    ``kernel_params`` are those of scikit-learn.
 
     Parameters
     ----------
@@ -220,7 +223,7 @@ class KernelRidge(BaseRidge):
         A name from scikit-learn ("linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2",
         "precomputed"), a kernel object, an expression such as ``"0.5*gaussian(gamma=0.1) + linear()"``, or a function
         of two samples that returns a number. Samples may be any objects that the kernel compares, for example strings
-        for ``Spectrum(3)``.
+        for ``Spectrum(3)``. "poly" is (γ⟨x, z⟩ + coef0)^degree, "inhomogeneous" is (1 + ⟨x, z⟩)^degree.
     gamma : float or {"scale", "auto"}, default=None
         Parameter of the named kernels. None is 1 / n_features, and 1 for "chi2".
     degree, coef0 : float, default=3 and 1
@@ -256,6 +259,8 @@ class KernelRidge(BaseRidge):
         Primal value, dual value and gap of the objective above: for all targets together, and for each target.
     rkhs_norm_ : float or ndarray of shape (n_targets,)
         The norm |f|.
+    function_ : RKHSFunction, or a list of them
+        The function f = Σ βᵢ k(xᵢ, ·); a list if y has two dimensions. Not available for a precomputed kernel.
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         The weights of the features, for a linear kernel.
     n_iter_, trace_, fit_status_, kernel_evaluations_ : as in ``SVC``.
@@ -360,18 +365,19 @@ def resolve_pairwise(kernel: Any, model: Any) -> Kernel:
     if not isinstance(kernel, str) or kernel not in SKLEARN_KERNELS:
         degree = model.degree if float(model.degree).is_integer() else 3
         return resolve_kernel(kernel, int(degree), gamma, model.coef0)
-    if kernel in ("poly", "polynomial") and not float(model.degree).is_integer():
+    if kernel in ("poly", "polynomial", "inhomogeneous") and not float(model.degree).is_integer():
         raise InvalidInputError(
             f"degree={model.degree!r} is not a whole number: a polynomial of negative values would not be defined."
         )
     return SKLEARN_KERNELS[kernel](model, gamma)
 
 
-# scikit-learn's names of pairwise kernels
+# scikit-learn's names of pairwise kernels, and one of our own
 SKLEARN_KERNELS: dict[str, Any] = {
     "linear": lambda model, gamma: Linear(),
     "poly": lambda model, gamma: Polynomial(int(model.degree), gamma, model.coef0),
     "polynomial": lambda model, gamma: Polynomial(int(model.degree), gamma, model.coef0),
+    "inhomogeneous": lambda model, gamma: Polynomial.inhomogeneous(int(model.degree)),
     "rbf": lambda model, gamma: Gaussian(gamma),
     "laplacian": lambda model, gamma: Laplacian(gamma),
     "sigmoid": lambda model, gamma: Sigmoid(gamma, model.coef0),

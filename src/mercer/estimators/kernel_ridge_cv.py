@@ -118,7 +118,8 @@ class KernelRidgeCV(BaseRidge):
     cv_results_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_targets, n_alphas)
         For the best kernel: the (weighted) squared leave-one-out errors, or with ``scoring`` the leave-one-out
         predictions. Samples without weight have 0 (predictions: NaN), samples left out for time_limit NaN.
-    dual_coef_, X_fit_, intercept_, certificate_, certificates_, rkhs_norm_, coef_, … : as in ``KernelRidge``.
+    dual_coef_, X_fit_, intercept_, certificate_, certificates_, rkhs_norm_, function_, coef_, … :
+        As in ``KernelRidge``.
 
     Examples
     --------

@@ -57,7 +57,8 @@ class RampSVC(BaseSVC):
     n_rounds_ : ndarray of int
         Number of convex problems from the better start, for each pair.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, margin_, rkhs_norm_,
-    trace_, kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVC``.
+    function_, trace_, kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ :
+        As in ``SVC``.
 
     Examples
     --------

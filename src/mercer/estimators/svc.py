@@ -17,10 +17,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
-from mercer.estimators.base import KernelMachine, norm, warn_user
+from mercer.estimators.base import KernelMachine, class_ends, norm, warn_user
 from mercer.estimators.prediction import (
     FOLDS,
     fit_sigmoids,
+    pair_coefficients,
     pairwise_probabilities,
     votes,
 )
@@ -153,6 +154,9 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._publish_solutions([s for s in solved if s is not None])
 
     # ---- prediction ------------------------------------------------------------------------------------------
+
+    def _coef_rows(self) -> Matrix:
+        return pair_coefficients(super()._coef_rows(), class_ends(self._n_support))
 
     def _get_coef(self) -> Any:
         if self.dual_coef_.shape[0] == 1:
@@ -289,7 +293,9 @@ class SVC(BaseSVC):
         ``CallableKernel(k, pairwise=True)``. The kernel decides what samples are: rows of numbers, or any objects, such
         as strings for ``Spectrum(3)``, sets for ``Jaccard()``, graphs for ``WeisfeilerLehman()``, and records for
         ``On("title", Spectrum(4)) + On("price", Gaussian())``.
-    degree, gamma, coef0 : parameters of "poly", "rbf" and "sigmoid".
+        "poly" is (γ⟨x, z⟩ + coef0)^degree with scikit-learn's defaults, that is without a constant term;
+        "inhomogeneous" is the (1 + ⟨x, z⟩)^degree of the textbooks.
+    degree, gamma, coef0 : parameters of "poly", "rbf" and "sigmoid"; "inhomogeneous" has degree only.
     shrinking : bool, default=True
         Leave out samples that seem settled while solving; they are checked at the end.
     probability : bool, default="deprecated"
@@ -338,6 +344,9 @@ class SVC(BaseSVC):
         1/|w| for each pair: the distance from the separator to the margin in feature space.
     rkhs_norm_ : ndarray
         |w| for each pair.
+    function_ : RKHSFunction, or a list of them
+        w as a function Σ βᵢ k(xᵢ, ·), whose norm is |w|: the decision function without the intercept. For more than two
+        classes a list with one for each pair, as in ``intercept_``. Not available for a precomputed kernel.
     plan_ : Plan
         How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line.
     trace_ : list of TracePoint

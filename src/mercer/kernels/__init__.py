@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mercer.kernels.objects.series import GlobalAlignment
     from mercer.kernels.objects.sets import Intersection, Jaccard, SetOf
     from mercer.kernels.objects.substrings import CommonSubstrings, Mismatch, Spectrum
+    from mercer.kernels.rkhs_function import RKHSFunction
     from mercer.kernels.sklearn import SklearnKernel
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "Precomputed",
     "PrecomputedLayer",
     "Product",
+    "RKHSFunction",
     "RandomWalk",
     "RationalQuadratic",
     "Scaled",
@@ -96,6 +98,7 @@ _MODULES = {
     "objects.series": ("GlobalAlignment",),
     "objects.sets": ("Intersection", "Jaccard", "SetOf"),
     "objects.substrings": ("CommonSubstrings", "Mismatch", "Spectrum"),
+    "rkhs_function": ("RKHSFunction",),
     "sklearn": ("SklearnKernel",),
 }
 _HOME = {name: f"mercer.kernels.{module}" for module, names in _MODULES.items() for name in names}

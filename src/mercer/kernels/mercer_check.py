@@ -7,16 +7,17 @@ resembles only itself, and nothing can be learnt from one sample about another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf, log
 from typing import Any
 
 import numpy as np
+import scipy.linalg as la
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
-from mercer.kernels.features import Matrix, count_samples, take_samples
+from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.radial import Chi2, Gaussian, Laplacian
 from mercer.kernels.user_defined import CallableKernel, Precomputed
@@ -43,6 +44,8 @@ class MercerReport:
     offdiagonal_ratio : the similarity of the typical sample to the most similar other one: the median over i of the
         largest |K[i, j]| / sqrt(K[i, i] K[j, j]), j ≠ i. inf if there is no such pair.
     advice : sentences that say what to do; empty if all is well.
+    witness : if an eigenvalue is below -rounding, a vector z of length 1 with z'Kz = smallest_eigenvalue < 0: the proof
+        that K is not positive semidefinite. It has a number for each given sample, 0 for those not examined. Else None.
     """
 
     n: int
@@ -56,6 +59,7 @@ class MercerReport:
     near_diagonal: bool
     offdiagonal_ratio: float
     advice: tuple[str, ...]
+    witness: Vector | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         examined = f"{self.n} samples" if self.n == self.n_given else f"{self.n} of {self.n_given} samples, at random"
@@ -108,12 +112,18 @@ def check_mercer(
         raise InvalidInputError("check_mercer needs at least one sample, but was given none.")
     kernel = kernel.bind(samples)
     given_single = kernel.domain == "matrix" and samples.dtype == np.float32
+    chosen = np.arange(n_given)
     if n_given > max_samples:
         chosen = np.sort(np.random.default_rng(random_state).choice(n_given, max_samples, replace=False))
         samples = samples[np.ix_(chosen, chosen)] if kernel.domain == "matrix" else take_samples(samples, chosen)
     features = kernel.prepare(samples)
     K = kernel.block(features, features)
-    return _report(kernel, K, n_given, float(np.finfo(np.float32 if given_single else np.float64).eps))
+    report = _report(kernel, K, n_given, float(np.finfo(np.float32 if given_single else np.float64).eps))
+    if report.smallest_eigenvalue >= -report.rounding:
+        return report
+    witness = np.zeros(n_given)
+    witness[chosen] = la.eigh((K + K.T) / 2, subset_by_index=[0, 0])[1][:, 0]
+    return replace(report, witness=witness)
 
 
 def as_kernel(given: Any) -> Kernel | None:

@@ -56,6 +56,11 @@ ALIASES = {
     "weisfeiler_lehman": "weisfeilerlehman",
 }
 
+# names of kernels with some parameters set
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "inhomogeneous": ("polynomial", {"gamma": 1.0, "coef0": 1.0}),
+}
+
 
 def kernel_class(name: str) -> type[Kernel]:
     """The class of a kernel by its name in lower case, imported on first use."""
@@ -151,23 +156,24 @@ class _Reader:
         return self.build(node, node.func.id, arguments, named)  # type: ignore[arg-type]
 
     def build(self, node: ast.AST, name: str, arguments: list[Any], named: dict[str, Any]) -> Kernel:
-        key = ALIASES.get(name.lower(), name.lower())
+        said = ALIASES.get(name.lower(), name.lower())
+        key, preset = PRESETS.get(said, (said, {}))
         if key not in KERNELS:
-            close = get_close_matches(key, [*KERNELS, *ALIASES], n=1)
+            close = get_close_matches(key, [*KERNELS, *ALIASES, *PRESETS], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             self.fail(node, f"there is no kernel {name!r}.{hint} {_known()}")
         kernel = kernel_class(key)
-        parameters = [field.name for field in fields(kernel)]
+        parameters = [field.name for field in fields(kernel) if field.name not in preset]
         unknown = [parameter for parameter in named if parameter not in parameters]
         allowed = f"Its parameters are: {', '.join(parameters)}." if parameters else "It has no parameters."
         if unknown:
-            self.fail(node, f"{key} has no parameter {unknown[0]!r}. {allowed}")
+            self.fail(node, f"{said} has no parameter {unknown[0]!r}. {allowed}")
         try:
-            return kernel(*arguments, **named)
+            return kernel(*arguments, **named, **preset)
         except InvalidInputError as error:
             self.fail(node, str(error))
         except TypeError:
-            self.fail(node, f"{key} cannot be built from these parameters. {allowed}")
+            self.fail(node, f"{said} cannot be built from these parameters. {allowed}")
 
     def operation(self, node: ast.BinOp) -> Any:
         left, right = self.value(node.left), self.value(node.right)
@@ -198,4 +204,4 @@ class _Reader:
 def _known() -> str:
     """The sentence that lists all names; of two names that differ by underscores only, the one with underscores."""
     joined = {alias.replace("_", "") for alias in ALIASES if "_" in alias}
-    return f"Known kernels: {', '.join(sorted([*(KERNELS.keys() - joined), *ALIASES]))}."
+    return f"Known kernels: {', '.join(sorted([*(KERNELS.keys() - joined), *ALIASES, *PRESETS]))}."

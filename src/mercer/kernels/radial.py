@@ -69,7 +69,10 @@ class RadialKernel(SumKernel):
 
 @dataclass(frozen=True)
 class Gaussian(RadialKernel):
-    """k(x, z) = exp(-γ |x - z|²), or exp(-Σ γ_k (x_k - z_k)²) with one γ per feature."""
+    """k(x, z) = exp(-γ |x - z|²), or exp(-Σ γ_k (x_k - z_k)²) with one γ per feature.
+
+    The notes write the width in three ways: see ``from_width``.
+    """
 
     learnable: ClassVar[tuple[str, ...]] = ("gamma",)
     gamma: Width = "scale"
@@ -81,6 +84,34 @@ class Gaussian(RadialKernel):
     def from_sigma(cls, sigma: Any) -> Gaussian:
         """exp(-|x - z|² / (2σ²)), as [CS229] and [M5] write it."""
         return cls(0.5 / np.square(check_width("sigma", sigma, np.finfo(float).tiny)))
+
+    @classmethod
+    def from_width(cls, sigma: Any, convention: str = "m5") -> Gaussian:
+        """The kernel of a width σ, in one of the notes' three conventions.
+
+        Parameters
+        ----------
+        sigma : float or sequence of float
+            σ > 0, or one for each feature.
+        convention : {"ssbd", "l8", "cs229", "m5"}, default="m5"
+            "ssbd": exp(-|x - z|² / (2σ)), [SSBD] Example 16.2; "l8": exp(-|x - z|² / σ), [L8]; "cs229" and "m5":
+            exp(-|x - z|² / (2σ²)), as in ``from_sigma``.
+
+        Examples
+        --------
+        >>> [Gaussian.from_width(2.0, convention) for convention in ("ssbd", "l8", "cs229")]
+        [Gaussian(gamma=0.25), Gaussian(gamma=0.5), Gaussian(gamma=0.125)]
+        """
+        if convention in ("cs229", "m5"):
+            return cls.from_sigma(sigma)
+        factors = {"ssbd": 0.5, "l8": 1.0}
+        if convention not in factors:
+            raise InvalidInputError(
+                f"convention={convention!r} is not known: it must be 'ssbd', for exp(-|x - z|²/(2σ)), 'l8', for "
+                "exp(-|x - z|²/σ), or 'cs229' or 'm5', for exp(-|x - z|²/(2σ²))."
+            )
+        width: Any = np.asarray(check_width("sigma", sigma, np.finfo(float).tiny))
+        return cls(factors[convention] / width)
 
     def bind(self, samples: Any) -> Gaussian:
         return bind_gamma(self, samples)

@@ -34,7 +34,17 @@ class Linear(SumKernel):
 
 @dataclass(frozen=True)
 class Polynomial(SumKernel):
-    """k(x, z) = (γ <x, z> + c)^degree; c = 0 is the homogeneous kernel."""
+    """k(x, z) = (γ <x, z> + c)^degree, c = ``coef0``; c = 0 is the homogeneous kernel.
+
+    The notes' (1 + <x, z>)^k ([SSBD] Example 16.1, [L8], [CS229] 5.4, [M5]) is ``Polynomial.inhomogeneous(k)``, and by
+    name ``kernel="inhomogeneous"`` with ``degree=k``, or ``"inhomogeneous(k)"``. It has features for all products of up
+    to k coordinates. ``kernel="poly"`` of ``SVC`` and other machines is not this kernel: it has scikit-learn's defaults
+    gamma="scale" and coef0=0, so it has products of exactly k coordinates; ``KernelRidge(kernel="poly")`` has coef0=1,
+    but gamma=1/d.
+
+    >>> Polynomial.inhomogeneous(2)
+    Polynomial(degree=2, gamma=1.0, coef0=1.0)
+    """
 
     learnable: ClassVar[tuple[str, ...]] = ("gamma", "coef0")
     degree: int = 3
@@ -45,6 +55,11 @@ class Polynomial(SumKernel):
         object.__setattr__(self, "degree", check_whole("degree", self.degree, 0))
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
         object.__setattr__(self, "coef0", check_number("coef0", self.coef0))
+
+    @classmethod
+    def inhomogeneous(cls, degree: int = 3) -> Polynomial:
+        """(1 + <x, z>)^degree."""
+        return cls(degree, 1.0, 1.0)
 
     @property
     def positive_semidefinite(self) -> bool:

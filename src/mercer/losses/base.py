@@ -137,9 +137,19 @@ class Published(NamedTuple):
 
 
 class Loss(ABC):
-    """A loss ℓ(y, f). y is ±1 for classification, a number for regression, 1 for novelty detection. Immutable."""
+    """A loss ℓ(y, f). y is ±1 for classification, a number for regression, 1 for novelty detection. Immutable.
+
+    Attributes
+    ----------
+    lipschitz : the smallest L with |ℓ(y, f) − ℓ(y, g)| ≤ L |f − g| for all y, f and g; inf if there is none. As a
+        function of w, with f = ⟨w, φ(x)⟩, the loss is L|φ(x)|-Lipschitz ([SSBD] Claim 15.6).
+    smoothness : the same for the derivative of the loss with respect to f; inf if the loss has kinks. As a function of
+        w, the loss is smoothness · |φ(x)|²-smooth.
+    """
 
     name: ClassVar[str]
+    lipschitz: ClassVar[float] = np.inf
+    smoothness: ClassVar[float] = np.inf
     # whether, with an intercept, the program's data of a sample depend only on that sample, and the required sum is 0
     one_by_one: ClassVar[bool] = False
     # whether equal samples with equal targets can be merged into one with their total weight

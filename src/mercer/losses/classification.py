@@ -37,6 +37,7 @@ class Hinge(Loss):
     """ℓ(y, f) = max(0, 1 − yf).   Dual: linear y, box [0, C]·y."""
 
     name: ClassVar[str] = "hinge loss"
+    lipschitz: ClassVar[float] = 1.0
     additive: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True
 
@@ -59,6 +60,7 @@ class SquaredHinge(Loss):
     """ℓ(y, f) = max(0, 1 − yf)².   Dual: linear y, ridge 1/(2C), box [0, ∞)·y."""
 
     name: ClassVar[str] = "squared hinge loss"
+    smoothness: ClassVar[float] = 2.0
     additive: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True
 
@@ -89,6 +91,7 @@ class GivenUpHinge(Loss):
     """
 
     name: ClassVar[str] = "hinge loss with samples given up"
+    lipschitz: ClassVar[float] = 1.0
 
     def value(self, y: Vector, f: Vector) -> Vector:
         """max(0, 1 − yf), or max(0, sign(y) f − 1) where |y| = 2."""
@@ -170,6 +173,7 @@ class NuHinge(Loss):
 
     nu: float = 0.5
     name: ClassVar[str] = "nu-SVC loss"
+    lipschitz: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         check_nu(self.nu)

@@ -46,6 +46,7 @@ class LossFunction:
     name : the name of the function in ``mercer.losses``.
     convex : whether the loss is convex, so that ℓ(y, g) ≥ ℓ(y, f) + subgradient(y, f)(g − f) for all g.
     labels : whether y must be 1 or -1.
+    lipschitz, smoothness : constants that hold for all values of the parameters, as in ``Loss``; inf if there is none.
     """
 
     name: str
@@ -53,6 +54,8 @@ class LossFunction:
     slope: Callable[..., Vector]
     convex: bool = True
     labels: bool = True
+    lipschitz: float = np.inf
+    smoothness: float = np.inf
 
     def __call__(self, y: ArrayLike, f: ArrayLike, **parameters: Any) -> Vector:
         """The loss of each sample."""
@@ -143,12 +146,22 @@ def _pinball_slope(y: Vector, f: Vector, quantile: float = 0.5) -> Vector:
     return np.where(y > f, -q, np.where(y < f, 1.0 - q, 0.0))
 
 
-hinge = LossFunction("hinge", Hinge().value, _hinge_slope)
-squared_hinge = LossFunction("squared_hinge", SquaredHinge().value, _squared_hinge_slope)
-ramp = LossFunction("ramp", _ramp, _ramp_slope, convex=False)
-zero_one = LossFunction("zero_one", _zero_one, _zero_one_slope, convex=False)
-epsilon_insensitive = LossFunction("epsilon_insensitive", _insensitive, _insensitive_slope, labels=False)
-squared_epsilon_insensitive = LossFunction(
-    "squared_epsilon_insensitive", _squared_insensitive, _squared_insensitive_slope, labels=False
+hinge = LossFunction("hinge", Hinge().value, _hinge_slope, lipschitz=Hinge.lipschitz)
+squared_hinge = LossFunction(
+    "squared_hinge", SquaredHinge().value, _squared_hinge_slope, smoothness=SquaredHinge.smoothness
 )
-pinball = LossFunction("pinball", _pinball, _pinball_slope, labels=False)
+# where it is not constant, it is the hinge loss
+ramp = LossFunction("ramp", _ramp, _ramp_slope, convex=False, lipschitz=Hinge.lipschitz)
+zero_one = LossFunction("zero_one", _zero_one, _zero_one_slope, convex=False)
+epsilon_insensitive = LossFunction(
+    "epsilon_insensitive", _insensitive, _insensitive_slope, labels=False, lipschitz=EpsilonInsensitive.lipschitz
+)
+squared_epsilon_insensitive = LossFunction(
+    "squared_epsilon_insensitive",
+    _squared_insensitive,
+    _squared_insensitive_slope,
+    labels=False,
+    smoothness=SquaredEpsilonInsensitive.smoothness,
+)
+# quantiles 0 and 1 have the steepest slope
+pinball = LossFunction("pinball", _pinball, _pinball_slope, labels=False, lipschitz=1.0)

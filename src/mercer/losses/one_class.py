@@ -25,6 +25,7 @@ class OneClass(Loss):
 
     nu: float = 0.5
     name: ClassVar[str] = "one-class loss"
+    lipschitz: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         check_nu(self.nu)

@@ -38,6 +38,7 @@ class EpsilonInsensitive(Loss):
 
     epsilon: float = 0.1
     name: ClassVar[str] = "epsilon-insensitive loss"
+    lipschitz: ClassVar[float] = 1.0
     additive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -69,6 +70,7 @@ class SquaredEpsilonInsensitive(Loss):
 
     epsilon: float = 0.1
     name: ClassVar[str] = "squared epsilon-insensitive loss"
+    smoothness: ClassVar[float] = 2.0
     additive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -95,6 +97,7 @@ class Squared(Loss):
     """ℓ(y, f) = ½ (y − f)².   Dual: linear y, ridge 1/C, no box: (K + 1/C) β = y − b."""
 
     name: ClassVar[str] = "squared loss"
+    smoothness: ClassVar[float] = 1.0
 
     def value(self, y: Vector, f: Vector) -> Vector:
         """½ (y − f)²."""
@@ -126,6 +129,11 @@ class Pinball(Loss):
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:
             raise InvalidInputError(f"quantile={self.quantile:g} was given, but quantile must be between 0 and 1.")
+
+    @property
+    def lipschitz(self) -> float:  # type: ignore[override]
+        """The steeper of the two slopes, max(τ, 1 − τ)."""
+        return max(self.quantile, 1.0 - self.quantile)
 
     def value(self, y: Vector, f: Vector) -> Vector:
         """max(τ(y − f), (τ − 1)(y − f))."""
@@ -169,6 +177,7 @@ class NuInsensitive(Loss):
 
     nu: float = 0.5
     name: ClassVar[str] = "nu-SVR loss"
+    lipschitz: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         check_nu(self.nu)

@@ -4,7 +4,9 @@
     choose i;  if y_i <w, x_i> <= 0:   w += y_i x_i                                   [SSBD] Remark 15.1
 
 The second is the first with lam = 0. With projection theta = scale v. Vectors are never scaled, so a step costs as many
-operations as its samples have entries.
+operations as its samples have entries. Steps of given sizes eta_t are taken in the same way with w = scale v:
+
+    choose i;  h = 1 if y_i <w, x_i> < 1 else 0;  w := (1 - eta_t lam) w + eta_t h y_i x_i     [D6] Note 26, corrected
 
 The sum of all iterates is kept in the same way. Let c_t be the factor in w_t = c_t v and S_t = c_1 + ... + c_t. An
 update u_j of v at step j is part of all iterates after j, so that  sum_t c_t v_t = S_T v - A  with A = sum_j S_j u_j.
@@ -157,6 +159,18 @@ def _fold_scale_of_state(state):
     state[SCALE] = 1.0
 
 
+@compiled()
+def _fold_problem(state, V, A, beta, k, by_feature):
+    """`_fold_scale` for problem k: its part of V and A, its coefficients and its state. Edits all of them."""
+    if by_feature:
+        _fold_scale(state, V[:, k], A[:, k])
+    else:
+        _fold_scale(state, V[k], A[k])
+    for i in range(beta.shape[0]):
+        beta[i, k] *= state[SCALE]
+    _fold_scale_of_state(state)
+
+
 @compiled(merged=True)
 def _prefetch_ahead(order, s, indptr, indices, data, push, beta, n_problems):
     """Prefetch the pointers of a sample AHEAD steps later, and the entries of one half as many steps later."""
@@ -204,17 +218,19 @@ def _plain_steps(indptr, indices, data, push, order, bias, lam, t, start, v, A, 
 
 @compiled()
 def linear_steps(
-    indptr, indices, data, norms, push, order, batch, bias, lam, project, t, start, V, A, beta, state, first, stop
+    indptr, indices, data, norms, push, order, eta, batch, bias, lam, project, t, start, V, A, beta, state, first, stop
 ):
     """Take steps with the samples in ``order``, ``batch`` per step, from step t on, for problems from first to stop.
 
     For sparse samples V and A have a row for each feature, so that an entry of a sample updates all problems in one
     place; for dense ones a row for each problem. push[i, c] is y_i times the factor of its updates; beta[i, c] is the
-    coefficient of sample i in v_c. Iterates after step ``start`` are summed. Edits V, A, beta and the state.
+    coefficient of sample i in v_c. Iterates after step ``start`` are summed. ``eta`` has the size of each step, or is
+    empty for w_t = theta / (lam t); steps of given sizes are not projected. Edits V, A, beta and the state.
     """
     flat, flat_A, length = V.reshape(-1), A.reshape(-1), np.uint64(V.shape[1])
     flat_push, flat_beta = push.reshape(-1), beta.reshape(-1)
-    if push.shape[1] == 1 and batch == 1 and not project:
+    free, by_feature = eta.shape[0] > 0, indices.shape[0] == data.shape[0]
+    if push.shape[1] == 1 and batch == 1 and not project and not free:
         _plain_steps(indptr, indices, data, flat_push, order, bias, lam, t, start, flat, flat_A, flat_beta, state[0])
         return
     indptr, indices, data, order = borrow(indptr), borrow(indices), borrow(data), borrow(order)
@@ -227,7 +243,10 @@ def linear_steps(
         size = min(batch, order.shape[0] - place)
         t += 1
         for c in range(m):
-            factor[c] = own[c, SCALE] / (lam * t) if lam > 0.0 else 1.0
+            if free:
+                factor[c] = own[c, SCALE]
+            else:
+                factor[c] = own[c, SCALE] / (lam * t) if lam > 0.0 else 1.0
             if t > start:
                 own[c, SUM] += factor[c]
         for s in range(size):
@@ -239,6 +258,13 @@ def linear_steps(
                 margin = f[c] + bias * own[c, BIAS]
                 margin = margin if push[i, first + c] > 0.0 else -margin
                 hit[s, c] = margin * factor[c] < 1.0 if lam > 0.0 else margin <= 0.0
+        length_of_step = 1.0
+        if free:
+            length_of_step = eta[place // batch]
+            for c in range(m):
+                own[c, SCALE] *= 1.0 - length_of_step * lam
+                if abs(own[c, SCALE]) < SMALLEST_SCALE:
+                    _fold_problem(own[c], V, A, beta, first + c, by_feature)
         for s in range(size):
             i = np.uint64(order[place + s])
             begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + ONE])
@@ -248,7 +274,7 @@ def linear_steps(
             for c in range(m):
                 if not hit[s, c]:
                     continue
-                change = push[i, first + c] / (size * own[c, SCALE])
+                change = length_of_step * push[i, first + c] / (size * own[c, SCALE])
                 if project:
                     g = f[c] + bias * own[c, BIAS]
                     own[c, NORM] += change * (2.0 * g + change * (norms[i] + bias))
@@ -264,14 +290,7 @@ def linear_steps(
             for c in range(m):
                 _project(own[c], lam, t)
                 if own[c, SCALE] < SMALLEST_SCALE:
-                    k = first + c
-                    if indices.shape[0] == data.shape[0]:
-                        _fold_scale(own[c], V[:, k], A[:, k])
-                    else:
-                        _fold_scale(own[c], V[k], A[k])
-                    for i in range(beta.shape[0]):
-                        beta[i, k] *= own[c, SCALE]
-                    _fold_scale_of_state(own[c])
+                    _fold_problem(own[c], V, A, beta, first + c, by_feature)
     for c in range(own.shape[0]):
         for k in range(own.shape[1]):
             state[first + c, k] = own[c, k]
@@ -300,25 +319,34 @@ def _remove_shortest(budget, v, A, diagonal):
 
 
 @compiled()
-def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t, start, budget, v, A, state):
+def kernel_steps(K, position, eta, diagonal, y, weight, batch, bias, lam, project, t, start, budget, v, A, state):
     """`linear_steps` for coefficients over members: ``position[s]`` is the member drawn at place s, K[s] its kernel
     row.
 
     y, v, A and state have a row per problem; all problems see the same samples. At most ``budget`` members have a
     coefficient, -1 for no limit. Edits v, A and the state.
     """
-    n_classes = y.shape[0]
+    n_classes, free = y.shape[0], eta.shape[0] > 0
     hit = np.zeros((batch, n_classes), np.bool_)
     for first in range(0, position.shape[0], batch):
         size = min(batch, position.shape[0] - first)
         t += 1
+        length_of_step = eta[first // batch] if free else 1.0
         for c in range(n_classes):
-            factor = state[c, SCALE] / (lam * t) if lam > 0.0 else 1.0
+            if free:
+                factor = state[c, SCALE]
+            else:
+                factor = state[c, SCALE] / (lam * t) if lam > 0.0 else 1.0
             if t > start:
                 state[c, SUM] += factor
             for s in range(size):
                 margin = y[c, position[first + s]] * (dot(K[first + s], v[c]) + bias * state[c, BIAS])
                 hit[s, c] = margin * factor < 1.0 if lam > 0.0 else margin <= 0.0
+            if free:
+                state[c, SCALE] *= 1.0 - length_of_step * lam
+                if abs(state[c, SCALE]) < SMALLEST_SCALE:
+                    _fold_scale(state[c], v[c], A[c])
+                    _fold_scale_of_state(state[c])
         moved = False
         for s in range(size):
             j = position[first + s]
@@ -326,7 +354,7 @@ def kernel_steps(K, position, diagonal, y, weight, batch, bias, lam, project, t,
                 if not hit[s, c]:
                     continue
                 moved = True
-                u = y[c, j] * weight[j] / (size * state[c, SCALE])
+                u = length_of_step * y[c, j] * weight[j] / (size * state[c, SCALE])
                 if project:
                     f = dot(K[first + s], v[c]) + bias * state[c, BIAS]
                     state[c, NORM] += u * (2.0 * f + u * (diagonal[j] + bias))

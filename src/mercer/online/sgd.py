@@ -3,13 +3,15 @@
     min  lam/2 |w|^2 + (1/W) sum_i weight_i max(0, 1 - y_i <w, phi(x_i)>),   W = sum_i weight_i       [SSBD] 15.12, 16.5
 
 `LinearRun` is the procedure of [SSBD] 15.5, `KernelRun` that of 16.3 and of [L8] Algorithm 1. For the same samples in
-the same order both give the same iterates (Lemma 16.3). With lam = 0 they are the perceptron of [SSBD] Remark 15.1 and
-Exercise 16.2. The steps are in `online._sgd_loops`, the certificates in `online.sgd_certificate`.
+the same order both give the same iterates (Lemma 16.3). `Rule.eta` gives steps of other sizes ([D6] Note 26). With
+lam = 0 they are the perceptron of [SSBD] Remark 15.1 and Exercise 16.2. The steps are in `online._sgd_loops`, the
+certificates in `online.sgd_certificate`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,6 +54,7 @@ class Rule:
     project : whether iterates are projected onto the ball of radius 1/sqrt(lam).
     start : iterates after this step are averaged; -1 for the last iterate without averaging.
     budget : limit on the samples with a coefficient, -1 for none; kernels only.
+    eta : the sizes of the steps, by their numbers 1, 2, …; None for w = theta / (lam t), that is 1 / (lam (t + 1)).
     """
 
     lam: float
@@ -60,6 +63,13 @@ class Rule:
     project: bool = False
     start: int = 0
     budget: int = -1
+    eta: Callable[[int], float] | None = None
+
+    def sizes(self, t: int, n_steps: int) -> Vector:
+        """The sizes of the next n_steps steps after step t; empty for those of Pegasos."""
+        if self.eta is None:
+            return np.empty(0)
+        return np.array([self.eta(s) for s in range(t + 1, t + n_steps + 1)], dtype=np.float64)
 
 
 class Model(NamedTuple):
@@ -155,10 +165,18 @@ class Run(ABC):
         """The coefficients of the samples in v."""
 
     def dual_points(self) -> tuple[Matrix, Vector]:
-        """A feasible β of each problem, and Σ|β|: βᵢ is yᵢCᵢ times the share of the draws of i that updated w."""
+        """A feasible β of each problem, and Σ|β|: βᵢ is yᵢCᵢ times the share of the draws of i that updated w.
+
+        For steps of given sizes, it is the coefficient of the last w, at most Cᵢ.
+        """
         from mercer.online._sgd_loops import dual_points
 
         beta, sizes = np.zeros(self.y.shape), np.zeros(len(self.y))
+        if self.rule.eta is not None:
+            # the coefficients of the last w, in the box
+            alpha = self.y * self.state[:, :1] * self.coefficients
+            np.clip(alpha, 0.0, self.unit * self.weight, out=alpha)
+            return self.y * alpha, alpha.sum(axis=1)
         if len(self.drawn):
             hits = np.ascontiguousarray(self.coefficients)
             dual_points(
@@ -176,7 +194,7 @@ class Run(ABC):
         """|w|² of each problem, including the constant feature; ``f`` are the values of the model if known."""
 
     def model(self, last: bool = False) -> Model:
-        """The model by the rule: the mean of the iterates so far, or the last one."""
+        """The model by the rule: the mean of the iterates so far, or the one after the last step."""
         with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the values of the model
             if last:
                 return self._make(last=True)
@@ -197,12 +215,14 @@ class Run(ABC):
         """The model with these coefficients."""
 
     def _mix(self, v: Matrix, A: Matrix, last: bool) -> Matrix:
-        """The mean of the iterates, or the last one, theta / (lam T), from the rows of v and A."""
+        """The mean of the iterates w_1, …, w_t, or the one after the last step, w_{t+1} = theta / (lam (t + 1))."""
         scale, total = self.state[:, :1], self.state[:, 1:2]
         if self.t == 0:
             return np.zeros_like(v)
         if last or self.rule.start < 0 or self.t <= self.rule.start:
-            return v * (scale / (self.rule.lam * self.t) if self.rule.lam > 0 else 1.0)
+            if self.rule.eta is not None:
+                return v * scale
+            return v * (scale / (self.rule.lam * (self.t + 1)) if self.rule.lam > 0 else 1.0)
         mean = total * v
         mean -= A
         mean /= self.t - self.rule.start
@@ -253,17 +273,18 @@ class LinearRun(Run):
         rule, arrays = self.rule, self._arrays
         norms = self.squared_lengths if rule.project else np.empty(0)
         start = rule.start if rule.start >= 0 else np.iinfo(np.int64).max
-
+        n_steps = -(-len(order) // rule.batch)
+        eta = rule.sizes(self.t, n_steps)
         V, A = (self.v.T, self.A.T) if sp.issparse(self.X) else (self.v, self.A)
 
         def some(first: int, stop: int) -> None:
             linear_steps(
-                *arrays, norms, self._push, order, rule.batch, rule.bias, rule.lam, rule.project, self.t,
+                *arrays, norms, self._push, order, eta, rule.batch, rule.bias, rule.lam, rule.project, self.t,
                 start, V, A, self.beta.T, self.state, first, stop,
             )  # fmt: skip
 
         run_shares(some, len(self.y), n_threads)
-        self.t += -(-len(order) // rule.batch)
+        self.t += n_steps
 
     def _make(self, last: bool) -> Model:
         # the coefficients of the mean are not needed
@@ -347,13 +368,15 @@ class KernelRun(Run):
         position = place[np.searchsorted(members, drawn, sorter=place)]
         K = self.gram.rows(self.gram.features.take(drawn), self.gram.features.take(members))
         v, A = self.v[:, members], self.A[:, members]
+        n_steps = -(-len(drawn) // rule.batch)
         kernel_steps(
-            K, position, self.diagonal[members], np.ascontiguousarray(self.y[:, members]), self.step[members],
+            K, position, rule.sizes(self.t, n_steps), self.diagonal[members],
+            np.ascontiguousarray(self.y[:, members]), self.step[members],
             rule.batch, rule.bias, rule.lam, rule.project, self.t,
             rule.start if rule.start >= 0 else np.iinfo(np.int64).max, rule.budget, v, A, self.state,
         )  # fmt: skip
         self.v[:, members], self.A[:, members] = v, A
-        self.t += -(-len(drawn) // rule.batch)
+        self.t += n_steps
 
     def _make(self, last: bool) -> Model:
         return self.from_coefficients(self._mix(self.v, self.A, last))

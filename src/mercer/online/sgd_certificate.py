@@ -63,11 +63,11 @@ def objective_point(run: Run, evaluated: Evaluation) -> ObjectivePoint:
 
         E[objective(mean of w_1, …, w_T)] - optimum ≤ rho²/(lam T) (1/2 + 2 log(T + 1))
 
-    The expectation is over independently drawn samples. For the last iterate and for a mean over the tail there is no
-    bound: inf.
+    The expectation is over independently drawn samples. For the last iterate, for a mean over the tail and for steps of
+    other sizes there is no bound: inf.
     """
     lam, t, bound = run.rule.lam, evaluated.t, np.inf
-    if run.rule.start == 0 and run.rule.budget < 0 and t > 0:
+    if run.rule.start == 0 and run.rule.budget < 0 and run.rule.eta is None and t > 0:
         rho2 = float(run.squared_lengths.max(initial=0.0)) + run.rule.bias
         bound = float(len(run.y) * rho2 / (lam * t) * (0.5 + 2.0 * np.log1p(t)))
     return ObjectivePoint(t, lam * float(evaluated.primal.sum()), bound)

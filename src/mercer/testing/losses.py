@@ -18,14 +18,16 @@ ROUNDING = 1e-9
 # relative gap that the interior-point method may leave
 STRONG = 1e-6
 TRIALS = 20
+# the grid on which slopes are measured, and how far they may be off: rounding divided by the square of a step
+FAR, GRID, CONSTANTS = 8.0, 1601, 1e-6
 
 
 def check_loss(loss: Loss, y: ArrayLike | None = None) -> None:
     """Check that a loss keeps the contract of ``mercer.losses.Loss`` on targets y, by default labels 1 and -1.
 
-    Values are not negative, and the arrays of the program have the right shapes. For random feasible beta and random
-    thresholds the dual is at most the primal, and both are equal at the optimum. No thresholds give a lower primal than
-    `best_thresholds`.
+    Values are not negative and change no faster than ``lipschitz`` and ``smoothness`` say. The arrays of the program
+    have the right shapes. For random feasible beta and random thresholds the dual is at most the primal, and both are
+    equal at the optimum. No thresholds give a lower primal than `best_thresholds`.
 
     >>> from mercer.losses import Hinge
     >>> check_loss(Hinge())
@@ -39,11 +41,27 @@ def check_loss(loss: Loss, y: ArrayLike | None = None) -> None:
     value = loss.value(target, f)
     claim(value.shape == (n,), f"{loss!r}.value has the shape {value.shape} for {n} samples.")
     claim(bool(np.all(value >= 0)), f"{loss!r}.value is {np.min(value):.3g} for some sample: a loss is at least 0.")
+    check_constants(loss, target)
     weight = rng.uniform(0.5, 2.0, size=n)
     weight[n // 2] = 0.0
     X = rng.normal(size=(n, 3))
     K = np.exp(-0.5 * np.square(X[:, None] - X).sum(axis=2))
     _check_forms(loss, target, weight, K)
+
+
+def check_constants(loss: Loss, y: Vector) -> None:
+    """Values and slopes on a grid change no faster than the constants allow."""
+    grid = np.linspace(-FAR, FAR, GRID)
+    step = float(grid[1] - grid[0])
+    with np.errstate(invalid="ignore"):  # a hard margin is infinite
+        values = np.array([loss.value(np.full(GRID, target), grid) for target in np.unique(y)])
+        slopes = np.diff(values, axis=1) / step
+        steepest, fastest = np.abs(slopes).max(), np.abs(np.diff(slopes, axis=1)).max() / step
+    for name, found, claimed in (("lipschitz", steepest, loss.lipschitz), ("smoothness", fastest, loss.smoothness)):
+        claim(
+            claimed == np.inf or found <= (1 + CONSTANTS) * claimed,
+            f"{loss!r}.{name} is {claimed:g}, but its values on a grid give {found:g}.",
+        )
 
 
 def _check_forms(loss: Loss, y: Vector, weight: Vector, K: Matrix) -> None:

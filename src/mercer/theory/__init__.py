@@ -6,12 +6,13 @@ Every function returns a report that prints as text and has its numbers as attri
 from mercer.svm.separation import Separation
 from mercer.theory import bounds
 from mercer.theory.bounds import BoundReport, BoundReports, error_bounds
-from mercer.theory.conversions import C_to_lambda, lambda_to_C
+from mercer.theory.conversions import C_to_lambda, alpha_to_lambda, lambda_to_alpha, lambda_to_C
 from mercer.theory.diagnosis import diagnose
 from mercer.theory.findings import Diagnosis, Finding, HeldOutScores
 from mercer.theory.kkt import KKTReport, Optimality, kkt_report
 from mercer.theory.margins import MarginReport, Margins, margins
 from mercer.theory.separability import PairSeparability, SeparabilityReport, separability
+from mercer.theory.unit_hyperplanes import UnitHyperplane, unit_hyperplanes
 
 __all__ = [
     "BoundReport",
@@ -27,11 +28,15 @@ __all__ = [
     "PairSeparability",
     "SeparabilityReport",
     "Separation",
+    "UnitHyperplane",
+    "alpha_to_lambda",
     "bounds",
     "diagnose",
     "error_bounds",
     "kkt_report",
     "lambda_to_C",
+    "lambda_to_alpha",
     "margins",
     "separability",
+    "unit_hyperplanes",
 ]

@@ -8,6 +8,10 @@ With ρ the largest |φ(x)|, γ the margin, B a bound on |w| and n training samp
     best_lambda    √(2ρ²/(B²n))                                that λ
     vc             L₀₁ + √(2D log(en/D)/n) + √(log(1/δ)/(2n))  halfspaces of VC dimension D, with probability 1 − δ
 
+ρ enters the bounds as the Lipschitz constant of the loss as a function of w (Claim 15.6): the constant of the loss in
+f, 1 for hinge and ramp loss, times |φ(x)|. For another convex loss of constant L, Corollary 13.8, from which 15.7
+follows, has Lρ in place of ρ.
+
 The first two do not depend on the dimension of the feature space; the last depends on it alone. The last is Corollary
 3.19 of Mohri, Rostamizadeh & Talwalkar, *Foundations of Machine Learning*; the notes give its order, √(D/n). The
 theorems are about homogeneous halfspaces. `error_bounds` therefore treats a bias as the weight of an additional feature
@@ -27,8 +31,11 @@ from typing import Any
 import numpy as np
 
 from mercer.estimators.fitted_models import unwrap
+from mercer.estimators.ramp_svc import RampSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear, Polynomial
+from mercer.losses import Loss, hinge, ramp
+from mercer.losses.classification import classification_loss
 from mercer.theory.conversions import lambda_to_C, sample_count
 from mercer.theory.margins import Margins, margins
 from mercer.theory.model_geometry import kernel_of
@@ -74,14 +81,18 @@ def hard_margin(gamma: float, rho: float, n: int, delta: float = 0.05) -> float:
     0.0672
     """
     gamma, rho, n = _positive("gamma", gamma), _nonnegative("rho", rho), sample_count(n)
-    return sqrt(4.0 * (rho / gamma) ** 2 / n) + sqrt(2.0 * log(2.0 / _probability(delta)) / n)
+    # the ramp loss of w with |w| = 1/γ is 0 on the samples, and bounds the error: twice its Rademacher complexity
+    complexity = ramp.lipschitz * rho / gamma / sqrt(n)
+    return 2.0 * complexity + sqrt(2.0 * log(2.0 / _probability(delta)) / n)
 
 
-def soft_margin(loss: float, norm: float, rho: float, n: int, lam: float | None = None) -> float:
+def soft_margin(
+    loss: float, norm: float, rho: float, n: int, lam: float | None = None, *, lipschitz: float = hinge.lipschitz
+) -> float:
     """Bound the expected loss of Soft-SVM by the hinge loss and the norm of any vector u.
 
     loss + λ|u|² + 2ρ²/(λn): [SSBD] Corollary 15.7, for λ|w|² + (1/n) Σ hinge and homogeneous halfspaces. It bounds the
-    hinge loss, and therefore the error.
+    hinge loss, and therefore the error. With another ``lipschitz`` it bounds the loss that has this constant.
 
     Parameters
     ----------
@@ -95,6 +106,9 @@ def soft_margin(loss: float, norm: float, rho: float, n: int, lam: float | None 
         Number of training samples.
     lam : float or None, default=None
         λ > 0 in the convention of (15.4). None takes ``best_lambda``, which gives loss + √(8ρ²B²/n).
+    lipschitz : float, default=1.0
+        The Lipschitz constant of a convex loss, such as ``mercer.losses.EpsilonInsensitive().lipschitz``. The default
+        is that of the hinge loss.
 
     Returns
     -------
@@ -107,14 +121,14 @@ def soft_margin(loss: float, norm: float, rho: float, n: int, lam: float | None 
     0.2
     """
     loss, norm = _nonnegative("loss", loss), _nonnegative("norm", norm)
-    rho, n = _nonnegative("rho", rho), sample_count(n)
+    n, steepest = sample_count(n), _steepest(lipschitz, rho)
     if lam is None:
-        return loss + sqrt(8.0 * rho**2 * norm**2 / n)
+        return loss + sqrt(8.0 * steepest**2 * norm**2 / n)
     lam = _positive("lam", lam)
-    return loss + (lam * norm**2 if norm > 0 else 0.0) + 2.0 * rho**2 / (lam * n)
+    return loss + (lam * norm**2 if norm > 0 else 0.0) + 2.0 * steepest**2 / (lam * n)
 
 
-def best_lambda(norm: float, rho: float, n: int) -> float:
+def best_lambda(norm: float, rho: float, n: int, *, lipschitz: float = hinge.lipschitz) -> float:
     """The λ that minimises the bound of Corollary 15.7 over all |u| ≤ B: √(2ρ²/(B²n)).
 
     Parameters
@@ -125,6 +139,8 @@ def best_lambda(norm: float, rho: float, n: int) -> float:
         The radius: no sample is longer.
     n : int
         Number of training samples.
+    lipschitz : float, default=1.0
+        As in ``soft_margin``.
 
     Returns
     -------
@@ -138,7 +154,7 @@ def best_lambda(norm: float, rho: float, n: int) -> float:
     >>> lam, lambda_to_C(lam, 20_000)
     (0.001, 0.025)
     """
-    return sqrt(2.0 * _nonnegative("rho", rho) ** 2 / (_positive("norm", norm) ** 2 * sample_count(n)))
+    return sqrt(2.0 * _steepest(lipschitz, rho) ** 2 / (_positive("norm", norm) ** 2 * sample_count(n)))
 
 
 def vc(dimension: float, n: int, delta: float = 0.05, error: float = 0.0) -> float:
@@ -290,14 +306,16 @@ def error_bounds(model: Any, X: Any, y: Any, delta: float = 0.05) -> BoundReport
     kernel, n_features = kernel_of(model), getattr(model, "n_features_in_", None)
     dimension = feature_dimension(kernel, n_features)
     C = getattr(model, "C", None)
-    return BoundReports(_report(problem, dimension, C, delta) for problem in margins(model, X, y).problems)
+    convex = None if isinstance(model, RampSVC) or not isinstance(C, Real) else classification_loss(model)
+    return BoundReports(_report(problem, dimension, C, convex, delta) for problem in margins(model, X, y).problems)
 
 
 # its former name
 compare = error_bounds
 
 
-def _report(problem: Margins, dimension: float, C: Any, delta: float) -> BoundReport:
+def _report(problem: Margins, dimension: float, C: Any, convex: Loss | None, delta: float) -> BoundReport:
+    """All bounds of one hyperplane; ``convex`` is the loss that was minimised with C, None if it is not convex."""
     n, rho = len(problem.rows), problem.rho
     loss = float(np.maximum(0.0, 1.0 - problem.functional).mean())
     error = problem.n_wrong / n
@@ -312,12 +330,15 @@ def _report(problem: Margins, dimension: float, C: Any, delta: float) -> BoundRe
         if gamma > 0
         else Bound("hard margin", inf, "Theorem 15.4: the samples are not separated")
     ]
-    if isinstance(C, Real) and 0 < float(C) < inf:
-        lam = 1.0 / (2.0 * float(C) * n)
-        value = soft_margin(loss, norm, radius, n, lam)
-        found.append(Bound("soft margin, C of model", value, f"Corollary 15.7, in expectation, λ = {lam:.4g}{added}"))
-    else:
+    if not isinstance(C, Real) or not 0 < float(C) < inf:
         found.append(Bound("soft margin, C of model", inf, f"Corollary 15.7: no λ belongs to C = {C}"))
+    elif convex is None or convex.lipschitz == inf:
+        reason = "the ramp loss is not convex" if convex is None else f"the {convex.name} is not Lipschitz"
+        found.append(Bound("soft margin, C of model", inf, f"Corollary 15.7: {reason}"))
+    else:
+        lam = 1.0 / (2.0 * float(C) * n)
+        value = soft_margin(loss, norm, radius, n, lam, lipschitz=convex.lipschitz)
+        found.append(Bound("soft margin, C of model", value, f"Corollary 15.7, in expectation, λ = {lam:.4g}{added}"))
     remark = f"Corollary 15.7, in expectation, for that λ{added}"
     found.append(Bound("soft margin, best λ", soft_margin(loss, norm, radius, n), remark))
     D = max(1.0, dimension + biased)
@@ -346,6 +367,16 @@ def feature_dimension(kernel: Kernel, n_features: int | None) -> float:
         up_to = kernel.coef0 != 0
         return float(comb(n_features + kernel.degree - (0 if up_to else 1), kernel.degree))
     return inf
+
+
+def _steepest(lipschitz: float, rho: float) -> float:
+    """The Lipschitz constant of the loss as a function of w, for |φ(x)| ≤ ρ (Claim 15.6)."""
+    if lipschitz == inf:
+        raise InvalidInputError(
+            "lipschitz=inf was given: the corollary holds for losses with a Lipschitz constant, such as the hinge "
+            "loss, not for squared losses."
+        )
+    return _positive("lipschitz", lipschitz) * _nonnegative("rho", rho)
 
 
 def _positive(name: str, value: float) -> float:

@@ -1,4 +1,4 @@
-"""Convert between λ of the textbooks and C of the machines; [SSBD] (15.4), (15.6) and (15.12), (16.5).
+"""Convert between λ of the textbooks and C or alpha of the machines; [SSBD] (15.4), (15.6) and (15.12), (16.5), (16.8).
 
 All machines of mercer minimise ½|w|² + C Σ ℓ. The notes put a weight on the norm and average the loss over n samples:
 
@@ -6,6 +6,11 @@ All machines of mercer minimise ½|w|² + C Σ ℓ. The notes put a weight on th
     convention "15.12"    (λ/2)|w|² + (1/n) Σ ℓ    C = 1/(λn)        also (16.5), Pegasos
 
 The minimisers are the same; the objectives differ by the factor 2λ or λ.
+
+Ridge regression minimises (α/2)|f|² + ½ Σ (y − f)², so that β = (K + αI)⁻¹y. Exercise 16.3 has a λ on the norm and
+averages the loss, too:
+
+    (16.8)                λ|w|² + 1/(2n) Σ (y − f)²    α = 2λn
 """
 
 from __future__ import annotations
@@ -67,6 +72,54 @@ def C_to_lambda(C: float, n: int, convention: str = "15.4") -> float:
     (0.01, 0.0)
     """
     return _inverse("C", C, n, convention)
+
+
+def lambda_to_alpha(lam: float, n: int) -> float:
+    """The ``alpha`` of ``KernelRidge`` that has the same minimiser as (16.8), λ|w|² + 1/(2n) Σ (y − f)², with this λ.
+
+    Parameters
+    ----------
+    lam : float
+        λ ≥ 0.
+    n : int
+        Number of training samples.
+
+    Returns
+    -------
+    alpha : float
+        2λn.
+
+    Examples
+    --------
+    >>> from mercer.theory import alpha_to_lambda, lambda_to_alpha
+    >>> lambda_to_alpha(0.01, n=100), alpha_to_lambda(2.0, n=100)
+    (2.0, 0.01)
+    """
+    return 2.0 * sample_count(n) * _at_least_zero("lam", lam)
+
+
+def alpha_to_lambda(alpha: float, n: int) -> float:
+    """The λ for which (16.8), λ|w|² + 1/(2n) Σ (y − f)², has the same minimiser as ``KernelRidge`` with this alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        α ≥ 0.
+    n : int
+        Number of training samples.
+
+    Returns
+    -------
+    lam : float
+        α/(2n).
+    """
+    return _at_least_zero("alpha", alpha) / (2.0 * sample_count(n))
+
+
+def _at_least_zero(name: str, value: float) -> float:
+    if not isinstance(value, Real) or not value >= 0:
+        raise InvalidInputError(f"{name}={value!r} was given: it must be a number of at least 0.")
+    return float(value)
 
 
 def _inverse(name: str, value: float, n: int, convention: str) -> float:

@@ -10,6 +10,8 @@ this is complementary slackness:
     α = 0        y(f + b) ≥ 1        outside the margin, not a support vector
     0 < α < C    y(f + b) = 1        a free support vector, exactly on the margin
     α = C        y(f + b) ≤ 1        inside the margin or on the wrong side
+
+In the notes' variables, with the slack ξ ≥ 0 and its multiplier μ = C − α: α (y(f + b) − 1 + ξ) = 0 and μξ = 0.
 """
 
 from __future__ import annotations
@@ -23,9 +25,20 @@ from numpy.typing import NDArray
 from mercer.estimators.certification.kernel_machines import FittedProblem, certify_problem, fitted_problems
 from mercer.estimators.fitted_models import unwrap
 from mercer.kernels.features import Vector
-from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.losses import (
+    EpsilonInsensitive,
+    HardMargin,
+    NuHinge,
+    NuInsensitive,
+    OneClass,
+    Pinball,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    nu_scale,
+    tube,
+)
 from mercer.losses.base import Loss
-from mercer.problems.dual import infeasibility, rates
+from mercer.problems.dual import DualProblem, infeasibility, rates
 from mercer.problems.solution import Certificate
 
 STATES = ("zero", "free", "bound")
@@ -45,6 +58,12 @@ class Optimality:
     state : "zero", "free" or "bound", by the value of β.
     decision : f + b.
     violation : the violation of the condition of the sample's state, in units of the decision function.
+    alpha : the multipliers α ≥ 0 of the notes, |β|. For regression one of the two multipliers is 0, and this is the
+        other one.
+    xi : the slack ξ: how far the sample is on the wrong side of the edge of its margin, tube or region; 0 if it is not.
+        For the pinball loss, which has no tube, |y − f − b|.
+    mu : the multipliers μ of ξ ≥ 0: C − α, where C includes the weight of the sample. 0 for squared losses, for which
+        ξ ≥ 0 is no constraint, and inf for a hard margin.
     infeasibility : the largest violation of a bound or a sum by β.
     certificate : primal value, dual value and gap of the problem.
     conditions : the condition for each state, as text.
@@ -56,6 +75,9 @@ class Optimality:
     state: NDArray[np.str_]
     decision: Vector
     violation: Vector
+    alpha: Vector
+    xi: Vector
+    mu: Vector
     infeasibility: float
     certificate: Certificate
     conditions: tuple[str, str, str]
@@ -181,10 +203,37 @@ def _optimality(fitted: FittedProblem) -> Optimality:
         state=np.where(net == 0, "zero", np.where(bound, "bound", "free")),
         decision=sign * (F + (float(b.mean()) if len(b) else 0.0)),
         violation=violation,
+        alpha=np.abs(net),
+        xi=_slack(problem, F, b),
+        mu=_multiplier(problem, net),
         infeasibility=infeasibility(qp, beta),
         certificate=certify_problem(fitted),
         conditions=_conditions(problem.loss),
     )
+
+
+def _slack(problem: DualProblem, F: Vector, b: Vector) -> Vector:
+    """ξ of each sample."""
+    loss, y, f = problem.loss, problem.y, F + (float(b.mean()) if len(b) else 0.0)
+    if isinstance(loss, HardMargin):
+        return np.maximum(0.0, 1.0 - y * f)
+    if isinstance(loss, SquaredHinge | SquaredEpsilonInsensitive):
+        return np.sqrt(loss.value(y, f))
+    if isinstance(loss, NuHinge):
+        return loss.value(y, f, nu_scale(b)[0])
+    if isinstance(loss, NuInsensitive):
+        return loss.value(y, f, tube(b)[0])
+    return np.abs(y - f) if isinstance(loss, Pinball) else loss.value(y, f)
+
+
+def _multiplier(problem: DualProblem, net: Vector) -> Vector:
+    """μ of each sample: how far β is from the bound on its side; at 0, from the farther one."""
+    qp, n = problem.qp, problem.n
+    if qp.is_smooth:
+        return np.zeros(n)
+    lower, upper = qp.lower[-n:], qp.upper[:n]  # with two variables each, those that can fall are last
+    with np.errstate(invalid="ignore"):
+        return np.where(net > 0, upper - net, np.where(net < 0, net - lower, np.maximum(upper, -lower)))
 
 
 def _conditions(loss: Loss) -> tuple[str, str, str]:

@@ -12,8 +12,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.naming import named
+from tests.reference.descent import descent, procedure, procedure_with_kernels
 
 from mercer import SVC, InvalidInputError, PegasosClassifier
+from mercer.estimators.online.pegasos import Draws
 from mercer.kernels import CallableKernel, Gaussian, Linear, Polynomial
 
 
@@ -151,6 +153,145 @@ class TestProblem:
         with pytest.warns(UserWarning, match="not positive semidefinite"):
             model = PegasosClassifier(kernel=lambda A, B: -(A @ B.T), max_iter=2, random_state=0).fit(X, y)
         assert not model.certificate_.valid
+
+
+def draws(model, n, n_steps):
+    """The samples of each step of a fit to n samples of equal weight."""
+    drawn = Draws(model._generator(), np.ones(n), model.sampling == "shuffled", model.batch_size)
+    return [drawn.take(1).tolist() for _ in range(n_steps)]
+
+
+ETAS = {"number": 0.3, "1/(λt)": lambda t: 1 / (0.1 * t), "root": lambda t: 0.5 / np.sqrt(t)}
+
+
+class TestStepSizes:
+    """The procedures of the notes, number for number (tests/reference/descent.py)."""
+
+    def samples(self, n=40):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, 3))
+        return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1, -1)
+
+    @pytest.mark.parametrize("kernel", ["linear", "with kernels"])
+    def test_the_last_iterate_of_the_procedure(self, kernel):
+        """average="last" is w⁽ᵀ⁾ of [SSBD] 15.5 and 16.3, "all" the mean of w⁽¹⁾, …, w⁽ᵀ⁾."""
+        X, y = self.samples()
+        T, lam, K = 300, 0.1, (1 + X @ X.T) ** 2
+        for average in ("last", "all"):
+            model = PegasosClassifier(lam, n_steps=T, average=average, fit_intercept=False, random_state=0)
+            order = draws(model, len(y), T)
+            if kernel == "linear":
+                iterates, found = procedure(X, y, lam, order), model.fit(X, y).coef_[0]
+            else:
+                iterates = [K @ alpha for alpha in procedure_with_kernels(K, y, lam, order)]
+                found = model.set_params(kernel="inhomogeneous", degree=2).fit(X, y).decision_function(X)
+            expected = iterates[-1] if average == "last" else np.mean(iterates, axis=0)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+
+    @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, "kernel"], ids=["dense", "csr", "kernel"])
+    @pytest.mark.parametrize("average", ["all", "tail", "last"])
+    @pytest.mark.parametrize("batch_size", [1, 7])
+    @pytest.mark.parametrize("eta", ETAS.values(), ids=ETAS)
+    def test_free_sizes_and_batches(self, eta, batch_size, average, storage):
+        """[D6] Note 26: w := w − η_t v_t with the mean subgradient of a batch."""
+        X, y = self.samples()
+        T, lam = 250, 0.1
+        model = PegasosClassifier(
+            lam, n_steps=T, step_size=eta, batch_size=batch_size, average=average, fit_intercept=False, random_state=1
+        )
+        iterates = descent(X, y, lam, draws(model, len(y), T), eta if callable(eta) else lambda t: eta)
+        expected = {"all": np.mean(iterates, axis=0), "tail": np.mean(iterates[T // 2 :], axis=0), "last": iterates[-1]}
+        if storage == "kernel":
+            found = model.set_params(kernel=1.0 * Linear()).fit(X, y).decision_function(X)
+            np.testing.assert_allclose(found, X @ expected[average], rtol=1e-8, atol=1e-10)
+        else:
+            found = model.fit(storage(X), y).coef_[0]
+            np.testing.assert_allclose(found, expected[average], rtol=1e-8, atol=1e-10)
+
+    def test_the_constant_feature(self):
+        """[D6]: ϖ = (b, w), χ = (1, x)."""
+        X, y = self.samples()
+        model = PegasosClassifier(0.1, n_steps=100, step_size=0.2, average="last", random_state=1)
+        extended = np.column_stack([np.ones(len(y)), X])
+        last = descent(extended, y, 0.1, draws(model, len(y), 100), lambda t: 0.2)[-1]
+        model.fit(X, y)
+        np.testing.assert_allclose([model.intercept_[0], *model.coef_[0]], last, rtol=1e-9, atol=1e-11)
+
+    def test_pegasos_is_one_of_them(self):
+        """step_size="pegasos" is η_t = 1/(λ(t + 1))."""
+        X, y = self.samples()
+        options = dict(max_iter=5, random_state=0, batch_size=3)
+        own = PegasosClassifier(0.1, **options).fit(X, y)
+        given = PegasosClassifier(0.1, step_size=lambda t: 1 / (0.1 * (t + 1)), **options).fit(X, y)
+        np.testing.assert_allclose(given.coef_, own.coef_, rtol=1e-9)
+        np.testing.assert_allclose(given.intercept_, own.intercept_, rtol=1e-9)
+
+    @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+    def test_certificate(self, kernel):
+        """The optimum is between primal and dual, and the gap closes; there is no bound in expectation."""
+        X, y = self.samples()
+        lam = 0.1
+        exact = (
+            SVC(C=1 / (lam * len(y)), kernel=kernel, gamma=0.5, fit_intercept=False, tol=1e-8).fit(X, y).certificate_
+        )
+        model = PegasosClassifier(
+            lam, kernel=kernel, gamma=0.5, max_iter=500, step_size=lambda t: 2 / (lam * (t + 9)),
+            fit_intercept=False, random_state=0,
+        ).fit(X, y)  # fmt: skip
+        found = model.certificate_
+        assert found.valid and found.dual <= exact.primal * (1 + 1e-6) and found.primal >= exact.dual * (1 - 1e-6)
+        assert found.relative_gap < 0.1
+        assert model.objective_trace_[-1].bound == np.inf
+
+    def test_three_classes_threads_and_parts(self):
+        """One-vs-rest in any number of threads; partial_fit goes on with the number of the next step."""
+        X, _ = self.samples()
+        y = np.digitize(X[:, 0], [-0.5, 0.5])
+        options = dict(step_size=lambda t: 1 / (0.1 * t), random_state=0, fit_intercept=False)
+        one, two = (PegasosClassifier(0.1, n_jobs=jobs, **options).fit(X, y).coef_ for jobs in (1, 2))
+        np.testing.assert_array_equal(one, two)
+        model, labels = PegasosClassifier(0.1, average="last", **options), np.where(y > 0, 1, -1)
+        order = []
+        for part in (slice(0, 15), slice(15, 40)):
+            generator = model._generator()
+            order += [[part.start + i] for i in generator.permutation(part.stop - part.start)]
+            model.partial_fit(X[part], labels[part], [-1, 1])
+        iterates = descent(X, labels, 0.1, [*order, [0]], lambda t: 1 / (0.1 * t))
+        np.testing.assert_allclose(model.coef_[0], iterates[-1], rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            (
+                {"step_size": 50.0, "lam": 0.1},
+                "step_size is 50.0: with lam=0.1 it must be a number above 0 and below 2/lam = 20, or the steps "
+                "diverge.",
+            ),
+            (
+                {"step_size": lambda t: 1.0 - t, "lam": 0.1},
+                "step_size(1) is 0.0: with lam=0.1 it must be a number above 0 and below 2/lam = 20, or the steps "
+                "diverge.",
+            ),
+            (
+                {"step_size": lambda t: "a", "lam": 0.1},
+                "step_size(1) is 'a': with lam=0.1 it must be a number above 0 and below 2/lam = 20, or the steps "
+                "diverge.",
+            ),
+            (
+                {"step_size": 0.1, "project": True},
+                "project=True cannot be used with step_size=0.1: use step_size='pegasos', or project=False.",
+            ),
+        ],
+        ids=["large", "zero", "text", "project"],
+    )
+    def test_errors(self, params, message):
+        """They name the step and what is allowed."""
+        with pytest.raises(InvalidInputError) as error:
+            PegasosClassifier(**params).fit(*self.samples())
+        assert str(error.value) == message
+        for wrong in ("optimal", 0.0, -1.0, None):
+            with pytest.raises(ValueError, match="step_size"):
+                PegasosClassifier(step_size=wrong).fit(*self.samples())
 
 
 class TestParts:

@@ -84,7 +84,7 @@ class MKLClassifier(KernelLearner, SVC):
     trace_ : list of TracePoint
         Seconds, steps, relative gap, lower bound and number of kernels with a weight, for each round.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, margin_, rkhs_norm_,
-    kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVC``.
+    function_, kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVC``.
 
     Examples
     --------

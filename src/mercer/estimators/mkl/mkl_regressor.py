@@ -33,7 +33,7 @@ class MKLRegressor(KernelLearner, SVR):
     ----------
     kernel_weights_, kernel_scales_, kernel_, alignments_, certificate_, n_rounds_, trace_ : as in ``MKLClassifier``.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, margin_, rkhs_norm_, certificates_,
-    kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVR``.
+    function_, kernel_evaluations_, fit_status_, shape_fit_, n_iter_, n_features_in_, feature_names_in_ : as in ``SVR``.
 
     Examples
     --------

@@ -253,6 +253,12 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 self._norms = np.sqrt(np.maximum(0.0, np.einsum("ij,ij->j", beta, F)))
         return self._norms
 
+    def _expansion(self) -> tuple[Kernel, Any, Matrix]:
+        if not self._is_linear:
+            return super()._expansion()
+        # ⟨w, x⟩ = k(w, x)
+        return self._kernel, self._w, np.ones(1) if self._n_problems == 1 else np.eye(self._n_problems)
+
     def _get_coef(self) -> Any:
         return self._w
 

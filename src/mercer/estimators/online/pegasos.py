@@ -40,10 +40,16 @@ class PegasosClassifier(OnlineClassifier):
         The number of steps T; overrides max_iter.
     tol : float or None, default=None
         Stop when the relative duality gap is at most tol; checked after 1, 2, 4, 8, … passes. None takes all steps.
+    step_size : "pegasos", float or callable, default="pegasos"
+        The sizes η_t of the steps w := w - η_t (λw - (1/k) Σ yᵢ φ(xᵢ)), where the sum is over those of the k samples of
+        step t that have yᵢ <w, φ(xᵢ)> < 1 ([D6] Note 26). A number is the size of all steps, a function is called with
+        t = 1, 2, …; λη_t must be above 0 and below 2. "pegasos" is w = θ/(λt), that is η_t = 1/(λ(t + 1)), without
+        computing it; ``lambda t: 1 / (lam * t)`` is the sequence from which [SSBD] 15.5 derives it.
     average : {"all", "tail", "last"}, default="all"
-        The result: the mean of all iterates, the mean of the second half, or the last iterate.
+        The result of T steps, of which w⁽¹⁾ = 0, …, w⁽ᵀ⁾ are the iterates: the mean of all of them, the mean of the
+        second half, or w⁽ᵀ⁾.
     batch_size : int, default=1
-        Number of samples whose mean subgradient makes a step.
+        Number k of samples whose mean subgradient makes a step.
     project : bool, default=False
         Whether to project each iterate onto the ball of radius 1/√λ, which contains the optimum.
     sampling : {"uniform", "shuffled"}, default="uniform"
@@ -75,7 +81,7 @@ class PegasosClassifier(OnlineClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         w, for the linear kernel.
     support_, support_vectors_, dual_coef_ : for other kernels, the samples with non-zero coefficients.
-    intercept_, classes_, class_weight_, rkhs_norm_, n_features_in_, feature_names_in_ : as in ``SVC``.
+    intercept_, classes_, class_weight_, rkhs_norm_, function_, n_features_in_, feature_names_in_ : as in ``SVC``.
     n_iter_, t_ : number of passes and of steps.
     n_updates_ : ndarray, number of steps that changed w, for each problem.
 
@@ -96,6 +102,7 @@ class PegasosClassifier(OnlineClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_steps": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
+        "step_size": [StrOptions({"pegasos"}), Interval(Real, 0.0, None, closed="neither"), callable],
         "average": [StrOptions({"all", "tail", "last"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "project": ["boolean"],
@@ -114,6 +121,7 @@ class PegasosClassifier(OnlineClassifier):
         max_iter: int = 20,
         n_steps: int | None = None,
         tol: float | None = None,
+        step_size: Any = "pegasos",
         average: str = "all",
         batch_size: int = 1,
         project: bool = False,
@@ -135,6 +143,7 @@ class PegasosClassifier(OnlineClassifier):
         self.max_iter = max_iter
         self.n_steps = n_steps
         self.tol = tol
+        self.step_size = step_size
         self.average = average
         self.batch_size = batch_size
         self.project = project
@@ -156,6 +165,12 @@ class PegasosClassifier(OnlineClassifier):
         if self.budget is not None and (self._is_linear or self.project):
             other = "the linear kernel, whose model is w itself" if self._is_linear else "project=True"
             raise InvalidInputError(f"budget={self.budget} cannot be used with {other}: use budget=None.")
+        eta = None if isinstance(self.step_size, str) else self._size_of_step
+        if eta is not None and self.project:
+            raise InvalidInputError(
+                f"project=True cannot be used with step_size={self.step_size!r}: use step_size='pegasos', or "
+                "project=False."
+            )
         return Rule(
             lam=float(self.lam),
             bias=float(self.fit_intercept),
@@ -163,7 +178,19 @@ class PegasosClassifier(OnlineClassifier):
             project=bool(self.project),
             start={"all": 0, "last": -1}.get(self.average, (n_steps or 0) // 2),
             budget=-1 if self.budget is None else int(self.budget),
+            eta=eta,
         )
+
+    def _size_of_step(self, t: int) -> float:
+        """η_t, checked."""
+        eta = self.step_size(t) if callable(self.step_size) else self.step_size
+        if not isinstance(eta, Real) or not 0.0 < float(self.lam) * float(eta) < 2.0:
+            given = f"step_size({t})" if callable(self.step_size) else "step_size"
+            raise InvalidInputError(
+                f"{given} is {eta!r}: with lam={self.lam:g} it must be a number above 0 and below 2/lam = "
+                f"{2.0 / self.lam:g}, or the steps diverge."
+            )
+        return float(eta)
 
     def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
         if self.class_weight is not None:
@@ -171,6 +198,8 @@ class PegasosClassifier(OnlineClassifier):
         draws = Draws(self._generator(), weight, self.sampling == "shuffled", int(self.batch_size))
         per_pass = -(-draws.size // int(self.batch_size))
         n_steps = int(self.max_iter) * per_pass if self.n_steps is None else int(self.n_steps)
+        if self.average == "last":
+            n_steps -= 1  # they lead to the last of as many iterates, since the first is 0
         # shuffled samples are used equally often, so their weights scale the steps
         step = weight * draws.size / weight.sum() if draws.shuffled else np.ones(data.n)
         run = self._begin(data, codes, weight, step, self._rule(n_steps), clock)

@@ -81,8 +81,8 @@ class Perceptron(OnlineClassifier):
         Number of mistakes in each pass, over all problems.
     validation_mistakes_ : list of float
         With early_stopping: the weighted fraction of mistakes on the held-out samples after each pass.
-    coef_, intercept_, support_, support_vectors_, dual_coef_, classes_, rkhs_norm_, n_features_in_,
-    feature_names_in_ : as in ``PegasosClassifier``.
+    coef_, intercept_, support_, support_vectors_, dual_coef_, classes_, rkhs_norm_, function_,
+    n_features_in_, feature_names_in_ : as in ``PegasosClassifier``.
 
     Examples
     --------
