@@ -40,6 +40,7 @@ _NAMES = {
     ),
     "mercer.io": ("compress", "from_sklearn", "load", "save", "to_sklearn"),
     "mercer.problems": ("Certificate",),
+    "mercer.problems.steps": ("Steps",),
     "mercer.theory": (
         "C_to_lambda", "diagnose", "error_bounds", "kkt_report", "lambda_to_C", "margins", "separability",
         "alpha_to_lambda", "lambda_to_alpha", "unit_hyperplanes",

@@ -30,6 +30,7 @@ INSIDE = {
     "mercer.io.tables.number_formats": ("NumberFormat",),
     "mercer.io.tables.table_reader": ("TableReader",),
     "mercer.problems.solution": ("Status", "TracePoint"),
+    "mercer.problems.steps": ("Steps",),
     "mercer.svm.plan": ("Plan",),
     "mercer.linear.solution": ("LinearPlan", "LinearSolution", "LinearStage"),
     "mercer.linear.crammer_singer": ("JointSolution",),
