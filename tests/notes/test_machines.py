@@ -5,7 +5,18 @@ import pytest
 from tests.notes.samples import hinge, overlapping, separable
 from tests.reference.qp import objective, solve_qp, solve_svr
 
-from mercer import SVC, SVR, C_to_lambda, LinearSVC, LinearSVR, certify, kkt_report, lambda_to_C, unit_hyperplanes
+from mercer import (
+    SVC,
+    SVR,
+    C_to_lambda,
+    Gaussian,
+    LinearSVC,
+    LinearSVR,
+    certify,
+    kkt_report,
+    lambda_to_C,
+    unit_hyperplanes,
+)
 from mercer.losses import EpsilonInsensitive, Hinge
 
 
@@ -162,6 +173,24 @@ def test_11_smo(C):
     assert model.n_iter_[0] <= 2  # the second finds nothing to do
 
 
+def test_11_smo_step_by_step():
+    """Each step keeps Σ αᵢyᵢ = 0, ends on the segment from L to H, and raises the dual; the last α is the solution."""
+    X, y = overlapping()
+    model = SVC(kernel="linear", trace=True, tol=1e-6).fit(X, y)
+    steps, alpha = model.steps_, np.zeros(len(y))
+    for k in range(len(steps)):
+        i, j = steps.i[k], steps.j[k]
+        ends = np.array([steps.L[k], steps.H[k]])
+        # the segment is that of the line αᵢyᵢ + αⱼyⱼ = const in the box
+        others = alpha[i] + y[i] * y[j] * (alpha[j] - ends)
+        assert np.all((others > -1e-9) & (others < 1 + 1e-9)) and np.any(np.abs(np.r_[others, ends] - 0.5) > 0.5 - 1e-9)
+        np.testing.assert_allclose(np.clip(steps.unclipped[k], *ends), steps.clipped[k], atol=1e-12)
+        alpha[i], alpha[j] = steps.alpha_i[k], steps.clipped[k]
+        assert abs(alpha @ y) < 1e-9
+    assert np.all(np.diff(steps.dual) > -1e-12)
+    np.testing.assert_allclose(alpha[model.support_], np.abs(model.dual_coef_[0]), atol=1e-12)
+
+
 def test_12_svr():
     """[M5] regression: errors within ε cost nothing; a wider tube has fewer support vectors and a worse fit."""
     rng = np.random.default_rng(0)
@@ -234,3 +263,14 @@ def test_10_coordinate_ascent(rule):
     qp = Hinge().box_qp(y.astype(float), np.ones(len(y)), False)
     assert model.certificate_.dual == pytest.approx(-objective(K, qp, solve_qp(K, qp)), rel=1e-6)
     assert model.certificate_.relative_gap <= 1e-8
+
+
+@pytest.mark.parametrize("rule", ["round-robin", "random", "greedy"])
+def test_10_coordinate_ascent_with_kernels(rule):
+    """The same with a kernel: one αᵢ after the other, with no other step between."""
+    X, y = overlapping()
+    model = SVC(gamma=0.5, fit_intercept=False, solver="coordinate", rule=rule, tol=1e-8, trace=True).fit(X, y)
+    K = Gaussian(0.5)(X, X)
+    qp = Hinge().box_qp(y.astype(float), np.ones(len(y)), False)
+    assert model.certificate_.dual == pytest.approx(-objective(K, qp, solve_qp(K, qp)), rel=1e-6)
+    assert model.certificate_.relative_gap <= 1e-6 and len(model.steps_) == model.n_iter_[0]

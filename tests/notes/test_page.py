@@ -80,7 +80,7 @@ def test_the_tests_exist():
 def fitted():
     """A small model, which has the attributes that only fit makes."""
     X = np.array([[0.0], [1.0], [3.0], [4.0]])
-    return mercer.SVC(kernel="linear").fit(X, [0, 0, 1, 1])
+    return mercer.SVC(kernel="linear", trace=True).fit(X, [0, 0, 1, 1])
 
 
 @pytest.mark.parametrize("name", public_names())

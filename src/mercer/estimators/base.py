@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import (
@@ -49,6 +50,7 @@ from mercer.problems.clock import Clock, Progress, ended_outside
 from mercer.problems.solution import Certificate, Options, Solution, Status, TracePoint, combine
 from mercer.svm.plan import Plan
 from mercer.svm.solve import solve_problem
+from mercer.svm.stepwise import RULES
 from mercer.validation import (
     call_kernel,
     check_pairwise_kernel,
@@ -295,6 +297,14 @@ class KernelEstimator(KernelParameters, FunctionMixin, Machine):
         """Weights of the features, of a linear kernel."""
 
 
+# what machines have in addition that the textbook's procedures can solve
+STEPWISE_PARAMETERS: dict[str, Any] = {
+    "solver": [StrOptions({"auto", "decomposition", "qp", "coordinate", "smo"})],
+    "rule": [StrOptions(set(RULES))],
+    "trace": ["boolean"],
+}
+
+
 class KernelMachine(KernelEstimator):
     """Everything that SVC, NuSVC, SVR, NuSVR and OneClassSVM share.
 
@@ -313,6 +323,7 @@ class KernelMachine(KernelEstimator):
     _plan: ClassVar[Plan | None] = None
 
     def _options(self) -> Options:
+        random = getattr(self, "random_state", None)
         return Options(
             tol=float(self.tol),
             max_iter=int(self.max_iter),
@@ -322,9 +333,23 @@ class KernelMachine(KernelEstimator):
             shrinking=bool(self.shrinking),
             n_threads=thread_count(self.n_jobs),
             precision=self.precision,
-            solver=self.solver,
+            solver=self._solver(),
+            rule=getattr(self, "rule", "random"),
+            seed=0 if random is None else int(check_random_state(random).randint(2**31 - 1)),
+            trace=bool(getattr(self, "trace", False)),
             plan=self._plan,
         )
+
+    def _solver(self) -> str:
+        """The solver that was asked for; with a trace "auto" is the procedure whose steps can be read."""
+        if not getattr(self, "trace", False) or self.solver in ("coordinate", "smo"):
+            return str(self.solver)
+        if self.solver != "auto":
+            raise InvalidInputError(
+                f"trace=True keeps the steps of solver='smo' or 'coordinate', but solver={self.solver!r} has other "
+                "steps. Use solver='auto', which chooses between these two, or trace=False."
+            )
+        return "smo" if self.fit_intercept else "coordinate"
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
@@ -406,6 +431,8 @@ class KernelMachine(KernelEstimator):
         self._intercept_ = self.intercept_.copy()
         self.n_iter_: Any = int(solution.steps)
         self._publish_solutions([solution])
+        if solution.path is not None:
+            self.steps_: Any = solution.path.of_samples(used)
 
     # ---- publishing ------------------------------------------------------------------------------------------
 
@@ -421,6 +448,7 @@ class KernelMachine(KernelEstimator):
 
     def _publish_solutions(self, solutions: list[Solution]) -> None:
         self._publish_proof(solutions)
+        self.__dict__.pop("steps_", None)
         self.plan_ = next((s.plan for s in solutions if s.plan is not None), None)
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_

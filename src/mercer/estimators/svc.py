@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
-from mercer.estimators.base import KernelMachine, class_ends, norm, warn_user
+from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, norm, warn_user
 from mercer.estimators.prediction import (
     FOLDS,
     fit_sigmoids,
@@ -152,6 +152,13 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self.intercept_ = sign * intercept + 0.0
         self.n_iter_ = steps
         self._publish_solutions([s for s in solved if s is not None])
+        paths = [
+            s.path.of_samples(problems.samples(*pair)[0])
+            for pair, s in zip(problems.pairs, solved, strict=True)
+            if s is not None and s.path is not None
+        ]
+        if paths:
+            self.steps_ = paths[0] if n_classes == 2 else paths
 
     # ---- prediction ------------------------------------------------------------------------------------------
 
@@ -317,7 +324,7 @@ class SVC(BaseSVC):
     break_ties : bool, default=False
         Predict by the decision function instead of by votes.
     random_state : int, RandomState instance or None, default=None
-        For the folds of ``probability=True``; nothing else is random.
+        For the folds of ``probability=True``, and for ``rule="random"``, where None is 0; nothing else is random.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         What a violated margin costs.
     fit_intercept : bool, default=True
@@ -331,8 +338,16 @@ class SVC(BaseSVC):
         Start from the last solution if the problem has the same size.
     precision : {"auto", "float32", "float64"}, default="auto"
         Of the stored kernel rows; the certificate is always in float64.
-    solver : {"auto", "decomposition", "qp"}, default="auto"
-        "qp" is the interior-point method on the dense matrix, for small problems.
+    solver : {"auto", "decomposition", "qp", "coordinate", "smo"}, default="auto"
+        "qp" is the interior-point method on the dense matrix, for small problems. "coordinate" and "smo" are the
+        procedures of [M5], to study them: coordinate ascent (needs ``fit_intercept=False``) and SMO with pair steps
+        only (needs an intercept). They are slower than "auto" and reach the same optimum.
+    rule : {"round-robin", "random", "greedy"}, default="random"
+        The order of coordinates for solver="coordinate": that of the samples, a new random order in each pass, or
+        always the coordinate whose step gains most.
+    trace : bool, default=False
+        Keep every step of solver="smo" or "coordinate" in ``steps_``; "auto" is one of these two then. For at most
+        5,000 samples.
 
     Attributes
     ----------
@@ -351,6 +366,10 @@ class SVC(BaseSVC):
         How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line.
     trace_ : list of TracePoint
         Seconds, steps, violation, dual value and active samples of every round.
+    steps_ : Steps, or a list of them
+        With ``trace=True``, every step: for SMO the pair i, j, the bounds L and H of αⱼ, its optimum before and after
+        clipping, αᵢ and the dual value; for coordinate ascent i, its optimum before and after clipping and the dual
+        value. For more than two classes a list with one for each pair.
     kernel_evaluations_ : int
         Kernel values computed by the fit.
     n_iter_ : ndarray of shape (n_classes * (n_classes - 1) // 2,)
@@ -373,6 +392,7 @@ class SVC(BaseSVC):
         **BaseSVC._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
+        **STEPWISE_PARAMETERS,
     }
 
     def __init__(
@@ -400,6 +420,8 @@ class SVC(BaseSVC):
         warm_start: bool = False,
         precision: str = "auto",
         solver: str = "auto",
+        rule: str = "random",
+        trace: bool = False,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -423,6 +445,8 @@ class SVC(BaseSVC):
         self.warm_start = warm_start
         self.precision = precision
         self.solver = solver
+        self.rule = rule
+        self.trace = trace
 
     def _loss(self) -> tuple[Loss, float]:
         return classification_loss(self), float(self.C)

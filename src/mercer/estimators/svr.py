@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine
+from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
@@ -62,8 +62,8 @@ class SVR(BaseSVR):
         Weight of the loss. With inf the result is the flattest function whose tube contains all samples.
     epsilon : float, default=0.1
         Half the width of the tube. Errors up to epsilon cost nothing.
-    shrinking, cache_size, verbose, max_iter, fit_intercept, n_jobs, time_limit, warm_start, precision, solver :
-        As in ``SVC``.
+    shrinking, cache_size, verbose, max_iter, fit_intercept, n_jobs, time_limit, warm_start, precision, solver, rule,
+    trace : as in ``SVC``; the steps are those of β = α⁺ − α⁻.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"}, default="epsilon_insensitive"
         How errors are penalised. "epsilon_insensitive" and its square penalise errors beyond the tube. "pinball"
         costs quantile · (y - f) where f < y and (1 - quantile) · (f - y) where f > y, so the model estimates a quantile
@@ -87,6 +87,7 @@ class SVR(BaseSVR):
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"})],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
+        **STEPWISE_PARAMETERS,
     }
 
     def __init__(
@@ -111,6 +112,8 @@ class SVR(BaseSVR):
         warm_start: bool = False,
         precision: str = "auto",
         solver: str = "auto",
+        rule: str = "random",
+        trace: bool = False,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -131,6 +134,8 @@ class SVR(BaseSVR):
         self.warm_start = warm_start
         self.precision = precision
         self.solver = solver
+        self.rule = rule
+        self.trace = trace
 
     def _loss(self) -> Loss:
         return regression_loss(self)

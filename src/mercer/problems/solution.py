@@ -25,6 +25,7 @@ from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.problems.dual import Survey, survey
 
 if TYPE_CHECKING:
+    from mercer.problems.steps import Steps
     from mercer.svm.plan import Plan
     from mercer.svm.separation import Separation
 
@@ -267,7 +268,10 @@ class Options:
     working_set : members of a working set; 0 to choose.
     n_threads : threads for kernel rows and products.
     precision : "float32", "float64" or "auto".
-    solver : "auto" or "decomposition" for the exact solver, "qp" for the interior-point method.
+    solver : "auto" or "decomposition" for the exact solver, "qp" for the interior-point method, "coordinate" and "smo"
+        for the textbook's procedures.
+    rule, seed : the order of coordinates for "coordinate", and the seed of a random order.
+    trace : keep every step of "coordinate" or "smo".
     plan : forces a plan for the problem, or for all pairs of classes (``Plan.pairs``); None to choose.
     """
 
@@ -281,6 +285,9 @@ class Options:
     n_threads: int = 1
     precision: str = "auto"
     solver: str = "auto"
+    rule: str = "random"
+    seed: int = 0
+    trace: bool = False
     plan: Plan | None = None
 
     def shared(self, n_runs: int) -> Options:
@@ -294,7 +301,8 @@ class Solution:
     """A feasible β, F = Kβ, the thresholds, and the certificate.
 
     ``separation`` is set for hard margins without a model: the proof that the classes are not separable, or what is
-    known instead. ``plan`` is the plan that was followed, if there was a choice.
+    known instead. ``plan`` is the plan that was followed, if there was a choice. ``path`` are all steps, if they were
+    kept.
     """
 
     beta: Vector
@@ -307,13 +315,17 @@ class Solution:
     trace: list[TracePoint] = field(default_factory=list)
     separation: Separation | None = None
     plan: Plan | None = None
+    path: Steps | None = None
 
     def taken(self, order: Any) -> Self:
         """The solution with its samples in another order: sample order[0] comes first."""
         found = self.separation
         if found is not None:
             found = replace(found, coef=found.coef[order], weights=found.weights[order])
-        return replace(self, beta=self.beta[order], F=self.F[order], separation=found)
+        path = self.path
+        if path is not None:
+            path = path.of_samples(np.argsort(np.arange(len(self.beta))[order]))
+        return replace(self, beta=self.beta[order], F=self.F[order], separation=found, path=path)
 
     @property
     def squared_norm(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,11 @@ class Steps:
             known = ", ".join(vars(self).get("columns", ()))
             raise AttributeError(f"steps have no {name!r}: they have {known}")
         return self.columns[name]
+
+    def of_samples(self, index: Vector) -> Steps:
+        """The same steps, where variable k is that of sample index[k]."""
+        numbered = {name: index[values] for name, values in self.columns.items() if name in ("i", "j")}
+        return replace(self, columns={**self.columns, **numbered})
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.columns]

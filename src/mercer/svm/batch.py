@@ -112,7 +112,7 @@ class OneVsOne:
         plain = exact and from_zero and self.intercept
         largest = sum(sorted(len(index) for index in self.members)[-2:])
         features = False
-        if from_zero and self.options.solver != "qp":
+        if from_zero and self.options.solver in ("auto", "decomposition"):
             qp = self.loss.box_qp(np.array([1.0, -1.0]), np.ones(2), self.intercept)
             features = over_features(self.data, largest, qp, self.options)
         return plan_pairs(self.data, self.members, self.loss, self.options, self.clock.left, plain, features)

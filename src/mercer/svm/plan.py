@@ -44,6 +44,8 @@ DOUBLE_UP_TO = 400
 DENSE_UP_TO = 1536
 # up to so many variables a run that stalls continues on the dense float64 matrix, with Newton and interior-point steps
 RESCUE_UP_TO = 2048
+# up to so many variables solver="coordinate" and "smo" work: they keep the dense matrix, 200 MB
+STEPWISE_UP_TO = 5_000
 # up to so many variables solver="qp" works: it factors a dense matrix in every step
 QP_UP_TO = 5000
 # below this tol the rounding of float32 rows costs more rounds than it saves

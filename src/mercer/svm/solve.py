@@ -42,6 +42,7 @@ from mercer.svm.plan import (
     plan_problem,
 )
 from mercer.svm.presolve import DualPoint, merge, solve_over_features
+from mercer.svm.stepwise import solve_stepwise
 from mercer.svm.verify import exact_product, exact_rows, survey_at
 
 REFINEMENTS = 4
@@ -57,6 +58,8 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
     """Solve the problem on these data, from a feasible start if one is given."""
     if options.solver == "qp":
         return solve_qp(data, problem, options, clock, start)
+    if options.solver in ("coordinate", "smo"):
+        return solve_stepwise(data, problem, options, clock, start)
     if not isinstance(problem.loss, HardMargin):
         return _solve(data, problem, options, clock, start)
     shortly = first_steps(data, problem, options)

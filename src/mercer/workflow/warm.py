@@ -196,6 +196,8 @@ def jobs() -> dict[str, Callable[[], object]]:
     add("no intercept", "SVC", _samples, _halves, 900, fit_intercept=False)
     add("hard margin", "SVC", _samples, _halves, 100, C=np.inf)
     add("qp", "SVC", _samples, _halves, 100, solver="qp")
+    add("step by step", "SVC", _samples, _halves, 100, trace=True)
+    add("coordinate", "SVC", _samples, _halves, 100, solver="coordinate", fit_intercept=False)
     for precision in ("float32", "float64"):
         for n in (100, 2500):
             add(f"{precision} stored {n}", "SVC", _samples, _halves, n, precision=precision)
