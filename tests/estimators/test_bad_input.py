@@ -380,7 +380,7 @@ class TestParameters:
             (SVC(kernel=None), "The 'kernel' parameter of SVC"),
             (SVC(loss="hing"), "The 'loss' parameter of SVC"),
             (SVC(time_limit=-1.0), "The 'time_limit' parameter of SVC"),
-            (SVC(solver="smo"), "The 'solver' parameter of SVC"),
+            (SVC(solver="simplex"), "The 'solver' parameter of SVC"),
             (SVC(cache_size=0), "The 'cache_size' parameter of SVC"),
             (SVR(epsilon=-0.1), "The 'epsilon' parameter of SVR"),
             (SVC(n_jobs=0), "n_jobs=0 has no meaning: give a number of threads, -1 for all cores, or None."),
