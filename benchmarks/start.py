@@ -3,16 +3,19 @@
     python benchmarks/start.py [--wheel dist/mercer-….whl] [--repeats 5] [--jobs iris]
 
 Each figure is the median of new processes, in seconds: the first fit and predict after the import. With an empty cache
-a process is run once, since it takes so long. scikit-learn's column is its own first fit and predict.
+a process is run once, since it takes so long. The columns of scikit-learn, and of scikit-learn-intelex if it is
+installed, are their own first fit and predict.
 """
 
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
@@ -82,6 +85,9 @@ if library == "mercer":
     import mercer
     exec("from mercer import " + expression.partition("(")[0])
 else:
+    if library == "intelex":
+        import sklearnex
+        sklearnex.patch_sklearn(verbose=False)
     from sklearn import gaussian_process, kernel_ridge, model_selection, svm
 imported = perf_counter() - start
 import numpy as np
@@ -127,9 +133,12 @@ def main() -> None:
     arguments = parser.parse_args()
     from table import table
 
+    peers = ["scikit-learn", *(["intelex"] if find_spec("sklearnex") else [])]
     rows, imports = [], {"mercer": [], "scikit-learn": []}
     with tempfile.TemporaryDirectory() as folder:
-        source, wheel = str(ROOT / "src"), f"{folder}/wheel"
+        # a copy: machine code is also found beside the source
+        source, wheel = f"{folder}/source", f"{folder}/wheel"
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
         if arguments.wheel:
             pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
             subprocess.run([*pip, "--target", wheel, str(arguments.wheel)], check=True)
@@ -146,18 +155,20 @@ def main() -> None:
                     measure(sys.executable, job, "mercer", f"{folder}/empty", wheel) for _ in range(arguments.repeats)
                 ])  # fmt: skip
                 row += [f"{shipped['first']:.2f}", f"{shipped['compiled']:.0f}"]
-            peer = {"first": float("nan")}
-            if job.peer:
-                peer = medians([
-                    measure(sys.executable, job, "scikit-learn", cache) for _ in range(arguments.repeats)
-                ])  # fmt: skip
-                imports["scikit-learn"].append(peer["import"])
             imports["mercer"].append(full["import"])
-            rows.append([*row, f"{full['warm']:.3f}", f"{peer['first']:.3f}" if job.peer else "–"])
+            row += [f"{full['warm']:.3f}"]
+            for peer in peers:
+                if not job.peer:
+                    row += ["–"]
+                    continue
+                found = medians([measure(sys.executable, job, peer, cache) for _ in range(arguments.repeats)])
+                imports.setdefault(peer, []).append(found["import"])
+                row += [f"{found['first']:.3f}"]
+            rows.append(row)
             print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
     heads = ["first fit + predict, s", "source, empty cache", "compiled", "source, full cache"]
     heads += ["wheel, empty cache", "compiled"] if arguments.wheel else []
-    print(table([*heads, "warm", "scikit-learn"], rows))
+    print(table([*heads, "warm", *peers], rows))
     print(
         "\nImport, medians: " + ", ".join(f"{name} {median(found):.2f} s" for name, found in imports.items() if found)
     )
