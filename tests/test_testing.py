@@ -11,7 +11,7 @@ from tests.naming import named
 from mercer.gram.operator import GramOperator
 from mercer.kernels import CallableKernel, Gaussian, Linear
 from mercer.kernels.features import VectorFeatures
-from mercer.losses import EpsilonInsensitive, Hinge, NuInsensitive, Pinball, SquaredEpsilonInsensitive
+from mercer.losses import EpsilonInsensitive, Hinge, Huber, NuInsensitive, Pinball, SquaredEpsilonInsensitive
 from mercer.svm import solve as exact
 from mercer.testing import check_gram, check_kernel, check_loss, check_solver
 from mercer.testing.solvers import LOSSES
@@ -180,7 +180,7 @@ class TestLoss:
     def test_losses_pass(self, loss):
         """Losses pass, on labels or on numbers."""
         check_loss(loss)
-        if isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, NuInsensitive)):
+        if isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, NuInsensitive, Huber)):
             check_loss(loss, np.random.default_rng(0).normal(size=30))
 
     def test_what_is_wrong_is_found(self):

@@ -10,6 +10,7 @@ from mercer.losses import (
     EpsilonInsensitive,
     HardMargin,
     Hinge,
+    Huber,
     Loss,
     NuHinge,
     NuInsensitive,
@@ -29,6 +30,7 @@ REGRESSION = [
     SquaredEpsilonInsensitive(0.3),
     Squared(),
     SquaredEpsilonInsensitive(0.0),
+    Huber(0.5),
     Pinball(0.3),
     NuInsensitive(0.4),
 ]

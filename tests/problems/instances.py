@@ -12,6 +12,7 @@ from mercer.losses import (
     EpsilonInsensitive,
     HardMargin,
     Hinge,
+    Huber,
     Loss,
     NuHinge,
     NuInsensitive,
@@ -35,6 +36,7 @@ FORMS = [
         EpsilonInsensitive(0.0),
         SquaredEpsilonInsensitive(0.2),
         SquaredEpsilonInsensitive(0.0),
+        Huber(0.5),
         Pinball(0.3),
         OneClass(0.3),
         NuHinge(0.3),
@@ -79,7 +81,7 @@ def targets(loss: Loss, X: Matrix, rng: np.random.Generator) -> Matrix:
     value = X[:, 0] + 0.7 * rng.normal(size=len(X))
     if isinstance(loss, OneClass):
         return np.ones(len(X))
-    if isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, NuInsensitive)):
+    if isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Huber, Pinball, NuInsensitive)):
         return value
     return np.where(value > np.median(value), 1.0, -1.0)
 

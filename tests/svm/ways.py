@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.gram.operator import Data
 from mercer.kernels import Gaussian
-from mercer.losses import EpsilonInsensitive, NuInsensitive, OneClass, Pinball, SquaredEpsilonInsensitive
+from mercer.losses import EpsilonInsensitive, Huber, NuInsensitive, OneClass, Pinball, SquaredEpsilonInsensitive
 from mercer.problems.clock import WorkClock
 from mercer.problems.dual import DualProblem
 from mercer.problems.solution import Options
@@ -41,7 +41,7 @@ def task(loss, intercept=True, n=120, C=2.0, kernel=None, seed=0, scale=1.0):
     y = value
     if isinstance(loss, OneClass):
         y = np.ones(n)
-    elif not isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, NuInsensitive)):
+    elif not isinstance(loss, (EpsilonInsensitive, SquaredEpsilonInsensitive, Huber, Pinball, NuInsensitive)):
         y = np.where(value > np.median(value), 1.0, -1.0)
     kernel = kernel or Gaussian(0.25)
     X = X * scale

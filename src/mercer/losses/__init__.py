@@ -15,6 +15,7 @@ from mercer.losses.functions import (
 from mercer.losses.one_class import OneClass
 from mercer.losses.regression import (
     EpsilonInsensitive,
+    Huber,
     NuInsensitive,
     Pinball,
     Squared,
@@ -28,6 +29,7 @@ __all__ = [
     "GivenUpHinge",
     "HardMargin",
     "Hinge",
+    "Huber",
     "Loss",
     "LossFunction",
     "NuHinge",

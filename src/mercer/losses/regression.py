@@ -3,15 +3,17 @@
     EpsilonInsensitive          max(0, |y − f| − ε)             ε-SVR    [M5] "support vector regression"
     SquaredEpsilonInsensitive   max(0, |y − f| − ε)²
     Squared                     ½ (y − f)²                      kernel ridge, λ = 1/C       [M5], [SSBD] Ex. 16.3
+    Huber                       ½ r² up to |r| = δ, then linear  robust regression, r = y − f
     Pinball                     τ(y − f), or (1 − τ)(f − y)     quantile regression
     NuInsensitive               max(0, |y − f| − ε) + ν · ε     ν-SVR
 
 The last is from Schölkopf, Smola, Williamson & Bartlett, Neural Computation 12 (2000), the pinball loss from Koenker &
-Bassett, Econometrica 46 (1978).
+Bassett, Econometrica 46 (1978), Huber's from the Annals of Mathematical Statistics 35 (1964).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -113,6 +115,68 @@ class Squared(Loss):
         """The weighted mean of y − f."""
         total = float(weight.sum())
         return np.array([float(weight @ (y - f)) / total if total > 0 else 0.0])
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """ℓ(y, f) = ½ r² if |r| ≤ δ, else δ|r| − ½δ², with r = y − f.   Dual: linear y, ridge 1/C, box [−δC, δC]."""
+
+    delta: float = 1.35
+    name: ClassVar[str] = "Huber loss"
+    additive: ClassVar[bool] = True
+    smoothness: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < np.inf:
+            raise InvalidInputError(f"delta={self.delta:g} was given, but delta must be a positive finite number.")
+
+    @property
+    def lipschitz(self) -> float:  # type: ignore[override]
+        """The largest slope, δ."""
+        return self.delta
+
+    def value(self, y: Vector, f: Vector) -> Vector:
+        """½ r² for small residuals r, linear for large ones."""
+        size = np.abs(y - f)
+        near = np.minimum(size, self.delta)
+        return near * (size - 0.5 * near)
+
+    def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
+        """Linear y, ridge 1/C, box [−δC, δC], Σβ = 0."""
+        weight = finite_weight(weight, self)
+        bound = self.delta * weight
+        return program(y, 0.0 - bound, bound, intercept, ridge=2.0 * half_inverse(weight))
+
+    def best_thresholds(self, y: Vector, f: Vector, weight: Vector) -> Vector:
+        """The b at which the residuals y − f − b, clipped to ±δ, have the weighted mean 0."""
+        z, w = (y - f)[weight > 0], weight[weight > 0]
+        if len(z) == 0:
+            return np.zeros(1)
+        edges = np.sort(np.concatenate([z - self.delta, z + self.delta]))
+        rounding = 1e-13 * self.delta * float(w.sum())
+
+        def slope(b: float) -> float:
+            return float(w @ np.clip(b - z, -self.delta, self.delta))
+
+        def first(above: float) -> int:
+            """The first edge at which the slope is larger than ``above``; bisection, since it never falls."""
+            low, high = 0, len(edges) - 1
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (low, middle) if slope(edges[middle]) > above else (middle + 1, high)
+            return low
+
+        # between two edges the slope is linear; it may be 0 on a whole interval
+        start, end = (self._zero(edges, first(above), slope) for above in (-rounding, rounding))
+        return np.array([0.5 * (start + end)])
+
+    @staticmethod
+    def _zero(edges: Vector, k: int, slope: Callable[[float], float]) -> float:
+        """Where the line through the slopes at edge k and the one before it is 0."""
+        high = slope(edges[k])
+        low = slope(edges[k - 1]) if k else high
+        share = np.clip(high / (high - low), 0.0, 1.0) if high > low else 0.0
+        return float(edges[k] - share * (edges[k] - edges[max(k - 1, 0)]))
 
 
 @dataclass(frozen=True)
