@@ -49,6 +49,7 @@ bench: $(call installed,bench)
 	$(VENV)/bin/python benchmarks/linear.py $(if $(DATA),--data $(DATA))
 	$(VENV)/bin/python benchmarks/regression.py $(if $(DATA),--data $(DATA))
 	$(VENV)/bin/python benchmarks/gaussian_process.py
+	$(VENV)/bin/python benchmarks/logistic.py
 	$(VENV)/bin/python benchmarks/pegasos.py $(if $(DATA),--data $(DATA))
 	$(VENV)/bin/python benchmarks/structured.py $(if $(DATA),--data $(DATA))
 	$(VENV)/bin/python benchmarks/selection.py $(if $(DATA),--data $(DATA))

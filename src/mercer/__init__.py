@@ -10,6 +10,8 @@ from typing import Any
 _NAMES = {
     "mercer.estimators.certification.certify": ("certify",),
     "mercer.estimators.gaussian_process": ("GaussianProcessRegressor",),
+    "mercer.estimators.kernel_erm": ("KernelERM",),
+    "mercer.estimators.kernel_logistic": ("KernelLogisticRegression",),
     "mercer.estimators.kernel_ridge": ("KernelRidge",),
     "mercer.estimators.kernel_ridge_cv": ("KernelRidgeCV",),
     "mercer.estimators.linear.linear_svc": ("LinearSVC",),
@@ -49,6 +51,7 @@ _NAMES = {
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),
     "mercer.selection.svc_cv": ("NuSVCCV", "SVCCV"),
     "mercer.selection.svr_cv": ("SVRCV",),
+    "mercer.selection.kernel_logistic_cv": ("KernelLogisticRegressionCV",),
     "mercer.selection.linear_cv": ("LinearSVCCV", "LinearSVRCV"),
     "mercer.selection.one_class_cv": ("OneClassSVMCV",),
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),

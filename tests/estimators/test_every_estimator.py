@@ -22,6 +22,8 @@ import mercer
 PARAMETERS = {
     "GaussianProcessRegressor": {"alpha": 0.1},
     "KernelLMS": {"kernel": "rbf"},
+    "KernelERM": {"loss": "huber"},
+    "KernelLogisticRegressionCV": {"Cs": [1.0, 10.0], "gammas": [0.1], "cv": 3},
     "KernelRidge": {"kernel": "rbf"},
     "KernelRidgeCV": {"kernel": "rbf"},
     "LinearSVC": {"random_state": 0},

@@ -15,7 +15,9 @@ from mercer import (
     SVR,
     GaussianProcessRegressor,
     KernelCentroid,
+    KernelERM,
     KernelLMS,
+    KernelLogisticRegression,
     KernelRidge,
     MKLClassifier,
     NuSVC,
@@ -33,6 +35,7 @@ X, y = make_classification(n_samples=80, n_features=4, flip_y=0.2, random_state=
 # the classes overlap, and the perceptron says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 MATRIX_FUNCTIONS = [SVC, NuSVC, SVR, NuSVR, OneClassSVM, RampSVC, Perceptron, KernelCentroid, KernelLMS]
+MATRIX_FUNCTIONS += [KernelERM, KernelLogisticRegression]
 WITH_SUPPORT = [*MATRIX_FUNCTIONS, lambda **params: PegasosClassifier(random_state=0, max_iter=2, **params)]
 
 

@@ -67,6 +67,10 @@ JOBS = {
     "KernelRidge, cholesky": (0, lambda k: mercer.KernelRidge(kernel=k, alpha=0.1, solver="cholesky")),
     "PegasosClassifier": (2, lambda k: mercer.PegasosClassifier(kernel=k, max_iter=20, tol=None)),
     "Perceptron": (2, lambda k: mercer.Perceptron(kernel=k, max_iter=20, tol=None)),
+    "KernelLogisticRegression": (3, lambda k: mercer.KernelLogisticRegression(C=10.0, kernel=k)),
+    "KernelERM, logistic": (2, lambda k: mercer.KernelERM("logistic", C=10.0, kernel=k)),
+    "KernelERM, norm": (2, lambda k: mercer.KernelERM("hinge", "norm", C=10.0, kernel=k)),
+    "KernelERM, squared": (0, lambda k: mercer.KernelERM(C=10.0, kernel=k)),
     "KernelLMS": (0, lambda k: mercer.KernelLMS(kernel=k, max_iter=100)),
 }
 

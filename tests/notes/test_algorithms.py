@@ -9,7 +9,9 @@ from mercer import (
     Gaussian,
     GaussianProcessRegressor,
     KernelCentroid,
+    KernelERM,
     KernelLMS,
+    KernelLogisticRegression,
     KernelRidge,
     KernelRidgeCV,
     Min,
@@ -249,3 +251,38 @@ def test_27_learning_a_kernel():
     assert learnt.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_ + 10
     assert np.abs(learnt.gradient_).max() < 1e-2 * abs(learnt.log_marginal_likelihood_value_)
     assert learnt.kernel_.gamma < 5.0
+
+
+def test_36_regularised_loss_minimisation():
+    """[SSBD] (16.2), [M5] Theorem 1: for any loss and non-decreasing R, no function beats f = Σ βᵢ k(xᵢ, ·)."""
+    X, y = overlapping(30)
+    kernel = Polynomial(2, 1.0, 1.0)
+    phi = kernel.feature_map(X)(X)
+    for loss, value in (("logistic", lambda f: np.logaddexp(0.0, -y * f)), ("hinge", lambda f: hinge(y, f))):
+        for penalty, R in (("squared", lambda t: 0.5 * t**2), ("norm", lambda t: t), (3, lambda t: t**3 / 3)):
+            model = KernelERM(loss, penalty, C=0.2, kernel=kernel, tol=1e-8).fit(X, y)
+            best = model.certificate_
+            w = np.zeros(len(X))
+            w[model.support_] = model.dual_coef_[0]
+            w = phi.T @ w
+
+            def objective(w, b, R=R, value=value):
+                return R(np.linalg.norm(w)) + 0.2 * value(phi @ w + b).sum()
+
+            assert best.valid and best.relative_gap <= 1e-8
+            np.testing.assert_allclose(objective(w, model.intercept_[0]), best.primal, rtol=1e-9)
+            rng = np.random.default_rng(0)
+            for size in (1e-3, 0.1, 1.0):  # any other function, also outside the span of the samples
+                other = objective(w + size * rng.normal(size=len(w)), model.intercept_[0] + size * rng.normal())
+                assert other >= best.dual
+
+
+def test_36_logistic_confidence():
+    """[CS229] 6.1: P(y = 1 | x) = 1/(1 + exp(−θ'x)) is at least ½ where θ'x ≥ 0, and near 1 where θ'x is large."""
+    X, y = overlapping()
+    model = KernelLogisticRegression(kernel="linear").fit(X, y)
+    theta_x = X @ model.coef_[0] + model.intercept_[0]
+    P = model.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(P, 1.0 / (1.0 + np.exp(-theta_x)), rtol=1e-9)
+    np.testing.assert_array_equal(model.predict(X) == 1, theta_x > 0)
+    assert np.all(np.diff(P[np.argsort(theta_x)]) >= 0)

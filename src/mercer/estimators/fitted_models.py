@@ -23,7 +23,8 @@ KERNEL = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR = ("LinearSVC", "LinearSVR")
 RIDGE = ("KernelRidge", "KernelRidgeCV")
 ONLINE = ("PegasosClassifier", "SGDClassifier")
-KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE)
+ERM = ("KernelERM", "KernelLogisticRegression")
+KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE, *ERM)
 # estimators without a certificate: why, and what to use instead
 WITHOUT = {
     "Perceptron": "It minimises nothing: it stops at any w without mistakes. Use score; mercer's Perceptron also has "

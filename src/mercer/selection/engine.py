@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -45,6 +45,15 @@ class HeldOut(NamedTuple):
 Report = Callable[[HeldOut], None]
 # the settings that are left for a kernel
 Survivors = Callable[[int], Sequence[int]]
+
+
+class SearchEngine(Protocol):
+    """What a search needs: solve all settings with all kernels in all folds, and report each kernel and fold."""
+
+    def run(
+        self, kernels: Sequence[Kernel], settings: Sequence[Any], report: Report, survivors: Survivors | None = None
+    ) -> None:
+        """Solve until the time is over."""
 
 
 class Engine:

@@ -104,7 +104,7 @@ def diagnose(
         findings += _support(case, optimality)
     if case.classes is not None:
         findings += _classification(case)
-    elif hasattr(machine, "epsilon") and not case.is_quantile:
+    elif hasattr(machine, "epsilon") and "insensitive" in str(getattr(machine, "loss", "insensitive")):
         findings += _tube(case)
     findings += _similarity(case)
     findings += _columns(case)

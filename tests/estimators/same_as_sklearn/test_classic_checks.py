@@ -1,10 +1,19 @@
-"""scikit-learn's conformance checks hold for Pegasos, the perceptron, KernelLMS, KernelCentroid and RampSVC."""
+"""scikit-learn's conformance checks hold for Pegasos, perceptron, KernelLMS, KernelCentroid, RampSVC and KernelERM."""
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 from tests.naming import named
 
-from mercer import KernelCentroid, KernelLMS, PegasosClassifier, Perceptron, RampSVC
+from mercer import (
+    KernelCentroid,
+    KernelERM,
+    KernelLMS,
+    KernelLogisticRegression,
+    KernelLogisticRegressionCV,
+    PegasosClassifier,
+    Perceptron,
+    RampSVC,
+)
 from mercer.kernels import Gaussian
 
 DENSE, SPARSE = "check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"
@@ -22,6 +31,13 @@ ESTIMATORS = [
     KernelCentroid(kernel="precomputed"),
     RampSVC(kernel="linear", tol=1e-12),
     RampSVC(kernel="precomputed"),
+    KernelLogisticRegression(kernel=Gaussian(gamma=0.1), tol=1e-15),
+    KernelLogisticRegression(kernel="precomputed", tol=1e-14),
+    KernelLogisticRegressionCV(kernel=Gaussian(gamma=0.1), tol=1e-13, Cs=[0.1, 1.0], cv=2),
+    KernelERM(kernel=Gaussian(gamma=0.1)),
+    KernelERM("logistic", kernel="linear", tol=1e-14),
+    KernelERM("hinge", "norm", kernel="linear"),
+    KernelERM("huber", kernel="precomputed"),
 ]
 
 
@@ -31,6 +47,8 @@ def test_conformance(estimator):
     """Every check passes; where samples are drawn at random, repeated ones are other draws than weighted ones."""
     random = isinstance(estimator, PegasosClassifier | Perceptron) and estimator.kernel != "precomputed"
     expected = {DENSE: "other draws", SPARSE: "other draws"} if random else {}
+    if isinstance(estimator, KernelLogisticRegression) and estimator.kernel == "precomputed":
+        expected["check_decision_proba_consistency"] = "the check's matrix is not square"
     results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
     assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)

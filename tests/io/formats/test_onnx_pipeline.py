@@ -248,6 +248,18 @@ def test_libsvm_probabilities(y):
     np.testing.assert_allclose(found, model.predict_proba(Z), atol=1e-9)
 
 
+@pytest.mark.parametrize("y", [LABEL, THREE], ids=["two classes", "three"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_logistic_probabilities(kernel, y):
+    """The sigmoid or the softmax of logistic regression."""
+    model = mercer.KernelLogisticRegression(10.0, kernel=kernel).fit(Z, y)
+    for dtype, tol in ((np.float32, 1e-5), (np.float64, 1e-9)):
+        new = Z.astype(np.float32).astype(dtype)
+        label, found = session(to_onnx(model, dtype=dtype)).run(["label", "probabilities"], {"X": new})
+        np.testing.assert_allclose(found, model.predict_proba(new.astype(float)), atol=tol)
+        assert np.mean(label == model.predict(new.astype(float))) > 0.99
+
+
 def test_no_probabilities():
     """Machines without probabilities have no such output."""
     assert plain_model(mercer.SVC().fit(Z, LABEL)).probabilities is None

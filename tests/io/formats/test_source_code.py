@@ -27,6 +27,8 @@ NAMES = [
     "KernelRidgeCV",
     "GaussianProcessRegressor", "PegasosClassifier", "PegasosClassifier linear", "Perceptron", "KernelLMS",
     "KernelCentroid", "KernelCentroid binary",
+    "KernelERM", "KernelERM labels", "KernelLogisticRegression", "KernelLogisticRegression binary",
+    "KernelLogisticRegressionCV",
 ]  # fmt: skip
 
 
@@ -210,6 +212,22 @@ def test_probabilities_in_c(kind, method, n_classes, tmp_path):
         library.model_probabilities(c_array(row), out)
         rows.append(list(out))
     assert_probabilities(model, rows, model.predict_proba(new), model.predict(new))
+
+
+@needs_compiler
+@pytest.mark.parametrize("y", [BINARY, THREE], ids=["two classes", "three"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_logistic_probabilities(kernel, y, tmp_path):
+    """The sigmoid or the softmax of logistic regression, in Python and C, also where values are huge."""
+    model = mercer.KernelLogisticRegression(100.0, kernel=kernel).fit(X, y)
+    new = np.concatenate([X, 1e4 * X[:5]])
+    expected = model.predict_proba(new)
+    module, library = run_python(to_python(model)), compiled(to_c(model), tmp_path)
+    out = c_array(np.zeros(len(model.classes_)))
+    for row, p in zip(new.tolist(), expected, strict=True):
+        np.testing.assert_allclose(module["probabilities"](row), p, rtol=1e-9, atol=1e-12)
+        library.model_probabilities(c_array(row), out)
+        np.testing.assert_allclose(list(out), p, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore")

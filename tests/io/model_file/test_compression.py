@@ -46,6 +46,8 @@ MODELS = {
     "SVR": lambda: mercer.SVR(gamma=0.2).fit(X, X[:, 0] + np.sin(X[:, 1])),
     "OneClassSVM": lambda: mercer.OneClassSVM(gamma=0.2).fit(X),
     "KernelRidge": lambda: mercer.KernelRidge(kernel="rbf", gamma=0.1).fit(X, X[:, :2]),
+    "KernelLogisticRegression": lambda: mercer.KernelLogisticRegression(gamma=0.2).fit(X, y),
+    "KernelERM": lambda: mercer.KernelERM("logistic", gamma=0.2).fit(X, y > 0),
     "KernelCentroid": lambda: mercer.KernelCentroid(gamma=0.2).fit(X, y),
     "Perceptron": lambda: mercer.Perceptron(kernel="rbf", gamma=0.2, random_state=0, max_iter=5).fit(X, y),
 }

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.estimators.fitted_models import (
+    ERM,
     KERNEL,
     RIDGE,
     Kind,
@@ -83,12 +84,14 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     """The problems of a kernel machine fitted to these samples: one, or one for each pair of classes."""
     kind = check_fitted(estimator, X, y)
     if kind.name not in KERNEL:
-        what = "has no bounds for its coefficients" if kind.name in RIDGE else "publishes no dual coefficients"
+        what = "publishes no dual coefficients"
+        if kind.name in (*RIDGE, *ERM):
+            what = "has no bounds for its coefficients" if kind.name in RIDGE else "has losses of any kind"
         raise InvalidInputError(
             f"The optimality conditions of single samples are not available: {type(estimator).__name__} {what}. Use "
             "certify for its distance from the optimum."
         )
-    data = _data(estimator, X)
+    data = training_data(estimator, X)
     machine = _Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
     weight = validate_weights(sample_weight, data.n, X)
     coef = _coefficients(machine, weight)
@@ -101,7 +104,7 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     return [_fitted_problem(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
 
 
-def _data(estimator: Any, X: Any) -> Data:
+def training_data(estimator: Any, X: Any) -> Data:
     """The samples and the kernel with the parameters that fit has bound."""
     X, _ = validate_samples(estimator, X, None, reset=False)
     n, n_fitted = count_samples(X), estimator.shape_fit_[0]

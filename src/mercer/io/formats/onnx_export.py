@@ -280,5 +280,6 @@ def _is_enough(plain: PlainModel) -> bool:
         rounding = eps * np.linalg.norm(plain.coef * size, axis=1) * size.max(initial=0.0)
     if not np.all(rounding <= ROUNDING):
         return False
-    steep = max((one.steepness for one in plain.probabilities.maps), default=0.0) if plain.probabilities else 0.0
+    # without maps it is the softmax, whose steepness is at most ½
+    steep = max((one.steepness for one in plain.probabilities.maps), default=0.5) if plain.probabilities else 0.0
     return bool(steep * (float(rounding.max(initial=0.0)) + eps * float(np.abs(plain.intercept).max())) <= ROUNDING)

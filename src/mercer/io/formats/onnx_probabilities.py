@@ -21,6 +21,8 @@ def write_probabilities(graph: Graph, plain: PlainProbabilities, values: str, wi
     """Write the probabilities of k classes, from the values of all problems and the index of the predicted class."""
     double = graph.onnx.TensorProto.DOUBLE
     f = graph.op("Cast", values, to=double)
+    if plain.softmax:
+        return graph.op("Softmax", f, axis=1)
     p = _maps(graph, plain, f)
     if plain.clipped:
         p = graph.op("Min", graph.op("Max", p, np.array(SMALLEST), exact=True), np.array(1.0 - SMALLEST), exact=True)

@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.gaussian_process import GaussianProcessRegressor
 from mercer.estimators.kernel_centroid import KernelCentroid
+from mercer.estimators.kernel_erm import KernelERM
 from mercer.estimators.kernel_lms import KernelLMS
+from mercer.estimators.kernel_logistic import KernelLogisticRegression
 from mercer.estimators.kernel_ridge import BaseRidge
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.one_class import OneClassSVM
@@ -119,7 +121,13 @@ def plain_model(model: Any) -> PlainModel:
         if len(model.classes_) == 2:
             return _kernel_model(*known, coef, b, model, rule="binary", classes=model.classes_, tie=1)
         return _kernel_model(*known, coef, b, model, rule="largest", classes=model.classes_)
-    if isinstance(model, BaseSVR | KernelLMS):
+    if isinstance(model, KernelLogisticRegression):
+        rule = "binary" if len(model.classes_) == 2 else "largest"
+        chances = plain_probabilities(model)
+        return _kernel_model(*known, coef, b, model, rule=rule, classes=model.classes_, probabilities=chances)
+    if isinstance(model, KernelERM) and is_classifier(model):
+        return _kernel_model(*known, coef, b, model, rule="binary", classes=model.classes_)
+    if isinstance(model, BaseSVR | KernelLMS | KernelERM):
         return _kernel_model(*known, coef, b, model, rule="regression")
     raise InvalidInputError(f"{type(model).__name__} cannot be exported. Save it with mercer.save.")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from mercer.estimators.kernel_logistic import KernelLogisticRegression
 from mercer.estimators.prediction import SMALLEST
 from mercer.estimators.svc import BaseSVC
 from mercer.kernels.features import Matrix, Vector
@@ -76,6 +77,7 @@ class PlainProbabilities:
     power : with more than two classes, probabilities are raised to this power and divided by their sum.
     agree : whether probabilities are changed so that the predicted class has the largest.
     clipped : whether the probability of each problem is clipped to [SMALLEST, 1 − SMALLEST].
+    softmax : whether the probabilities are the softmax of the values; then there are no maps.
     """
 
     maps: tuple[Logistic | Pieces, ...]
@@ -83,10 +85,14 @@ class PlainProbabilities:
     power: float = 1.0
     agree: bool = True
     clipped: bool = False
+    softmax: bool = False
 
 
 def plain_probabilities(model: Any) -> PlainProbabilities | None:
     """Reduce the probabilities of a fitted classifier or search; None if it has none."""
+    if isinstance(model, KernelLogisticRegression):
+        several = len(model.classes_) > 2
+        return PlainProbabilities(() if several else (Logistic(1.0, 0.0),), False, agree=False, softmax=several)
     calibration = getattr(model, "_calibration", None)
     if isinstance(calibration, Calibration):
         pairs = calibration.scheme is Scheme.PAIRS and calibration.n_classes > 2

@@ -14,6 +14,8 @@ from mercer.io.formats.python_templates import Language
 def probability_parts(language: Language, plain: PlainProbabilities, n_classes: int, tables_known: bool) -> list[str]:
     """Return the functions up to ``probabilities(x)``. ``tables_known``: the tables FIRST and SECOND of pairs exist."""
     text = _C if isinstance(language, CLanguage) else _PYTHON
+    if plain.softmax:
+        return [text["shares"], text["softmax"]]
     parts, calls = [], []
     for number, one in enumerate(plain.maps):
         argument = f"v[{number}]"
@@ -124,6 +126,11 @@ def _agreed(p, winner):
     found[winner] += (1.0 - $ADVANTAGE$) * (level - min(own, level)) + $ADVANTAGE$ * share
     return _shares(found)
 """,
+    "softmax": """
+def probabilities(x):
+    v = values(x)
+    return _shares([math.exp(one - max(v)) for one in v])
+""",
     "step clip": "\n    p = [min(max(v, $SMALLEST$), 1.0 - $SMALLEST$) for v in p]",
     "step two": "\n    p = [1.0 - p[0], p[0]]",
     "step pairs": "\n    p = _coupled(p)",
@@ -221,6 +228,16 @@ static void @l@_agreed(double *p, int winner) {
     }
     p[winner] += $ADVANTAGE$ * share;
     @l@_shares(p);
+}
+""",
+    "softmax": """
+void @l@_probabilities(const double *x, double *out) {
+    double largest;
+    @l@_values(x, out);
+    largest = out[0];
+    for (int c = 1; c < @U@_N_CLASSES; c++) if (out[c] > largest) largest = out[c];
+    for (int c = 0; c < @U@_N_CLASSES; c++) out[c] = exp(out[c] - largest);
+    @l@_shares(out);
 }
 """,
     "step clip": """

@@ -38,9 +38,9 @@ class KernelChoice:
 
 @dataclass(frozen=True)
 class SettingChoice:
-    """A loss with its C, and the estimator's parameters that give them."""
+    """A loss with its C (of logistic regression, C alone), and the estimator's parameters that give them."""
 
-    setting: Setting
+    setting: Setting | float
     params: dict[str, Any]
 
 

@@ -23,7 +23,7 @@ from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options, Status
-from mercer.selection.engine import Engine, HeldOut, check_folds
+from mercer.selection.engine import HeldOut, SearchEngine, check_folds
 from mercer.selection.search.candidates import (
     Candidate,
     KernelChoice,
@@ -270,7 +270,7 @@ class GridTask:
     """Tries kernels × settings with an engine and fills the table; one object per search."""
 
     def __init__(
-        self, engine: Engine, table: Table, score: Any, folds: list[tuple[Any, Any]], progress: Progress
+        self, engine: SearchEngine, table: Table, score: Any, folds: list[tuple[Any, Any]], progress: Progress
     ) -> None:
         self.engine, self.table, self.score, self.folds, self.progress = engine, table, score, folds, progress
 
