@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from mercer.erm.losses import Logistic, check_loss, conjugates, find_loss
+from mercer.erm.convex_losses import Logistic, check_loss, conjugates, find_loss
+from mercer.erm.minimise import Problem, minimise
 from mercer.erm.penalties import NORM, SQUARED, Power, find_penalty
-from mercer.erm.solve import Problem, minimise
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Gaussian

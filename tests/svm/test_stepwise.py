@@ -11,7 +11,12 @@ from tests.reference.stepwise import coordinate_ascent, dual_value, largest_gain
 
 import mercer
 from mercer import SVC, SVR, Gaussian, InvalidInputError, Steps
+from mercer.losses import Hinge
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options
+from mercer.problems.steps import MOST_STEPS
 from mercer.svm._stepwise_loops import ascend, best_value
+from mercer.svm.stepwise import Ascent
 
 RULES = ("round-robin", "random", "greedy")
 C = 2.0
@@ -136,12 +141,15 @@ class TestSteps:
         model = clone(SVC(trace=True)).fit(*moons)
         assert not hasattr(model.set_params(trace=False).fit(*moons), "steps_")
 
-    def test_only_the_first_are_kept(self, moons, monkeypatch):
-        from mercer.svm import stepwise
-
-        monkeypatch.setattr(stepwise, "MOST_STEPS", 70)
-        model = SVC(solver="coordinate", fit_intercept=False, trace=True).fit(*moons)
-        assert len(model.steps_) == 70 and not model.steps_.complete and "the first 70" in repr(model.steps_)
+    def test_only_the_first_are_kept(self, moons):
+        X, y = moons
+        qp = Hinge().box_qp(y, np.full(len(y), C), False)
+        run = Ascent(Gaussian(1.0)(X, X), qp, np.zeros(len(y)), Options(solver="coordinate", trace=True))
+        run.taken = MOST_STEPS - 10
+        run.take_pass(len(y), Clock())
+        run.taken += len(y)
+        steps = run.path()
+        assert len(steps) == 10 and not steps.complete and "the first 10" in repr(steps)
 
 
 class TestErrors:

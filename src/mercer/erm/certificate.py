@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.erm.losses import conjugates, has_conjugate, name_of, wrong_conjugate
+from mercer.erm.convex_losses import conjugates, has_conjugate, name_of, wrong_conjugate
 from mercer.kernels.features import Vector
 from mercer.losses import Loss
 from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, NOT_PSD, ROUNDING, Certificate, finished

@@ -14,11 +14,11 @@ import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.erm.certificate import DualPoint, erm_certificate
-from mercer.erm.gram import StoredGram
-from mercer.erm.losses import Logistic
-from mercer.erm.newton import NewtonResult, newton
+from mercer.erm.convex_losses import Logistic
+from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.penalties import SQUARED
 from mercer.erm.sums import OneFunction, SmoothSum, Softmax
+from mercer.erm.truncated_newton import NewtonResult, newton
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import (

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer.erm.gram import StoredGram
-from mercer.erm.losses import called
-from mercer.erm.newton import NewtonResult, newton
+from mercer.erm.convex_losses import called
+from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.sums import BALANCED, Proximal, zero_of
+from mercer.erm.truncated_newton import NewtonResult, newton
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint

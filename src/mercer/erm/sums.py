@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.erm.losses import called
+from mercer.erm.convex_losses import called
 from mercer.kernels.features import Matrix, Vector
 
 EPS = float(np.finfo(np.float64).eps)

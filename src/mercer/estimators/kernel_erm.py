@@ -10,9 +10,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 
 from mercer._sklearn_compat import Interval, StrOptions, available_if
-from mercer.erm.losses import check_loss, find_loss, is_classification, name_of
+from mercer.erm.convex_losses import check_loss, find_loss, is_classification, name_of
+from mercer.erm.minimise import Problem, minimise
 from mercer.erm.penalties import find_penalty
-from mercer.erm.solve import Problem, minimise
 from mercer.estimators.base import KernelMachine, norm, warn_user
 from mercer.estimators.kernel_logistic import matrix_budget, warned_indefinite
 from mercer.exceptions import InvalidInputError

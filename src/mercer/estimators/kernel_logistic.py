@@ -10,7 +10,7 @@ from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.erm.gram import StoredGram, check_room, matrix_in_time
+from mercer.erm.kernel_matrix import StoredGram, check_room, matrix_in_time
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
 from mercer.estimators.base import KernelMachine, warn_user

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, available_if, num_samples
-from mercer.erm.gram import StoredGram, check_room
+from mercer.erm.kernel_matrix import StoredGram, check_room
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
 from mercer.estimators.kernel_logistic import KernelLogisticRegression

@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.erm.certificate import DualPoint, erm_certificate
+from mercer.erm.convex_losses import is_classification
 from mercer.erm.logistic import logistic_certificate, logistic_sum
-from mercer.erm.losses import is_classification
+from mercer.erm.minimise import Problem, minimise
 from mercer.erm.penalties import find_penalty
-from mercer.erm.solve import Problem, minimise
 from mercer.erm.sums import OneFunction
 from mercer.estimators.certification.kernel_machines import training_data
 from mercer.estimators.fitted_models import Kind, codes_of, different_classes

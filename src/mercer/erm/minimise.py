@@ -20,11 +20,11 @@ import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.erm.certificate import DualPoint, erm_certificate
-from mercer.erm.gram import StoredGram, matrix_in_time
+from mercer.erm.kernel_matrix import StoredGram, matrix_in_time
 from mercer.erm.multipliers import best_intercept, multipliers
-from mercer.erm.newton import newton
 from mercer.erm.penalties import SQUARED
 from mercer.erm.sums import OneFunction
+from mercer.erm.truncated_newton import newton
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, Squared

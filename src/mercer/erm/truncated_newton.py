@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.erm.gram import StoredGram
+from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.sums import SmoothSum
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
