@@ -212,7 +212,7 @@ def _room(x: Vector, dx: Vector) -> float:
     return min(1.0, float(np.min(-x[falling] / dx[falling], initial=np.inf)))
 
 
-# ---- Gordan's theorem of the alternative -------------------------------------------------------------------------------
+# ---- Gordan's theorem of the alternative -----------------------------------------------------------------------------
 #
 # For rows z₁, …, zₙ exactly one of these is true:
 #
