@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.notes.samples import hinge, overlapping, separable
+from tests.reference import traces
 
 from mercer import (
     SVC,
@@ -81,6 +82,28 @@ def test_07_free_steps_and_batches():
     assert constant.certificate_.primal <= 1.01 * exact.certificate_.primal
 
 
+def same_steps(steps, twin):
+    """A trace has the columns of its twin, and the same numbers."""
+    assert list(steps.columns) == list(twin[0])
+    for name, found in steps.columns.items():
+        np.testing.assert_allclose(found, [row[name] for row in twin], rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_07_steps():
+    """[SSBD] 15.5: trace=True keeps t, i, the margin before the step, whether it was below 1, η_t and the objective."""
+    X, y = overlapping()
+    steps = PegasosClassifier(0.1, n_steps=200, fit_intercept=False, random_state=0, trace=True).fit(X, y).steps_
+    same_steps(steps, traces.pegasos(X, y, 0.1, [[i] for i in steps.i]))
+
+
+def test_08_steps():
+    """[L8] Algorithm 1: the same with kernels."""
+    X, y = overlapping()
+    options = dict(n_steps=200, fit_intercept=False, random_state=0, trace=True)
+    steps = PegasosClassifier(0.1, kernel=Gaussian(0.5), **options).fit(X, y).steps_
+    same_steps(steps, traces.pegasos_with_kernels(gaussian(X, X, 0.5), y, 0.1, [[i] for i in steps.i]))
+
+
 def test_08_pegasos_with_kernels():
     """[SSBD] Lemma 16.3: with the kernel of ψ it takes the steps that the linear one takes on ψ(x)."""
     X, y = overlapping()
@@ -138,6 +161,16 @@ def test_15_batch_gradient_descent():
     np.testing.assert_allclose(found, beta, rtol=1e-6, atol=1e-10)
 
 
+def test_15_steps():
+    """[CS229] (5.7) on explicit features: ½Σ(y − f)² before each step, and the length of the change of θ."""
+    X, y = curve()
+    kernel = Polynomial(2, 1.0, 1.0)
+    model = KernelLMS(kernel=kernel, learning_rate=1e-5, max_iter=50, tol=0.0, trace=True)
+    with pytest.warns(UserWarning):
+        model.fit(X, y)
+    same_steps(model.steps_, traces.kernel_lms(kernel.feature_map(X)(X), y, 1e-5, 50))
+
+
 @pytest.mark.parametrize("gap", [0.05, 0.3, 1.0])
 def test_16_perceptron(gap):
     """[SSBD] Remark 15.1, Ex. 15.2: at most (ρ/γ)² updates, with γ the largest margin through the origin."""
@@ -147,6 +180,21 @@ def test_16_perceptron(gap):
     assert model.separated_ and (y * (X @ model.coef_[0]) > 0).all()
     assert model.n_updates_[0] <= (found.rho / found.margin) ** 2
     assert model.update_bound(X, y)[0] == pytest.approx((found.rho / found.margin) ** 2, rel=1e-2)
+
+
+def test_16_steps():
+    """[SSBD] Remark 15.1: each visited sample with its margin and whether it was a mistake."""
+    X, y = separable(gap=0.05)
+    steps = Perceptron(fit_intercept=False, tol=None, trace=True).fit(X, y).steps_
+    same_steps(steps, traces.perceptron(X, y, steps.i))
+
+
+def test_17_steps():
+    """[SSBD] Ex. 16.2: the same with kernels."""
+    X, y = separable()
+    y = np.where((X**2).sum(axis=1) > 1.5, 1, -1)
+    steps = Perceptron(kernel=Polynomial(2, 1.0, 1.0), fit_intercept=False, tol=None, trace=True).fit(X, y).steps_
+    same_steps(steps, traces.kernel_perceptron((1 + X @ X.T) ** 2, y, steps.i))
 
 
 def test_17_kernel_perceptron():

@@ -20,6 +20,7 @@ from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels.features import Vector, take_samples
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
+from mercer.problems.steps import MOST_STEPS, Steps
 from mercer.validation import is_pairwise, real_targets, thread_count
 
 # a relative increase of the error up to this size is rounding
@@ -62,9 +63,14 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
     cache_size : float or "auto", default="auto"
         Memory for the kernel matrix in MB. If the matrix does not fit, it is recomputed tile by tile in each step.
     verbose, n_jobs, time_limit : as in ``SVC``.
+    trace : bool, default=False
+        Whether to keep every step in ``steps_``.
 
     Attributes
     ----------
+    steps_ : Steps
+        With ``trace``: the number t of each step, ½ Σ wᵢ (yᵢ - f(xᵢ))² before it (error), and the length of the change
+        of θ = Σ βᵢ φ(xᵢ), that is √(Δβ' K Δβ) (change).
     learning_rate_ : float
         The step size α.
     largest_eigenvalue_ : float
@@ -99,6 +105,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "trace": ["boolean"],
     }
 
     def __init__(
@@ -119,6 +126,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         verbose: Any = False,
         n_jobs: int | None = None,
         time_limit: float | None = None,
+        trace: bool = False,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -135,6 +143,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.time_limit = time_limit
+        self.trace = trace
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         return real_targets(y)
@@ -154,6 +163,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         self.validation_curve_: list[float] = []
         self._status, self.n_iter_, stale = Status.MAX_ITER, 0, 0
         largest = float(np.abs(target).max(initial=0.0))
+        lengths: list[float] = []
         for step in range(int(self.max_iter) + 1):
             residual = target[:n] - F[:n]
             self.loss_curve_.append(0.5 * float((w * residual**2).sum()))
@@ -182,11 +192,21 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
             if self._change <= self.tol * largest * min(1.0, alpha * self.largest_eigenvalue_):
                 self._status = Status.CONVERGED
                 break
+            if self.trace and len(lengths) < MOST_STEPS:
+                lengths.append(max(0.0, float(change @ moved[:n])) ** 0.5)
             beta, F = beta + change, F + moved
             clock.report(TracePoint(clock.seconds, step + 1, self._change, -self.loss_curve_[-1], n))
         self.learning_rate_ = alpha
+        self._publish_steps(lengths, taken=step)
         squared_norm = float(best @ K.product(best)[:n]) if best.any() else 0.0
         self._publish(data, train, best, max(0.0, squared_norm))
+
+    def _publish_steps(self, lengths: list[float], taken: int) -> None:
+        self.__dict__.pop("steps_", None)  # those of an earlier fit
+        if self.trace:
+            t = np.arange(1, len(lengths) + 1)
+            columns = {"t": t, "error": np.array(self.loss_curve_[: len(t)]), "change": np.array(lengths)}
+            self.steps_ = Steps("kernel LMS", columns, "error", len(lengths) == taken)
 
     def _split(self, used: Vector) -> tuple[Vector, Vector]:
         """Indices of the training samples and of the held-out samples."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,9 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.losses import Hinge
 from mercer.losses.base import finite_weight
+
+if TYPE_CHECKING:
+    from mercer.online.sgd_trace import Recorder
 
 # kernel values per block of steps; least and largest number of steps in a block
 BLOCK_VALUES = 1 << 20
@@ -96,8 +99,10 @@ class Run(ABC):
     """The state of all problems of a fit: v and A, from which the last iterate and the mean are computed.
 
     ``y`` has a row of labels for each problem; ``weight`` are the weights of the samples in the objective, ``step`` the
-    factors of their updates.
+    factors of their updates. A ``recorder`` keeps every step; None for none.
     """
+
+    recorder: Recorder | None = None
 
     def __init__(self, y: Matrix, weight: Vector, step: Vector, rule: Rule, width: int) -> None:
         self.y = np.ascontiguousarray(y, dtype=np.float64)
@@ -150,6 +155,13 @@ class Run(ABC):
 
     def advance(self, order: Vector, n_threads: int = 1) -> None:
         """Take steps with these samples, ``rule.batch`` per step."""
+        if self.recorder is None:
+            self.take_steps(order, n_threads)
+        else:
+            self.recorder.advance(self, order, n_threads)
+
+    def take_steps(self, order: Vector, n_threads: int = 1) -> None:
+        """`advance` without a record."""
         self._made = None
         self._advance(order, n_threads)
         drawn = np.bincount(order, minlength=len(self.weight))
@@ -207,8 +219,8 @@ class Run(ABC):
         """The mean of the iterates, or the last one."""
 
     @abstractmethod
-    def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        """The decision values of all samples, a row for each problem."""
+    def values(self, model: Model, n_threads: int = 1, rows: Vector | None = None) -> Matrix:
+        """The decision values of all samples, or of those at ``rows``; a row for each problem."""
 
     @abstractmethod
     def from_coefficients(self, beta: Matrix) -> Model:
@@ -217,7 +229,7 @@ class Run(ABC):
     def _mix(self, v: Matrix, A: Matrix, last: bool) -> Matrix:
         """The mean of the iterates w_1, …, w_t, or the one after the last step, w_{t+1} = theta / (lam (t + 1))."""
         scale, total = self.state[:, :1], self.state[:, 1:2]
-        if self.t == 0:
+        if self.t == 0 and self.rule.lam > 0:
             return np.zeros_like(v)
         if last or self.rule.start < 0 or self.t <= self.rule.start:
             if self.rule.eta is not None:
@@ -291,8 +303,10 @@ class LinearRun(Run):
         beta = self._mix(self.beta, self.beta, last) if last else np.empty((len(self.y), 0))
         return Model(self._mix(self.v, self.A, last), beta, self._intercepts(last))
 
-    def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        if sp.issparse(self.X):
+    def values(self, model: Model, n_threads: int = 1, rows: Vector | None = None) -> Matrix:
+        if rows is not None:
+            f = self.X[rows] @ model.w.T
+        elif sp.issparse(self.X):
             from mercer.online._sgd_loops import sparse_values
 
             f = np.empty((self.X.shape[0], len(model.w)))
@@ -381,8 +395,8 @@ class KernelRun(Run):
     def _make(self, last: bool) -> Model:
         return self.from_coefficients(self._mix(self.v, self.A, last))
 
-    def values(self, model: Model, n_threads: int = 1) -> Matrix:
-        return self._values(model, None, np.flatnonzero(model.beta.any(axis=0)), n_threads)
+    def values(self, model: Model, n_threads: int = 1, rows: Vector | None = None) -> Matrix:
+        return self._values(model, rows, np.flatnonzero(model.beta.any(axis=0)), n_threads)
 
     def _values(self, model: Model, rows: Vector | None, carries: Vector, n_threads: int) -> Matrix:
         a, b = self.gram.features, self.gram.features.take(carries)

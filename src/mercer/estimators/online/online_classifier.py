@@ -26,6 +26,7 @@ from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import Matrix, Vector, stack_samples, take_samples
 from mercer.online.sgd import KernelRun, LinearRun, Memory, Rule, Run
+from mercer.online.sgd_trace import Recorder
 from mercer.problems.clock import Clock
 from mercer.validation import (
     check_weighted_classes,
@@ -38,7 +39,7 @@ from mercer.validation import (
 )
 
 # steps between two checks of the time limit
-LINEAR_STEPS, KERNEL_STEPS = 1 << 17, 1 << 11
+LINEAR_STEPS, KERNEL_STEPS, TRACED_STEPS = 1 << 17, 1 << 11, 1 << 5
 
 
 class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
@@ -52,6 +53,7 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         "time_limit": [Interval(Real, 0, None, closed="left"), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "random_state": ["random_state"],
+        "trace": ["boolean"],
     }
 
     _norms: Any
@@ -107,10 +109,17 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         check_finite(run.diagonal)
         return run
 
+    def _record(self, run: Run, per_pass: int, offset: int = 0) -> None:
+        """Let the run keep its steps if ``trace`` asks for it. Edits the run."""
+        if self.trace:
+            run.recorder = Recorder(offset, per_pass)
+
     def _steps(self, run: Run, data: Data, clock: Clock) -> int:
         """Steps until the next check of the clock; 0 if no time is left for steps and for the certificate."""
         if clock.over() is not None:
             return 0
+        if run.recorder is not None and not run.recorder.full:
+            return TRACED_STEPS
         if self._is_linear or clock.left == np.inf:
             return LINEAR_STEPS if self._is_linear else KERNEL_STEPS
         carried, threads = int(np.count_nonzero(run.v.any(axis=0))), thread_count(self.n_jobs)
@@ -146,7 +155,8 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         Returns
         -------
         self : object
-            The estimator.
+            The estimator. With ``trace=True``, its ``steps_`` are those of this call: t and the number of mistakes go
+            on from earlier calls, i counts the samples of this one, and an objective is that of these samples.
         """
         first = not hasattr(self, "_memory")
         X, y = validate_samples(self, X, y, reset=first)
@@ -166,11 +176,13 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             X = stack_samples(self._memory_samples, X)
             codes = np.concatenate([np.zeros(kept, np.intp), codes])
             weight = np.concatenate([np.zeros(kept), weight])
+        drawn = self._generator().permutation(np.flatnonzero(weight > 0))
         # each new sample is used once: storing the kernel matrix would not pay
         run = self._begin(Data(self._kernel, X, kept + n), codes, weight, weight, self._rule(None), stored=False)
         if memory is not None:
             run.go_on_from(memory)
-        run.advance(self._generator().permutation(np.flatnonzero(weight > 0)), thread_count(self.n_jobs))
+        self._record(run, len(drawn), kept)
+        run.advance(drawn, thread_count(self.n_jobs))
         for name in ("certificate_", "certificates_", "objective_trace_", "n_iter_"):
             self.__dict__.pop(name, None)  # they belong to samples that are not available any more
         self._publish(run, X)
@@ -226,6 +238,9 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self.intercept_ = model.intercept
         self.n_updates_ = run.n_updates
         self.t_ = run.t
+        self.__dict__.pop("steps_", None)  # those of an earlier fit
+        if run.recorder is not None:
+            self.steps_ = run.recorder.steps(run)
         if self._is_linear:
             self._w = model.w
             self._memory = run.memory()

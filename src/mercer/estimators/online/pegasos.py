@@ -68,9 +68,16 @@ class PegasosClassifier(OnlineClassifier):
     random_state : int, RandomState instance or None, default=None
         Seed of the draws.
     verbose, n_jobs, time_limit : as in ``SVC``.
+    trace : bool, default=False
+        Whether to keep every step in ``steps_``. Each step then evaluates its objective on all samples, which takes
+        about as long as a pass: for small problems.
 
     Attributes
     ----------
+    steps_ : Steps, or a list of them with one for each problem
+        With ``trace``: every drawn sample i with the number t of its step; yᵢ <w, φ(xᵢ)> for the w = w⁽ᵗ⁾ before the
+        step (margin); whether it was below 1, so that the sample changed w (updated); η_t (step_size), which is
+        1/(λ(t + 1)) for "pegasos"; and the objective of w⁽ᵗ⁾. Samples of a batch have the same t.
     objective_trace_ : list of ObjectivePoint
         After 1, 2, 4, 8, … passes and at the end: the number of steps, the objective (summed over one-vs-rest
         problems), and a bound on its expected excess over the optimum, ρ²(1/2 + 2 log(T + 1)) / (λT) with
@@ -134,6 +141,7 @@ class PegasosClassifier(OnlineClassifier):
         verbose: Any = False,
         n_jobs: int | None = None,
         time_limit: float | None = None,
+        trace: bool = False,
     ) -> None:
         self.lam = lam
         self.kernel = kernel
@@ -156,6 +164,7 @@ class PegasosClassifier(OnlineClassifier):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.time_limit = time_limit
+        self.trace = trace
 
     def _rule(self, n_steps: int | None) -> Rule:
         if self.average == "tail" and n_steps is None:
@@ -203,6 +212,7 @@ class PegasosClassifier(OnlineClassifier):
         # shuffled samples are used equally often, so their weights scale the steps
         step = weight * draws.size / weight.sum() if draws.shuffled else np.ones(data.n)
         run = self._begin(data, codes, weight, step, self._rule(n_steps), clock)
+        self._record(run, draws.size)
         n_threads = thread_count(self.n_jobs)
         self.objective_trace_: list[ObjectivePoint] = []
         look, reached, self._status = per_pass, False, Status.CONVERGED

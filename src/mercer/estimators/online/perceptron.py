@@ -68,9 +68,15 @@ class Perceptron(OnlineClassifier):
     cache_size, verbose, n_jobs, time_limit : as in ``SVC``.
     random_state : int, RandomState instance or None, default=0
         Seed of the order of the samples and of the choice of held-out samples.
+    trace : bool, default=False
+        Whether to keep every step in ``steps_``: for small problems, since such steps take longer.
 
     Attributes
     ----------
+    steps_ : Steps, or a list of them with one for each problem
+        With ``trace``: every visited sample i with the number t of its step and that of its pass (epoch);
+        yᵢ <w, φ(xᵢ)> before the step (margin); whether it was not above 0, so that the sample changed w (mistake); and
+        the number of mistakes so far, this one included (mistakes).
     n_updates_ : ndarray
         Number of updates for each problem.
     n_iter_, t_ : number of passes and of visited samples.
@@ -137,6 +143,7 @@ class Perceptron(OnlineClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         time_limit: float | None = None,
+        trace: bool = False,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -161,6 +168,7 @@ class Perceptron(OnlineClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.time_limit = time_limit
+        self.trace = trace
 
     def _rule(self, n_steps: int | None) -> Rule:
         if self.penalty is not None:
@@ -175,6 +183,7 @@ class Perceptron(OnlineClassifier):
         weight = float(self.eta0) * weight * self.class_weight_[codes]
         used, held = self._set_aside(codes, weight)
         run = self._begin(data, codes, weight, weight, self._rule(None), clock)
+        self._record(run, len(used))
         self._warm_up(run)
         rng, n_threads = self._generator(), thread_count(self.n_jobs)
         self.__dict__.pop("validation_mistakes_", None)
