@@ -78,7 +78,7 @@ def perceptron(X: Vector, y: Vector, order: Sequence[int]) -> Trace:
             w = w + y[i] * X[i]
             mistakes += 1
         trace.append(
-            dict(t=t, epoch=(t - 1) // len(y) + 1, i=i, margin=margin, mistake=mistake, mistakes=mistakes)
+            dict(t=t, passes=(t - 1) // len(y) + 1, i=i, margin=margin, mistake=mistake, mistakes=mistakes)
         )  # fmt: skip
     return trace
 
@@ -94,7 +94,7 @@ def kernel_perceptron(K: Vector, y: Vector, order: Sequence[int]) -> Trace:
             beta[i] += y[i]
             mistakes += 1
         trace.append(
-            dict(t=t, epoch=(t - 1) // len(y) + 1, i=i, margin=margin, mistake=mistake, mistakes=mistakes)
+            dict(t=t, passes=(t - 1) // len(y) + 1, i=i, margin=margin, mistake=mistake, mistakes=mistakes)
         )  # fmt: skip
     return trace
 

@@ -15,7 +15,7 @@ from mercer.online.sgd_certificate import evaluate_all
 from mercer.problems.steps import MOST_STEPS, Steps
 
 PEGASOS = {"t": np.int64, "i": np.int64, "margin": float, "updated": bool, "step_size": float, "objective": float}
-PERCEPTRON = {"t": np.int64, "epoch": np.int64, "i": np.int64, "margin": float, "mistake": bool, "mistakes": np.int64}
+PERCEPTRON = {"t": np.int64, "passes": np.int64, "i": np.int64, "margin": float, "mistake": bool, "mistakes": np.int64}
 
 
 class Recorder:
@@ -71,7 +71,7 @@ class Recorder:
         before = run.n_updates
         run.take_steps(drawn, n_threads)
         return {
-            "epoch": np.full(len(drawn), self.kept // self.per_pass + 1),
+            "passes": np.full(len(drawn), self.kept // self.per_pass + 1),
             "margin": margin,
             "mistake": _smallest(margin, run.n_updates - before),
             "mistakes": run.n_updates[:, None],

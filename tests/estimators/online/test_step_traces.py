@@ -128,7 +128,7 @@ class TestPerceptron:
         model = Perceptron(kernel=Polynomial(2, 1.0, 1.0), **PERCEPTRON).fit(X, y)
         assert_equal(model.steps_, traces.kernel_perceptron((1 + X @ X.T) ** 2, y, model.steps_.i))
         assert model.steps_.mistakes[-1] == model.n_updates_[0] == sum(model.mistakes_)
-        assert model.steps_.epoch[-1] == model.n_iter_
+        assert model.steps_.passes[-1] == model.n_iter_
 
     @QUIET
     @pytest.mark.parametrize("kernel", ["linear", Polynomial(1, 1.0, 0.0)])

@@ -74,7 +74,7 @@ class Perceptron(OnlineClassifier):
     Attributes
     ----------
     steps_ : Steps, or a list of them with one for each problem
-        With ``trace``: every visited sample i with the number t of its step and that of its pass (epoch);
+        With ``trace``: every visited sample i with the number t of its step and that of its pass (passes);
         yᵢ <w, φ(xᵢ)> before the step (margin); whether it was not above 0, so that the sample changed w (mistake); and
         the number of mistakes so far, this one included (mistakes).
     n_updates_ : ndarray
