@@ -59,6 +59,7 @@ _NAMES = {
     "mercer.display.plane": ("BandDisplay", "DecisionDisplay", "TubeDisplay"),
     "mercer.display.fitted_model": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
     "mercer.display.paths": ("PathDisplay",),
+    "mercer.display.steps": ("StepsDisplay",),
     "mercer.display.searches": ("SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
         "NearDiagonalWarning",

@@ -16,10 +16,13 @@ from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, count_samples, take_samples
+from mercer.problems.steps import Steps
 from mercer.theory.model_geometry import has_margin, kernel_of
 
 # smaller values than this share of the tolerance, or than this number, are rounding errors and drawn at that level
 FLOOR_SHARE, SMALLEST = 1e-3, 1e-12
+# longer lines are drawn without marks at their points
+MARKED = 500
 # the smallest distance from the optimum, in percent, that is stated in words
 LEAST_PERCENT = 0.001
 # colours end at this quantile of a kernel matrix if the largest value is more than CROWDED times as large
@@ -38,12 +41,17 @@ class ConvergenceDisplay:
     optimum lies between D and P. Values below a thousandth of the tolerance are rounding errors and drawn at that
     level.
 
+    A ``PegasosClassifier`` is drawn by its ``objective_trace_``: the bound (P - D) / |P|, with P the objective after so
+    many steps and D the dual value of the fitted model. A model that has ``steps_`` alone, such as a ``Perceptron`` or
+    ``KernelLMS`` fitted with ``trace=True``, is drawn by the measure of these steps.
+
     Parameters
     ----------
     seconds, violation, dual : the points of the trace, in order of time.
-    tol : the tolerance of the fit.
+    tol : the tolerance of the fit; None for none.
     measure : the quantity that the tolerance bounds.
-    certificate : the certificate of the model.
+    certificate : the certificate of the model; None for a model without one.
+    unit : "seconds", or "steps" if the points are numbers of steps.
 
     Attributes
     ----------
@@ -64,21 +72,27 @@ class ConvergenceDisplay:
     seconds: Vector
     violation: Vector
     dual: Vector
-    tol: float
+    tol: float | None
     measure: str
     certificate: Any
+    unit: str = "seconds"
     figure_: Any = field(default=None, init=False, repr=False)
     ax_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
-        """Draw the ``trace_`` of a fitted machine."""
+        """Draw the ``trace_``, ``objective_trace_`` or ``steps_`` of a fitted machine, the first of these it has."""
         check_is_fitted(estimator)
         machine = machine_of(estimator)
         trace = [point for point in getattr(machine, "trace_", []) if hasattr(point, "violation")]
+        if not trace and getattr(machine, "objective_trace_", []):
+            return cls._of_objectives(machine).plot(ax=ax)
+        if not trace and hasattr(machine, "steps_"):
+            return cls._of_steps(machine).plot(ax=ax)
         if not trace:
             raise InvalidInputError(
-                f"{type(machine).__name__} has no trace of its fit: give a machine with trace_, such as SVC."
+                f"{type(machine).__name__} has no trace of its fit: give a machine with trace_, such as SVC, or one "
+                "with steps_, such as Perceptron(trace=True)."
             )
         if len(getattr(machine, "certificates_", [None])) > 1:
             raise InvalidInputError(
@@ -92,9 +106,38 @@ class ConvergenceDisplay:
         measure = getattr(machine, "_measure", "violation")
         return cls(seconds, violation, dual, float(machine.tol), measure, machine.certificate_).plot(ax=ax)
 
+    @classmethod
+    def _of_objectives(cls, machine: Any) -> ConvergenceDisplay:
+        """The relative gap between recorded objectives and the dual value of the model."""
+        steps, objective = (
+            np.array([getattr(point, name) for point in machine.objective_trace_], dtype=np.float64)
+            for name in ("steps", "objective")
+        )
+        # certificates are for the objective divided by lam
+        dual = np.full(len(steps), machine.lam * machine.certificate_.dual)
+        if not machine.certificate_.valid or not np.isfinite(dual).all():
+            return cls(steps, objective, dual, None, "objective", None, "steps")
+        gap = np.maximum(0.0, objective - dual) / np.maximum(np.abs(objective), SMALLEST)
+        return cls(steps, gap, dual, machine.tol, "relative gap", machine.certificate_, "steps")
+
+    @classmethod
+    def _of_steps(cls, machine: Any) -> ConvergenceDisplay:
+        """The measure of the steps."""
+        if isinstance(machine.steps_, list):
+            raise InvalidInputError(
+                f"This {type(machine).__name__} consists of {len(machine.steps_)} machines with steps of their own: "
+                "give a model of two classes, or use StepsDisplay with machine=0, 1, …"
+            )
+        steps: Steps = machine.steps_
+        number = np.asarray(steps.columns.get("t", np.arange(1, len(steps) + 1)), dtype=np.float64)
+        values = np.asarray(steps[steps.measure], dtype=np.float64)
+        return cls(number, values, np.full(len(steps), np.nan), None, steps.measure, None, "steps")
+
     @property
     def distance(self) -> Vector | None:
         """(P - D) / |P| at each point; None if the certificate gives no bound."""
+        if self.certificate is None:
+            return None
         primal = float(self.certificate.primal)
         if not self.certificate.valid or not np.isfinite(primal) or not np.isfinite(self.dual).all():
             return None
@@ -103,25 +146,36 @@ class ConvergenceDisplay:
     def plot(self, *, ax: Any = None) -> ConvergenceDisplay:
         """Draw."""
         self.figure_, self.ax_ = axes(ax)
-        floor = max(FLOOR_SHARE * self.tol, SMALLEST)
-        lines = [(f"largest {self.measure}", self.violation, "o")]
+        floor = max(FLOOR_SHARE * (self.tol or 0.0), SMALLEST)
+        lines = [(self.measure if self.certificate is None else f"largest {self.measure}", self.violation, "o")]
         if self.distance is not None and self.measure != "relative gap":
             lines.append(("bound on the distance from the optimum (relative)", self.distance, "s"))
+        # counts and dual values are not errors that fall to 0
+        falls = len(self.violation) > 0 and self.violation.min() > 0 and self.violation[0] > self.violation[-1]
+        log = self.certificate is not None or falls
         for number, (label, values, sign) in enumerate(lines):
-            drawn = np.maximum(values, floor)
-            self.ax_.plot(self.seconds, drawn, color=colour(number), marker=sign, ms=3, label=label)
-        self.ax_.axhline(self.tol, color=GREY, ls="--", lw=1, label=f"tolerance of the {self.measure}: {self.tol:g}")
+            style = {"marker": sign, "ms": 3} if len(values) <= MARKED else {}
+            drawn = np.maximum(values, floor) if log else values
+            self.ax_.plot(self.seconds, drawn, color=colour(number), label=label, **style)
+        if self.tol is not None:
+            label = f"tolerance of the {self.measure}: {self.tol:g}"
+            self.ax_.axhline(max(self.tol, floor), color=GREY, ls="--", lw=1, label=label)
+        self.ax_.set(xlabel=self.unit, ylabel="value")
+        self.ax_.locator_params(axis="x", nbins=6)
+        if log:
+            self._log_scale(floor, cut=any(np.any(values < floor) for _, values, _ in lines))
+        self.ax_.legend(loc="best", fontsize="small")
+        if self.certificate is not None:
+            self.ax_.set_title(f"objective {distance_words(self.certificate)}", fontsize="medium")
+        return self
+
+    def _log_scale(self, floor: float, cut: bool) -> None:
         self.ax_.set_yscale("log")
         # show at least two decades and label only decades: labels within a decade overlap
         low, high = self.ax_.get_ylim()
         self.ax_.set_ylim(min(low, high / 100), high)
         self.ax_.yaxis.set_minor_formatter("")
-        self.ax_.locator_params(axis="x", nbins=6)
-        cut = any(np.any(values < floor) for _, values, _ in lines)
-        self.ax_.set(xlabel="seconds", ylabel="value (log scale" + (f", cut at {floor:.0e})" if cut else ")"))
-        self.ax_.legend(loc="best", fontsize="small")
-        self.ax_.set_title(f"objective {distance_words(self.certificate)}", fontsize="medium")
-        return self
+        self.ax_.set_ylabel("value (log scale" + (f", cut at {floor:.0e})" if cut else ")"))
 
 
 def distance_words(certificate: Any) -> str:
