@@ -12,10 +12,11 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 installed = $(VENV)/.installed-$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-sklearn check bench wheel wheel-check release-check clean
+.PHONY: help demo gallery test test-all test-sklearn check bench wheel wheel-check release-check clean
 
 help:
 	@echo "make demo          fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
+	@echo "make gallery       draw the figures of the notes into docs/gallery, and write docs/gallery.md"
 	@echo "make test          run the tests, without the slow ones   (PYTEST_ARGS='-n 2 --dist loadfile')"
 	@echo "make test-all      run all tests, the slow ones too"
 	@echo "make test-sklearn  run the tests of scikit-learn's contract with the oldest and the newest dependencies"
@@ -28,6 +29,9 @@ help:
 
 demo: $(call installed,report)
 	$(VENV)/bin/mercer demo
+
+gallery: $(call installed,report)
+	$(VENV)/bin/python docs/draw_gallery.py
 
 test: $(call installed,test)
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not slow"

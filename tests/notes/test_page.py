@@ -86,7 +86,7 @@ def fitted():
 @pytest.mark.parametrize("name", public_names())
 def test_the_public_names_exist(name, fitted):
     """A name of mercer, or an attribute of one; those that end with _ are attributes of a fitted model."""
-    for part in ("losses", "theory.bounds"):
+    for part in ("losses", "theory.bounds", "display.figures"):
         if name.startswith(f"{part}."):
             assert name.removeprefix(f"{part}.") in import_module(f"mercer.{part}").__all__
             return
