@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import (
+    SVC,
     ConvergenceDisplay,
     InvalidInputError,
     KernelCentroid,
@@ -109,6 +110,29 @@ def test_clipped_steps(columns):
     assert sorted(drawn) == sorted(np.concatenate([steps[name] for name in columns]))
     assert {line.get_marker() for line in lower.get_lines()} == {"o", "x"}
     assert upper.get_ylabel() == "dual" and upper.get_title() == "40 steps of SMO"
+
+
+def test_coordinate_ascent():
+    """Coordinates that stay at their bound are neither free nor clipped; the dual has a linear axis."""
+    model = SVC(C=0.5, solver="coordinate", fit_intercept=False, trace=True).fit(X, Y)
+    steps, display = model.steps_, StepsDisplay.from_estimator(model)
+    alpha, stays = np.zeros(len(Y)), []
+    for i, value in zip(steps.i, steps.clipped, strict=True):
+        stays.append(alpha[i] == value)
+        alpha[i] = value
+    found, free = points(display.axes_[1]), steps.clipped == steps.unclipped
+    assert len(found["stays at its bound"]) == np.sum(np.array(stays) & ~free) > 0
+    assert len(found["free step"]) == free.sum()
+    assert display.axes_[0].get_yscale() == "linear"
+
+
+def test_smo():
+    """The pairs of a fit: each step moves two samples."""
+    model = SVC(solver="smo", trace=True).fit(X, Y)
+    display = StepsDisplay.from_estimator(model)
+    drawn = np.concatenate([line.get_ydata() for line in display.axes_[1].get_lines()])
+    assert sorted(drawn) == sorted([*model.steps_.i, *model.steps_.j])
+    assert display.axes_[0].get_title() == f"{len(model.steps_)} steps of SMO"
 
 
 def test_steps_that_were_cut_off():

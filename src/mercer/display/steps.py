@@ -15,7 +15,7 @@ from mercer.problems.steps import Steps
 
 # more steps than this are drawn as small points, and more than the second number as lines without points
 FEW, POINTS = 2_000, 100
-# positive numbers, counts excepted, whose largest is so many times their smallest have a logarithmic axis
+# numbers that fall, and whose largest is so many times their smallest, have a logarithmic axis
 WIDE = 20.0
 # relative difference of a clipped and an unclipped step up to which they are the same
 ROUNDING = 1e-12
@@ -30,8 +30,9 @@ class StepsDisplay:
 
     The measure is what the procedure improves: the dual value of SMO and of coordinate ascent, the objective of
     Pegasos, the mistakes of the perceptron, the error of kernel LMS. Below, a step that was clipped to the box is a
-    cross and a free one a point; for Pegasos and the perceptron, a sample that changed w is a point and any other a
-    pale dot. A step of kernel LMS moves all samples, so that the length of the change is drawn instead.
+    cross and a free one a point; for Pegasos and the perceptron, a sample that changed w is a point. A step that
+    changes nothing is a pale dot. A step of kernel LMS moves all samples, so that the length of the change is drawn
+    instead.
 
     Parameters
     ----------
@@ -74,16 +75,20 @@ class StepsDisplay:
         return self.steps.columns.get("t", np.arange(1, len(self.steps) + 1))
 
     @property
-    def kinds(self) -> list[tuple[str, Vector]]:
-        """The kinds of steps, with a mark for each step that is of the kind."""
+    def kinds(self) -> list[tuple[str, Vector, str]]:
+        """The kinds of steps: a name, a mark for each step that is of the kind, and the look ("free", "clipped" or
+        "still")."""
         columns = self.steps.columns
         for name, yes, no in (("updated", "updated w", "no update"), ("mistake", "mistake", "no mistake")):
             if name in columns:
-                return [(yes, columns[name]), (no, ~columns[name])]
-        if "clipped" in columns and "unclipped" in columns:
-            clipped = ~np.isclose(columns["clipped"], columns["unclipped"], rtol=ROUNDING, atol=0.0)
-            return [("free step", ~clipped), ("clipped to the box", clipped)]
-        return [("step", np.ones(len(self.steps), dtype=bool))]
+                return [(yes, columns[name], "free"), (no, ~columns[name], "still")]
+        if "clipped" not in columns or "unclipped" not in columns:
+            return [("step", np.ones(len(self.steps), dtype=bool), "free")]
+        clipped = ~np.isclose(columns["clipped"], columns["unclipped"], rtol=ROUNDING, atol=0.0)
+        # a coordinate that stays at its bound leaves the measure as it is
+        still = clipped & (np.diff(columns[self.steps.measure], prepend=0.0) == 0.0)
+        found = [("free step", ~clipped, "free"), ("clipped to the box", clipped & ~still, "clipped")]
+        return [*found, ("stays at its bound", still, "still")] if still.any() else found
 
     def plot(self, *, ax: Any = None) -> StepsDisplay:
         """Draw."""
@@ -118,32 +123,31 @@ class StepsDisplay:
             return
         style = {"marker": "o", "ms": 2.5} if len(self.steps) <= POINTS else {}
         ax.plot(self.number, values, color=colour(number), lw=1.2, **style)
-        if values.dtype == np.float64 and len(values) and values.min() > 0 and values.max() > WIDE * values.min():
+        falls = values.dtype == np.float64 and len(values) > 0 and values[0] > values[-1] > 0
+        if falls and values.min() > 0 and values.max() > WIDE * values.min():
             ax.set_yscale("log")
         ax.set_ylabel(name)
 
     def _draw_samples(self, ax: Any) -> None:
         """The samples of each step, by kind."""
         columns, few = self.steps.columns, len(self.steps) <= FEW
-        looks: tuple[dict[str, Any], ...] = (
-            {"marker": "o", "ms": 3.0 if few else 1.0, "color": colour(0)},
-            {"marker": "x", "ms": 4.0 if few else 1.5, "color": CHOSEN},
-        )
-        if "clipped" not in columns:
-            looks[1].update(marker="o", ms=1.5 if few else 0.8, color=PALE)
+        looks: dict[str, dict[str, Any]] = {
+            "free": {"marker": "o", "ms": 3.0 if few else 1.0, "color": colour(0), "zorder": 4},
+            "clipped": {"marker": "x", "ms": 4.0 if few else 1.5, "color": CHOSEN, "zorder": 3},
+            "still": {"marker": "o", "ms": 1.5 if few else 0.8, "color": PALE, "zorder": 2},
+        }
         pairs = ["i", "j"] if "j" in columns else ["i"]
         if few and "j" in columns:
             ax.vlines(self.number, columns["i"], columns["j"], color=PALE, lw=0.5)
-        # what did not move lies below what did
-        for rank, ((label, mark), look) in enumerate(zip(self.kinds, looks, strict=False)):
+        for label, mark, look in self.kinds:
             for name in pairs:
                 shown = f"{label} ({int(mark.sum()):,})" if name == "i" else None
                 points = self.number[mark], columns[name][mark]
-                ax.plot(*points, ls="", zorder=3 - rank, label=shown, **look)
+                ax.plot(*points, ls="", label=shown, **looks[look])
         ax.set_ylabel("samples i and j" if "j" in columns else "sample i")
         ax.yaxis.get_major_locator().set_params(integer=True)
         ax.legend(
-            loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2, ncols=2, fontsize="x-small", frameon=False,
+            loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2, ncols=3, fontsize="x-small", frameon=False,
             markerscale=1.0 if few else 3.0,
         )  # fmt: skip
 
