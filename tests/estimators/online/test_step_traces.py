@@ -156,6 +156,15 @@ class TestPerceptron:
         i = steps.i[0]
         assert steps.margin[0] == pytest.approx(Y[i] * (X[i] @ w + b), rel=1e-12)
 
+    @QUIET
+    def test_warm_start_without_steps(self):
+        """If there is no time for a step, a warm start keeps its w."""
+        model = Perceptron(warm_start=True, max_iter=3, trace=True).fit(X, Y)
+        w = model.coef_.copy()
+        model.set_params(time_limit=0.0).fit(X, Y)
+        np.testing.assert_array_equal(model.coef_, w)
+        assert len(model.steps_) == 0 and model.steps_.complete
+
 
 class TestKernelLMS:
     @QUIET
