@@ -222,6 +222,10 @@ class Run(ABC):
     def values(self, model: Model, n_threads: int = 1, rows: Vector | None = None) -> Matrix:
         """The decision values of all samples, or of those at ``rows``; a row for each problem."""
 
+    def values_of_last(self, model: Model, n_threads: int = 1) -> Matrix:
+        """`values` of ``model(last=True)``, for a run that asks for them after each step."""
+        return self.values(model, n_threads)
+
     @abstractmethod
     def from_coefficients(self, beta: Matrix) -> Model:
         """The model with these coefficients."""
@@ -397,6 +401,24 @@ class KernelRun(Run):
 
     def values(self, model: Model, n_threads: int = 1, rows: Vector | None = None) -> Matrix:
         return self._values(model, rows, np.flatnonzero(model.beta.any(axis=0)), n_threads)
+
+    def values_of_last(self, model: Model, n_threads: int = 1) -> Matrix:
+        # K v by the columns that have changed: a step changes one coefficient of v, and the factor of v
+        changed = np.flatnonzero((self.v != self._last_v).any(axis=0))
+        if len(changed):
+            b, change = self.gram.features.take(changed), np.ascontiguousarray((self.v - self._last_v)[:, changed].T)
+            moved = product(self.gram.kernel, self.gram.features, b, change, n_threads, self.gram.evaluations)
+            self._last_F = self._last_F + moved.T
+            self._last_v = self.v.copy()
+        return self._mix(self._last_F, self.A, last=True) + model.intercept[:, None]
+
+    @cached_property
+    def _last_v(self) -> Matrix:
+        return np.zeros_like(self.v)
+
+    @cached_property
+    def _last_F(self) -> Matrix:
+        return np.zeros_like(self.v)
 
     def _values(self, model: Model, rows: Vector | None, carries: Vector, n_threads: int) -> Matrix:
         a, b = self.gram.features, self.gram.features.take(carries)

@@ -36,8 +36,6 @@ def evaluate(run: Run, n_threads: int = 1) -> Evaluation:
 
 def evaluate_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) -> list[Evaluation]:
     """`evaluate` for several models of a run, given as (steps, model): the samples are read once for many."""
-    from mercer.online._sgd_loops import hinge_losses
-
     found: list[Evaluation] = []
     m = len(run.y)
     together = max(1, EVALUATED_VALUES // run.y.size)
@@ -47,11 +45,19 @@ def evaluate_all(run: Run, seen: list[tuple[int, Model]], n_threads: int = 1) ->
         values = run.values(models, n_threads)
         squares = run.squared_norms(models, values)
         for k, (t, model) in enumerate(part):
-            f, losses = values[k * m : (k + 1) * m], np.empty(m)
-            hinge_losses(run.y, f, run.weight, run.unit, losses)
-            with np.errstate(over="ignore", invalid="ignore"):
-                found.append(Evaluation(t, model, f, 0.5 * squares[k * m : (k + 1) * m] + losses))
+            own = slice(k * m, (k + 1) * m)
+            found.append(Evaluation(t, model, values[own], primal(run, squares[own], values[own])))
     return found
+
+
+def primal(run: Run, squares: Vector, f: Matrix) -> Vector:
+    """½|w|² + Σ Cᵢ max(0, 1 − yᵢ fᵢ) of each problem, from its |w|² and decision values."""
+    from mercer.online._sgd_loops import hinge_losses
+
+    losses = np.empty(len(run.y))
+    hinge_losses(run.y, f, run.weight, run.unit, losses)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return 0.5 * squares + losses
 
 
 def objective_point(run: Run, evaluated: Evaluation) -> ObjectivePoint:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.kernels.features import Matrix, Vector
 from mercer.online.sgd import Run
-from mercer.online.sgd_certificate import evaluate_all
+from mercer.online.sgd_certificate import primal
 from mercer.problems.steps import MOST_STEPS, Steps
 
 PEGASOS = {"t": np.int64, "i": np.int64, "margin": float, "updated": bool, "step_size": float, "objective": float}
@@ -52,9 +52,11 @@ class Recorder:
 
     def _pegasos(self, run: Run, drawn: Vector, n_threads: int) -> dict[str, Any]:
         """Take one step; return its columns."""
-        (now,) = evaluate_all(run, [(run.t, run.model(last=True))], n_threads)
+        w = run.model(last=True)
+        f = run.values_of_last(w, n_threads)
+        objective = run.rule.lam * primal(run, run.squared_norms(w, f), f)
         # + 0.0: zero without a sign
-        margin, before = run.y[:, drawn] * now.f[:, drawn] + 0.0, run.n_updates
+        margin, before = run.y[:, drawn] * f[:, drawn] + 0.0, run.n_updates
         run.take_steps(drawn, n_threads)
         # w = theta / (lam t) is descent with steps of this size
         eta = 1.0 / (run.rule.lam * (run.t + 1)) if run.rule.eta is None else run.rule.eta(run.t)
@@ -62,7 +64,7 @@ class Recorder:
             "margin": margin,
             "updated": _smallest(margin, run.n_updates - before),
             "step_size": np.full(len(drawn), eta),
-            "objective": np.broadcast_to(run.rule.lam * now.primal[:, None], margin.shape),
+            "objective": np.broadcast_to(objective[:, None], margin.shape),
         }
 
     def _perceptron(self, run: Run, drawn: Vector, n_threads: int) -> dict[str, Any]:
