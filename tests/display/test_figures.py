@@ -145,6 +145,8 @@ def test_pegasos():
     found = [numbers(ax.get_title()) for ax in axes]
     assert [t for t, _ in found] == [2, 8, 64, 512]
     assert (np.diff([value for _, value in found]) < 0).all()
+    first, *_ = figures.pegasos(steps=(1, 2, 3)).axes
+    assert numbers(first.get_title()) == [1, 1]  # w⁽¹⁾ = 0
 
 
 def test_effects():

@@ -51,10 +51,10 @@ def pegasos(lam: float = 0.1, steps: tuple[int, ...] = (2, 4, 8, 32, 128, 512)) 
     figure, axes = panels(2, -(-len(steps) // 2), 2.9, 2.6)
     for t, ax in zip(steps, axes, strict=False):
         DecisionDisplay.from_estimator(PegasosClassifier(lam, n_steps=t, **options).fit(X, y), X, y, ax=ax, grid=80)
-        last = trace[t - 2]
-        ax.scatter(
-            *X[last["i"]], s=90, facecolors="none", edgecolors=CHOSEN if last["updated"] else GREY, linewidths=1.6
-        )
+        if t > 1:
+            last = trace[t - 2]
+            edge = CHOSEN if last["updated"] else GREY
+            ax.scatter(*X[last["i"]], s=90, facecolors="none", edgecolors=edge, linewidths=1.6)
         ax.set_title(f"t = {t}, objective {trace[t - 1]['objective']:.3f}", fontsize="medium")
         bare(ax)
     for ax in axes[len(steps) :]:
