@@ -173,7 +173,7 @@ def test_11_smo(C):
     assert model.n_iter_[0] <= 2  # the second finds nothing to do
 
 
-def test_11_smo_step_by_step():
+def test_38_smo_step_by_step():
     """Each step keeps Σ αᵢyᵢ = 0, ends on the segment from L to H, and raises the dual; the last α is the solution."""
     X, y = overlapping()
     model = SVC(kernel="linear", trace=True, tol=1e-6).fit(X, y)
@@ -266,7 +266,7 @@ def test_10_coordinate_ascent(rule):
 
 
 @pytest.mark.parametrize("rule", ["round-robin", "random", "greedy"])
-def test_10_coordinate_ascent_with_kernels(rule):
+def test_37_coordinate_ascent_with_kernels(rule):
     """The same with a kernel: one αᵢ after the other, with no other step between."""
     X, y = overlapping()
     model = SVC(gamma=0.5, fit_intercept=False, solver="coordinate", rule=rule, tol=1e-8, trace=True).fit(X, y)
