@@ -514,12 +514,11 @@ def make_baskets(n: int = 400, d: int = 1000, s: int = 20, k: int = 5, seed: Any
         )
     rng = np.random.default_rng(seed)
     items = np.array([f"baby {j}" for j in range(k)] + [f"item {j}" for j in range(k, d)])
-    popularity = 1.0 / np.arange(1, d - k + 1)
-    popularity /= popularity.sum()
+    popularity = np.cumsum(1.0 / np.arange(1, d - k + 1))
     baskets, babies = [], rng.random(n) < 0.5
     for baby in babies:
-        wanted = rng.integers(2, s + 1)
-        basket = items[k + rng.choice(d - k, wanted, p=popularity)].tolist()
+        drawn = popularity[-1] * rng.random(rng.integers(2, s + 1))
+        basket = items[k + np.searchsorted(popularity, drawn, side="right")].tolist()
         if baby:
             basket[-1] = str(items[rng.integers(k)])
         baskets.append(set(basket))
