@@ -6,14 +6,18 @@ from tests.notes.samples import hinge, overlapping, page, separable
 
 from mercer import (
     SVC,
+    Gaussian,
     Graph,
     GraphDiffusion,
+    KernelCentroid,
+    KernelRidge,
     Linear,
     PegasosClassifier,
     Sigmoid,
     certify,
     check_mercer,
     kkt_report,
+    lambda_to_alpha,
     lambda_to_C,
 )
 from mercer.kernels.objects import graph_diffusion
@@ -141,6 +145,25 @@ def test_ssbd_exercise_16_1(v):
     if v in ("a", "b"):
         assert exercise["distance"](v, "") == 1.0
         assert margin == pytest.approx(0.5)
+
+
+def test_ssbd_exercise_16_3():
+    """With ψ(x) = 2x the least (16.8) predicts by ⟨w, ψ(x)⟩; ⟨w, x⟩ is half of it, and a worse fit of the targets."""
+    X, y = overlapping()
+    m, lam = len(y), 0.01
+    model = KernelRidge(alpha=lambda_to_alpha(lam, m), kernel=4.0 * Linear()).fit(X, y)
+    psi = 2 * X
+    w = np.linalg.solve(psi.T @ psi / m + 2 * lam * np.eye(2), psi.T @ y / m)  # where the gradient of (16.8) is 0
+    np.testing.assert_allclose(model.predict(X), psi @ w, atol=1e-10)
+    assert ((psi @ w - y) ** 2).mean() < ((X @ w - y) ** 2).mean() - 0.01
+
+
+def test_ssbd_exercise_16_6():
+    """The closer mean is c₋ where ⟨w, ψ(x)⟩ + b is negative: a sign of −1, which is the label, not 0."""
+    X, y = overlapping()
+    f = page("exercise_16_6")["by_kernel_values"](Gaussian(1.0), X, y, X)
+    assert set(np.sign(f)) == {-1.0, 1.0}
+    np.testing.assert_array_equal(KernelCentroid(kernel=Gaussian(1.0)).fit(X, y).predict(X), np.sign(f))
 
 
 def both_sequences(lam, yx, steps):
