@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer import SVC, Gaussian, Polynomial, separability
 
-N, DRAWS, NEW = 12, 20, 500
+N, DRAWS, NEW = 12, 60, 500
 
 
 def share_of_separable(D: int, n: int) -> float:
@@ -24,10 +24,16 @@ def share_of_separable(D: int, n: int) -> float:
     return sum(comb(n - 1, k) for k in range(D)) / 2 ** (n - 1)
 
 
+def coin_tosses(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Points and labels; again if all labels are equal, which is one case in 2048."""
+    X, y = rng.uniform(-1, 1, size=(N, 2)), rng.choice([-1, 1], N)
+    return (X, y) if 0 < (y > 0).sum() < N else coin_tosses(rng)
+
+
 def main() -> None:
     """Print, for each degree, the share of separable labellings beside Cover's, the margin, and the error."""
     rng = np.random.default_rng(0)
-    sets = [(rng.uniform(-1, 1, size=(N, 2)), rng.permutation(np.arange(N) % 2 * 2 - 1)) for _ in range(DRAWS)]
+    sets = [coin_tosses(rng) for _ in range(DRAWS)]
     new = rng.uniform(-1, 1, size=(NEW, 2))
     coins = rng.choice([-1, 1], NEW)
     print(f"{DRAWS} sets of {N} points with the labels of coins")
