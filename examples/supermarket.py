@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mercer import SVC, Intersection
+from mercer import SVC, Intersection, datasets
 from mercer.theory import bounds
 
 LARGEST_BASKET, BABY_ITEMS = 20, 5
@@ -38,19 +38,8 @@ NEW_CUSTOMERS = 2000
 
 def shop(n: int, d: int, rng: np.random.Generator) -> tuple[list[set[str]], np.ndarray]:
     """Baskets of n customers and whether they have a baby; of d items, "baby 0" to "baby 4" are the k."""
-    items = np.array([f"baby {j}" for j in range(BABY_ITEMS)] + [f"item {j}" for j in range(BABY_ITEMS, d)])
-    # some items are bought often, most of them rarely
-    popularity = 1.0 / np.arange(1, d - BABY_ITEMS + 1)
-    popularity /= popularity.sum()
-    baskets, labels = [], rng.random(n) < 0.5
-    for baby in labels:
-        wanted = rng.integers(2, LARGEST_BASKET + 1)
-        basket = set(items[BABY_ITEMS + rng.choice(d - BABY_ITEMS, wanted, p=popularity)].tolist())
-        if baby:
-            basket.pop()
-            basket.add(str(items[rng.integers(BABY_ITEMS)]))
-        baskets.append(basket)
-    return baskets, labels
+    data = datasets.make_baskets(n, d, LARGEST_BASKET, BABY_ITEMS, rng)
+    return data.X, data.y > 0
 
 
 def machine() -> SVC:

@@ -1,6 +1,16 @@
 """Small data sets that the tests of the notes share."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
+
+PAGES = Path(__file__).parents[2] / "examples" / "notes"
+
+
+def page(name):
+    """The functions of a page of examples/notes."""
+    return runpy.run_path(str(PAGES / f"{name}.py"))
 
 
 def separable(n=40, gap=0.3, seed=0):

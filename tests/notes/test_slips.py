@@ -1,22 +1,23 @@
 """Where the notes have a slip, the corrected statement holds, and the printed one does not."""
 
-from itertools import product
-
 import numpy as np
 import pytest
-from tests.notes.samples import hinge, overlapping, separable
+from tests.notes.samples import hinge, overlapping, page, separable
 
 from mercer import (
     SVC,
-    CommonSubstrings,
+    Gaussian,
     Graph,
     GraphDiffusion,
+    KernelCentroid,
+    KernelRidge,
     Linear,
     PegasosClassifier,
     Sigmoid,
     certify,
     check_mercer,
     kkt_report,
+    lambda_to_alpha,
     lambda_to_C,
 )
 from mercer.kernels.objects import graph_diffusion
@@ -117,10 +118,9 @@ def test_m5_sigmoid():
 @pytest.mark.parametrize("lam", [1e-6, 1e-3, 1.0, 1e3])
 def test_ssbd_exercise_15_3(lam):
     """The claim is false: for any λ > 0, ±s with labels ±1 and s² < 2λ have the hard w = 1/s, the soft w = s/(2λ)."""
-    s = np.sqrt(lam)
-    X, y = np.array([[s], [-s]]), [1, -1]
-    hard = SVC(C=np.inf, kernel="linear", fit_intercept=False).fit(X, y)
-    soft = SVC(C=lambda_to_C(lam, 2), kernel="linear", fit_intercept=False, tol=1e-9).fit(X, y)
+    exercise = page("exercise_15_3")
+    X, y = exercise["counterexample"](lam)
+    s, hard, soft = X[0, 0], exercise["hard"](X, y), exercise["soft"](X, y, lam)
     assert hard.coef_[0, 0] == pytest.approx(1 / s)
     assert soft.coef_[0, 0] == pytest.approx(s / (2 * lam))
     assert soft.coef_[0, 0] < 0.6 * hard.coef_[0, 0]
@@ -129,25 +129,41 @@ def test_ssbd_exercise_15_3(lam):
 
 def test_ssbd_exercise_15_3_for_one_sample():
     """For a given sample there is a λ: the hard solution has α ≤ 1/(2λn) for all λ small enough."""
+    exercise = page("exercise_15_3")
     X, y = separable()
-    hard = SVC(C=np.inf, kernel="linear", fit_intercept=False, tol=1e-9).fit(X, y)
-    lam = 0.5 / (2 * len(y) * np.abs(hard.dual_coef_).max())
-    soft = SVC(C=lambda_to_C(lam, len(y)), kernel="linear", fit_intercept=False, tol=1e-9).fit(X, y)
+    hard = exercise["hard"](X, y)
+    soft = exercise["soft"](X, y, 0.5 * exercise["largest_lambda"](hard, len(y)))
     np.testing.assert_allclose(soft.coef_, hard.coef_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("v", ["a", "b", "ab", "aba"])
 def test_ssbd_exercise_16_1(v):
     """e_v with b = −½ separates strings with and without v with the margin ½; for v = "a" no more is possible."""
-    strings = ["".join(letters) for length in range(5) for letters in product("ab", repeat=length)]
-    y = np.where([v in x for x in strings], 1, -1)
-    kernel = CommonSubstrings()
-    best = SVC(kernel=kernel, C=np.inf, tol=1e-9).fit(strings, y)
-    assert best.margin_[0] >= 0.5 - 1e-6
+    exercise = page("exercise_16_1")
+    margin = exercise["largest_margin"](v)
+    assert margin >= 0.5 - 1e-6
     if v in ("a", "b"):
-        K = kernel([v, ""])
-        assert np.sqrt(K[0, 0] + K[1, 1] - 2 * K[0, 1]) == 1.0  # the distance of v from ""
-        assert best.margin_[0] == pytest.approx(0.5)
+        assert exercise["distance"](v, "") == 1.0
+        assert margin == pytest.approx(0.5)
+
+
+def test_ssbd_exercise_16_3():
+    """With ψ(x) = 2x the least (16.8) predicts by ⟨w, ψ(x)⟩; ⟨w, x⟩ is half of it, and a worse fit of the targets."""
+    X, y = overlapping()
+    m, lam = len(y), 0.01
+    model = KernelRidge(alpha=lambda_to_alpha(lam, m), kernel=4.0 * Linear()).fit(X, y)
+    psi = 2 * X
+    w = np.linalg.solve(psi.T @ psi / m + 2 * lam * np.eye(2), psi.T @ y / m)  # where the gradient of (16.8) is 0
+    np.testing.assert_allclose(model.predict(X), psi @ w, atol=1e-10)
+    assert ((psi @ w - y) ** 2).mean() < ((X @ w - y) ** 2).mean() - 0.01
+
+
+def test_ssbd_exercise_16_6():
+    """The closer mean is c₋ where ⟨w, ψ(x)⟩ + b is negative: a sign of −1, which is the label, not 0."""
+    X, y = overlapping()
+    f = page("exercise_16_6")["by_kernel_values"](Gaussian(1.0), X, y, X)
+    assert set(np.sign(f)) == {-1.0, 1.0}
+    np.testing.assert_array_equal(KernelCentroid(kernel=Gaussian(1.0)).fit(X, y).predict(X), np.sign(f))
 
 
 def both_sequences(lam, yx, steps):

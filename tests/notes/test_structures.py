@@ -3,20 +3,8 @@
 import numpy as np
 import pytest
 
-from mercer import SVC, Graph, GraphDiffusion, Hellinger, InformationDiffusion, Intersection, Jaccard
+from mercer import SVC, Graph, GraphDiffusion, Hellinger, InformationDiffusion, Intersection, Jaccard, datasets
 from mercer.theory import bounds
-
-
-def baskets(n, d, s, k, rng):
-    """n sets of at most s of d items; half of them contain one of the items 0, ..., k - 1."""
-    found = []
-    for i in range(n):
-        basket = set(rng.integers(k, d, size=rng.integers(2, s + 1)).tolist())
-        if i % 2:
-            basket.pop()
-            basket.add(int(rng.integers(k)))
-        found.append(basket)
-    return found
 
 
 def test_23_sets():
@@ -32,9 +20,8 @@ def test_23_sets():
 def test_23_supermarket(d):
     """[SSBD] Ex. 16.5: margin 1/√(4k+1) on the sphere √(s+1), the k items found, whatever the number of items."""
     s, k, n = 8, 3, 600
-    rng = np.random.default_rng(0)
-    X = baskets(n, d, s, k, rng)
-    y = np.arange(n) % 2
+    data = datasets.make_baskets(n, d, s, k)
+    X, y = data.X, data.y
     model = SVC(kernel=Intersection() + 1.0, C=np.inf, fit_intercept=False).fit(X[:400], y[:400])
     # the hyperplane of the hint has this margin, so that the largest one is not smaller
     assert model.margin_[0] >= (1 - 1e-3) / np.sqrt(4 * k + 1)
@@ -44,7 +31,7 @@ def test_23_supermarket(d):
     for basket, beta in zip(model.support_vectors_, model.dual_coef_[0], strict=True):
         for item in basket:
             weights[item] += beta
-    assert set(sorted(weights, key=weights.get)[-k:]) == set(range(k))
+    assert set(sorted(weights, key=weights.get)[-k:]) == data.secret
 
 
 def test_24_diffusion_on_graphs():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.notes.samples import overlapping, separable
+from tests.notes.samples import overlapping, page, separable
 
 from mercer import SVC, certify, diagnose, lambda_to_C, margins, separability
 from mercer.losses import hinge
@@ -83,35 +83,12 @@ def test_30_margin_or_dimension():
     assert bounds.soft_margin(0.0, norm=10.0, rho=10.0, n=n) > bounds.vc(dimension=3, n=n)
 
 
-def with_margin(rng, n, d, gamma):
-    """Points of length 1 whose first coordinate is yγ, and whose others point anywhere: the margin of e₁ is γ."""
-    y = rng.choice([-1.0, 1.0], n)
-    z = rng.normal(size=(n, d - 1))
-    z *= np.sqrt(1 - gamma**2) / np.linalg.norm(z, axis=1)[:, None]
-    return np.column_stack([gamma * y, z]), y
-
-
 def test_30_hard_margin_bound_beside_errors():
-    """Theorem 15.4 for documents of one word out of 100: no draw errs more often than the bound; both fall with n.
-
-    Word j has a frequency ∝ 1/j and its own class, so w = Σ ±e_j has the margin γ = 1/√100 on the sphere ρ = 1. The
-    error is known exactly: the frequency of the words that w has on the wrong side or not at all.
-    """
-    rng = np.random.default_rng(0)
-    d, delta = 100, 0.05
-    share = 1 / np.arange(1, d + 1) / (1 / np.arange(1, d + 1)).sum()
-    classes = np.where(np.arange(d) % 3 == 0, -1, 1)
-    means, promised = [], []
-    for n in (100, 400, 1600, 6400):
-        errors = []
-        for _ in range(40):
-            words = rng.choice(d, n, p=share)
-            model = SVC(C=np.inf, kernel="linear", fit_intercept=False).fit(np.eye(d)[words], classes[words])
-            errors.append(share[classes * model.decision_function(np.eye(d)) <= 0].sum())
-        promised.append(bounds.hard_margin(1 / np.sqrt(d), 1.0, n, delta))
-        # it may fail in a share δ of the draws; here it holds in all of them
-        assert max(errors) <= promised[-1]
-        means.append(np.mean(errors))
+    """Theorem 15.4 for documents of one word out of 100: no draw errs more often than the bound; both fall with n."""
+    rows = page("theorem_15_4")["experiment"](draws=40)
+    # it may fail in a share δ of the draws; here it holds in all of them
+    assert all(row.errors.max() <= row.bound for row in rows)
+    means, promised = [row.errors.mean() for row in rows], [row.bound for row in rows]
     assert means == sorted(means, reverse=True) and means[0] > 0.1
     np.testing.assert_allclose(np.divide(promised[:-1], promised[1:]), 2.0)  # as 1/√n
     assert promised[0] > 1 > promised[3]  # it says nothing for few samples
@@ -119,27 +96,11 @@ def test_30_hard_margin_bound_beside_errors():
 
 def test_30_soft_margin_bound_beside_losses():
     """Corollary 15.7 with one wrong label in ten: the mean loss over many draws is below the bound, for every λ."""
-    rng = np.random.default_rng(1)
-    d, gamma, B, n, draws = 100, 0.5, 2.0, 300, 40
-
-    def noisy(size):
-        X, y = with_margin(rng, size, d, gamma)
-        return X, np.where(rng.random(size) < 0.1, -y, y)
-
-    X_new, y_new = noisy(10_000)
-    of_u = float(hinge(y_new, B * X_new[:, 0]).mean())  # u = B e₁
-    best = bounds.best_lambda(B, 1.0, n)
-    promised = []
-    for lam in (0.1 * best, best, 10 * best):
-        losses, errors = [], []
-        for _ in range(draws):
-            model = SVC(C=lambda_to_C(lam, n), kernel="linear", fit_intercept=False).fit(*noisy(n))
-            f = model.decision_function(X_new)
-            losses.append(hinge(y_new, f).mean())
-            errors.append((y_new * f <= 0).mean())
-        promised.append(bounds.soft_margin(of_u, B, 1.0, n, lam))
-        assert np.mean(errors) <= np.mean(losses) <= promised[-1]
-    assert min(promised) == promised[1] == pytest.approx(bounds.soft_margin(of_u, B, 1.0, n))
+    rows = page("corollary_15_7")["experiment"](300, draws=40)
+    assert all(row.error <= row.loss <= row.bound for row in rows)
+    assert min(rows, key=lambda row: row.bound) is rows[1]
+    assert rows[1].lam == pytest.approx(bounds.best_lambda(4.0, 1.0, 300))
+    assert rows[1].bound - 0.2 == pytest.approx(np.sqrt(8 * 4.0**2 / 300), abs=0.02)  # 0.2: the loss of u
 
 
 def test_32_symptoms_of_overfitting():
