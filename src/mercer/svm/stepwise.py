@@ -68,7 +68,7 @@ def _check(problem: DualProblem, options: Options) -> None:
     if qp.has_open_box:
         raise InvalidInputError(
             f"solver={solver!r} needs a finite C: with C=inf its variables have no upper bound, and it would not end "
-            "if the samples are not separable. Use solver='auto'."
+            "if the samples are not separable. Use solver='auto' without a trace, or a finite C."
         )
     if qp.n_vars > STEPWISE_UP_TO:
         raise InvalidInputError(

@@ -86,7 +86,7 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     if kind.name not in KERNEL:
         what = "publishes no dual coefficients"
         if kind.name in (*RIDGE, *ERM):
-            what = "has no bounds for its coefficients" if kind.name in RIDGE else "has losses of any kind"
+            what = "has no bounds for its coefficients" if kind.name in RIDGE else "is no support vector machine"
         raise InvalidInputError(
             f"The optimality conditions of single samples are not available: {type(estimator).__name__} {what}. Use "
             "certify for its distance from the optimum."
