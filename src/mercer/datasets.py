@@ -296,6 +296,8 @@ def make_margin(n: int = 200, d: int = 100, gamma: float = 0.5, wrong: float = 0
             f"gamma={gamma} and d={d} were given, but samples of length 1 need a margin in (0, 1) and two features or "
             "more: change these."
         )
+    if not 0 <= wrong <= 1:
+        raise InvalidInputError(f"wrong={wrong} is not a share of labels: give a number from 0 to 1.")
     rng = np.random.default_rng(seed)
     y = rng.choice([-1, 1], n)
     rest = rng.normal(size=(n, d - 1))

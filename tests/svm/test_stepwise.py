@@ -123,6 +123,9 @@ class TestSteps:
             steps.method = "another"
         with pytest.raises(AttributeError, match="they have i, j, L"):
             steps.k  # noqa: B018
+        assert len(steps[:3]) == 3 and steps[:3].dual[2] == steps.dual[2]
+        with pytest.raises(KeyError, match="they have i, j, L"):
+            steps["k"]
         assert steps[0]["dual"] == steps.dual[0] and steps["L"] is steps.L and "unclipped" in dir(steps)
         assert f"{len(steps)} steps" in repr(steps) and "..." in str(steps)
 

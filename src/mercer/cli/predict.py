@@ -16,6 +16,7 @@ from mercer.cli.terminal import check_writable, say
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the model and the samples, and write a line per sample; return the exit status."""
+    from mercer.exceptions import InvalidInputError
     from mercer.io import load
     from mercer.workflow.preparation import table_reader
 
@@ -25,7 +26,11 @@ def run(arguments: argparse.Namespace) -> int:
     samples = reading.read_new(arguments, reader=table_reader(model), need_target=False, na_target="keep")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        columns = _columns(model, samples.X, arguments)
+        try:
+            columns = _columns(model, samples.X, arguments)
+        except ValueError as error:  # for example other columns than those of the training data
+            hint = "" if arguments.target else " If one of them is the target, name it with --target."
+            raise InvalidInputError(f"{str(error).strip()}{hint if 'feature names' in str(error) else ''}") from None
     for text in dict.fromkeys(str(one.message) for one in caught):  # for example about unseen categories
         say(f"note: {text}")
     names = {"name": list(samples.names)} if samples.names else {}

@@ -240,7 +240,9 @@ class TubeDisplay:
         x = np.linspace(*_ends(samples[:, 0]), CURVE)
         machine = machine_of(estimator)
         support = np.asarray(getattr(machine, "support_", np.empty(0)), dtype=np.intp)
-        epsilon = float(getattr(machine, "epsilon_", getattr(machine, "epsilon", 0.0)) or 0.0)
+        # other losses have no tube, and ignore epsilon
+        has_tube = "epsilon_insensitive" in str(getattr(machine, "loss", "epsilon_insensitive"))
+        epsilon = float(getattr(machine, "epsilon_", getattr(machine, "epsilon", 0.0)) or 0.0) if has_tube else 0.0
         f = np.asarray(estimator.predict(_like(X, x[:, None]))).ravel()
         targets = np.asarray(y, dtype=np.float64).ravel()
         return cls(x, f, epsilon, samples[:, 0], targets, support, _names(estimator, 1)[0]).plot(ax=ax)

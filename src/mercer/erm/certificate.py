@@ -17,6 +17,9 @@ from mercer.kernels.features import Vector
 from mercer.losses import Loss
 from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, NOT_PSD, ROUNDING, Certificate, finished
 
+# a gap may be negative by this share of the objective, where β'Kβ is a small difference of large numbers
+LARGEST_ROUNDING = 1e-6
+
 
 class DualPoint(NamedTuple):
     """β and Kβ."""
@@ -66,11 +69,13 @@ def erm_certificate(
     reason = "" if psd else NOT_PSD
     if not reason and infeasibility > FEASIBILITY * float(np.abs(point.beta).max(initial=0.0)):
         reason = NOT_FEASIBLE
-    if gap < 0:
-        if gap >= -ROUNDING * (abs(primal) + abs(dual) + float(np.abs(point.beta) @ np.abs(y))):
-            gap = 0.0
-        elif not reason:
-            reason = _why_negative(loss, y, weight, F + intercept)
+    if gap < 0 and not reason:
+        f = F + intercept
+        reason = "" if isinstance(loss, Loss) else wrong_conjugate(loss, y, f, loss.derivative(y, f))
+        if not reason and gap < -LARGEST_ROUNDING * (abs(primal) + abs(dual)):
+            reason = f"the dual value is above the primal value by {-gap:.1e}, so that a conjugate is wrong"
+    if gap < 0 and not reason:
+        gap = rounded(gap, abs(primal) + abs(dual) + float(np.abs(point.beta) @ np.abs(y)))
     return finished(primal, dual, gap, violation, infeasibility, of, reason)
 
 
@@ -79,7 +84,6 @@ def _dual(penalty: Any, loss: Any, y: Vector, weight: Vector, beta: Vector, leng
     return 0.0 - float(penalty.conjugate(length)) - float(conjugates(loss, y, weight, beta).sum())
 
 
-def _why_negative(loss: Any, y: Vector, weight: Vector, f: Vector) -> str:
-    """Why a dual value lies above the primal value."""
-    wrong = "" if isinstance(loss, Loss) else wrong_conjugate(loss, y, f, loss.derivative(y, f))
-    return wrong or "the dual value is above the primal value, so that a conjugate or the derivative is wrong"
+def rounded(gap: float, size: float) -> float:
+    """A gap that rounding has made negative: 0, or beyond the rounding of numbers of this size, that of β'Kβ."""
+    return 0.0 if gap >= -ROUNDING * size else -gap

@@ -39,6 +39,7 @@ from mercer.losses import (
     Squared,
     SquaredHinge,
 )
+from mercer.losses.functions import LossFunction
 
 # names of losses for labels
 CLASSIFICATION = ("hinge", "squared_hinge", "logistic")
@@ -102,6 +103,8 @@ def find_loss(loss: Any, epsilon: float = 0.1, quantile: float = 0.5, delta: flo
         )
     if isinstance(loss, type):
         raise InvalidInputError(f"loss={loss.__name__} is a class, not a loss: write {loss.__name__}().")
+    if isinstance(loss, LossFunction):
+        raise InvalidInputError(f"loss={loss!r} is a function to draw or to evaluate: give its name, {loss.name!r}.")
     missing = [name for name in ("value", "derivative") if not callable(getattr(loss, name, None))]
     if missing and not isinstance(loss, Loss):
         raise InvalidInputError(
@@ -181,7 +184,7 @@ def check_loss(loss: Any, y: Vector) -> None:
             f"{points[k, j]:.4g} is {value[k, j]:.4g}, below the tangent at f = {points[k, i]:.4g}, which is "
             f"{below[k, i, j]:.4g} there. Correct derivative(y, f), or use a convex loss."
         )
-    if "second_derivative" in dir(loss):
+    if callable(getattr(loss, "second_derivative", None)):
         curvature = called(loss, "second_derivative", at, t)
         if (curvature < 0).any():
             i = int(np.argmin(curvature))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
-from mercer.erm.certificate import DualPoint, erm_certificate
+from mercer.erm.certificate import LARGEST_ROUNDING, DualPoint, erm_certificate, rounded
 from mercer.erm.convex_losses import Logistic
 from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.penalties import SQUARED
@@ -25,7 +25,6 @@ from mercer.problems.solution import (
     FEASIBILITY,
     NOT_FEASIBLE,
     NOT_PSD,
-    ROUNDING,
     Certificate,
     Solution,
     Status,
@@ -67,7 +66,8 @@ def solve_logistic(
     beta, F, b = found.beta, found.F, found.intercept
     psd = psd and found.status is not Status.INDEFINITE
     proof = logistic_certificate(smooth, beta, F, b, -found.gradient, -found.K_gradient, fits_intercept, psd)
-    return Solution(beta, F, b, found.status, found.steps, clock.seconds, proof, found.trace)
+    status = Status.STALLED if found.status is Status.CONVERGED and proof.relative_gap > tol else found.status
+    return Solution(beta, F, b, status, found.steps, clock.seconds, proof, found.trace)
 
 
 def logistic_certificate(
@@ -94,8 +94,9 @@ def logistic_certificate(
     shares = {1.0, 0.0, min(1.0, float(np.sqrt(square / dual_square)))} if dual_square > 0 else {1.0}
     dual = max(0.0 - 0.5 * s**2 * dual_square - smooth.conjugate(s * dual_beta) for s in shares)
     gap = primal - dual
-    if -ROUNDING * (abs(primal) + abs(dual)) <= gap < 0:
-        gap = 0.0
+    size = abs(primal) + abs(dual)
+    if -LARGEST_ROUNDING * size <= gap < 0:
+        gap = rounded(gap, size)
     infeasibility = float(np.abs(dual_beta.sum(axis=0)).max()) if fits_intercept else 0.0
     feasible = infeasibility <= FEASIBILITY * float(np.abs(dual_beta).max(initial=0.0)) and gap >= 0
     reason = NOT_PSD if not psd else "" if feasible else NOT_FEASIBLE

@@ -125,7 +125,9 @@ class Problem:
         if found.status is Status.INDEFINITE:
             self.data.psd = False
         proof = self.certify(SQUARED, beta, F, float(found.intercept[0]), point, weight)
-        solution = Solution(beta, F, thresholds, found.status, steps, self.clock.seconds, proof, found.trace)
+        missed = found.status is Status.CONVERGED and proof.valid and proof.relative_gap > tol
+        status = Status.STALLED if missed else found.status
+        solution = Solution(beta, F, thresholds, status, steps, self.clock.seconds, proof, found.trace)
         return solution, DualPoint(point.beta / c, point.F / c)
 
     def certify(

@@ -93,7 +93,7 @@ def check_fitted(estimator: Any, X: Any, y: Any) -> Kind:
     if kind.name != "OneClassSVM":
         if y is None:
             raise InvalidInputError(
-                f"certify needs the targets of a {kind.name}, but y is None: pass the y that it was fitted to."
+                f"The targets of this {kind.name} are needed, but y is None: pass the y that it was fitted to."
             )
         check_consistent_length(X, y)
     return kind

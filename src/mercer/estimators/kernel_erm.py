@@ -305,7 +305,7 @@ class KernelERM(KernelMachine):
             Labels or numbers.
         """
         values = self._values(X)[:, 0]
-        return self.classes_[(values > 0).astype(np.intp)] if _predicts_labels(self) else values
+        return self.classes_[(values > 0).astype(np.intp)] if hasattr(self, "classes_") else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of right labels, or R² for losses for numbers.
@@ -324,5 +324,5 @@ class KernelERM(KernelMachine):
         score : float
             At most 1.
         """
-        measure = accuracy_score if _predicts_labels(self) else r2_score
+        measure = accuracy_score if hasattr(self, "classes_") else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))

@@ -100,7 +100,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelMachine):  # type: ignore[
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "random_state": ["random_state"],
     }  # fmt: skip
-    _measure: ClassVar[str] = "gap"
+    _measure: ClassVar[str] = "relative gap"
 
     def __init__(
         self,

@@ -19,8 +19,8 @@ SHOWN = 5
 class Steps:
     """Every step of a run, in order: an array for each quantity, with one entry per step.
 
-    ``steps["i"]`` or ``steps.i`` is a quantity, ``steps[k]`` is step k as a dictionary, ``len(steps)`` their number;
-    ``pandas.DataFrame(steps.columns)`` is all of it as a table.
+    ``steps["i"]`` or ``steps.i`` is a quantity, ``steps[k]`` is step k as a dictionary, ``steps[:k]`` are the first k,
+    ``len(steps)`` is their number; ``pandas.DataFrame(steps.columns)`` is all of it as a table.
 
     Attributes
     ----------
@@ -56,9 +56,13 @@ class Steps:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def __getitem__(self, key: str | int) -> Any:
+    def __getitem__(self, key: str | int | slice) -> Any:
         if isinstance(key, str):
+            if key not in self.columns:
+                raise KeyError(f"steps have no {key!r}: they have {', '.join(self.columns)}")
             return self.columns[key]
+        if isinstance(key, slice):
+            return replace(self, columns={name: values[key] for name, values in self.columns.items()})
         return {name: values[key].item() for name, values in self.columns.items()}
 
     def __getattr__(self, name: str) -> Vector:

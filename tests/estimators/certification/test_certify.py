@@ -536,7 +536,7 @@ def test_errors():
     assert "is not fitted yet" in message(NotFittedError, mercer.SVC(), X, y)
     assert "is not fitted yet" in message(NotFittedError, sklearn.svm.LinearSVC(), X, y)
     assert message(InvalidInputError, model, X) == (
-        "certify needs the targets of a SVC, but y is None: pass the y that it was fitted to."
+        "The targets of this SVC are needed, but y is None: pass the y that it was fitted to."
     )
     assert message(InvalidInputError, model, X[:70], y[:70]) == (
         "X has 70 samples, but the estimator was fitted to 80: pass the training data, in the same order."

@@ -143,7 +143,7 @@ def test_errors():
         "y has 1 target(s), but the estimator was fitted to 2: pass the y that it was fitted to."
     )
     assert message(InvalidInputError, model, X) == (
-        "certify needs the targets of a KernelRidge, but y is None: pass the y that it was fitted to."
+        "The targets of this KernelRidge are needed, but y is None: pass the y that it was fitted to."
     )
     with pytest.raises(InvalidInputError, match="KernelRidge has no bounds for its coefficients"):
         kkt_report(model, X, Y)

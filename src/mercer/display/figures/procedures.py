@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer.display.canvas import CHOSEN, GREY, colour
 from mercer.display.figures.samples import bare, clouds, panels, separable
@@ -16,6 +18,8 @@ from mercer.kernels.features import Matrix, Vector
 
 # points along each side of contour lines
 GRID = 120
+# steps among which the clearest ones of SMO are looked for
+MOST_STEPS_DRAWN = 1000
 
 
 def perceptron(mistakes: int = 5) -> Any:
@@ -93,8 +97,10 @@ def smo(C: float = 1.0) -> Any:
     """
     X, y = clouds(12, 1.2, seed=18)
     X = 0.8 * X
-    model = SVC(C=C, kernel="linear", solver="smo", trace=True).fit(X, y)
-    steps, K = model.steps_, X @ X.T
+    model = SVC(C=C, kernel="linear", solver="smo", trace=True, max_iter=MOST_STEPS_DRAWN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # two early steps are drawn
+        steps, K = model.fit(X, y).steps_, X @ X.T
     differ = y[steps.i] != y[steps.j]
     clipped = steps.clipped != steps.unclipped
     # the clearest steps: a clipped one that ends outside of the box but near it, and a free one on a long segment
