@@ -137,6 +137,16 @@ def _species(folder):
     return [line.rsplit(",", 1)[1] for line in (folder / "iris.csv").read_text().splitlines()[1:]]
 
 
+def test_predict_names_columns_that_the_model_has_not_seen(tmp_path, capsys):
+    frame = load_iris(as_frame=True).frame
+    model = mercer.SVC().fit(frame.drop(columns="target"), frame["target"])
+    mercer.save(model, tmp_path / "model.mercer")
+    frame.to_csv(tmp_path / "flowers.csv", index=False)
+    assert main(["predict", str(tmp_path / "model.mercer"), str(tmp_path / "flowers.csv")]) != 0
+    shown = capsys.readouterr().err
+    assert "unseen at fit time: - target. If that is the target, add --target." in shown and "Traceback" not in shown
+
+
 def test_probabilities_and_sets(folder, capsys):
     arguments = ["predict", str(folder / "iris.mercer"), str(folder / "iris.csv"), "--probabilities", "--sets", "0.1"]
     assert main([*arguments, "--json", "--decision"]) == 0

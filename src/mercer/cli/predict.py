@@ -29,8 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             columns = _columns(model, samples.X, arguments)
         except ValueError as error:  # for example other columns than those of the training data
-            hint = "" if arguments.target else " If one of them is the target, name it with --target."
-            raise InvalidInputError(f"{str(error).strip()}{hint if 'feature names' in str(error) else ''}") from None
+            found = " ".join(str(error).split())
+            unseen = "unseen" in found and not arguments.target
+            raise InvalidInputError(f"{found}. If that is the target, add --target." if unseen else found) from None
     for text in dict.fromkeys(str(one.message) for one in caught):  # for example about unseen categories
         say(f"note: {text}")
     names = {"name": list(samples.names)} if samples.names else {}
