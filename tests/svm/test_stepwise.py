@@ -92,6 +92,19 @@ class TestOptimum:
             steps = found.steps_
             assert_allclose(np.clip(steps.unclipped, steps.L, steps.H), steps.clipped, atol=1e-12)
 
+    @pytest.mark.parametrize("rule", RULES)
+    def test_regression_with_a_sample_at_the_origin(self, rule):
+        # k(x, x) = 0, and its target is in the tube: the optimum of its variable is 0, between the bounds
+        X = np.random.default_rng(0).standard_normal((40, 2))
+        X[3] = 0.0
+        y = X @ [1.0, 2.0]
+        settings = {"kernel": "linear", "fit_intercept": False, "tol": 1e-6}
+        model = SVR(solver="coordinate", rule=rule, **settings).fit(X, y)
+        exact = SVR(**settings).fit(X, y)
+        assert model.fit_status_ == 0
+        assert 3 not in model.support_
+        assert_allclose(model.coef_, exact.coef_, atol=1e-5)
+
     def test_several_classes_give_a_list(self):
         X, y = load_iris(return_X_y=True)
         model = SVC(trace=True).fit(X, y)
@@ -196,6 +209,21 @@ class TestLoops:
             assert_allclose(free, grid[np.argmax(value)], atol=1e-5)
             assert_allclose(inside, np.clip(free, -0.5, 0.5), atol=1e-12)
             assert_allclose(gain, np.interp(inside, grid, value), atol=1e-8)
+
+    @pytest.mark.parametrize("score", [-1.0, -0.2, 0.0, 0.2, 1.0])
+    @pytest.mark.parametrize("before", [-2.0, 0.0, 0.7])
+    @pytest.mark.parametrize("k", [0.0, -0.1])
+    def test_best_value_without_curvature(self, score, before, k):
+        one = np.ones(1)
+        F = k * before * one
+        _, value, gain = best_value(
+            0, np.array([[k]]), score * one, 0.5 * one, 0.0 * one, -2.0 * one, 2.0 * one, before * one, F
+        )
+        grid = np.linspace(-2, 2, 4001)
+        objective = score * grid - 0.5 * k * grid**2 - 0.5 * abs(grid)
+        at_start = score * before - 0.5 * k * before**2 - 0.5 * abs(before)
+        assert_allclose(gain, objective.max() - at_start, atol=1e-12)
+        assert_allclose(np.interp(value, grid, objective), objective.max(), atol=1e-12)
 
     def test_ascend(self, moons):
         X, y = moons

@@ -15,12 +15,16 @@ def best_value(i, K, linear, l1, ridge, lower, upper, beta, F):
         total = curvature * before + score
         free = np.sign(total) * max(abs(total) - l1[i], 0.0) / curvature
         value = min(max(free, lower[i]), upper[i])
-    else:  # an indefinite kernel: the better end of the line
+    else:  # k(x, x) <= 0: the better end of the line, or 0, where l1 |beta| has its kink
         low, high = lower[i] - before, upper[i] - before
         gain_low = score * low - 0.5 * curvature * low * low - l1[i] * abs(lower[i])
         gain_high = score * high - 0.5 * curvature * high * high - l1[i] * abs(upper[i])
-        value = upper[i] if gain_high > gain_low else lower[i]
-        free = np.inf if gain_high > gain_low else -np.inf
+        gain_zero = -score * before - 0.5 * curvature * before * before
+        if lower[i] < 0.0 < upper[i] and gain_zero >= max(gain_low, gain_high):
+            value = free = 0.0
+        else:
+            value = upper[i] if gain_high > gain_low else lower[i]
+            free = np.inf if gain_high > gain_low else -np.inf
     change = value - before
     gain = score * change - 0.5 * curvature * change * change - l1[i] * (abs(value) - abs(before))
     return free, value, gain
