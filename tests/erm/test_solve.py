@@ -135,6 +135,16 @@ def test_scipy_agrees(loss, penalty):
     assert solution.certificate.dual <= best.fun * (1 + 1e-9)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("loss", ["squared", "huber", LogCosh()], ids=name_of)
+def test_powers_that_overflow(loss):
+    """|f|^1000 is infinite for many f of the search; the optimum has a norm near 1."""
+    problem = Problem(Data(KERNEL, X, 24), find_loss(loss), 100.0 * NUMBERS, WEIGHT, True, Options(), Clock())
+    solution = minimise(problem, Power(1000.0), 1e-6)
+    assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-6
+    assert np.sqrt(solution.beta @ K @ solution.beta) == pytest.approx(1.0, abs=0.05)
+
+
 @pytest.mark.parametrize("loss", [*LOSSES, Absolute()], ids=name_of)
 def test_zero_is_the_optimum_of_the_norm_for_a_small_C(loss):
     """With g = |f| and a small C nothing pays for leaving f = 0, which a certificate proves."""

@@ -55,7 +55,7 @@ def erm_certificate(
     infeasibility = abs(float(point.beta.sum())) if fits_intercept else 0.0
     # at the optimum Kβ = g'(|f|)/|f| · F
     stretch = slope / norm if norm > 0 else 0.0
-    violation = float(np.abs(stretch * F - point.F).max(initial=0.0)) / stretch if stretch > 0 else 0.0
+    violation = float(np.abs(F - point.F / stretch).max(initial=0.0)) if stretch > 0 else 0.0
     of = f"{name_of(loss)}, {type(penalty).__name__.lower()} penalty"
     for missing, name in ((not has_conjugate(loss), name_of(loss)), (not has_conjugate(penalty), "penalty")):
         if missing:

@@ -184,7 +184,9 @@ def _search(problem: Problem, penalty: Any, tol: float, start: Vector | None) ->
             best = zero if _rank(zero) < _rank(best) else best
         norm = DualPoint(solution.beta, solution.F).norm
         slope = float(penalty.derivative(norm))
-        excess = float(np.log(norm / slope) - at) if norm > 0 and slope > 0 else -np.inf if norm == 0 else np.inf
+        excess = -np.inf if norm == 0 else np.inf
+        if norm > 0 and slope > 0:
+            excess = float(np.log(norm) - np.log(slope) - at)
         unknown = not np.isfinite(best.certificate.gap)
         if best.certificate.relative_gap <= tol or (unknown and abs(excess) <= tol):
             return replace(best, status=Status.CONVERGED, steps=problem.steps, trace=trace)

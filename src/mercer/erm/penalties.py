@@ -25,12 +25,14 @@ class Power:
     p: float = 2.0
 
     def value(self, t: float) -> float:
-        """t^p / p."""
-        return float(t**self.p / self.p)
+        """t^p / p; inf where it overflows."""
+        with np.errstate(over="ignore"):
+            return float(np.float64(t) ** self.p / self.p)
 
     def derivative(self, t: float) -> float:
-        """t^(p − 1)."""
-        return float(t ** (self.p - 1.0))
+        """t^(p − 1); inf where it overflows."""
+        with np.errstate(over="ignore"):
+            return float(np.float64(t) ** (self.p - 1.0))
 
     def conjugate(self, s: float) -> float:
         """s^q / q."""
