@@ -39,6 +39,8 @@ MODELS = [
     PegasosClassifier(random_state=0),
     svm.SVC(kernel="linear"),
     svm.LinearSVC(),
+    svm.LinearSVC(fit_intercept=False),
+    LinearSVC(fit_intercept=False),
     LogisticRegression(),
 ]
 

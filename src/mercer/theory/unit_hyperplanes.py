@@ -73,7 +73,9 @@ def unit_hyperplanes(model: Any) -> tuple[UnitHyperplane, ...]:
         raise InvalidInputError(
             f"unit_hyperplanes needs a fitted classifier such as SVC, but was given {type(model).__name__}."
         )
-    normals, bias = _normals(model), np.ravel(model.intercept_)
+    normals = _normals(model)
+    # without an intercept scikit-learn gives a single 0.0 for all classes
+    bias = np.broadcast_to(np.ravel(model.intercept_), len(normals))
     found = []
     for (positive, negative), w, b in zip(_sides(model, len(normals)), normals, bias, strict=True):
         norm = w.norm() if isinstance(w, RKHSFunction) else float(np.linalg.norm(w))
