@@ -62,5 +62,11 @@ def test_local_search_and_limits():
     assert local.best_score_ >= grid.best_score_ - 0.02
     with pytest.warns(UserWarning, match="The search ended after time_limit=0 s"):
         KernelLogisticRegressionCV(time_limit=0).fit(X, y)
-    with pytest.raises(InvalidInputError, match="The kernel matrix of 178 samples takes"):
+    with pytest.raises(InvalidInputError, match="The kernel matrix of 178 samples, with the parts of it"):
         KernelLogisticRegressionCV(cache_size=0.1).fit(X, y)
+    # one matrix fits, but not beside the parts that a fold copies
+    n = len(X)
+    with pytest.raises(InvalidInputError, match="that a fold copies, takes"):
+        KernelLogisticRegressionCV(cache_size=1.2 * 8 * n**2 / 2**20, Cs=[1.0], cv=3).fit(X, y)
+    enough = KernelLogisticRegressionCV(cache_size=1.7 * 8 * n**2 / 2**20, Cs=[1.0], gammas=[0.1, 0.2], cv=3).fit(X, y)
+    assert enough.certificate_.relative_gap <= 1e-6

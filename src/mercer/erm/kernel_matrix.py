@@ -49,12 +49,13 @@ class StoredGram:
         return result
 
 
-def check_room(n: int, budget: int) -> None:
-    """Raise if the kernel matrix of n samples does not fit into the budget."""
-    needed = 8 * n * n
+def check_room(n: int, budget: int, copied: int = 0) -> None:
+    """Raise if the kernel matrix of n samples, and so many of its values as are copied, do not fit into the budget."""
+    needed = 8 * (n * n + copied)
     if needed > budget:
+        copies = ", with the parts of it that a fold copies," if copied else ""
         raise InvalidInputError(
-            f"The kernel matrix of {n:,} samples takes {needed / 2**30:,.3g} GB, but cache_size allows "
+            f"The kernel matrix of {n:,} samples{copies} takes {needed / 2**30:,.3g} GB, but cache_size allows "
             f"{budget / 2**30:,.3g} GB. Approximate the kernel by landmarks, with a pipeline of Nystroem and a linear "
             "model such as LogisticRegression, use fewer samples, or raise cache_size."
         )

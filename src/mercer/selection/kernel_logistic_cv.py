@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -68,7 +69,8 @@ class KernelLogisticRegressionCV(ClassifierMixin, DecisionMixin, KernelSearchCV)
     tol : float, default=1e-6
         The relative duality gap of every machine.
     cache_size : float or "auto", default="auto"
-        Memory for kernel matrices in MB; "auto" is half of the available memory. A larger matrix is an error.
+        Memory in MB for kernel matrices and the parts of them that a fold copies; "auto" is half of the available
+        memory. If they do not fit, that is an error.
     n_jobs, time_limit, verbose : as in ``SVCCV``.
 
     Attributes
@@ -165,7 +167,10 @@ class KernelLogisticRegressionCV(ClassifierMixin, DecisionMixin, KernelSearchCV)
     def _search(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock) -> Table:
         check_weighted_classes(y, weight, self.class_weight_)
         options = self._options(self.cache_size, "float64")
-        check_room(num_samples(X), options.budget)
+        # a fold copies the values between its training samples, and those of its test samples with them
+        copied = max(len(train) * (len(train) + len(test)) for train, test in folds)
+        check_room(num_samples(X), options.budget, copied)
+        options = replace(options, budget=options.budget - 8 * copied)
         samples = X
         if self._is_function(self.kernel):
             samples, kernels = matrix_of_function(self.kernel, X), [KernelChoice(Precomputed(), {})]
