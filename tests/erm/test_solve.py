@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
+from scipy.special import xlogy
 
 from mercer.erm.convex_losses import Logistic, check_loss, conjugates, find_loss
 from mercer.erm.minimise import Problem, minimise
 from mercer.erm.penalties import NORM, SQUARED, Power, find_penalty
+from mercer.erm.sums import OneFunction
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Gaussian
@@ -133,6 +135,46 @@ def test_scipy_agrees(loss, penalty):
     best = minimize(primal, start, method="BFGS", options={"gtol": 1e-7, "maxiter": 5000})
     assert solution.certificate.primal == pytest.approx(best.fun, rel=1e-6)
     assert solution.certificate.dual <= best.fun * (1 + 1e-9)
+
+
+class Poisson:
+    """exp(f) − yf, which overflows from f = 710 on."""
+
+    def value(self, y, f):
+        return np.exp(f) - y * f
+
+    def derivative(self, y, f):
+        return np.exp(f) - y
+
+    def second_derivative(self, y, f):
+        return np.exp(f)
+
+    def conjugate(self, y, u):
+        inside = np.maximum(u + y, 0.0)
+        return np.where(u + y >= 0, xlogy(inside, inside) - inside, np.inf)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("size", [1.0, 100.0, 1e5])
+def test_counts_of_any_size(size, intercept):
+    """A loss that overflows far from the solution; one sample has a much larger count than the others."""
+    counts = np.floor(size * np.exp(NUMBERS))
+    counts[0] = 1000 * size
+    check_loss(Poisson(), counts)
+    problem = Problem(Data(KERNEL, X, 24), Poisson(), counts, WEIGHT, intercept, Options(), Clock())
+    solution = minimise(problem, SQUARED, 1e-8)
+    assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-8
+    v = np.append(solution.beta, solution.thresholds)
+    found = minimize(lambda v: objective(Poisson(), SQUARED, counts, WEIGHT, v, intercept), v, options={"maxiter": 20})
+    assert found.fun >= solution.certificate.dual - 1e-9 * abs(found.fun)
+
+
+def test_a_search_for_the_intercept_leaves_the_overflow():
+    """The slope at the start is infinite; the best b of Σ exp(F + b) − yb is log(Σy / Σ exp(F))."""
+    y, F = np.array([1.0, 2.0, 3.0]), np.array([[0.0], [1.0], [-1.0]])
+    (b,) = OneFunction(Poisson(), y, np.ones(3)).best_intercept(F, np.array([800.0]))
+    assert b == pytest.approx(np.log(6.0 / np.exp(F).sum()))
 
 
 @pytest.mark.filterwarnings("error")

@@ -43,7 +43,8 @@ from mercer.losses.functions import LossFunction
 
 # names of losses for labels
 CLASSIFICATION = ("hinge", "squared_hinge", "logistic")
-# distance of the probed points from each other, and what counts as rounding, relative to the terms
+# the probed points, around 0 and, in units of the range of the targets, around targets; and what counts as rounding,
+# relative to the terms
 PROBES, ROUNDING = np.array([-30.0, -3.0, -1.0, -0.3, 0.0, 0.2, 1.0, 2.5, 30.0]), 1e-6
 # targets at which a user's loss is probed
 PROBED_TARGETS = 5
@@ -142,8 +143,11 @@ def conjugates(loss: Any, y: Vector, weight: Vector, beta: Vector) -> Vector:
     return weight * called(loss, "conjugate", y, -beta / weight)
 
 
-def called(loss: Any, method: str, y: Vector, f: Vector) -> Vector:
-    """What a method of a loss returns for these samples; raise if that is not a number for each."""
+def called(loss: Any, method: str, y: Vector, f: Vector, far: bool = False) -> Vector:
+    """What a method of a loss returns for these samples; raise if that is not a number for each.
+
+    Where ``far`` is True, f may be so far away that the numbers overflow.
+    """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         found = np.asarray(getattr(loss, method)(y, f), dtype=np.float64)
     if found.shape != f.shape:
@@ -151,7 +155,7 @@ def called(loss: Any, method: str, y: Vector, f: Vector) -> Vector:
             f"{method} of the {name_of(loss)} returned an array of the shape {found.shape} for {len(f)} samples: it "
             f"must return one number for each, shape {f.shape}."
         )
-    if np.isnan(found).any() or (method != "conjugate" and np.isinf(found).any()):
+    if np.isnan(found).any() or (method != "conjugate" and not far and np.isinf(found).any()):
         where = int(np.flatnonzero(~np.isfinite(found))[0])
         raise InvalidInputError(
             f"{method} of the {name_of(loss)} is {found[where]:g} at y = {y[where]:g} and {f[where]:g}: it must be "
@@ -170,13 +174,17 @@ def check_loss(loss: Any, y: Vector) -> None:
     spread = np.linspace(0, len(y) - 1, min(PROBED_TARGETS, len(y))).astype(np.intp)
     targets = np.sort(y)[spread]
     scale = 1.0 if is_classification(loss) else max(1.0, float(np.ptp(y)))
-    t = (targets[:, None] + scale * PROBES).ravel()
-    at = np.repeat(targets, len(PROBES))
-    value, slope = called(loss, "value", at, t), called(loss, "derivative", at, t)
-    value, slope, points = (a.reshape(-1, len(PROBES)) for a in (value, slope, t))
-    below = value[:, :, None] + slope[:, :, None] * (points[:, None, :] - points[:, :, None])
-    size = 1.0 + np.abs(value).max() + np.abs(below)
-    wrong = np.argwhere(below - value[:, None, :] > ROUNDING * size)
+    points = np.hstack([targets[:, None] + scale * PROBES, np.broadcast_to(PROBES, (len(targets), len(PROBES)))])
+    t, at = points.ravel(), np.repeat(targets, points.shape[1])
+    value, slope = (called(loss, method, at, t, far=True) for method in ("value", "derivative"))
+    # losses such as exp(f) overflow at some of these points, but not at 0
+    finite = np.isfinite(value) & np.isfinite(slope)
+    called(loss, "value", at[t == 0], t[t == 0])
+    value, slope = (np.where(finite, a, np.nan).reshape(points.shape) for a in (value, slope))
+    with np.errstate(over="ignore", invalid="ignore"):
+        below = value[:, :, None] + slope[:, :, None] * (points[:, None, :] - points[:, :, None])
+        size = 1.0 + np.nanmax(np.abs(value)) + np.abs(below)
+        wrong = np.argwhere(below - value[:, None, :] > ROUNDING * size)
     if len(wrong):
         k, i, j = wrong[0]
         raise InvalidInputError(
@@ -184,6 +192,7 @@ def check_loss(loss: Any, y: Vector) -> None:
             f"{points[k, j]:.4g} is {value[k, j]:.4g}, below the tangent at f = {points[k, i]:.4g}, which is "
             f"{below[k, i, j]:.4g} there. Correct derivative(y, f), or use a convex loss."
         )
+    at, t, slope = at[finite], t[finite], slope.ravel()[finite]
     if callable(getattr(loss, "second_derivative", None)):
         curvature = called(loss, "second_derivative", at, t)
         if (curvature < 0).any():
@@ -192,7 +201,7 @@ def check_loss(loss: Any, y: Vector) -> None:
                 f"second_derivative of the {name_of(loss)} is {curvature[i]:.4g} at y = {at[i]:g} and f = {t[i]:.4g}: "
                 "that of a convex loss is at least 0."
             )
-    reason = has_conjugate(loss) and wrong_conjugate(loss, at, t, slope.ravel())
+    reason = has_conjugate(loss) and wrong_conjugate(loss, at, t, slope)
     if reason:
         raise InvalidInputError(f"{reason[0].upper()}{reason[1:]}. Correct it, or leave it out.")
 

@@ -57,8 +57,8 @@ class SmoothSum(ABC):
     n_functions: int = 1
 
     @abstractmethod
-    def evaluate(self, f: Matrix) -> tuple[float, Matrix]:
-        """The value and the gradient with respect to f."""
+    def evaluate(self, f: Matrix, far: bool = False) -> tuple[float, Matrix]:
+        """The value and the gradient with respect to f; if f is ``far`` away, they may be infinite."""
 
     @abstractmethod
     def curvature(self, f: Matrix) -> Curvature:
@@ -76,10 +76,10 @@ class OneFunction(SmoothSum):
         self.loss, self.y, self.weight = loss, y, weight
         self.n = len(y)
 
-    def evaluate(self, f: Matrix) -> tuple[float, Matrix]:
+    def evaluate(self, f: Matrix, far: bool = False) -> tuple[float, Matrix]:
         t = f[:, 0]
-        value = float(self.weight @ called(self.loss, "value", self.y, t))
-        return value, (self.weight * called(self.loss, "derivative", self.y, t))[:, None]
+        value = float(self.weight @ called(self.loss, "value", self.y, t, far))
+        return value, (self.weight * called(self.loss, "derivative", self.y, t, far))[:, None]
 
     def curvature(self, f: Matrix) -> Curvature:
         second = called(self.loss, "second_derivative", self.y, f[:, 0])
@@ -87,8 +87,11 @@ class OneFunction(SmoothSum):
 
     def best_intercept(self, F: Matrix, start: Vector) -> Vector:
         def slope(b: float) -> tuple[float, float]:
-            gradient = self.evaluate(F + b)[1]
-            return float(gradient.sum()), BALANCED * float(np.abs(gradient).sum())
+            gradient = self.evaluate(F + b, far=True)[1]
+            total, size = float(gradient.sum()), float(np.abs(gradient).sum())
+            if np.isnan(total):  # ∞ − ∞: say where
+                self.evaluate(F + b)
+            return total, BALANCED * size if np.isfinite(size) else 0.0
 
         def steepness(b: float) -> float:
             return float(self.curvature(F + b).weights.sum())
@@ -104,7 +107,7 @@ class Softmax(SmoothSum):
         self.n, self.n_functions = len(codes), n_functions
         self._rows = np.arange(self.n)
 
-    def evaluate(self, f: Matrix) -> tuple[float, Matrix]:
+    def evaluate(self, f: Matrix, far: bool = False) -> tuple[float, Matrix]:
         top = f.max(axis=1)
         shares = np.exp(f - top[:, None])
         total = shares.sum(axis=1)
@@ -192,7 +195,7 @@ class Proximal(SmoothSum):
         # the slope lies between those at both ends, which rounding of the quotient might leave
         return z, self.weight * np.clip((s - z) / scale, below, above)
 
-    def evaluate(self, f: Matrix) -> tuple[float, Matrix]:
+    def evaluate(self, f: Matrix, far: bool = False) -> tuple[float, Matrix]:
         t = f[:, 0]
         z, slope = self.nearest(t)
         away = t - z
@@ -227,7 +230,7 @@ def zero_of(
     step. Without a zero the end of the search is far away.
     """
     (here, goal), b, low, high, reach = slope(start), start, -np.inf, np.inf, 1.0
-    rate = steepness(start) if steepness is not None and abs(here) > goal else 0.0
+    rate = steepness(start) if steepness is not None and goal < abs(here) < np.inf else 0.0
     for step in range(1, SEARCH):
         if abs(here) <= goal or reach > FURTHEST:
             break

@@ -176,7 +176,7 @@ def _search(
     length = 1.0
     while length >= SHORTEST:
         intercept = b + length * d
-        loss, _ = smooth.evaluate(F + length * KD + intercept)
+        loss, _ = smooth.evaluate(F + length * KD + intercept, far=True)
         value = energy + length * crossed + 0.5 * length**2 * square + loss
         if value <= primal + DECREASE * length * slope + ROUNDING * abs(primal):
             return beta + length * D, intercept
