@@ -319,6 +319,8 @@ def test_without_a_conjugate():
         _, silent = solved(Silent(), penalty, tol=1e-7)
         assert silent.certificate.reason == "the Silent gives no conjugate"
         assert not silent.certificate.valid and silent.certificate.primal == pytest.approx(known.certificate.primal)
+    _, zero = solved(Silent(), "norm", C=1e-3, tol=1e-7)
+    assert zero.status is Status.CONVERGED and not zero.beta.any()
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge", Absolute()], ids=name_of)

@@ -215,7 +215,10 @@ def _search(problem: Problem, penalty: Any, tol: float, start: Vector | None) ->
         if isinstance(problem.loss, Loss):
             start = start * np.exp(at - before)  # coefficients at their bounds stay there
     assert best is not None
-    return replace(best, status=Status.STALLED, steps=problem.steps, trace=trace)
+    # without a conjugate this is how f = 0 is known to be the optimum: even the smallest c is too large
+    is_zero = unknown and low is None and at == np.log(RANGE[0]) and not best.beta.any()
+    status = Status.CONVERGED if is_zero else Status.STALLED
+    return replace(best, status=status, steps=problem.steps, trace=trace)
 
 
 def _recertified(problem: Problem, penalty: Any, solution: Solution, point: DualPoint) -> Solution:
