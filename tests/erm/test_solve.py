@@ -137,6 +137,16 @@ def test_scipy_agrees(loss, penalty):
     assert solution.certificate.dual <= best.fun * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_large_targets_with_the_norm(loss):
+    """With the penalty |f| the solution is that of ½|f|² for c = |f|, which may be large."""
+    found = find_loss(loss, delta=1e6)
+    problem = Problem(Data(KERNEL, X, 24), found, 1e7 * NUMBERS, WEIGHT, True, Options(), Clock())
+    solution = minimise(problem, NORM, 1e-6)
+    assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-6
+    assert np.sqrt(solution.beta @ K @ solution.beta) > 1e9
+
+
 class Poisson:
     """exp(f) − yf, which overflows from f = 710 on."""
 

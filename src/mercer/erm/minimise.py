@@ -37,7 +37,7 @@ from mercer.svm.verify import exact_product
 # KKT violation of the first run of the box solver, relative to the root of tol, and the smallest one
 FIRST_VIOLATION, LEAST_VIOLATION = 0.1, 1e-11
 # problems with ½|f|² in the search for c, and the range of c
-MOST_PROBLEMS, RANGE = 80, (1e-9, 1e9)
+MOST_PROBLEMS, RANGE = 80, (1e-15, 1e15)
 # these problems are solved to this share of tol
 SHARE = 0.05
 # if log(|f| / (c g')) is within this of 0, they are solved to this share of the last gap, down to the least one
