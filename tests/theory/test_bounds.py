@@ -4,9 +4,10 @@ from math import e, exp, inf, log, sqrt
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from tests.naming import named
 
-from mercer import SVC, Gaussian, LinearSVC, Polynomial, RampSVC
+from mercer import SVC, Gaussian, KernelERM, KernelLogisticRegression, LinearSVC, Polynomial, RampSVC
 from mercer.exceptions import InvalidInputError
 from mercer.losses import Hinge, SquaredHinge
 from mercer.theory import bounds, error_bounds, lambda_to_C, margins
@@ -188,6 +189,11 @@ class TestCompare:
             (SVC(loss="squared_hinge", kernel="linear"), "the squared hinge loss is not Lipschitz"),
             (RampSVC(kernel="linear"), "the ramp loss is not convex"),
             (SVC(C=np.inf, kernel="linear"), "no λ belongs to C = inf"),
+            (KernelLogisticRegression(kernel="linear"), "the model minimises the logistic loss"),
+            (LogisticRegression(), "the model minimises the logistic loss"),
+            (KernelERM("logistic", kernel="linear"), "the model minimises the logistic loss"),
+            (KernelERM("squared_hinge", kernel="linear"), "the squared hinge loss is not Lipschitz"),
+            (KernelERM("hinge", penalty="norm", kernel="linear"), "the penalty is not ½|w|²"),
         ],
         ids=named,
     )

@@ -34,7 +34,7 @@ from mercer.estimators.fitted_models import unwrap
 from mercer.estimators.ramp_svc import RampSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear, Polynomial
-from mercer.losses import Loss, hinge, ramp
+from mercer.losses import Hinge, Loss, SquaredHinge, hinge, ramp
 from mercer.losses.classification import classification_loss
 from mercer.theory.conversions import lambda_to_C, sample_count
 from mercer.theory.margins import Margins, margins
@@ -306,16 +306,37 @@ def error_bounds(model: Any, X: Any, y: Any, delta: float = 0.05) -> BoundReport
     kernel, n_features = kernel_of(model), getattr(model, "n_features_in_", None)
     dimension = feature_dimension(kernel, n_features)
     C = getattr(model, "C", None)
-    convex = None if isinstance(model, RampSVC) or not isinstance(C, Real) else classification_loss(model)
-    return BoundReports(_report(problem, dimension, C, convex, delta) for problem in margins(model, X, y).problems)
+    minimised = _minimised(model) if isinstance(C, Real) else ""
+    return BoundReports(_report(problem, dimension, C, minimised, delta) for problem in margins(model, X, y).problems)
 
 
 # its former name
 compare = error_bounds
 
 
-def _report(problem: Margins, dimension: float, C: Any, convex: Loss | None, delta: float) -> BoundReport:
-    """All bounds of one hyperplane; ``convex`` is the loss that was minimised with C, None if it is not convex."""
+def _minimised(model: Any) -> Loss | str:
+    """The loss that the model minimises beside ½|w|², or why Corollary 15.7 is not about the model."""
+    from mercer.erm.convex_losses import name_of
+    from mercer.erm.penalties import SQUARED, find_penalty
+    from mercer.estimators.kernel_erm import KernelERM, loss_of_erm
+
+    if isinstance(model, RampSVC):
+        return "the ramp loss is not convex"
+    if type(model).__name__ in ("KernelLogisticRegression", "LogisticRegression"):
+        return "the model minimises the logistic loss"
+    if not isinstance(model, KernelERM):
+        loss = classification_loss(model)
+    else:
+        loss = loss_of_erm(model)
+        if not isinstance(loss, Hinge | SquaredHinge):
+            return f"the model minimises the {name_of(loss)}"
+        if find_penalty(model.penalty) != SQUARED:
+            return "the penalty is not ½|w|²"
+    return loss if loss.lipschitz < inf else f"the {loss.name} is not Lipschitz"
+
+
+def _report(problem: Margins, dimension: float, C: Any, minimised: Loss | str, delta: float) -> BoundReport:
+    """All bounds of one hyperplane; ``minimised`` is the loss that was minimised with C, or why there is no bound."""
     n, rho = len(problem.rows), problem.rho
     loss = float(np.maximum(0.0, 1.0 - problem.functional).mean())
     error = problem.n_wrong / n
@@ -332,12 +353,11 @@ def _report(problem: Margins, dimension: float, C: Any, convex: Loss | None, del
     ]
     if not isinstance(C, Real) or not 0 < float(C) < inf:
         found.append(Bound("soft margin, C of model", inf, f"Corollary 15.7: no λ belongs to C = {C}"))
-    elif convex is None or convex.lipschitz == inf:
-        reason = "the ramp loss is not convex" if convex is None else f"the {convex.name} is not Lipschitz"
-        found.append(Bound("soft margin, C of model", inf, f"Corollary 15.7: {reason}"))
+    elif isinstance(minimised, str):
+        found.append(Bound("soft margin, C of model", inf, f"Corollary 15.7: {minimised}"))
     else:
         lam = 1.0 / (2.0 * float(C) * n)
-        value = soft_margin(loss, norm, radius, n, lam, lipschitz=convex.lipschitz)
+        value = soft_margin(loss, norm, radius, n, lam, lipschitz=minimised.lipschitz)
         found.append(Bound("soft margin, C of model", value, f"Corollary 15.7, in expectation, λ = {lam:.4g}{added}"))
     remark = f"Corollary 15.7, in expectation, for that λ{added}"
     found.append(Bound("soft margin, best λ", soft_margin(loss, norm, radius, n), remark))
