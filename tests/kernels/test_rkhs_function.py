@@ -305,3 +305,11 @@ def test_many_samples_in_parts():
     X, Z = rng.normal(size=(3000, 2)), rng.normal(size=(700, 2))
     f = RKHSFunction(k.Gaussian(1.0), Z, rng.normal(size=700))
     np.testing.assert_allclose(f(X), k.Gaussian(1.0)(X, Z) @ f.coefficients, atol=1e-11)
+
+
+def test_sum_of_a_list():
+    """Python's sum begins with 0; other numbers are not functions."""
+    f, g = (RKHSFunction(k.Gaussian(0.5), VECTORS[:4], c) for c in (np.ones(4), np.arange(4.0)))
+    np.testing.assert_allclose(sum([f, g])(VECTORS), f(VECTORS) + g(VECTORS))
+    with pytest.raises(TypeError):
+        1 + f

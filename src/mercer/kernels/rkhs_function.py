@@ -179,6 +179,10 @@ class RKHSFunction:
         kept = np.flatnonzero(total)
         return RKHSFunction(self.kernel, take_samples(points, first[kept]), total[kept])
 
+    def __radd__(self, other: Any) -> RKHSFunction:
+        # the 0 with which ``sum(functions)`` begins
+        return self if isinstance(other, Real) and other == 0 else NotImplemented
+
     def __sub__(self, other: Any) -> RKHSFunction:
         return self + (-other) if isinstance(other, RKHSFunction) else NotImplemented
 
