@@ -62,7 +62,7 @@ def check_room(n: int, budget: int, copied: int = 0) -> None:
 
 
 def matrix_in_time(data: Data, options: Options, clock: Clock) -> bool:
-    """Whether the time left allows to compute the kernel matrix."""
+    """Whether there is enough time left to compute the kernel matrix."""
     if clock.over() is not None or clock.left == np.inf:
         return clock.over() is None
     return clock.over_in(data.seconds(data.n, 0.5 * data.n, options.n_threads)) is None

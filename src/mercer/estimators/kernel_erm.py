@@ -42,8 +42,8 @@ class KernelERM(KernelMachine):
     conjugates of ℓ and g are known, the duality gap certifies it.
 
     The loss decides what the estimator is. With a loss for labels it is a classifier for two classes, which are ±1
-    inside; scikit-learn's ``OneVsRestClassifier`` makes one for more of it, and ``KernelLogisticRegression`` has
-    several classes of its own. With a loss for numbers it is a regressor.
+    inside; for more classes, wrap it in scikit-learn's ``OneVsRestClassifier``, or use ``KernelLogisticRegression``.
+    With a loss for numbers it is a regressor.
 
     Parameters
     ----------
