@@ -180,6 +180,25 @@ def test_counts_of_any_size(size, intercept):
     assert found.fun >= solution.certificate.dual - 1e-9 * abs(found.fun)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("level", [1.0, 4.0])
+def test_counts_without_a_second_derivative(level):
+    """The method of multipliers finds what Newton's method finds."""
+
+    class First:
+        value, derivative, conjugate = Poisson.value, Poisson.derivative, Poisson.conjugate
+
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(80, 2))
+    counts = rng.poisson(np.exp(level + samples[:, 0])).astype(float)
+    found = []
+    for loss in (Poisson(), First()):
+        problem = Problem(Data(KERNEL, samples, 80), loss, counts, np.ones(80), True, Options(), Clock())
+        found.append(minimise(problem, SQUARED, 1e-8))
+    assert found[1].status is Status.CONVERGED and found[1].certificate.relative_gap <= 1e-7
+    assert found[1].certificate.primal == pytest.approx(found[0].certificate.primal, rel=1e-7)
+
+
 def test_a_search_for_the_intercept_leaves_the_overflow():
     """The slope at the start is infinite; the best b of Σ exp(F + b) − yb is log(Σy / Σ exp(F))."""
     y, F = np.array([1.0, 2.0, 3.0]), np.array([[0.0], [1.0], [-1.0]])

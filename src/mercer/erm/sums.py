@@ -175,9 +175,18 @@ class Proximal(SmoothSum):
         """The z of each sample, the proximal point of s = t + μλ, and the slope C ℓ'(z) = (s − z)/μ there."""
         s = t + self.mu * self.multiplier
         scale, derivative = self.mu * self.weight, self.loss.derivative
-        step = scale * called(self.loss, "derivative", self.y, s)
-        # ℓ' falls towards 0 from s to s − μCℓ'(s), so that the root is between them
-        low, high = np.minimum(s, s - step), np.maximum(s, s - step)
+        step = scale * called(self.loss, "derivative", self.y, s, far=True)
+        # ℓ' falls towards 0 from s to s − μCℓ'(s), so that the root is between them. That may be far away: begin nearby
+        side, furthest = np.sign(step), np.abs(step)
+        width = np.minimum(furthest, 1.0 + np.abs(s))
+        for _ in range(SEARCH):
+            with np.errstate(over="ignore"):
+                z = s - side * width
+                short = (width < furthest) & (side * (z + scale * derivative(self.y, z) - s) > 0)
+            if not short.any():
+                break
+            width[short] = np.minimum(furthest, 2.0 * width)[short]
+        low, high = np.minimum(s, s - side * width), np.maximum(s, s - side * width)
         below, above = np.full(len(t), -np.inf), np.full(len(t), np.inf)
         for _ in range(HALVINGS):
             z = 0.5 * (low + high)
