@@ -10,12 +10,12 @@ from tests.naming import named
 from mercer import LinearSVC
 from mercer.exceptions import InvalidInputError
 from mercer.linear import hybrid
-from mercer.linear.coordinate import RULES, solve
+from mercer.linear.coordinate import solve
 from mercer.linear.problem import Penalty
 from mercer.linear.solution import LinearOptions
 from mercer.losses import HardMargin, Hinge, SquaredHinge
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status
+from mercer.problems.solution import RULES, Status
 
 TOL = 1e-4
 

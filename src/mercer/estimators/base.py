@@ -47,10 +47,9 @@ from mercer.linear.crammer_singer import JointSolution
 from mercer.linear.solution import LinearSolution
 from mercer.losses import Loss
 from mercer.problems.clock import Clock, Progress, ended_outside
-from mercer.problems.solution import Certificate, Options, Solution, Status, TracePoint, combine
+from mercer.problems.solution import RULES, Certificate, Options, Solution, Status, TracePoint, combine
 from mercer.svm.plan import Plan
 from mercer.svm.solve import solve_problem
-from mercer.svm.stepwise import RULES
 from mercer.validation import (
     call_kernel,
     check_pairwise_kernel,
@@ -323,7 +322,8 @@ class KernelMachine(KernelEstimator):
     _plan: ClassVar[Plan | None] = None
 
     def _options(self) -> Options:
-        random = getattr(self, "random_state", None)
+        solver, random = self._solver(), getattr(self, "random_state", None)
+        drawn = solver == "coordinate" and random is not None
         return Options(
             tol=float(self.tol),
             max_iter=int(self.max_iter),
@@ -333,9 +333,9 @@ class KernelMachine(KernelEstimator):
             shrinking=bool(self.shrinking),
             n_threads=thread_count(self.n_jobs),
             precision=self.precision,
-            solver=self._solver(),
+            solver=solver,
             rule=getattr(self, "rule", "random"),
-            seed=0 if random is None else int(check_random_state(random).randint(2**31 - 1)),
+            seed=int(check_random_state(random).randint(2**31 - 1)) if drawn else 0,
             trace=bool(getattr(self, "trace", False)),
             plan=self._plan,
         )
@@ -422,12 +422,19 @@ class KernelMachine(KernelEstimator):
         """The model of a single problem of the samples ``used``."""
         beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
         published = loss.publish(beta, solution.thresholds)
-        support = np.flatnonzero(published.beta)
+        size = norm(solution) / published.scale
+        self._publish_function(data, used, published.beta, published.intercept, size, solution)
+
+    def _publish_function(
+        self, data: Data, used: Vector, beta: Vector, intercept: float, size: float, solution: Solution
+    ) -> None:
+        """The model Σ βᵢ k(xᵢ, ·) + b over the samples ``used``, whose function has the norm ``size``."""
+        support = np.flatnonzero(beta)
         self._n_support = np.array([len(support)], dtype=np.int32)
-        self.rkhs_norm_ = np.array([norm(solution) / published.scale])
+        self.rkhs_norm_ = np.array([size])
         self._publish_support(data, used[support])
-        self.dual_coef_ = self._dual_coef_ = self._as_coef(published.beta[support][None, :])
-        self.intercept_ = np.array([published.intercept])
+        self.dual_coef_ = self._dual_coef_ = self._as_coef(beta[support][None, :])
+        self.intercept_ = np.array([intercept])
         self._intercept_ = self.intercept_.copy()
         self.n_iter_: Any = int(solution.steps)
         self._publish_solutions([solution])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 
-from mercer._sklearn_compat import Interval, StrOptions, available_if
+from mercer._sklearn_compat import Interval, available_if
 from mercer.erm.convex_losses import check_loss, find_loss, is_classification, name_of
 from mercer.erm.minimise import Problem, minimise
 from mercer.erm.penalties import find_penalty
-from mercer.estimators.base import KernelMachine, norm, warn_user
-from mercer.estimators.kernel_logistic import matrix_budget, warned_indefinite
+from mercer.estimators.base import norm, warn_user
+from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import Data
@@ -34,7 +34,7 @@ def loss_of_erm(machine: Any) -> Any:
     return find_loss(machine.loss, machine.epsilon, machine.quantile, machine.delta)
 
 
-class KernelERM(KernelMachine):
+class KernelERM(LossMinimiser):
     """Minimise g(|f|) + C Σ sᵢ ℓ(yᵢ, f(xᵢ) + b) over the functions f of a kernel and b.
 
     ℓ is a convex loss, g a non-decreasing convex penalty of the norm, s the sample weights ([SSBD] (16.2)–(16.3), [L8]
@@ -124,22 +124,13 @@ class KernelERM(KernelMachine):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            key: KernelMachine._parameter_constraints[key]
-            for key in (
-                "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "verbose", "fit_intercept", "n_jobs",
-                "time_limit", "warm_start",
-            )
-        },
+        **LossMinimiser._parameter_constraints,
         "loss": "no_validation",
         "penalty": "no_validation",
-        "C": [Interval(Real, 0.0, None, closed="neither")],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         "delta": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
-    }  # fmt: skip
+    }
 
     def __init__(
         self,
@@ -202,7 +193,7 @@ class KernelERM(KernelMachine):
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             time_limit=self.time_limit,
-            budget=budget_bytes(self.cache_size) if by_rows else matrix_budget(self.cache_size),
+            budget=budget_bytes(self.cache_size) if by_rows else self._matrix_budget(),
             costly_budget=budget_bytes(self.cache_size, costly=True),
             n_threads=thread_count(self.n_jobs),
         )
@@ -253,22 +244,11 @@ class KernelERM(KernelMachine):
         self._publish(data, used, solution)
 
     def _publish(self, data: Data, used: Vector, solution: Solution) -> None:
-        support = np.flatnonzero(solution.beta)
-        self._n_support = np.array([len(support)], dtype=np.int32)
-        self.rkhs_norm_ = np.array([norm(solution)])
-        self._publish_support(data, used[support])
-        self.dual_coef_ = self._dual_coef_ = self._as_coef(solution.beta[support][None, :])
-        self.intercept_ = np.array([float(solution.thresholds.sum())])
-        self._intercept_ = self.intercept_.copy()
-        self.n_iter_ = int(solution.steps)
-        self._publish_solutions([solution])
+        intercept = float(solution.thresholds.sum())
+        self._publish_function(data, used, solution.beta, intercept, norm(solution), solution)
         proof = self.certificate_
         if not proof.valid and proof.gap < 0:
             warn_user(f"The fit is not certified: {proof.reason}. The model is {proof}.", UserWarning)
-
-    def _warn_unfinished(self) -> None:
-        if not warned_indefinite(self):
-            super()._warn_unfinished()
 
     def _too_few_iterations(self, advice: str) -> str:
         return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
-from mercer._sklearn_compat import Interval, StrOptions
 from mercer.erm.kernel_matrix import StoredGram, check_room, matrix_in_time
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
-from mercer.estimators.base import KernelMachine, warn_user
-from mercer.estimators.kernel_ridge import SHARE
+from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.estimators.prediction import Expansion
-from mercer.exceptions import NotPositiveSemidefiniteWarning
-from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.problems.clock import Clock
@@ -25,7 +20,7 @@ from mercer.problems.solution import Options, Solution, Status
 from mercer.validation import check_weighted_classes, class_codes, class_weights, is_pairwise, thread_count
 
 
-class KernelLogisticRegression(ClassifierMixin, KernelMachine):  # type: ignore[misc]
+class KernelLogisticRegression(ClassifierMixin, LossMinimiser):  # type: ignore[misc]
     """Logistic regression with a kernel: ½|f|² + Σ Cᵢ log(1 + exp(−yᵢ(f(xᵢ) + b))), by softmax for more classes.
 
     The model is P(y = 1 | x) = 1 / (1 + exp(−f(x) − b)): the further a sample is on one side, the more confident is the
@@ -88,18 +83,9 @@ class KernelLogisticRegression(ClassifierMixin, KernelMachine):  # type: ignore[
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            key: KernelMachine._parameter_constraints[key]
-            for key in (
-                "kernel", "degree", "gamma", "coef0", "tol", "cache_size", "verbose", "fit_intercept", "n_jobs",
-                "time_limit", "warm_start",
-            )
-        },
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        **LossMinimiser._parameter_constraints,
         "random_state": ["random_state"],
-    }  # fmt: skip
+    }
     _measure: ClassVar[str] = "relative gap"
 
     def __init__(
@@ -142,7 +128,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelMachine):  # type: ignore[
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             time_limit=self.time_limit,
-            budget=matrix_budget(self.cache_size),
+            budget=self._matrix_budget(),
             n_threads=thread_count(self.n_jobs),
         )
 
@@ -181,10 +167,6 @@ class KernelLogisticRegression(ClassifierMixin, KernelMachine):  # type: ignore[
         self.n_iter_ = solution.steps
         self._publish_proof([solution])
         self.fit_status_ = int(solution.status is not Status.CONVERGED)
-
-    def _warn_unfinished(self) -> None:
-        if not warned_indefinite(self):
-            super()._warn_unfinished()
 
     def _too_few_iterations(self, advice: str) -> str:
         return f"Newton's method ended early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"
@@ -256,20 +238,3 @@ class KernelLogisticRegression(ClassifierMixin, KernelMachine):  # type: ignore[
         if values.ndim == 1:
             return np.column_stack([log_expit(-values), log_expit(values)])
         return log_softmax(values, axis=1)
-
-
-def warned_indefinite(machine: KernelMachine) -> bool:
-    """Warn if a kernel matrix turned out to be indefinite: then the objective has no minimum."""
-    if Status.INDEFINITE not in machine._statuses:
-        return False
-    warn_user(
-        "The fit met a direction in which the kernel matrix is not positive semidefinite, so that its objective has no "
-        f"minimum. The model is {machine.certificate_}. Use another kernel, or repair_mercer.",
-        NotPositiveSemidefiniteWarning,
-    )
-    return True
-
-
-def matrix_budget(cache_size: Any) -> int:
-    """Bytes for a kernel matrix: ``cache_size`` in MB, for "auto" half of the available memory."""
-    return max(AT_LEAST, int(SHARE * available_bytes())) if cache_size == "auto" else budget_bytes(cache_size)

@@ -168,7 +168,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     def _get_coef(self) -> Any:
         if self.dual_coef_.shape[0] == 1:
             return self.dual_coef_ @ self.support_vectors_
-        ends = np.concatenate([[0], np.cumsum(self._n_support)])
+        ends = class_ends(self._n_support)
         parts = [self._dual_coef_[:, a:b] @ self.support_vectors_[a:b] for a, b in pairwise(ends)]
         rows = [parts[i][[j - 1]] + parts[j][[i]] for i, j in class_pairs(len(self.classes_))]
         return sp.vstack(rows).tocsr() if sp.issparse(rows[0]) else np.vstack(rows)

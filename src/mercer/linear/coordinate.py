@@ -35,9 +35,8 @@ from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certific
 from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.losses.base import BoxQP, Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Certificate, Status, TracePoint
+from mercer.problems.solution import Certificate, Status, TracePoint, check_rule
 
-RULES = ("round-robin", "random", "greedy")
 MAX_PASSES = 100_000
 # a run has stalled after this many passes that neither decrease the objective beyond rounding nor lower the gap
 PATIENCE = 20
@@ -73,8 +72,7 @@ def solve(
 ) -> LinearSolution:
     """Minimise, from the β of ``start`` if given. Iterations are passes."""
     check_solvable(problem)
-    if options.rule not in RULES:
-        raise InvalidInputError(f"rule={options.rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
+    check_rule(options.rule)
     with one_blas_thread():
         descent = Descent(problem, options, clock, None if start is None else start.beta)
         return descent.solution(_run(descent))

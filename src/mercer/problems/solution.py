@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mercer.exceptions import InvalidInputError
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.problems.dual import Survey, survey
 
@@ -250,6 +251,16 @@ class TracePoint(NamedTuple):
     violation: float
     dual: float
     active: int
+
+
+# the orders in which coordinate ascent takes its variables
+RULES = ("round-robin", "random", "greedy")
+
+
+def check_rule(rule: str) -> None:
+    """Raise unless this is the name of an order of variables."""
+    if rule not in RULES:
+        raise InvalidInputError(f"rule={rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
 
 
 @dataclass(frozen=True)

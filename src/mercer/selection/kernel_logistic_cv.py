@@ -18,7 +18,7 @@ from mercer.erm.kernel_matrix import StoredGram, check_room
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
 from mercer.estimators.kernel_logistic import KernelLogisticRegression
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
@@ -28,9 +28,8 @@ from mercer.selection.search.candidates import KernelChoice, SettingChoice, Tabl
 from mercer.selection.search.grids import C_range, values_of
 from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
 from mercer.selection.search.scoring import HeldOutOneVsRest, accuracy, rest_codes, scorer_of
-from mercer.selection.search.search_cv import DecisionMixin, GridTask, _is_refitted
-from mercer.validation import check_weighted_classes, class_codes, class_weights, is_pairwise, square_matrix
-from mercer.validation import training_matrix as matrix_of_function
+from mercer.selection.search.search_cv import DecisionMixin, _is_refitted
+from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 # Newton steps at most for each machine of the search
 MOST_STEPS = 100
@@ -166,28 +165,16 @@ class KernelLogisticRegressionCV(ClassifierMixin, DecisionMixin, KernelSearchCV)
 
     def _search(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock) -> Table:
         check_weighted_classes(y, weight, self.class_weight_)
+        check_room(num_samples(X), self._options(self.cache_size, "float64").budget, _copied(folds))
+        return super()._search(X, y, weight, folds, clock)
+
+    def _engine(
+        self, samples: Any, movable: bool, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock
+    ) -> LogisticEngine:
         options = self._options(self.cache_size, "float64")
-        # a fold copies the values between its training samples, and those of its test samples with them
-        copied = max(len(train) * (len(train) + len(test)) for train, test in folds)
-        check_room(num_samples(X), options.budget, copied)
-        options = replace(options, budget=options.budget - 8 * copied)
-        samples = X
-        if self._is_function(self.kernel):
-            samples, kernels = matrix_of_function(self.kernel, X), [KernelChoice(Precomputed(), {})]
-        else:
-            kernels = self._kernels(X)
-        if is_pairwise(kernels[0].kernel):
-            square_matrix(samples)
-        engine = LogisticEngine(self, samples, y, weight, folds, options, clock)
-        table = self._table(len(folds))
-        task = GridTask(engine, table, self._score(X, y, weight, folds), folds, self._progress(table))
-        settings = self._settings(samples, y, kernels)
-        if self.search == "grid":
-            task.run(kernels, settings)
-        else:
-            self._local(task, kernels, settings, X, clock)
-        self.kernel_evaluations_ = engine.evaluations
-        return table
+        left = options.budget - 8 * _copied(folds)
+        options = replace(options, budget=max(left, 8 * len(y) ** 2))  # there is room for one matrix: see _search
+        return LogisticEngine(self, samples, y, weight, folds, options, clock)
 
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         scorer = None
@@ -250,6 +237,11 @@ class KernelLogisticRegressionCV(ClassifierMixin, DecisionMixin, KernelSearchCV)
         """
         check_is_fitted(self)
         return self.best_estimator_.predict_log_proba(X)
+
+
+def _copied(folds: list[tuple[Any, Any]]) -> int:
+    """The values that a fold copies: those between its training samples, and those of its test samples with them."""
+    return max(len(train) * (len(train) + len(test)) for train, test in folds)
 
 
 class LogisticEngine:

@@ -11,6 +11,7 @@ in α = yβ, which is between 0 and C; in regression in β = α⁺ − α⁻.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any
 
@@ -23,11 +24,10 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, Survey, dual_objective, survey, thresholds
-from mercer.problems.solution import Options, Solution, Status, TracePoint, certificate, unfinished
+from mercer.problems.solution import Options, Solution, Status, TracePoint, certificate, check_rule, unfinished
 from mercer.problems.steps import MOST_STEPS, Steps
 from mercer.svm.plan import STEPWISE_UP_TO
 
-RULES = ("round-robin", "random", "greedy")
 # a run has stalled after so many passes that neither raise the objective beyond rounding nor lower the violation
 PATIENCE, ROUNDING = 20, 1e-15
 
@@ -76,11 +76,10 @@ def _check(problem: DualProblem, options: Options) -> None:
             f"{STEPWISE_UP_TO:,} samples, but these are {qp.n_vars:,}. Use solver='auto' without a trace, or fewer "
             "samples."
         )
-    if options.rule not in RULES:
-        raise InvalidInputError(f"rule={options.rule!r} is not known: choose one of {', '.join(map(repr, RULES))}.")
+    check_rule(options.rule)
 
 
-class _Run:
+class _Run(ABC):
     """What both procedures share: passes of as many steps as there are variables, and when to end."""
 
     method: str
@@ -121,9 +120,9 @@ class _Run:
     def _current_solution(self, seen: Survey) -> Solution:
         return unfinished(self.beta, self.F, seen.thresholds, self.taken, 0.0, seen.violation, seen.dual)
 
+    @abstractmethod
     def take_pass(self, n_steps: int, clock: Clock) -> tuple[int, float]:
         """Take steps: (their number, their gain)."""
-        raise NotImplementedError
 
     def keep(self, rows: Matrix) -> None:
         """Keep these steps if they are asked for, up to MOST_STEPS."""

@@ -159,6 +159,15 @@ class KernelSearchCV(KernelParameters, SearchCV):
 
     # ---- the search ------------------------------------------------------------------------------------------
 
+    def _engine(
+        self, samples: Any, movable: bool, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock
+    ) -> Any:
+        """What solves the candidates in all folds. ``movable`` samples may be sorted by fold and class."""
+        codes = y.astype(np.intp) if hasattr(self, "classes_") else None
+        layout = Folds.of(folds, num_samples(samples), codes, movable=movable)
+        family = self._family(layout, y, weight)
+        return Engine(layout.samples(samples), family, self._options(self.cache_size, self.precision), clock)
+
     def _search(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock) -> Table:
         samples = X
         if self._is_function(self.kernel):
@@ -169,10 +178,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
         pairwise = is_pairwise(kernels[0].kernel)
         if pairwise:
             square_matrix(samples)
-        codes = y.astype(np.intp) if hasattr(self, "classes_") else None
-        layout = Folds.of(folds, num_samples(X), codes, movable=not pairwise and self._domain() == "vectors")
-        family = self._family(layout, y, weight)
-        engine = Engine(layout.samples(samples), family, self._options(self.cache_size, self.precision), clock)
+        engine = self._engine(samples, not pairwise and self._domain() == "vectors", y, weight, folds, clock)
         table = self._table(len(folds))
         task = GridTask(engine, table, self._score(X, y, weight, folds), folds, self._progress(table))
         settings = self._settings(samples, y, kernels)
