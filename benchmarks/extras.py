@@ -113,7 +113,7 @@ def start_up(options: Options) -> str:
 
 def inner_step(options: Options) -> str:
     """Seconds per step of sequential minimal optimisation on a block with random labels: many steps to the optimum."""
-    from mercer.svm._newton_loops import newton_address
+    from mercer.svm._block_newton_loops import newton_address
     from mercer.svm._smo_loops import solve_block
 
     rng = np.random.default_rng(0)

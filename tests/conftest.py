@@ -55,7 +55,7 @@ def global_random_seed():
 @pytest.fixture(scope="session", autouse=True)
 def newton_step():
     """Newton's step, which is compiled when a problem first needs it, is ready before a test has a time limit."""
-    from mercer.svm._newton_loops import newton_address
+    from mercer.svm._block_newton_loops import newton_address
 
     single, double = np.dtype(np.float32), np.dtype(np.float64)
     for dtypes in ((single, single), (single, double), (double, double)):

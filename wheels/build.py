@@ -2,8 +2,8 @@
 
     python wheels/build.py [--jobs 2] [--output dist] [--best]
 
-Each level runs the jobs of `mercer.workflow.warm` in a process that compiles for this level (``--level``, used by this
-script itself). The wheel serves the version of Python that runs this script, and the installed numba and llvmlite.
+Each level runs the jobs of `mercer.workflow.warm_jobs` in a process that compiles for this level (``--level``, used by
+this script itself). The wheel serves the version of Python that runs this script, and the installed numba and llvmlite.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def generate(level: str, folder: Path) -> None:
 def write(level: str, folder: Path) -> None:
     """Compile in this process."""
     from mercer._compiled import machine_code
-    from mercer.workflow.warm import warm
+    from mercer.workflow.warm_jobs import warm
 
     functions: dict[str, bytes] = {}
     machine_code.Cache.observer = functions.__setitem__

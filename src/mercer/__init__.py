@@ -8,7 +8,7 @@ from typing import Any
 
 # where each public name is defined
 _NAMES = {
-    "mercer.estimators.certification.certify": ("certify",),
+    "mercer.estimators.certification.certify_model": ("certify",),
     "mercer.estimators.gaussian_process": ("GaussianProcessRegressor",),
     "mercer.estimators.kernel_erm": ("KernelERM",),
     "mercer.estimators.kernel_logistic": ("KernelLogisticRegression",),
@@ -55,11 +55,11 @@ _NAMES = {
     "mercer.selection.linear_cv": ("LinearSVCCV", "LinearSVRCV"),
     "mercer.selection.one_class_cv": ("OneClassSVMCV",),
     "mercer.selection.evaluation": ("Evaluation", "evaluate"),
-    "mercer.workflow.warm": ("warm",),
+    "mercer.workflow.warm_jobs": ("warm",),
     "mercer.display.plane": ("BandDisplay", "DecisionDisplay", "TubeDisplay"),
     "mercer.display.fitted_model": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
     "mercer.display.paths": ("PathDisplay",),
-    "mercer.display.steps": ("StepsDisplay",),
+    "mercer.display.steps_display": ("StepsDisplay",),
     "mercer.display.searches": ("SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
         "NearDiagonalWarning",

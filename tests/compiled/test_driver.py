@@ -8,8 +8,8 @@ from mercer.losses import Hinge
 from mercer.problems import feasible_start, violation
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
+from mercer.svm._block_newton_loops import NEEDS_NEWTON, newton_address
 from mercer.svm._driver_loops import CONVERGED, STUCK, UNFINISHED, drive, space_for
-from mercer.svm._newton_loops import NEEDS_NEWTON, newton_address
 from mercer.svm.decomposition import Active
 from mercer.svm.dense import DenseRun
 

@@ -135,7 +135,7 @@ WRITE = """
 import sys
 from pathlib import Path
 from mercer._compiled import machine_code
-from mercer.workflow.warm import warm
+from mercer.workflow.warm_jobs import warm
 
 functions = {}
 machine_code.Cache.observer = functions.__setitem__

@@ -6,7 +6,7 @@ from tests.problems.instances import FORMS, instance
 from tests.reference.qp import objective
 
 from mercer.problems import feasible_start
-from mercer.svm._newton_loops import call_newton, newton_address, newton_step
+from mercer.svm._block_newton_loops import call_newton, newton_address, newton_step
 from mercer.svm._smo_loops import solve_block
 
 GROUPS = {"one sum": 12, "two sums": 5}

@@ -8,7 +8,7 @@ from mercer._compiled.program import Program
 from mercer._compiled.stored_rows import read_rows
 from mercer.problems import dual_objective, feasible_start
 from mercer.svm import _round_loops as rounds
-from mercer.svm._newton_loops import newton_address
+from mercer.svm._block_newton_loops import newton_address
 from mercer.svm._round_loops import (
     by_group,
     count_used,

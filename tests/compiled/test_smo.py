@@ -7,7 +7,7 @@ from tests.reference.qp import objective, solve_qp
 
 from mercer.losses import HardMargin, Hinge, NuHinge
 from mercer.problems import feasible_start, infeasibility, violation
-from mercer.svm._newton_loops import newton_address
+from mercer.svm._block_newton_loops import newton_address
 from mercer.svm._smo_loops import solve_block
 
 

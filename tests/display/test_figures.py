@@ -8,7 +8,7 @@ import pytest
 
 from mercer import SVC, Perceptron
 from mercer.display import figures
-from mercer.display.figures import samples
+from mercer.display.figures import figure_data
 
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -52,7 +52,7 @@ def test_separating_lines():
     """Both lines separate, with smaller margins than the widest street."""
     left, right = figures.separating_lines().axes
     (widest,) = numbers(right.get_title())
-    X, y = samples.separable(16)
+    X, y = figure_data.separable(16)
     for label, line in lines(left).items():
         direction = line[1] - line[0]
         normal = np.array([-direction[1], direction[0]]) / np.hypot(*direction)
@@ -65,7 +65,7 @@ def test_separating_lines():
 def test_support_vectors():
     """Each red line is as long as the margin, which no sample is nearer than."""
     (ax,) = figures.support_vectors().axes
-    X, y = samples.separable()
+    X, y = figure_data.separable()
     margin = SVC(C=np.inf, kernel="linear", tol=1e-6).fit(X, y).margin_[0]
     lengths = [np.hypot(*(b - a)) for a, b in segments(ax)]
     assert len(lengths) >= 2
@@ -75,7 +75,7 @@ def test_support_vectors():
 def test_slack():
     """A line of the length ξ/|w| for each sample with slack, and ξ beside it."""
     (ax,) = figures.slack(C=0.5).axes
-    X, y = samples.clouds(26, 3.2, seed=6)
+    X, y = figure_data.clouds(26, 3.2, seed=6)
     model = SVC(C=0.5, kernel="linear", tol=1e-6).fit(X, y)
     xi = np.maximum(0.0, 1.0 - y * model.decision_function(X))
     drawn = xi[xi > 0.01]
@@ -88,7 +88,7 @@ def test_slack():
 def test_lift():
     """The border, a plane of the three features, is a circle between the disc and the ring."""
     left, right = figures.lift().axes
-    X, y = samples.disc()
+    X, y = figure_data.disc()
     (contours,) = [part for part in left.collections if getattr(part, "levels", [None])[0] == -1.0]
     border = contours.get_paths()[list(contours.levels).index(0.0)].vertices
     radius = np.hypot(*border.T)
@@ -130,7 +130,7 @@ def test_smo(panel):
 def test_perceptron():
     """The panels follow the mistakes of the fit, and the last line separates the samples."""
     axes = figures.perceptron(mistakes=3).axes
-    X, y = samples.separable(20, gap=0.15, seed=33)
+    X, y = figure_data.separable(20, gap=0.15, seed=33)
     steps = Perceptron(fit_intercept=False, shuffle=False, tol=None, trace=True).fit(X, y).steps_
     at = np.flatnonzero(steps.mistake)
     assert [numbers(ax.get_title()) for ax in axes] == [[k + 1, at[k] + 1] for k in (0, 1, 2, len(at) - 1)]

@@ -28,7 +28,7 @@ from mercer.losses import EpsilonInsensitive
 from mercer.problems.clock import SECOND_PRESS, Clock
 from mercer.problems.solution import Options, Status
 from mercer.svm.dense import MOST_INTERIOR_STEPS, DenseRun
-from mercer.svm.interior import interior_point
+from mercer.svm.interior_qp import interior_point
 
 ESTIMATORS = [SVC(C=1e4), NuSVC(nu=0.2), SVR(C=1e4), NuSVR(C=1e4), OneClassSVM(nu=0.3)]
 NUMBERS = (

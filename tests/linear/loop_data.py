@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.linear.coordinate import Storage
-from mercer.linear.problem import Rows
+from mercer.linear.linear_problem import Rows
 
 KINDS = ("dense", "sparse")
 # no sample, one, fewer and more than are read at a time; the same for features

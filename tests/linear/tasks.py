@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from tests.reference.qp import objective, solve_qp
 
-from mercer.linear.problem import LinearProblem, Penalty, Rows
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows
 from mercer.losses import EpsilonInsensitive, Hinge, Pinball, SquaredEpsilonInsensitive, SquaredHinge
 
 SMOOTH = [SquaredHinge(), SquaredEpsilonInsensitive(0.1)]

@@ -11,8 +11,8 @@ from mercer import LinearSVC
 from mercer.exceptions import InvalidInputError
 from mercer.linear import hybrid
 from mercer.linear.coordinate import solve
-from mercer.linear.problem import Penalty
-from mercer.linear.solution import LinearOptions
+from mercer.linear.linear_problem import Penalty
+from mercer.linear.linear_solution import LinearOptions
 from mercer.losses import HardMargin, Hinge, SquaredHinge
 from mercer.problems.clock import Clock
 from mercer.problems.solution import RULES, Status

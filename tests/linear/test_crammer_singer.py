@@ -9,8 +9,8 @@ from tests.clocks import SteppedClock
 from mercer.exceptions import InvalidInputError
 from mercer.linear import crammer_singer
 from mercer.linear.crammer_singer import ENDING, JointProblem, balanced_classes, joint_certificate, solve_jointly
-from mercer.linear.problem import Rows
-from mercer.linear.solution import LinearOptions
+from mercer.linear.linear_problem import Rows
+from mercer.linear.linear_solution import LinearOptions
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
 
@@ -127,7 +127,7 @@ def test_more_samples_than_one_round_of_shrinking_keeps():
 def test_two_classes_are_a_machine_of_doubled_weight():
     """For two classes w_1 = −w_0, and w = w_1 − w_0 is that of the hinge loss, as 2·½|w/2|² = ¼|w|² shows."""
     from mercer.linear import coordinate
-    from mercer.linear.problem import LinearProblem
+    from mercer.linear.linear_problem import LinearProblem
     from mercer.losses import Hinge
 
     problem = make(1.0, K=2)

@@ -6,8 +6,8 @@ from tests.linear.tasks import LOSSES, SHAPES, SMOOTH, check, make
 from tests.naming import named
 
 from mercer.linear.hybrid import solve
-from mercer.linear.problem import LinearProblem, Penalty, Rows, balanced, linear_certificate
-from mercer.linear.solution import LinearOptions
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows, balanced, linear_certificate
+from mercer.linear.linear_solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, Hinge, SquaredHinge
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status

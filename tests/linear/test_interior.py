@@ -10,8 +10,8 @@ from tests.reference.linear import solve as reference
 
 from mercer.exceptions import InvalidInputError
 from mercer.linear import interior
-from mercer.linear.problem import LinearProblem, Penalty, Rows, linear_certificate
-from mercer.linear.solution import LinearOptions
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows, linear_certificate
+from mercer.linear.linear_solution import LinearOptions
 from mercer.linear.systems import Tall, Wide, weighted_gram
 from mercer.losses import (
     EpsilonInsensitive,

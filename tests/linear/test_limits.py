@@ -8,8 +8,8 @@ from tests.clocks import Countdown
 
 from mercer.exceptions import InvalidInputError
 from mercer.linear import hybrid, interior, proximal
-from mercer.linear.problem import LinearProblem, Penalty, Rows
-from mercer.linear.solution import LinearOptions, has_time
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows
+from mercer.linear.linear_solution import LinearOptions, has_time
 from mercer.losses import Hinge, Pinball, SquaredHinge
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status

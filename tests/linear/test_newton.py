@@ -8,8 +8,8 @@ from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
 from mercer.linear import newton
-from mercer.linear.problem import LinearProblem, Penalty, Rows, linear_certificate
-from mercer.linear.solution import LinearOptions
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows, linear_certificate
+from mercer.linear.linear_solution import LinearOptions
 from mercer.losses import Hinge, SquaredHinge
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status

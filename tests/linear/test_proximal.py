@@ -10,10 +10,10 @@ from tests.reference.linear import solve as reference
 
 from mercer.exceptions import InvalidInputError
 from mercer.linear import proximal
-from mercer.linear.plan import solve_linear
-from mercer.linear.problem import LinearProblem, Penalty, Rows, linear_certificate
+from mercer.linear.linear_plan import solve_linear
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows, linear_certificate
+from mercer.linear.linear_solution import LinearOptions
 from mercer.linear.proximal import Columns, solve
-from mercer.linear.solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status

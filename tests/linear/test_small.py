@@ -7,8 +7,8 @@ from tests.naming import named
 
 from mercer import LinearSVC, LinearSVR
 from mercer.linear import small
-from mercer.linear.problem import LinearProblem, Penalty, Rows
-from mercer.linear.solution import LinearOptions
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows
+from mercer.linear.linear_solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, Hinge, SquaredHinge
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status

@@ -7,9 +7,9 @@ from tests.linear_machines import LOSSES
 from tests.reference.linear import solve
 
 from mercer import LinearSVC, LinearSVR
-from mercer.linear import plan, zeros
-from mercer.linear.problem import Penalty
-from mercer.linear.solution import LinearOptions
+from mercer.linear import linear_plan, zeros
+from mercer.linear.linear_problem import Penalty
+from mercer.linear.linear_solution import LinearOptions
 from mercer.linear.systems import column_squares
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
@@ -76,7 +76,7 @@ def test_scikit_learns_four_rows(solver, factor):
 
 
 def problem(loss, X, signal, C, penalty):
-    from mercer.linear.problem import LinearProblem, Rows
+    from mercer.linear.linear_problem import LinearProblem, Rows
     from mercer.losses import EpsilonInsensitive, Hinge, SquaredHinge
 
     form = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "epsilon_insensitive": EpsilonInsensitive(0.2)}[loss]
@@ -88,7 +88,7 @@ def test_the_duality_gap_proves_the_zeros():
     """The ball around β that its gap allows keeps |X'β| of every zero weight below l1 (gap safe rule)."""
     for seed in range(3):
         task = problem("squared_hinge", *gaussian(seed=seed), 0.1, Penalty(1.0, 0.0))
-        found = plan.solve_linear("interior", task, LinearOptions(), Clock())
+        found = linear_plan.solve_linear("interior", task, LinearOptions(), Clock())
         # the dual is strongly concave: ½ Σ ridge (β − β*)² is at most the gap
         reach = np.sqrt(2.0 * found.certificate.gap * column_squares(task.rows, 1.0 / task.qp.ridge))
         proven = np.abs(task.rows.tdot(found.beta)) + reach < 1.0
@@ -98,12 +98,12 @@ def test_the_duality_gap_proves_the_zeros():
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive"])
 def test_the_gap_is_not_worse_than_that_of_the_run(loss):
     """Settling replaces a solution only by one of a smaller certificate, which holds for the published numbers."""
-    from mercer.linear.problem import linear_certificate
+    from mercer.linear.linear_problem import linear_certificate
 
     task = problem(loss, *gaussian(seed=3), 0.3, Penalty(1.0, 0.0))
     for tol in (1e-1, 1e-4, 1e-12):
         options = LinearOptions(tol=tol)
-        before = plan._run("interior", task, options, Clock(), None)
+        before = linear_plan._run("interior", task, options, Clock(), None)
         after = zeros.add_exact_zeros(task, options, Clock(), before)
         assert after.certificate.gap <= before.certificate.gap
         again = linear_certificate(task, after.w, after.intercept, after.beta)
@@ -114,11 +114,11 @@ def test_the_gap_is_not_worse_than_that_of_the_run(loss):
 def test_limits_hold():
     """Without time or iterations left the solution of the run stays; a run that was stopped is not settled."""
     task = problem("hinge", *gaussian(), 0.3, Penalty(1.0, 0.0))
-    before = plan._run("interior", task, LinearOptions(), Clock(), None)
+    before = linear_plan._run("interior", task, LinearOptions(), Clock(), None)
     assert zeros.add_exact_zeros(task, LinearOptions(max_iter=before.n_iter), Clock(), before) is before
     after = zeros.add_exact_zeros(task, LinearOptions(), Clock(0.0), before)
     assert after.status is Status.CONVERGED and after.certificate.gap <= before.certificate.gap
-    stopped = plan.solve_linear("interior", task, LinearOptions(max_iter=2), Clock())
+    stopped = linear_plan.solve_linear("interior", task, LinearOptions(max_iter=2), Clock())
     assert stopped.status is Status.MAX_ITER and [stage.solver for stage in stopped.stages] == ["interior"]
 
 

@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
     from mercer.io import compress, save
-    from mercer.io.formats.libsvm import write_model
+    from mercer.io.formats.libsvm_files import write_model
     from mercer.io.formats.onnx_export import to_onnx
     from mercer.io.formats.plain_model import only_scales
     from mercer.io.formats.source_code import to_c, to_python

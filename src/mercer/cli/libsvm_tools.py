@@ -57,7 +57,7 @@ def train(words: Sequence[str]) -> int:
     """Fit, write LIBSVM's model file, and print what svm-train prints."""
     import numpy as np
 
-    from mercer.io.formats.libsvm import training_order, write_model
+    from mercer.io.formats.libsvm_files import training_order, write_model
 
     options, files = _options(words, "s t d g r c n p m e h b v w* q")
     if len(files) not in (1, 2):
@@ -124,7 +124,7 @@ def predict(words: Sequence[str]) -> int:
     """Predict with LIBSVM's model file, write a line per sample, and print accuracy or errors as svm-predict does."""
     import numpy as np
 
-    from mercer.io.formats.libsvm import read_model
+    from mercer.io.formats.libsvm_files import read_model
     from mercer.io.formats.libsvm_probabilities import has_probabilities
 
     options, files = _options(words, "b q")

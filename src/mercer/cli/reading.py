@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser, training: bool = False) -> No
 def read_model(path: str, n_features: int | None = None, nu: bool = False) -> Any:
     """Read a model file of mercer, LIBSVM or LIBLINEAR, or the support vector machine of an ONNX graph."""
     from mercer.io import load
-    from mercer.io.formats.libsvm import read_model as read_text
+    from mercer.io.formats.libsvm_files import read_model as read_text
     from mercer.io.formats.onnx_import import read_onnx
 
     suffix = Path(path).suffix.lower()

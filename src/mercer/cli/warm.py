@@ -12,7 +12,7 @@ from mercer.cli.terminal import JobDisplay
 def run(arguments: argparse.Namespace) -> int:
     """Run the jobs and print what each has compiled; return the exit status."""
     from mercer._compiled import machine_code
-    from mercer.workflow.warm import warm
+    from mercer.workflow.warm_jobs import warm
 
     quiet = arguments.quiet or not sys.stderr.isatty()
     with JobDisplay(quiet) as display:

@@ -28,7 +28,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
 from mercer.process.ascent import Ascent, Objective, maximise
 from mercer.process.evidence import Evidence, Factor
-from mercer.svm.interior import factor_seconds
+from mercer.svm.interior_qp import factor_seconds
 from mercer.validation import (
     check_pairwise_kernel,
     domain_of,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mercer.linear.problem import Rows
+from mercer.linear.linear_problem import Rows
 from mercer.linear.systems import Tall, Wide
 from mercer.losses.base import BoxQP, Vector
 

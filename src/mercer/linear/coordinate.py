@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
+from mercer.linear.linear_problem import LinearProblem, Rows, balanced, linear_certificate
+from mercer.linear.linear_solution import LinearOptions, LinearSolution
 from mercer.linear.newton import best_shift
-from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate
-from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.losses.base import BoxQP, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Certificate, Status, TracePoint, check_rule

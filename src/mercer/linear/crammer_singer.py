@@ -27,8 +27,8 @@ from mercer.exceptions import InvalidInputError
 from mercer.linear import interior
 from mercer.linear.coordinate import MAX_PASSES, PATIENCE, ROUNDING, TINY, Storage
 from mercer.linear.hybrid import MOST_STEPS
-from mercer.linear.problem import LinearProblem, Rows
-from mercer.linear.solution import LinearOptions, LinearStage
+from mercer.linear.linear_problem import LinearProblem, Rows
+from mercer.linear.linear_solution import LinearOptions, LinearStage
 from mercer.losses import HardMargin
 from mercer.losses.base import Index, Vector
 from mercer.problems.clock import Clock

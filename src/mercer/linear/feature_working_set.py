@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.linear.problem import LinearProblem, linear_certificate
-from mercer.linear.solution import LinearOptions, LinearSolution
+from mercer.linear.linear_problem import LinearProblem, linear_certificate
+from mercer.linear.linear_solution import LinearOptions, LinearSolution
 from mercer.losses.base import Index, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import WITHOUT_MODEL, Status, TracePoint

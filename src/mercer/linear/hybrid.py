@@ -25,12 +25,12 @@ import numpy as np
 from mercer._compiled.blas import one_blas_thread
 from mercer.kernels.features import Csr
 from mercer.linear.coordinate import MAX_PASSES, PATIENCE, ROUNDING, Descent, Storage, check_solvable
-from mercer.linear.problem import LinearProblem
-from mercer.linear.solution import LinearOptions, LinearSolution, has_time
+from mercer.linear.linear_problem import LinearProblem
+from mercer.linear.linear_solution import LinearOptions, LinearSolution, has_time
 from mercer.losses.base import Index, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
-from mercer.svm.interior import interior_point
+from mercer.svm.interior_qp import interior_point
 
 # Newton steps are tried when at most this share of the active variables met or left a bound in a pass
 SETTLED = 0.02

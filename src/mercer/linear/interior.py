@@ -21,9 +21,9 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.linear import feature_working_set
 from mercer.linear.central_path import Path, follow
+from mercer.linear.linear_problem import LinearProblem, Rows, balanced, linear_certificate
+from mercer.linear.linear_solution import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.linear.near_kinks import WARM_UP_TO, solve_near_kinks
-from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate
-from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.linear.systems import weighted_gram
 from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP, Index, Vector

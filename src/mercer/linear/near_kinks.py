@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mercer.linear.problem import Rows
+from mercer.linear.linear_problem import Rows
 from mercer.losses.base import BoxQP, Index, Vector
 
 if TYPE_CHECKING:

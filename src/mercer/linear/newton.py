@@ -33,8 +33,8 @@ from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
-from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate, unsigned
-from mercer.linear.solution import LinearOptions, LinearSolution
+from mercer.linear.linear_problem import LinearProblem, Rows, balanced, linear_certificate, unsigned
+from mercer.linear.linear_solution import LinearOptions, LinearSolution
 from mercer.linear.systems import Tall, Wide, column_squares
 from mercer.losses.base import BoxQP, Vector
 from mercer.problems.clock import Clock

@@ -25,8 +25,8 @@ from scipy.linalg.lapack import dposv
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr
-from mercer.linear.problem import LinearProblem, Rows, balanced, linear_certificate
-from mercer.linear.solution import LinearOptions, LinearSolution, has_time
+from mercer.linear.linear_problem import LinearProblem, Rows, balanced, linear_certificate
+from mercer.linear.linear_solution import LinearOptions, LinearSolution, has_time
 from mercer.linear.systems import column_squares
 from mercer.losses.base import Index, Vector
 from mercer.problems.clock import Clock

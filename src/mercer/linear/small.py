@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
-from mercer.linear.problem import LinearProblem, balanced, linear_certificate
-from mercer.linear.solution import LinearOptions, LinearSolution
+from mercer.linear.linear_problem import LinearProblem, balanced, linear_certificate
+from mercer.linear.linear_solution import LinearOptions, LinearSolution
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
 

@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from mercer._compiled.thread_pool import run_tasks
 from mercer.kernels.features import Csr
-from mercer.linear.problem import Rows, unsigned
+from mercer.linear.linear_problem import Rows, unsigned
 from mercer.losses.base import Vector
 
 Matrix = NDArray[np.float64]

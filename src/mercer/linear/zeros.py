@@ -32,9 +32,9 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 from mercer._compiled.blas import one_blas_thread
 from mercer.linear import interior, proximal
 from mercer.linear.feature_working_set import beta_without_weights
+from mercer.linear.linear_problem import LinearProblem, balanced, linear_certificate
+from mercer.linear.linear_solution import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.linear.near_kinks import ends_of
-from mercer.linear.problem import LinearProblem, balanced, linear_certificate
-from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage, has_time
 from mercer.losses.base import Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status

@@ -12,7 +12,7 @@ from mercer.losses.functions import (
     squared_hinge,
     zero_one,
 )
-from mercer.losses.one_class import OneClass
+from mercer.losses.one_class_loss import OneClass
 from mercer.losses.regression import (
     EpsilonInsensitive,
     Huber,

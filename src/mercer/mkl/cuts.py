@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer.kernels.features import Matrix, Vector
-from mercer.mkl.problem import ball_norm
+from mercer.mkl.mkl_problem import ball_norm
 
 # the sum of all complementary products, in units of the values of the cuts
 TOL = 1e-10

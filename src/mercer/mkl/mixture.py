@@ -1,6 +1,6 @@
 """Learn the weights of a sum of kernels jointly with its machines, by a bundle method with second derivatives.
 
-`mkl.problem` states the problem. Solving the machines at weights η gives the value J(η), its gradient −½S and a
+`mkl.mkl_problem` states the problem. Solving the machines at weights η gives the value J(η), its gradient −½S and a
 cut: a linear function that is a lower bound of J everywhere. The minimum of the largest cut is a lower bound on the
 optimum; a convex combination of the β proves it. The next weights minimise the largest cut plus a quadratic term around
 the best weights so far (a bundle method). The matrix of this term is the second derivative of J for a fixed free set,
@@ -26,7 +26,7 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
 from mercer.mkl.cuts import lowest_weights
 from mercer.mkl.grams import SeveralGrams
-from mercer.mkl.problem import ball_norm, dual_norm, mixture_certificate, value_without_kernel
+from mercer.mkl.mkl_problem import ball_norm, dual_norm, mixture_certificate, value_without_kernel
 from mercer.problems.clock import Clock
 from mercer.problems.dual import infeasibility
 from mercer.problems.solution import Certificate, Solution, Status, TracePoint

@@ -206,8 +206,8 @@ class _Run:
     def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
         """(F of the test samples, surveys) of all programs, as near to the optimum as the matrix's precision allows."""
         from mercer.selection import _chain_loops as chains
+        from mercer.svm._block_newton_loops import newton_address
         from mercer.svm._driver_loops import space_for
-        from mercer.svm._newton_loops import newton_address
 
         assert self._loan is not None and self.K is not None
         newton = newton_address(self.K.dtype, self.K.dtype)  # nearly every search needs Newton's step

@@ -17,8 +17,8 @@ import numpy as np
 from mercer._compiled.compile import compiled
 from mercer._compiled.stored_rows import read_rows
 from mercer._compiled.tiles import add_rows_product
+from mercer.svm._block_newton_loops import NEEDS_NEWTON
 from mercer.svm._lazy_pair_loops import add_lazy, read_lazy
-from mercer.svm._newton_loops import NEEDS_NEWTON
 from mercer.svm._round_loops import (
     COLUMN,
     MEMBERS,

@@ -6,7 +6,7 @@ from mercer._compiled.compile import compiled
 from mercer._compiled.program import Program
 from mercer._compiled.tiles import add_rows_product
 from mercer.problems._optimality_loops import optimality_sums
-from mercer.svm._newton_loops import NEEDS_NEWTON
+from mercer.svm._block_newton_loops import NEEDS_NEWTON
 from mercer.svm._smo_loops import solve_members
 
 

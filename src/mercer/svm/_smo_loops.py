@@ -13,7 +13,7 @@ above a ``low``: the largest up minus the smallest low is the violation.
 Pairs are chosen by WSS 2 of Fan, Chen & Lin, JMLR 6 (2005): i has the largest up, j the largest second-order gain;
 [M5] "SMO (I-III)", [CS229] section on SMO. Rates are score + addend: ``grow`` is -inf for a member at its upper bound,
 ``shrink`` is +inf at its lower bound, so the vector loops have no branches. Newton's step on the free members
-(`_newton_loops`) replaces the many pair steps that an ill-conditioned block would need.
+(`_block_newton_loops`) replaces the many pair steps that an ill-conditioned block would need.
 
 The two vector loops, `update_scores` and `best_partner`, are LLVM code written by hand (second half of the
 file): LLVM does not vectorise a search for the position of a maximum.
@@ -30,7 +30,7 @@ from numba.extending import intrinsic
 from mercer._compiled.compile import compiled
 from mercer._compiled.pointers import borrow
 from mercer._compiled.register_tiles import VECTOR_BYTES, call, spread
-from mercer.svm._newton_loops import AT_BOUND, NEEDS_NEWTON, call_newton
+from mercer.svm._block_newton_loops import AT_BOUND, NEEDS_NEWTON, call_newton
 
 # Newton's step is tried after this share of its cost in pair steps that met no bound, at first and at most; a fixed
 # number of pair steps is added to the cost

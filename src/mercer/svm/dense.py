@@ -22,7 +22,7 @@ from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
 from mercer.problems.dual import Survey, diverges, dual_objective, feasible_start, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
-from mercer.svm.interior import INTERIOR_STEPS, factor_seconds, interior_point
+from mercer.svm.interior_qp import INTERIOR_STEPS, factor_seconds, interior_point
 from mercer.svm.plan import Plan
 
 # pair steps between two checks of the clock; after so many a Newton step is taken

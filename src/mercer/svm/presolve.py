@@ -25,10 +25,10 @@ from mercer._compiled.blas import one_blas_thread
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.linear.interior import least
+from mercer.linear.linear_plan import solve_linear
+from mercer.linear.linear_problem import LinearProblem, Rows
+from mercer.linear.linear_solution import LinearOptions, LinearSolution
 from mercer.linear.near_kinks import ends_of
-from mercer.linear.plan import solve_linear
-from mercer.linear.problem import LinearProblem, Rows
-from mercer.linear.solution import LinearOptions, LinearSolution
 from mercer.linear.systems import weighted_gram
 from mercer.losses.base import Index
 from mercer.problems.clock import Clock

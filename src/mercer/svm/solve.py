@@ -31,7 +31,7 @@ from mercer.problems.solution import Options, Solution, Status, TracePoint, cert
 from mercer.svm.decomposition import Decomposition
 from mercer.svm.dense import DenseRun, matrix_product
 from mercer.svm.hard_margin import first_steps, inseparable, settle
-from mercer.svm.interior import INTERIOR_STEPS, factor_seconds, interior_point
+from mercer.svm.interior_qp import INTERIOR_STEPS, factor_seconds, interior_point
 from mercer.svm.plan import (
     QP_UP_TO,
     RESCUE_UP_TO,

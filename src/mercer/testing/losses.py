@@ -9,7 +9,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.losses import BoxQP, Loss
 from mercer.losses.base import Vector
 from mercer.problems import certificate, dual_objective, feasible_start, infeasibility, thresholds
-from mercer.svm.interior import interior_point
+from mercer.svm.interior_qp import interior_point
 from mercer.testing.comparison import Matrix, claim
 
 N_SAMPLES = 24

@@ -26,7 +26,7 @@ from mercer.problems import certificate, infeasibility, violation
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
 from mercer.problems.solution import Options, Solution, Status
-from mercer.svm.interior import interior_point
+from mercer.svm.interior_qp import interior_point
 from mercer.testing.comparison import Matrix, claim
 
 Solve = Callable[..., Solution]

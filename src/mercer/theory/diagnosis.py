@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from mercer.estimators.certification.certify import certify
+from mercer.estimators.certification.certify_model import certify
 from mercer.estimators.fitted_models import KERNEL, kind_of, unwrap
 from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector, as_matrix, count_samples, take_samples

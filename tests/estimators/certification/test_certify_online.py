@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import sklearn.gaussian_process
 import sklearn.linear_model
 from sklearn.linear_model import SGDClassifier
-from tests.estimators.certification.test_certify import message
+from tests.estimators.certification.test_certify_model import message
 from tests.naming import cases
 
 import mercer

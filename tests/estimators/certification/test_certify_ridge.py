@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import sklearn.kernel_ridge
-from tests.estimators.certification.test_certify import message, same
+from tests.estimators.certification.test_certify_model import message, same
 from tests.naming import cases
 
 from mercer import KernelRidge, KernelRidgeCV, certify

@@ -24,7 +24,7 @@ from mercer import SVC, SVR, MKLClassifier, MKLRegressor
 from mercer.exceptions import InvalidInputError, NearDiagonalWarning, NotPositiveSemidefiniteWarning
 from mercer.kernels import Constant, Gaussian, LearnedKernel, Linear, On, Polynomial, Precomputed, parse_kernel
 from mercer.losses import EpsilonInsensitive, Hinge, Pinball, SquaredEpsilonInsensitive, SquaredHinge
-from mercer.mkl.problem import ball_norm, dual_norm, mixture_certificate
+from mercer.mkl.mkl_problem import ball_norm, dual_norm, mixture_certificate
 from mercer.problems.dual import DualProblem
 
 NORMS = (1.0, 1.5, 2.0, 4.0, 1000.0)

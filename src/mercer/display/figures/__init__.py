@@ -5,7 +5,7 @@ Each function returns a matplotlib figure. `docs/gallery.md` shows them all; the
 """
 
 from mercer.display.figures.choices import effect_of_C, effect_of_epsilon, effect_of_gamma, near_diagonal, overfitting
-from mercer.display.figures.margins import lift, losses, separating_lines, slack, support_vectors
+from mercer.display.figures.margin_figures import lift, losses, separating_lines, slack, support_vectors
 from mercer.display.figures.procedures import coordinate_ascent, pegasos, perceptron, smo
 
 # where the notes have the figure, or describe what it shows

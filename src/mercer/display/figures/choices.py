@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.display.canvas import GREY, colour
-from mercer.display.figures.samples import bare, clouds, curve, moons, panels
+from mercer.display.figures.figure_data import bare, clouds, curve, moons, panels
 from mercer.display.fitted_model import GramDisplay
 from mercer.display.plane import DecisionDisplay, TubeDisplay
 from mercer.estimators.svc import SVC

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.display.canvas import CHOSEN, GREY, colour
-from mercer.display.figures.samples import bare, clouds, panels, separable
+from mercer.display.figures.figure_data import bare, clouds, panels, separable
 from mercer.display.plane import DecisionDisplay
 from mercer.estimators.online.pegasos import PegasosClassifier
 from mercer.estimators.online.perceptron import Perceptron

@@ -22,7 +22,7 @@ from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import Data
 from mercer.kernels import Precomputed
 from mercer.kernels.features import Matrix, Vector, count_samples
-from mercer.linear.problem import LinearProblem, Penalty, Rows
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows
 from mercer.losses import Hinge, Loss, SquaredHinge
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, violation

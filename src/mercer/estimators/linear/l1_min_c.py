@@ -16,7 +16,7 @@ from mercer.estimators.linear.linear_svc import one_vs_rest
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Vector
 from mercer.linear.feature_working_set import beta_without_weights
-from mercer.linear.problem import LinearProblem, Rows
+from mercer.linear.linear_problem import LinearProblem, Rows
 from mercer.losses.classification import classification_loss
 from mercer.losses.regression import regression_loss
 from mercer.validation import class_weights, find_classes, real_targets, validate_weights

@@ -16,7 +16,7 @@ from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, War
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
-from mercer.linear.solution import LinearSolution
+from mercer.linear.linear_solution import LinearSolution
 from mercer.losses import Loss
 from mercer.losses.classification import classification_loss
 from mercer.problems.clock import Clock

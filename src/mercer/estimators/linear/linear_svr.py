@@ -13,7 +13,7 @@ from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, wrong_scale
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
-from mercer.linear.solution import LinearSolution
+from mercer.linear.linear_solution import LinearSolution
 from mercer.losses import Loss
 from mercer.losses.regression import regression_loss
 from mercer.problems.clock import Clock

@@ -23,7 +23,7 @@ from mercer.kernels.mercer_check import MOST_SAMPLES, NEAR_DIAGONAL, offdiagonal
 from mercer.mkl.alignment import NO_SPREAD, Alignments, alignments, best_alignment
 from mercer.mkl.grams import SeveralGrams
 from mercer.mkl.mixture import Mixture, MixtureSolver, Task
-from mercer.mkl.problem import ball_norm
+from mercer.mkl.mkl_problem import ball_norm
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Solution, Status
 from mercer.validation import (

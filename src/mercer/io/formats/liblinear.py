@@ -21,7 +21,7 @@ from mercer.estimators.linear.linear_svr import LinearSVR
 from mercer.exceptions import InvalidInputError
 from mercer.io.formats.from_parts import mark_uncertified
 from mercer.io.formats.libsvm_lines import CLASSES, Lines, text_of
-from mercer.linear.solution import LinearPlan
+from mercer.linear.linear_solution import LinearPlan
 
 # scikit-learn's parameters for each of LIBLINEAR's solvers
 CLASSIFIERS: dict[str, dict[str, Any]] = {
@@ -127,7 +127,7 @@ def _publish(model: Any, W: Any, intercept: Any, n_problems: int) -> Any:
 
 def linear_text(model: Any) -> str:
     """Return the text of LIBLINEAR's model file."""
-    from mercer.io.formats.libsvm import whole_labels
+    from mercer.io.formats.libsvm_files import whole_labels
 
     classifier = isinstance(model, LinearSVC)
     coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else np.asarray(model.coef_)

@@ -29,7 +29,7 @@ from mercer.kernels import (
     Sigmoid,
 )
 from mercer.kernels.features import Matrix, count_samples
-from mercer.linear.solution import LinearPlan
+from mercer.linear.linear_solution import LinearPlan
 from mercer.validation import resolve_kernel
 
 NAMES = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LinearSVC", "LinearSVR", "KernelRidge")

@@ -32,7 +32,7 @@ INSIDE = {
     "mercer.problems.solution": ("Status", "TracePoint"),
     "mercer.problems.steps": ("Steps",),
     "mercer.svm.plan": ("Plan",),
-    "mercer.linear.solution": ("LinearPlan", "LinearSolution", "LinearStage"),
+    "mercer.linear.linear_solution": ("LinearPlan", "LinearSolution", "LinearStage"),
     "mercer.linear.crammer_singer": ("JointSolution",),
     "mercer.online.sgd": ("Memory", "ObjectivePoint"),
 }

@@ -286,7 +286,7 @@ def _target_values(found: FoundColumn) -> Vector:
 
 
 def _libsvm(path: str) -> Samples:
-    from mercer.io.formats.libsvm import read_data
+    from mercer.io.formats.libsvm_files import read_data
 
     data = read_bytes(path)
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.display.canvas import CHOSEN, GREY, colour, marker, pyplot
-from mercer.display.figures.samples import bare, clouds, disc, panels, separable
+from mercer.display.figures.figure_data import bare, clouds, disc, panels, separable
 from mercer.display.plane import DecisionDisplay
 from mercer.estimators.svc import SVC
 from mercer.kernels import Polynomial

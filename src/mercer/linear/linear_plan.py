@@ -39,8 +39,8 @@ import scipy.sparse as sp
 
 from mercer.kernels.features import Csr
 from mercer.linear import zeros
-from mercer.linear.problem import LinearProblem, Rows
-from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage
+from mercer.linear.linear_problem import LinearProblem, Rows
+from mercer.linear.linear_solution import LinearOptions, LinearSolution, LinearStage
 from mercer.problems.clock import Clock
 from mercer.problems.solution import WITHOUT_MODEL, Status
 

@@ -11,7 +11,7 @@ from mercer._compiled import compile as compiling
 from mercer._compiled import machine_code
 from mercer.cli import main
 from mercer.exceptions import InvalidInputError
-from mercer.workflow.warm import SHARED, jobs
+from mercer.workflow.warm_jobs import SHARED, jobs
 
 NAME = "KernelCentroid float64"
 

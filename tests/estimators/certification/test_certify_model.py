@@ -24,7 +24,7 @@ from mercer import certify
 from mercer.estimators.certification.linear_machines import certify_weights
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.kernels import Gaussian, Linear
-from mercer.linear.problem import LinearProblem, Rows
+from mercer.linear.linear_problem import LinearProblem, Rows
 from mercer.losses import (
     EpsilonInsensitive,
     Hinge,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.linear import plan
-from mercer.linear.problem import LinearProblem, Penalty, Rows
-from mercer.linear.solution import LinearOptions, LinearPlan
+from mercer.linear import linear_plan
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows
+from mercer.linear.linear_solution import LinearOptions, LinearPlan
 from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, Pinball, SquaredHinge
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
@@ -23,7 +23,7 @@ def problem(n, d, loss=None, density=None, penalty=None, C=1.0):
 
 
 def names(task):
-    return [name for name, _ in plan.ranked(task)]
+    return [name for name, _ in linear_plan.ranked(task)]
 
 
 class TestRanking:
@@ -45,7 +45,7 @@ class TestRanking:
     @pytest.mark.slow
     def test_too_large_to_factorise(self):
         """Coordinate descent with Newton steps alone, without a limit."""
-        assert plan.ranked(problem(5000, 6000, density=0.0005)) == [("hybrid", -1)]
+        assert linear_plan.ranked(problem(5000, 6000, density=0.0005)) == [("hybrid", -1)]
 
     def test_dense_rows_that_are_mostly_zero(self):
         """Images: coordinate descent is tried on their entries that are not 0."""
@@ -54,8 +54,10 @@ class TestRanking:
         X = task.rows.X * (np.random.default_rng(0).random(task.rows.X.shape) < 0.1)
         task = replace(task, rows=Rows.of(X, 1.0))
         assert names(task) == ["hybrid", "interior"]
-        assert plan._mostly_zero(task, 1 << 28).rows.sparse and not plan._mostly_zero(task, 1000).rows.sparse
-        solution = plan.solve_linear("auto", task, LinearOptions(tol=1e-6), Clock())
+        assert (
+            linear_plan._mostly_zero(task, 1 << 28).rows.sparse and not linear_plan._mostly_zero(task, 1000).rows.sparse
+        )
+        solution = linear_plan.solve_linear("auto", task, LinearOptions(tol=1e-6), Clock())
         assert solution.status is Status.CONVERGED and solution.certificate.relative_gap <= 1e-6
 
     def test_l1_penalties(self):
@@ -73,31 +75,31 @@ class TestHandingOn:
     def test_a_trial_that_fails(self):
         """After the first passes, which come to nothing, the next solver is run; the iterations add up."""
         task = problem(200, 100, density=0.2, C=100.0)
-        options = LinearOptions(tol=1e-10, max_iter=1000, trial_passes=plan.FEWEST_PASSES)
-        solution = plan.solve_linear("auto", task, options, Clock())
-        alone = plan.solve_linear("interior", task, options, Clock())
+        options = LinearOptions(tol=1e-10, max_iter=1000, trial_passes=linear_plan.FEWEST_PASSES)
+        solution = linear_plan.solve_linear("auto", task, options, Clock())
+        alone = linear_plan.solve_linear("interior", task, options, Clock())
         assert solution.status is Status.CONVERGED
-        assert solution.n_iter == plan.FEWEST_PASSES // 4 + alone.n_iter
+        assert solution.n_iter == linear_plan.FEWEST_PASSES // 4 + alone.n_iter
         assert len(solution.trace) > len(alone.trace)
 
     def test_a_trial_that_succeeds(self):
         """Its runs are one run to those who look."""
         task = problem(200, 100, density=0.2, C=0.01)
-        solution = plan.solve_linear("auto", task, LinearOptions(tol=1e-8), Clock())
+        solution = linear_plan.solve_linear("auto", task, LinearOptions(tol=1e-8), Clock())
         assert solution.status is Status.CONVERGED
-        assert solution.n_iter <= 2 * dict(plan.ranked(task))["hybrid"]
+        assert solution.n_iter <= 2 * dict(linear_plan.ranked(task))["hybrid"]
 
-    @pytest.mark.parametrize("max_iter", [0, 3, plan.FEWEST_PASSES // 4])
+    @pytest.mark.parametrize("max_iter", [0, 3, linear_plan.FEWEST_PASSES // 4])
     def test_the_users_limit_holds(self, max_iter):
         """A limit below that of the trial ends the run."""
         task = problem(200, 100, density=0.2, C=100.0)
-        options = LinearOptions(tol=1e-12, max_iter=max_iter, trial_passes=plan.FEWEST_PASSES)
-        solution = plan.solve_linear("auto", task, options, Clock())
+        options = LinearOptions(tol=1e-12, max_iter=max_iter, trial_passes=linear_plan.FEWEST_PASSES)
+        solution = linear_plan.solve_linear("auto", task, options, Clock())
         assert solution.status is Status.MAX_ITER and solution.n_iter == max_iter
 
     def test_a_solver_that_stalls(self):
         """What rounding stops is handed on."""
-        solution = plan.solve_linear("auto", problem(200, 10, C=1e8), LinearOptions(), Clock())
+        solution = linear_plan.solve_linear("auto", problem(200, 10, C=1e8), LinearOptions(), Clock())
         assert [(stage.solver, stage.status) for stage in solution.stages] == [
             ("small", Status.STALLED),
             ("interior", Status.CONVERGED),
@@ -107,20 +109,22 @@ class TestHandingOn:
     def test_the_solution_names_its_solvers(self):
         """Each stage has its iterations and its gap, the plan prints them, and a solver by name is the only stage."""
         task = problem(200, 100, density=0.2, C=100.0)
-        options = LinearOptions(tol=1e-10, max_iter=1000, trial_passes=plan.FEWEST_PASSES)
-        first, second = plan.solve_linear("auto", task, options, Clock()).stages
+        options = LinearOptions(tol=1e-10, max_iter=1000, trial_passes=linear_plan.FEWEST_PASSES)
+        first, second = linear_plan.solve_linear("auto", task, options, Clock()).stages
         assert (first.solver, second.solver) == ("hybrid", "interior")
-        assert first.n_iter == plan.FEWEST_PASSES // 4 and first.relative_gap > 1e-10 >= second.relative_gap
+        assert first.n_iter == linear_plan.FEWEST_PASSES // 4 and first.relative_gap > 1e-10 >= second.relative_gap
         assert str(LinearPlan(((first, second),))) == (
             f"hybrid (5 passes, relative gap {first.relative_gap:.1e}), then interior "
             f"({second.n_iter} steps, relative gap {second.relative_gap:.1e}): the certificate is within tol"
         )
         for name, loss in (("interior", Hinge()), ("coordinate", Hinge()), ("newton", SquaredHinge())):
-            found = plan.solve_linear(name, replace(task, loss=loss), replace(options, max_iter=5), Clock())
+            found = linear_plan.solve_linear(name, replace(task, loss=loss), replace(options, max_iter=5), Clock())
             assert [stage.solver for stage in found.stages] == [name]
 
     def test_the_trial_draws_its_order(self):
         """rule is of solver="coordinate" alone: "auto" gives the same bits whatever it is."""
         task = problem(250, 1000, Hinge())
-        found = [plan.solve_linear("auto", task, LinearOptions(rule=rule), Clock()).w for rule in ("random", "greedy")]
+        found = [
+            linear_plan.solve_linear("auto", task, LinearOptions(rule=rule), Clock()).w for rule in ("random", "greedy")
+        ]
         assert np.array_equal(*found)

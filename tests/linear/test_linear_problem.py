@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
-from mercer.linear.problem import LinearProblem, Penalty, Rows, linear_certificate
+from mercer.linear.linear_problem import LinearProblem, Penalty, Rows, linear_certificate
 from mercer.losses import EpsilonInsensitive, HardMargin, Hinge, NuHinge, SquaredEpsilonInsensitive, SquaredHinge
 
 STORAGE = {

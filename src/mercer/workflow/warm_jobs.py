@@ -312,7 +312,7 @@ def _precomputed() -> None:
 def _shared_loops() -> None:
     """Loops that threads share, and Newton's step: they are called by address, and not every fit needs them."""
     from mercer._compiled import shared_loops
-    from mercer.svm._newton_loops import newton_address
+    from mercer.svm._block_newton_loops import newton_address
 
     single, double = np.dtype(np.float32), np.dtype(np.float64)
     for dtype in (single, double):

@@ -7,7 +7,7 @@ from tests.reference.qp import objective, solve_qp
 
 from mercer.losses import HardMargin, Hinge, NuHinge, NuInsensitive, OneClass, SquaredEpsilonInsensitive
 from mercer.problems import infeasibility, violation
-from mercer.svm.interior import interior_point
+from mercer.svm.interior_qp import interior_point
 
 KINDS = ["gaussian", "general", "line", "wide", "repeated", "constant"]
 
