@@ -120,6 +120,16 @@ _PLAIN = (str, int, float, bool, type(None))
 MOST_KNOWN = 10_000
 
 
+def keep_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
+    """Set every argument of a constructor as an attribute. ``arguments`` are the constructor's ``locals()``.
+
+    scikit-learn's contract lets a constructor do nothing else; ``fit`` validates.
+    """
+    attributes = vars(estimator)
+    attributes.update(arguments)
+    del attributes["self"]
+
+
 class KnownParameters(BaseEstimator):  # type: ignore[misc]
     """scikit-learn's base of all estimators, which remembers what it has found out about parameters."""
 

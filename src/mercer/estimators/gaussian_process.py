@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array
 
 from mercer._compiled.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
-from mercer.estimators.base import KnownParameters, warn_user
+from mercer.estimators.base import KnownParameters, keep_parameters, warn_user
 from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
@@ -151,17 +151,7 @@ class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin
         max_iter: int = -1,
         time_limit: float | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.normalize_y = normalize_y
-        self.copy_X_train = copy_X_train
-        self.n_targets = n_targets
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_iter = max_iter
-        self.time_limit = time_limit
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine
+from mercer.estimators.base import KernelMachine, keep_parameters
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, check_finite, product
@@ -84,14 +84,7 @@ class KernelCentroid(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         verbose: Any = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.normalize = normalize
-        self.shrinkage = shrinkage
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        keep_parameters(self, locals())
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         self.classes_, codes = class_codes(y)

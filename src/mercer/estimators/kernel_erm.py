@@ -13,7 +13,7 @@ from mercer._sklearn_compat import Interval, available_if
 from mercer.erm.convex_losses import check_loss, find_loss, is_classification, name_of
 from mercer.erm.minimise import Problem, minimise
 from mercer.erm.penalties import find_penalty
-from mercer.estimators.base import norm, warn_user
+from mercer.estimators.base import keep_parameters, norm, warn_user
 from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
@@ -155,25 +155,7 @@ class KernelERM(LossMinimiser):
         time_limit: float | None = None,
         verbose: Any = False,
     ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.C = C
-        self.epsilon = epsilon
-        self.quantile = quantile
-        self.delta = delta
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine, warn_user
+from mercer.estimators.base import KernelMachine, keep_parameters, warn_user
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
@@ -128,22 +128,7 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
         time_limit: float | None = None,
         trace: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.trace = trace
+        keep_parameters(self, locals())
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         return real_targets(y)

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from mercer.erm.kernel_matrix import StoredGram, check_room, matrix_in_time
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.estimators.prediction import Expansion
 from mercer.gram.operator import Data
@@ -107,21 +108,7 @@ class KernelLogisticRegression(ClassifierMixin, LossMinimiser):  # type: ignore[
         time_limit: float | None = None,
         verbose: Any = False,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+        keep_parameters(self, locals())
 
     def _options(self) -> Options:
         return Options(

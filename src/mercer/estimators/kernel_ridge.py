@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
-from mercer.estimators.base import KernelEstimator, warn_user
+from mercer.estimators.base import KernelEstimator, keep_parameters, warn_user
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import Data, product
@@ -301,21 +301,7 @@ class KernelRidge(BaseRidge):
         time_limit: float | None = None,
         verbose: Any = False,
     ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.precision = precision
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+        keep_parameters(self, locals())
 
     def _fit_targets(self, X: Any, Y: Matrix, weight: Vector, clock: Clock) -> None:
         alpha = target_alphas(self.alpha, Y.shape[1])

@@ -13,7 +13,7 @@ from sklearn.utils import check_scalar
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import warn_user
+from mercer.estimators.base import keep_parameters, warn_user
 from mercer.estimators.kernel_ridge import BaseRidge, domain_of_ridge
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, check_finite
@@ -170,26 +170,7 @@ class KernelRidgeCV(BaseRidge):
         time_limit: float | None = None,
         verbose: Any = False,
     ) -> None:
-        self.alphas = alphas
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.kernel_grid = kernel_grid
-        self.fit_intercept = fit_intercept
-        self.scoring = scoring
-        self.cv = cv
-        self.store_cv_results = store_cv_results
-        self.alpha_per_target = alpha_per_target
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.precision = precision
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+        keep_parameters(self, locals())
 
     # ---- candidates ------------------------------------------------------------------------------------------
 

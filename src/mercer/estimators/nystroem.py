@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
-from mercer.estimators.base import warn_user
+from mercer.estimators.base import keep_parameters, warn_user
 from mercer.estimators.kernel_ridge import domain_of_ridge, resolve_pairwise
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import Expansion
@@ -118,15 +118,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         n_jobs: int | None = None,
         selection: str = "uniform",
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.kernel_params = kernel_params
-        self.n_components = n_components
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.selection = selection
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from mercer._sklearn_compat import Interval
-from mercer.estimators.base import KernelMachine
+from mercer.estimators.base import KernelMachine, keep_parameters
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, OneClass
@@ -67,21 +67,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         precision: str = "auto",
         solver: str = "auto",
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.precision = precision
-        self.solver = solver
+        keep_parameters(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Find the region that contains most of the samples.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import warn_user
+from mercer.estimators.base import keep_parameters, warn_user
 from mercer.estimators.svc import BaseSVC
 from mercer.losses import Hinge, Loss
 from mercer.problems.solution import Solution
@@ -108,28 +108,7 @@ class RampSVC(BaseSVC):
         precision: str = "auto",
         solver: str = "auto",
     ) -> None:
-        self.C = C
-        self.clip = clip
-        self.start = start
-        self.max_rounds = max_rounds
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.precision = precision
-        self.solver = solver
+        keep_parameters(self, locals())
 
     def _loss(self) -> tuple[Loss, float]:
         return Hinge(), float(self.C)

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
-from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, norm, warn_user
+from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, keep_parameters, norm, warn_user
 from mercer.estimators.prediction import (
     FOLDS,
     fit_sigmoids,
@@ -423,30 +423,7 @@ class SVC(BaseSVC):
         rule: str = "random",
         trace: bool = False,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.precision = precision
-        self.solver = solver
-        self.rule = rule
-        self.trace = trace
+        keep_parameters(self, locals())
 
     def _loss(self) -> tuple[Loss, float]:
         return classification_loss(self), float(self.C)
@@ -504,26 +481,7 @@ class NuSVC(BaseSVC):
         precision: str = "auto",
         solver: str = "auto",
     ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.precision = precision
-        self.solver = solver
+        keep_parameters(self, locals())
 
     def _loss(self) -> tuple[Loss, float]:
         return NuHinge(float(self.nu)), 1.0

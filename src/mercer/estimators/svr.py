@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine
+from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, keep_parameters
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
@@ -115,27 +115,7 @@ class SVR(BaseSVR):
         rule: str = "random",
         trace: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.loss = loss
-        self.quantile = quantile
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.precision = precision
-        self.solver = solver
-        self.rule = rule
-        self.trace = trace
+        keep_parameters(self, locals())
 
     def _loss(self) -> Loss:
         return regression_loss(self)
@@ -191,22 +171,7 @@ class NuSVR(BaseSVR):
         precision: str = "auto",
         solver: str = "auto",
     ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.precision = precision
-        self.solver = solver
+        keep_parameters(self, locals())
 
     def _loss(self) -> Loss:
         return NuInsensitive(float(self.nu))

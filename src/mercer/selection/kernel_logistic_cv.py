@@ -17,6 +17,7 @@ from mercer._sklearn_compat import Interval, StrOptions, available_if, num_sampl
 from mercer.erm.kernel_matrix import StoredGram, check_room
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.kernel_logistic import KernelLogisticRegression
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector, take_samples
@@ -123,23 +124,7 @@ class KernelLogisticRegressionCV(ClassifierMixin, DecisionMixin, KernelSearchCV)
         time_limit: float | None = None,
         verbose: Any = False,
     ) -> None:
-        self.kernel = kernel
-        self.Cs = Cs
-        self.gammas = gammas
-        self.kernel_grid = kernel_grid
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.cv = cv
-        self.scoring = scoring
-        self.search = search
-        self.refit = refit
-        self.tol = tol
-        self.cache_size = cache_size
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+        keep_parameters(self, locals())
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
         X, y = self._validate_samples(X, y)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._compiled.thread_pool import run_tasks
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.linear.linear_svc import LinearSVC
 from mercer.estimators.linear.linear_svr import LinearSVR
 from mercer.kernels import Linear
@@ -190,24 +191,7 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
         time_limit: float | None = None,
         verbose: Any = False,
     ) -> None:
-        self.Cs = Cs
-        self.penalty = penalty
-        self.loss = loss
-        self.l1_ratio = l1_ratio
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.penalize_intercept = penalize_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.calibration = calibration
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+        keep_parameters(self, locals())
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
         X, y = validate_vectors(self, X, y, reset=True)
@@ -329,23 +313,7 @@ class LinearSVRCV(IntervalMixin, RegressorMixin, LinearSearchCV):  # type: ignor
         time_limit: float | None = None,
         verbose: Any = False,
     ) -> None:
-        self.Cs = Cs
-        self.epsilon = epsilon
-        self.loss = loss
-        self.quantile = quantile
-        self.penalty = penalty
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.penalize_intercept = penalize_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+        keep_parameters(self, locals())
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
         X, y = validate_vectors(self, X, y, reset=True)

@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, available_if
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.one_class import OneClassSVM
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, take_samples
@@ -96,23 +97,7 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
         verbose: Any = False,
         precision: str = "auto",
     ) -> None:
-        self.kernel = kernel
-        self.nus = nus
-        self.gammas = gammas
-        self.kernel_grid = kernel_grid
-        self.degree = degree
-        self.coef0 = coef0
-        self.threshold = threshold
-        self.cv = cv
-        self.scoring = scoring
-        self.search = search
-        self.refit = refit
-        self.tol = tol
-        self.cache_size = cache_size
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.precision = precision
+        keep_parameters(self, locals())
 
     def _validate(self, X: Any, y: Any) -> tuple[Any, Vector]:
         X, _ = self._validate_samples(X, None)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.svc import SOLUTION_BYTES, SVC, NuSVC, check_memory
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses import NuHinge
@@ -218,29 +219,7 @@ class SVCCV(BaseSVCCV):
         verbose: Any = False,
         precision: str = "auto",
     ) -> None:
-        self.kernel = kernel
-        self.Cs = Cs
-        self.gammas = gammas
-        self.kernel_grid = kernel_grid
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.class_weight = class_weight
-        self.cv = cv
-        self.scoring = scoring
-        self.search = search
-        self.prune = prune
-        self.refit = refit
-        self.calibration = calibration
-        self.tol = tol
-        self.cache_size = cache_size
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.precision = precision
+        keep_parameters(self, locals())
 
     @property
     def _intercept(self) -> bool:  # type: ignore[override]
@@ -320,27 +299,7 @@ class NuSVCCV(BaseSVCCV):
         verbose: Any = False,
         precision: str = "auto",
     ) -> None:
-        self.kernel = kernel
-        self.nus = nus
-        self.gammas = gammas
-        self.kernel_grid = kernel_grid
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.cv = cv
-        self.scoring = scoring
-        self.search = search
-        self.prune = prune
-        self.refit = refit
-        self.calibration = calibration
-        self.tol = tol
-        self.cache_size = cache_size
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.precision = precision
+        keep_parameters(self, locals())
 
     def _machine(self) -> NuSVC:
         return NuSVC(

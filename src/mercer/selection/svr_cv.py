@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, take_samples
@@ -126,27 +127,7 @@ class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc
         verbose: Any = False,
         precision: str = "auto",
     ) -> None:
-        self.kernel = kernel
-        self.Cs = Cs
-        self.epsilons = epsilons
-        self.gammas = gammas
-        self.kernel_grid = kernel_grid
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.quantile = quantile
-        self.cv = cv
-        self.scoring = scoring
-        self.search = search
-        self.prune = prune
-        self.refit = refit
-        self.tol = tol
-        self.cache_size = cache_size
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.precision = precision
+        keep_parameters(self, locals())
 
     @property
     def _intercept(self) -> bool:  # type: ignore[override]

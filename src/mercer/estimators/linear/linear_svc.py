@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import StrOptions
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, prices
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
@@ -153,25 +154,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         solver: str = "auto",
         rule: str = "random",
     ) -> None:
-        self.penalty = penalty
-        self.loss = loss
-        self.dual = dual
-        self.tol = tol
-        self.C = C
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.l1_ratio = l1_ratio
-        self.penalize_intercept = penalize_intercept
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.solver = solver
-        self.rule = rule
+        keep_parameters(self, locals())
 
     # ---- training --------------------------------------------------------------------------------------------
 

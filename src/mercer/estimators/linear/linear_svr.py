@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, wrong_scale
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
@@ -90,25 +91,7 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
         solver: str = "auto",
         rule: str = "random",
     ) -> None:
-        self.epsilon = epsilon
-        self.tol = tol
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.dual = dual
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.quantile = quantile
-        self.penalty = penalty
-        self.l1_ratio = l1_ratio
-        self.penalize_intercept = penalize_intercept
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.solver = solver
-        self.rule = rule
+        keep_parameters(self, locals())
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         y = real_targets(y)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.mkl.kernel_learner import LEARNED, KernelLearner, Tasks
 from mercer.estimators.svc import SVC
 from mercer.gram.operator import Data
@@ -134,27 +135,7 @@ class MKLClassifier(KernelLearner, SVC):
         precision: str = "auto",
         solver: str = "auto",
     ) -> None:
-        self.kernels = kernels
-        self.weights = weights
-        self.norm = norm
-        self.normalize = normalize
-        self.C = C
-        self.loss = loss
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.class_weight = class_weight
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.fit_intercept = fit_intercept
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.precision = precision
-        self.solver = solver
+        keep_parameters(self, locals())
 
     def _ideal(self, y: Vector) -> Matrix:
         return np.eye(len(self.classes_))[y.astype(np.intp)]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.mkl.kernel_learner import LEARNED, KernelLearner, Tasks
 from mercer.estimators.svr import SVR
 from mercer.gram.operator import Data
@@ -80,26 +81,7 @@ class MKLRegressor(KernelLearner, SVR):
         precision: str = "auto",
         solver: str = "auto",
     ) -> None:
-        self.kernels = kernels
-        self.weights = weights
-        self.norm = norm
-        self.normalize = normalize
-        self.C = C
-        self.epsilon = epsilon
-        self.loss = loss
-        self.quantile = quantile
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.fit_intercept = fit_intercept
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.precision = precision
-        self.solver = solver
+        keep_parameters(self, locals())
 
     def _ideal(self, y: Vector) -> Matrix:
         # scaled to the order of 1

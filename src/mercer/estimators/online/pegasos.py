@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import warn_user
+from mercer.estimators.base import keep_parameters, warn_user
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
@@ -143,28 +143,7 @@ class PegasosClassifier(OnlineClassifier):
         time_limit: float | None = None,
         trace: bool = False,
     ) -> None:
-        self.lam = lam
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.max_iter = max_iter
-        self.n_steps = n_steps
-        self.tol = tol
-        self.step_size = step_size
-        self.average = average
-        self.batch_size = batch_size
-        self.project = project
-        self.sampling = sampling
-        self.budget = budget
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.cache_size = cache_size
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.trace = trace
+        keep_parameters(self, locals())
 
     def _rule(self, n_steps: int | None) -> Rule:
         if self.average == "tail" and n_steps is None:

@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import warn_user
+from mercer.estimators.base import keep_parameters, warn_user
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.svc import SVC
 from mercer.exceptions import InvalidInputError, NotSeparableError
@@ -145,30 +145,7 @@ class Perceptron(OnlineClassifier):
         time_limit: float | None = None,
         trace: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.average = average
-        self.eta0 = eta0
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.time_limit = time_limit
-        self.trace = trace
+        keep_parameters(self, locals())
 
     def _rule(self, n_steps: int | None) -> Rule:
         if self.penalty is not None:
