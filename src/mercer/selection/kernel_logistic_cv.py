@@ -20,15 +20,15 @@ from mercer.erm.sums import probabilities
 from mercer.estimators.base import keep_parameters
 from mercer.estimators.kernel_logistic import KernelLogisticRegression
 from mercer.kernels import Kernel
-from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 from mercer.selection.engine import HeldOut, Report, Survivors
 from mercer.selection.matrices import Matrices
 from mercer.selection.search.candidates import KernelChoice, SettingChoice, Table
 from mercer.selection.search.grids import C_range, values_of
-from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
-from mercer.selection.search.scoring import HeldOutOneVsRest, accuracy, rest_codes, scorer_of
+from mercer.selection.search.kernel_search_cv import KernelSearchCV
+from mercer.selection.search.scoring import HeldOutOneVsRest, Score, score_models, score_one_vs_rest
 from mercer.selection.search.search_cv import DecisionMixin, _is_refitted
 from mercer.validation import check_weighted_classes, class_codes, class_weights
 
@@ -162,23 +162,9 @@ class KernelLogisticRegressionCV(ClassifierMixin, DecisionMixin, KernelSearchCV)
         return LogisticEngine(self, samples, y, weight, folds, options, clock)
 
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
-        scorer = None
-        if self.scoring not in (None, "accuracy"):
-            scorer = scorer_of(self._held_out_model(np.empty((0, 1))), self.scoring)
-
-        def score(values: Matrix, f: int) -> list[float]:
-            test, found = folds[f][1], []
-            for part in values:
-                if np.isnan(part).any():
-                    found.append(np.nan)
-                elif scorer is None:
-                    found.append(accuracy(rest_codes(part), y[test], weight[test]))
-                else:
-                    labels = self.classes_[y[test]]
-                    found.append(scorer(self._held_out_model(part), take_samples(X, test), labels, weight[test]))
-            return found
-
-        return score
+        if self.scoring in (None, "accuracy"):
+            return score_one_vs_rest(y, weight, folds)
+        return score_models(self.scoring, self._held_out_model, X, self.classes_[y], weight, folds)
 
     def _held_out_model(self, values: Matrix) -> HeldOutLogistic:
         return HeldOutLogistic(self.classes_, values)

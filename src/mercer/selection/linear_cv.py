@@ -24,8 +24,7 @@ from mercer.selection.calibration.class_probabilities import METHODS, Scheme
 from mercer.selection.calibration.prediction_mixins import IntervalMixin, ProbabilityMixin
 from mercer.selection.search.candidates import Table
 from mercer.selection.search.grids import C_range, spread_of, values_of
-from mercer.selection.search.kernel_search_cv import Score
-from mercer.selection.search.scoring import HeldOutOneVsRest, HeldOutRegressor, accuracy, rest_codes, scorer_of
+from mercer.selection.search.scoring import HeldOutOneVsRest, HeldOutRegressor, Score, score_models, score_one_vs_rest
 from mercer.selection.search.search_cv import DecisionMixin, SearchCV
 from mercer.selection.svr_cv import regression_score
 from mercer.validation import class_codes, class_weights, real_targets, thread_count, validate_vectors
@@ -228,26 +227,8 @@ class LinearSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, LinearSearch
 
     def _score(self, X: Any, y: Vector, weight: Vector, folds: list[tuple[Any, Any]]) -> Score:
         if self.scoring in (None, "accuracy"):
-
-            def fast(values: Matrix, f: int) -> list[float]:
-                test = folds[f][1]
-                return [
-                    np.nan if np.isnan(part).any() else accuracy(rest_codes(part), y[test], weight[test])
-                    for part in values
-                ]
-
-            return fast
-        score = scorer_of(self._held_out_model(np.empty((0, 1))), self.scoring)
-
-        def slow(values: Matrix, f: int) -> list[float]:
-            test = folds[f][1]
-            held, labels = take_samples(X, test), self.classes_[y[test]]
-            return [
-                np.nan if np.isnan(part).any() else score(self._held_out_model(part), held, labels, weight[test])
-                for part in values
-            ]
-
-        return slow
+            return score_one_vs_rest(y, weight, folds)
+        return score_models(self.scoring, self._held_out_model, X, self.classes_[y], weight, folds)
 
     def _learn(self, y: Vector, weight: Vector) -> None:
         self.C_ = self.best_params_["C"]

@@ -14,14 +14,14 @@ from mercer._sklearn_compat import Interval, StrOptions, available_if
 from mercer.estimators.base import keep_parameters
 from mercer.estimators.one_class import OneClassSVM
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.kernels.features import Matrix, Vector
 from mercer.losses import OneClass
 from mercer.selection.chains import Setting
 from mercer.selection.folds import Folds, SingleFolds
 from mercer.selection.search.candidates import Candidate, KernelChoice, SettingChoice, Table, better_mean
 from mercer.selection.search.grids import NOVELTY_RANGE, values_of
-from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
-from mercer.selection.search.scoring import HeldOutDetector, scorer_of
+from mercer.selection.search.kernel_search_cv import KernelSearchCV
+from mercer.selection.search.scoring import HeldOutDetector, Score, score_models
 from mercer.selection.search.search_cv import _is_refitted
 
 # the fraction of rejected held-out samples may exceed nu by this many standard errors
@@ -153,14 +153,7 @@ class OneClassSVMCV(OutlierMixin, KernelSearchCV):  # type: ignore[misc]
                 return [-abs(found - nus[0]) for found in outside]
 
             return share
-        score = scorer_of(self._held_out_model(np.empty((0, 1))), self.scoring)
-
-        def slow(values: Matrix, f: int) -> list[float]:
-            test = folds[f][1]
-            held, labels = take_samples(X, test), y[test].astype(np.intp)
-            return [score(self._held_out_model(part), held, labels, weight[test]) for part in values]
-
-        return slow
+        return score_models(self.scoring, self._held_out_model, X, y.astype(np.intp), weight, folds)
 
     def _tighter(self, a: Candidate, b: Candidate) -> bool:
         """Whether a is better than b: consistent models first, then the larger gamma, then the better score."""

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import keep_parameters
 from mercer.estimators.svc import SOLUTION_BYTES, SVC, NuSVC, check_memory
-from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.kernels.features import Matrix, Vector
 from mercer.losses import NuHinge
 from mercer.losses.classification import classification_loss
 from mercer.selection.calibration.class_probabilities import METHODS
@@ -21,8 +21,8 @@ from mercer.selection.chains import Setting
 from mercer.selection.folds import ClassifierFolds, Folds
 from mercer.selection.search.candidates import KernelChoice, SettingChoice
 from mercer.selection.search.grids import NU_RANGE, C_range, largest_nu, values_of
-from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
-from mercer.selection.search.scoring import HeldOutClassifier, accuracy, predicted_codes, scorer_of
+from mercer.selection.search.kernel_search_cv import KernelSearchCV
+from mercer.selection.search.scoring import HeldOutClassifier, Score, accuracy, predicted_codes, score_models
 from mercer.selection.search.search_cv import DecisionMixin
 from mercer.svm.batch import class_pairs
 from mercer.validation import check_weighted_classes, class_codes, class_weights
@@ -64,20 +64,7 @@ class BaseSVCCV(ProbabilityMixin, ClassifierMixin, DecisionMixin, KernelSearchCV
                 return [np.nan if gone else score for gone, score in zip(failed, found, strict=True)]
 
             return fast
-        score = scorer_of(self._held_out_model(np.empty((0, 1))), self.scoring)
-
-        def slow(values: Matrix, f: int) -> list[float]:
-            test = folds[f][1]
-            held, labels = take_samples(X, test), self.classes_[y[test]]
-            found = []
-            for part in values:
-                if np.isnan(part).any():
-                    found.append(np.nan)
-                    continue
-                found.append(score(self._held_out_model(part), held, labels, weight[test]))
-            return found
-
-        return slow
+        return score_models(self.scoring, self._held_out_model, X, self.classes_[y], weight, folds)
 
     def _held_out_model(self, values: Matrix) -> HeldOutClassifier:
         return HeldOutClassifier(self.classes_, self.decision_function_shape, self._break_ties, values)

@@ -13,15 +13,15 @@ from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import keep_parameters
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.kernels.features import Matrix, Vector
 from mercer.losses.regression import regression_loss
 from mercer.selection.calibration.prediction_mixins import IntervalMixin
 from mercer.selection.chains import Setting
 from mercer.selection.folds import Folds, SingleFolds
 from mercer.selection.search.candidates import KernelChoice, SettingChoice
 from mercer.selection.search.grids import EPSILON_RANGE, C_range, spread_of, values_of
-from mercer.selection.search.kernel_search_cv import KernelSearchCV, Score
-from mercer.selection.search.scoring import HeldOutRegressor, determination, scorer_of
+from mercer.selection.search.kernel_search_cv import KernelSearchCV
+from mercer.selection.search.scoring import HeldOutRegressor, Score, determination, score_models
 from mercer.validation import real_targets
 
 
@@ -39,17 +39,7 @@ def regression_score(scoring: Any, X: Any, y: Vector, weight: Vector, folds: lis
             return [determination(part[:, 0], y[test], weight[test]) for part in values]
 
         return fast
-    score = scorer_of(HeldOutRegressor(), scoring)
-
-    def slow(values: Matrix, f: int) -> list[float]:
-        test = folds[f][1]
-        held = take_samples(X, test)
-        return [
-            np.nan if np.isnan(part).any() else score(HeldOutRegressor(part), held, y[test], weight[test])
-            for part in values
-        ]
-
-    return slow
+    return score_models(scoring, HeldOutRegressor, X, y, weight, folds)
 
 
 class SVRCV(IntervalMixin, RegressorMixin, KernelSearchCV):  # type: ignore[misc]

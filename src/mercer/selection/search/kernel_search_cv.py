@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -15,13 +15,13 @@ from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Precomputed
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Vector
 from mercer.problems.clock import Clock
 from mercer.selection.engine import Engine
 from mercer.selection.folds import ClassifierFolds, Folds, SingleFolds
 from mercer.selection.search.candidates import Candidate, KernelChoice, Prune, SettingChoice, Table
 from mercer.selection.search.grids import gamma_range, product_range, values_of
-from mercer.selection.search.scoring import highest_score
+from mercer.selection.search.scoring import Score, highest_score
 from mercer.selection.search.search_cv import GridTask, SearchCV
 from mercer.validation import (
     check_pairwise_kernel,
@@ -38,8 +38,6 @@ WITH_GAMMA = ("rbf", "poly", "sigmoid")
 NAMED_PARAMETERS = ("gamma", "degree", "coef0")
 # local search: values of each parameter in the coarse grid, and number of refinements
 COARSE, ROUNDS = 4, 3
-
-Score = Callable[[Matrix, int], Sequence[float]]
 
 
 class KernelSearchCV(KernelParameters, SearchCV):

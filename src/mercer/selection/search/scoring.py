@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,11 @@ from sklearn.metrics import check_scoring
 from mercer._sklearn_compat import is_sklearn_scorer, ovr_decision_function
 from mercer.estimators.prediction import votes
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Matrix, Vector, take_samples
+
+# turns the held-out values of a fold, one matrix per candidate, into scores
+Score = Callable[[Matrix, int], Sequence[float]]
+Splits = list[tuple[Any, Any]]
 
 # scikit-learn's scorers without a highest score
 UNBOUNDED = ("mutual_info_score", "neg_negative_likelihood_ratio", "positive_likelihood_ratio")
@@ -162,3 +166,29 @@ def scorer_of(witness: HeldOutModel, scoring: Any) -> Callable[..., float]:
             raise
 
     return score
+
+
+def score_models(
+    scoring: Any, model: Callable[[Matrix], HeldOutModel], X: Any, y: Vector, weight: Vector, folds: Splits
+) -> Score:
+    """Scores by a scorer of ``model(values)``; NaN for candidates without values."""
+    score = scorer_of(model(np.empty((0, 1))), scoring)
+
+    def of_fold(values: Matrix, f: int) -> list[float]:
+        test = folds[f][1]
+        held, targets = take_samples(X, test), y[test]
+        return [np.nan if np.isnan(part).any() else score(model(part), held, targets, weight[test]) for part in values]
+
+    return of_fold
+
+
+def score_one_vs_rest(codes: Vector, weight: Vector, folds: Splits) -> Score:
+    """Accuracies of one-vs-rest values; NaN for candidates without values."""
+
+    def of_fold(values: Matrix, f: int) -> list[float]:
+        test = folds[f][1]
+        return [
+            np.nan if np.isnan(part).any() else accuracy(rest_codes(part), codes[test], weight[test]) for part in values
+        ]
+
+    return of_fold
