@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -155,6 +155,45 @@ class KnownParameters(BaseEstimator):  # type: ignore[misc]
         if key:
             type(self)._known_params = known if len(known) < MOST_KNOWN else set()
             type(self)._known_params.add(key)
+
+
+class LabelsMixin(ClassifierMixin):  # type: ignore[misc]
+    """Predicts the class with the largest decision value; of two classes the second if its value is positive."""
+
+    def predict(self, X: Any) -> Vector:
+        """The class label of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
+            The samples; for a precomputed kernel, their kernel values with all training samples.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            The labels.
+        """
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
+
+
+class NumbersMixin(RegressorMixin):  # type: ignore[misc]
+    """Predicts the value of the machine's only function."""
+
+    def predict(self, X: Any) -> Vector:
+        """The predicted value of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
+            The samples; for a precomputed kernel, their kernel values with all training samples.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            The predictions.
+        """
+        return np.ravel(self._values(X))
 
 
 class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
-from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine, keep_parameters, warn_user
+from mercer.estimators.base import KernelMachine, NumbersMixin, keep_parameters, warn_user
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
@@ -35,7 +34,7 @@ EIGENVALUE_TOL = 1e-3
 EIGENVALUE_PRODUCTS, BYTES_PER_SECOND = 30, 4e9
 
 
-class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
+class KernelLMS(NumbersMixin, KernelMachine):
     """Batch gradient descent on ½ Σ (yᵢ - f(xᵢ))² in feature space: β := β + α (y - Kβ).
 
     The algorithm of [CS229] (5.7) to (5.12), from β = 0. Along an eigenvector of K with eigenvalue μ each step
@@ -250,21 +249,6 @@ class KernelLMS(RegressorMixin, KernelMachine):  # type: ignore[misc]
             f"{2 * self.loss_curve_[0]:.4g}. Allow more steps, or use early_stopping=True to stop on purpose.",
             ConvergenceWarning,
         )
-
-    def predict(self, X: Any) -> Vector:
-        """The predicted value of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
-            The samples; for a precomputed kernel, their kernel values with all training samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            Σ βᵢ k(xᵢ, x).
-        """
-        return self._values(X)[:, 0]
 
 
 class _Products:

@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
-from sklearn.base import ClassifierMixin
 
 from mercer.erm.kernel_matrix import StoredGram, check_room, matrix_in_time
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
-from mercer.estimators.base import keep_parameters
+from mercer.estimators.base import LabelsMixin, keep_parameters
 from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.estimators.prediction import Expansion
 from mercer.gram.operator import Data
@@ -21,7 +20,7 @@ from mercer.problems.solution import Options, Solution, Status
 from mercer.validation import check_weighted_classes, class_codes, class_weights, is_pairwise, thread_count
 
 
-class KernelLogisticRegression(ClassifierMixin, LossMinimiser):  # type: ignore[misc]
+class KernelLogisticRegression(LabelsMixin, LossMinimiser):
     """Logistic regression with a kernel: ½|f|² + Σ Cᵢ log(1 + exp(−yᵢ(f(xᵢ) + b))), by softmax for more classes.
 
     The model is P(y = 1 | x) = 1 / (1 + exp(−f(x) − b)): the further a sample is on one side, the more confident is the
@@ -175,22 +174,6 @@ class KernelLogisticRegression(ClassifierMixin, LossMinimiser):  # type: ignore[
         """
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> Vector:
-        """The most probable class of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
-            The samples; for a precomputed kernel, their kernel values with all training samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The labels.
-        """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Matrix:
         """The probability of each class.

@@ -7,10 +7,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, keep_parameters
+from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, NumbersMixin, keep_parameters
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
@@ -19,7 +18,7 @@ from mercer.problems.clock import Clock
 from mercer.validation import real_targets
 
 
-class BaseSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
+class BaseSVR(NumbersMixin, KernelMachine):
     """Base of SVR and NuSVR: one problem with real targets."""
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
@@ -33,21 +32,6 @@ class BaseSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
         # samples of weight 0 are left out even if C is infinite
         factor = np.multiply(float(self.C), weight, out=np.zeros(data.n), where=weight > 0)
         self._fit_one(data, self._loss(), y, factor, clock)
-
-    def predict(self, X: Any) -> Vector:
-        """The predicted value of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
-            The samples; for a precomputed kernel, their kernel values with all training samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The predictions.
-        """
-        return self._values(X)[:, 0]
 
 
 class SVR(BaseSVR):

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import StrOptions
-from mercer.estimators.base import keep_parameters
+from mercer.estimators.base import LabelsMixin, keep_parameters
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, prices
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
@@ -26,7 +25,7 @@ from mercer.svm.batch import not_separable
 from mercer.validation import check_weighted_classes, class_weights, find_classes
 
 
-class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
+class LinearSVC(LabelsMixin, LinearMachine):
     """Linear support vector classification: minimise P(w) + Σ Cᵢ ℓ(yᵢ (xᵢ·w + b)).
 
     Parameters and attributes have the same meaning as in scikit-learn; additional ones are described below. Every
@@ -236,23 +235,6 @@ class LinearSVC(ClassifierMixin, LinearMachine):  # type: ignore[misc]
         """
         values = self._values(X)
         return values[:, 0] if values.shape[1] == 1 else values
-
-    def predict(self, X: Any) -> Vector:
-        """The class label of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The labels.
-        """
-        values = self._values(X)
-        winner = (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
-        return self.classes_[winner]
 
     def sparsify(self) -> LinearSVC:
         """Store ``coef_`` as a sparse matrix, which saves memory if an l1 penalty has made most weights 0.

@@ -7,10 +7,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import keep_parameters
+from mercer.estimators.base import NumbersMixin, keep_parameters
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, wrong_scale
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
@@ -22,7 +21,7 @@ from mercer.problems.solution import Status
 from mercer.validation import real_targets
 
 
-class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
+class LinearSVR(NumbersMixin, LinearMachine):
     """Linear support vector regression: minimise P(w) + Σ Cᵢ ℓ(yᵢ, xᵢ·w + b).
 
     Parameters and attributes have the same meaning as in scikit-learn; additional ones are described below. Every
@@ -118,18 +117,3 @@ class LinearSVR(RegressorMixin, LinearMachine):  # type: ignore[misc]
         self.n_iter_ = max(1, int(solutions[0].n_iter))
         self._publish_proof(solutions)
         return solutions
-
-    def predict(self, X: Any) -> Vector:
-        """The predicted value of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The predictions.
-        """
-        return np.ravel(self._values(X))

@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
-from mercer.estimators.base import KernelMachine
+from mercer.estimators.base import KernelMachine, LabelsMixin
 from mercer.estimators.prediction import Expansion
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
@@ -42,7 +41,7 @@ from mercer.validation import (
 LINEAR_STEPS, KERNEL_STEPS, TRACED_STEPS = 1 << 17, 1 << 11, 1 << 5
 
 
-class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
+class OnlineClassifier(LabelsMixin, KernelMachine):
     """f(x) = <w, φ(x)> + b. The model is w itself for the linear kernel, and coefficients of samples for others."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -300,19 +299,3 @@ class OnlineClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             X = self._validate_for_predict(X)
             values = self._support.decision(X, self._dual_coef_, self.intercept_, thread_count(self.n_jobs))
         return values[:, 0] if self._n_problems == 1 else values
-
-    def predict(self, X: Any) -> Vector:
-        """The class label of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
-            The samples; for a precomputed kernel, their kernel values with all training samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The labels.
-        """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
