@@ -26,9 +26,9 @@ from mercer.losses import (
 from mercer.problems.clock import Clock, WorkClock
 from mercer.problems.dual import DualProblem, feasible_start
 from mercer.problems.solution import Options, Status
-from mercer.svm import hard_margin
 from mercer.svm import solve as exact
 from mercer.svm.decomposition import Decomposition
+from mercer.svm.hard_margins import hard_margin
 from mercer.testing.solvers import Task, check_solution
 
 LOSSES = [Hinge(), SquaredHinge(), EpsilonInsensitive(0.1), OneClass(0.3), NuHinge(0.4), NuInsensitive(0.4)]

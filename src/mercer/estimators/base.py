@@ -43,8 +43,8 @@ from mercer.gram.operator import Data
 from mercer.kernels import CallableKernel, Kernel, Linear
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.kernels.user_defined import depends_on_sets
-from mercer.linear.crammer_singer import JointSolution
 from mercer.linear.linear_solution import LinearSolution
+from mercer.linear.multiclass.crammer_singer import JointSolution
 from mercer.losses import Loss
 from mercer.problems.clock import Clock, Progress, ended_outside
 from mercer.problems.solution import RULES, Certificate, Options, Solution, Status, TracePoint, combine

@@ -30,8 +30,8 @@ from mercer.losses.base import BoxQP, Index, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DIVERGED, feasible_start
 from mercer.problems.solution import Status, TracePoint
-from mercer.svm.margin import Candidate
-from mercer.svm.separation import TwoClasses
+from mercer.svm.hard_margins.margin import Candidate
+from mercer.svm.hard_margins.separation import TwoClasses
 
 # share of tol for the central path: the rest is for moving β from the interior to the ends of the boxes
 SHARE = 0.5

@@ -21,7 +21,7 @@ def has_time(clock: Clock, nanoseconds: float) -> bool:
 
 
 if TYPE_CHECKING:
-    from mercer.svm.separation import Separation
+    from mercer.svm.hard_margins.separation import Separation
 
 
 @dataclass(frozen=True)

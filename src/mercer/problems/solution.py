@@ -27,8 +27,8 @@ from mercer.problems.dual import Survey, survey
 
 if TYPE_CHECKING:
     from mercer.problems.steps import Steps
+    from mercer.svm.hard_margins.separation import Separation
     from mercer.svm.plan import Plan
-    from mercer.svm.separation import Separation
 
 # a negative gap of at most this size, relative to the terms of which it is the difference, is rounding
 ROUNDING = 1e-12

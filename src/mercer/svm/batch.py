@@ -33,6 +33,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import fill_survey, survey, survey_of
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.dense import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
+from mercer.svm.hard_margins.separation import Separation
 from mercer.svm.plan import (
     CACHE_CONFLICT,
     DOUBLE_UP_TO,
@@ -42,7 +43,6 @@ from mercer.svm.plan import (
     over_features,
     plan_pairs,
 )
-from mercer.svm.separation import Separation
 from mercer.svm.solve import solve_problem
 from mercer.svm.verify import ExactFormula, exact_formula, exact_rows
 

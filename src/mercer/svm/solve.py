@@ -30,7 +30,7 @@ from mercer.problems.dual import DualProblem, at_bounds, feasible_start, infeasi
 from mercer.problems.solution import Options, Solution, Status, TracePoint, certificate
 from mercer.svm.decomposition import Decomposition
 from mercer.svm.dense import DenseRun, matrix_product
-from mercer.svm.hard_margin import first_steps, inseparable, settle
+from mercer.svm.hard_margins.hard_margin import first_steps, inseparable, settle
 from mercer.svm.interior_qp import INTERIOR_STEPS, factor_seconds, interior_point
 from mercer.svm.plan import (
     QP_UP_TO,

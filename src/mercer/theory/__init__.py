@@ -3,7 +3,7 @@
 Every function returns a report that prints as text and has its numbers as attributes.
 """
 
-from mercer.svm.separation import Separation
+from mercer.svm.hard_margins.separation import Separation
 from mercer.theory import bounds
 from mercer.theory.bounds import BoundReport, BoundReports, error_bounds
 from mercer.theory.conversions import C_to_lambda, alpha_to_lambda, lambda_to_alpha, lambda_to_C

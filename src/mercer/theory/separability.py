@@ -1,8 +1,8 @@
 """Decide whether a hyperplane separates the classes, with a proof either way; [SSBD] 15.1, [D6] Definition 6.
 
-The decision and its proofs are those of the hard-margin machines (`mercer.svm.separation`). In few dimensions the
-finite algorithm runs first, because it does not depend on the scales of features; the hard-margin solver runs if that
-has not found the largest margin.
+The decision and its proofs are those of the hard-margin machines (`mercer.svm.hard_margins.separation`). In few
+dimensions the finite algorithm runs first, because it does not depend on the scales of features; the hard-margin
+solver runs if that has not found the largest margin.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from mercer.kernels.features import Vector, count_samples
 from mercer.losses import HardMargin
 from mercer.problems.clock import Clock
 from mercer.svm.batch import class_pairs
-from mercer.svm.margin import Candidate
-from mercer.svm.separation import Separation, TwoClasses
+from mercer.svm.hard_margins.margin import Candidate
+from mercer.svm.hard_margins.separation import Separation, TwoClasses
 from mercer.validation import validate_samples
 
 # up to this many dimensions the finite algorithm runs first: it takes tenths of a second

@@ -13,10 +13,10 @@ from mercer.estimators.fitted_models import Kind, codes_of, different_classes, l
 from mercer.estimators.linear.linear_machine import linear_problem, linear_rows, prices
 from mercer.estimators.linear.linear_svc import one_vs_rest
 from mercer.kernels.features import Matrix, Vector
-from mercer.linear.crammer_singer import JointProblem, joint_certificate, solve_jointly
 from mercer.linear.linear_plan import solve_linear
 from mercer.linear.linear_problem import LinearProblem, Rows, linear_certificate
 from mercer.linear.linear_solution import LinearOptions
+from mercer.linear.multiclass.crammer_singer import JointProblem, joint_certificate, solve_jointly
 from mercer.problems.clock import WorkClock
 from mercer.problems.solution import Certificate, combine
 from mercer.validation import real_targets, thread_count, validate_vectors, validate_weights

@@ -27,10 +27,10 @@ from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import Machine, logger
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
-from mercer.linear.crammer_singer import JointSolution
 from mercer.linear.linear_plan import NAMES, solve_linear
 from mercer.linear.linear_problem import LinearProblem, Penalty, Rows
 from mercer.linear.linear_solution import LinearOptions, LinearPlan, LinearSolution
+from mercer.linear.multiclass.crammer_singer import JointSolution
 from mercer.losses import Loss
 from mercer.problems.clock import Clock
 from mercer.validation import thread_count, validate_vectors, validate_weights

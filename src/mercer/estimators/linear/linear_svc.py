@@ -15,8 +15,8 @@ from mercer._sklearn_compat import StrOptions
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, prices
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
-from mercer.linear.crammer_singer import JointProblem, JointSolution, solve_jointly
 from mercer.linear.linear_solution import LinearSolution
+from mercer.linear.multiclass.crammer_singer import JointProblem, JointSolution, solve_jointly
 from mercer.losses import Loss
 from mercer.losses.classification import classification_loss
 from mercer.problems.clock import Clock

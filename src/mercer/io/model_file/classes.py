@@ -33,7 +33,7 @@ INSIDE = {
     "mercer.problems.steps": ("Steps",),
     "mercer.svm.plan": ("Plan",),
     "mercer.linear.linear_solution": ("LinearPlan", "LinearSolution", "LinearStage"),
-    "mercer.linear.crammer_singer": ("JointSolution",),
+    "mercer.linear.multiclass.crammer_singer": ("JointSolution",),
     "mercer.online.sgd": ("Memory", "ObjectivePoint"),
 }
 # classes that files name with their module: those of scikit-learn, and those whose bare name is not unique

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from mercer import SVC, LinearSVC, NotSeparableError
-from mercer.svm.margin import largest_margin, matrix_features
+from mercer.svm.hard_margins.margin import largest_margin, matrix_features
 
 
 def generated(seed):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.linear.loop_data import KINDS, SHAPES, matrix, stored
 
-from mercer.linear import _crammer_singer_loops as loops
+from mercer.linear.multiclass import _crammer_singer_loops as loops
 
 BIAS, K = 0.6, 4
 

@@ -7,10 +7,16 @@ import scipy.sparse as sp
 from tests.clocks import SteppedClock
 
 from mercer.exceptions import InvalidInputError
-from mercer.linear import crammer_singer
-from mercer.linear.crammer_singer import ENDING, JointProblem, balanced_classes, joint_certificate, solve_jointly
 from mercer.linear.linear_problem import Rows
 from mercer.linear.linear_solution import LinearOptions
+from mercer.linear.multiclass import crammer_singer
+from mercer.linear.multiclass.crammer_singer import (
+    ENDING,
+    JointProblem,
+    balanced_classes,
+    joint_certificate,
+    solve_jointly,
+)
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
 

@@ -6,8 +6,8 @@ pauses once, after a few steps per sample, and a finite algorithm decides separa
 
 Every run is verified at its end (`settle`). It may stall or diverge because the classes are not separable, or because
 rounding of the kernel matrix hides the digits that separate them. Rounding may also make it seem to converge.
-`mercer.svm.separation` decides which it is. If the model does not separate the classes, the largest margin found over
-features replaces it.
+`mercer.svm.hard_margins.separation` decides which it is. If the model does not separate the classes, the largest margin
+found over features replaces it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from mercer.losses import HardMargin, NuHinge
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, feasible_start, survey
 from mercer.problems.solution import Options, Solution, Status, certificate
-from mercer.svm.margin import EPS, Candidate
-from mercer.svm.separation import Separation, TwoClasses, is_small
+from mercer.svm.hard_margins.margin import EPS, Candidate
+from mercer.svm.hard_margins.separation import Separation, TwoClasses, is_small
 from mercer.svm.verify import exact_product
 
 # the proof that the hulls of many samples meet: its tolerance, relative to kernel values, and its time limit

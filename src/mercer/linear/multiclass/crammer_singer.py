@@ -167,7 +167,8 @@ class _Run:
     def __init__(
         self, problem: JointProblem, options: LinearOptions, clock: Clock, start: JointSolution | None
     ) -> None:
-        from mercer.linear import _coordinate_loops, _crammer_singer_loops
+        from mercer.linear import _coordinate_loops
+        from mercer.linear.multiclass import _crammer_singer_loops
 
         self.loops, self.shuffle = _crammer_singer_loops, _coordinate_loops.shuffle
         self.problem, self.options, self.clock = problem, options, clock

@@ -10,8 +10,8 @@ from below and β bounds it from above; at the optimum both bounds are equal. If
 proves that the convex hulls of the classes meet. Without a bias it proves that the origin is in the hull of one class
 and the negatives of the other (Gordan's theorem).
 
-Only this module decides whether classes are separable. Solvers and algorithms (`mercer.svm.margin`) give candidates, a
-hyperplane or weights β, each of which is verified on the given samples in float64.
+Only this module decides whether classes are separable. Solvers and algorithms (`mercer.svm.hard_margins.margin`) give
+candidates, a hyperplane or weights β, each of which is verified on the given samples in float64.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mercer._compiled.blas import one_blas_thread
 from mercer.gram.operator import Data, product
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
-from mercer.svm.margin import EPS, Candidate, largest_margin, matrix_features, row_coefficients
+from mercer.svm.hard_margins.margin import EPS, Candidate, largest_margin, matrix_features, row_coefficients
 from mercer.svm.plan import FINITE_NUMBERS_UP_TO, FINITE_UP_TO
 
 # weights prove that hulls meet if each Σᵢ βᵢ xᵢⱼ is below this, relative to the largest |xᵢⱼ| of its column: rounding
@@ -168,7 +168,7 @@ class TwoClasses:
         return best
 
     def finite(self, intercept: bool) -> Iterable[Candidate]:
-        """The candidates of the finite algorithm of `mercer.svm.margin`."""
+        """The candidates of the finite algorithm of `mercer.svm.hard_margins.margin`."""
         if self.X is not None:
             yield from largest_margin(self.X, self.y, intercept)
             return

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mercer.svm.margin import nearest_point
+from mercer.svm.hard_margins.margin import nearest_point
 
 
 def unit_rows(n, d, seed, shift=0.0):

@@ -1,0 +1,1 @@
+"""Linear machines for several classes in one problem."""
