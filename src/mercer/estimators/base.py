@@ -33,6 +33,7 @@ from mercer._sklearn_compat import (
     in_configured_interface,
     num_samples,
 )
+from mercer.estimators.landmark_machine import LandmarkMixin
 from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import SupportVectors
@@ -304,7 +305,7 @@ STEPWISE_PARAMETERS: dict[str, Any] = {
 }
 
 
-class KernelMachine(KernelEstimator):
+class KernelMachine(LandmarkMixin, KernelEstimator):
     """Everything that SVC, NuSVC, SVR, NuSVR and OneClassSVM share.
 
     ``fit`` goes in one direction: validate, bind the kernel, state the problem, solve, publish.
@@ -323,7 +324,7 @@ class KernelMachine(KernelEstimator):
 
     def _options(self) -> Options:
         solver, random = self._solver(), getattr(self, "random_state", None)
-        drawn = solver == "coordinate" and random is not None
+        drawn = (solver == "coordinate" or self.landmarks is not None) and random is not None
         return Options(
             tol=float(self.tol),
             max_iter=int(self.max_iter),
@@ -358,7 +359,7 @@ class KernelMachine(KernelEstimator):
         n = num_samples(X)
         weight = validate_weights(sample_weight, n, X)
         targets = self._validate_targets(y, weight)
-        data = self._bind(X, n)
+        data, targets, weight = self._add_given_landmarks(self._bind(X, n), targets, weight)
         self._solve(data, targets, weight, clock)
         self._forget_others()
         self.kernel_evaluations_ = data.evaluations.count
@@ -395,7 +396,8 @@ class KernelMachine(KernelEstimator):
     ) -> Solution:
         """Solve one problem, beginning near ``start``, in units of C, if it is given and of the right size."""
         start = None if start is None else self._unit * start
-        return solve_problem(data, loss, y, weight, bool(self.fit_intercept), options, clock, start)
+        solve = self._landmark_solver() or solve_problem
+        return solve(data, loss, y, weight, bool(self.fit_intercept), options, clock, start)
 
     @property
     def _unit(self) -> float:
@@ -420,10 +422,10 @@ class KernelMachine(KernelEstimator):
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         """The model of a single problem of the samples ``used``."""
-        beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
-        published = loss.publish(beta, solution.thresholds)
+        at = self._slots(data.n) if self._is_over_given(solution) else used
+        published = loss.publish(self._coefficients(solution), solution.thresholds)
         size = norm(solution) / published.scale
-        self._publish_function(data, used, published.beta, published.intercept, size, solution)
+        self._publish_function(data, at, published.beta, published.intercept, size, solution)
 
     def _publish_function(
         self, data: Data, used: Vector, beta: Vector, intercept: float, size: float, solution: Solution
@@ -460,6 +462,13 @@ class KernelMachine(KernelEstimator):
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
+        self._publish_landmarks(list(solutions))
+
+    def _warn_unfinished(self) -> None:
+        super()._warn_unfinished()
+        advice = self._landmark_advice()
+        if advice:
+            warn_user(advice, ConvergenceWarning)
 
     def _as_coef(self, coef: Matrix) -> Any:
         return in_configured_interface(sp.csr_array(coef)) if self._sparse else coef

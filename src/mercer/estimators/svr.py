@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine
+from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
@@ -70,6 +71,7 @@ class SVR(BaseSVR):
         of y given x; it has no tube and ignores epsilon.
     quantile : float, default=0.5
         For loss="pinball": the quantile to estimate, in (0, 1). About this fraction of samples lies below the model.
+    landmarks, landmark_tol, max_landmarks, polish : as in ``SVC``.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class SVR(BaseSVR):
         "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"})],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         **STEPWISE_PARAMETERS,
+        **LANDMARK_PARAMETERS,
     }
 
     def __init__(
@@ -114,6 +117,10 @@ class SVR(BaseSVR):
         solver: str = "auto",
         rule: str = "random",
         trace: bool = False,
+        landmarks: Any = None,
+        landmark_tol: float = 1e-2,
+        max_landmarks: int = 2000,
+        polish: bool = False,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -136,6 +143,10 @@ class SVR(BaseSVR):
         self.solver = solver
         self.rule = rule
         self.trace = trace
+        self.landmarks = landmarks
+        self.landmark_tol = landmark_tol
+        self.max_landmarks = max_landmarks
+        self.polish = polish
 
     def _loss(self) -> Loss:
         return regression_loss(self)

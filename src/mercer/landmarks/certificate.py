@@ -96,7 +96,8 @@ def certify(
 ) -> Certificate:
     """The gap between a function f, with |f|² and decision values F + b, and a feasible β with β'Kβ = ``quadratic``.
 
-    f need not be that of β: weak duality holds for every pair.
+    f need not be that of β: weak duality holds for every pair. Where the sums are 0 and the landmarks lose much, a
+    multiple of β below 1 has a higher dual value; the best one is taken.
     """
     from mercer.linear._row_loops import check_optimality
 
@@ -107,7 +108,9 @@ def certify(
     infeasible = max(outside, missed) if np.isfinite(total) else np.inf
     thresholds = np.full(qp.n_groups, intercept)
     primal = loss.primal(squared_norm, y, F, weight, thresholds, qp.sums)
-    dual = float((qp.linear - 0.5 * qp.ridge * beta) @ beta - qp.l1 @ np.abs(beta)) - 0.5 * quadratic
+    gain, curvature = float(qp.linear @ beta - qp.l1 @ np.abs(beta)), float(qp.ridge @ beta**2) + quadratic
+    share = 1.0 if qp.sums.any() or gain >= curvature else max(gain, 0.0) / curvature
+    dual = share * gain - 0.5 * share**2 * curvature
     gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
     if gap < 0:
         terms = float(np.abs(qp.linear * beta).sum()) + quadratic + abs(primal)

@@ -1,0 +1,128 @@
+"""What a machine has in addition if it may be restricted to the span of landmarks: see `mercer.landmarks`."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer._sklearn_compat import Interval, StrOptions, num_samples
+from mercer.exceptions import InvalidInputError
+from mercer.gram.operator import Data
+from mercer.kernels.features import Vector, stack_samples
+from mercer.problems.solution import Certificate, Solution, combine
+from mercer.validation import validate_samples
+
+if TYPE_CHECKING:
+    from mercer.landmarks.solve import GrowthRound, LandmarkSolver
+
+LANDMARK_PARAMETERS: dict[str, Any] = {
+    "landmarks": [
+        StrOptions({"auto"}),
+        Interval(Integral, 1, None, closed="left"),
+        "array-like",
+        "sparse matrix",
+        None,
+    ],
+    "landmark_tol": [Interval(Real, 0.0, 1.0, closed="neither")],
+    "max_landmarks": [Interval(Integral, 1, None, closed="left")],
+    "polish": ["boolean"],
+}
+# what the user can do if growth ended before landmark_tol was met
+ADVICE = {
+    "max_landmarks": "Raise max_landmarks (now {most}) or landmark_tol, or use landmarks=None for the exact machine.",
+    "memory": "More landmarks do not fit into the memory. Raise cache_size or landmark_tol, or use fewer samples.",
+}
+
+
+class LandmarkMixin:
+    """Landmarks of an estimator: its parameters, the solver that they ask for, and what is published of it."""
+
+    # estimators without these parameters have exact machines only
+    landmarks: Any = None
+    landmark_tol: float = 1e-2
+    max_landmarks: int = 2000
+    polish: bool = False
+    _given: Any = None
+
+    def _has_given_landmarks(self) -> bool:
+        """Whether the landmarks are samples."""
+        return not (self.landmarks is None or isinstance(self.landmarks, str | Integral))
+
+    def _landmark_solver(self) -> LandmarkSolver | None:
+        """The solver that ``landmarks`` asks for; None for the exact machine."""
+        if self.landmarks is None:
+            return None
+        from mercer.landmarks.solve import LandmarkOptions, LandmarkSolver
+
+        count = int(self.landmarks) if isinstance(self.landmarks, Integral) else None
+        return LandmarkSolver(
+            LandmarkOptions(count, self._given, float(self.landmark_tol), int(self.max_landmarks), bool(self.polish))
+        )
+
+    def _add_given_landmarks(self, data: Data, y: Vector, weight: Vector) -> tuple[Data, Vector, Vector]:
+        """Append given landmarks to the samples, with weight 0: a machine of theirs is one of these samples.
+
+        LIBSVM's layout knows a coefficient by the class of its sample, so that k classes need k − 1 copies.
+        """
+        self._given = None
+        if not self._has_given_landmarks():
+            return data, y, weight
+        if data.kernel.domain == "matrix":
+            raise InvalidInputError(
+                "With a precomputed kernel or a kernel function the landmarks are chosen among the training samples. "
+                'Use landmarks="auto", or the number of landmarks.'
+            )
+        given, _ = validate_samples(self, self.landmarks, None, reset=False)
+        m, copies = num_samples(given), max(1, len(getattr(self, "classes_", ())) - 1)
+        self._given = Data(data.kernel, given, m, data.psd)
+        samples = data.samples
+        for _ in range(copies):
+            samples = stack_samples(samples, given)
+        stacked = Data(data.kernel, samples, data.n + copies * m, data.psd)
+        stacked.evaluations = data.evaluations
+        codes = np.repeat(np.arange(copies, dtype=np.float64), m)
+        return stacked, np.concatenate([y, codes]), np.concatenate([weight, np.zeros(copies * m)])
+
+    def _slots(self, n: int, copy: int = 0) -> Vector:
+        """The numbers of one copy of the given landmarks among the n samples with all copies."""
+        m, copies = self._given.n, max(1, len(getattr(self, "classes_", ())) - 1)
+        return np.arange(n - copies * m + copy * m, n - copies * m + (copy + 1) * m)
+
+    def _is_over_given(self, solution: Solution) -> bool:
+        """Whether the function of a solution is one of given landmarks."""
+        return bool(getattr(solution, "given", False))
+
+    def _coefficients(self, solution: Any) -> Vector:
+        """The coefficients of the function: one per sample, or one per given landmark."""
+        if not self._is_over_given(solution):
+            return np.asarray(solution.coefficients)
+        full = np.zeros(self._given.n)
+        full[solution.landmarks] = solution.coef
+        return full
+
+    def _publish_landmarks(self, solutions: list[Solution]) -> None:
+        """Set the attributes of landmark machines, or delete those of an earlier fit."""
+        for name in ("landmarks_", "n_landmarks_", "landmark_certificate_", "growth_", "_ended_by"):
+            self.__dict__.pop(name, None)
+        grown: list[Any] = [s for s in solutions if hasattr(s, "landmark_certificate")]
+        if not grown:
+            return
+        self.landmarks_: Any = self.support_vectors_ if num_samples(self.support_vectors_) else self.support_
+        self.n_landmarks_ = len(self.support_)
+        self.landmark_certificate_: Certificate = combine([s.landmark_certificate for s in grown])
+        rounds: list[tuple[GrowthRound, ...]] = [s.growth for s in grown]
+        self.growth_: Any = list(rounds[0]) if len(rounds) == 1 else [list(r) for r in rounds]
+        self._ended_by = [s.ended_by for s in grown]
+
+    def _landmark_advice(self) -> str:
+        """The warning of a machine whose growth a limit has ended above landmark_tol; empty if there is none."""
+        reason = next((r for r in getattr(self, "_ended_by", ()) if r in ADVICE), None)
+        if reason is None or self.certificate_.relative_gap <= self.landmark_tol:
+            return ""
+        advice = ADVICE[reason].format(most=self.max_landmarks)
+        return (
+            f"{self.n_landmarks_} landmarks are too few for landmark_tol={self.landmark_tol:g}: the machine is "
+            f"{self.certificate_}. {advice}"
+        )
