@@ -466,9 +466,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
 
     def _warn_unfinished(self) -> None:
         super()._warn_unfinished()
-        advice = self._landmark_advice()
-        if advice:
-            warn_user(advice, ConvergenceWarning)
+        self._warn_of_few_landmarks()
 
     def _as_coef(self, coef: Matrix) -> Any:
         return in_configured_interface(sp.csr_array(coef)) if self._sparse else coef

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.exceptions import InvalidInputError
@@ -61,22 +62,28 @@ class LandmarkMixin:
             LandmarkOptions(count, self._given, float(self.landmark_tol), int(self.max_landmarks), bool(self.polish))
         )
 
-    def _add_given_landmarks(self, data: Data, y: Vector, weight: Vector) -> tuple[Data, Vector, Vector]:
-        """Append given landmarks to the samples, with weight 0: a machine of theirs is one of these samples.
-
-        LIBSVM's layout knows a coefficient by the class of its sample, so that k classes need k − 1 copies.
-        """
-        self._given = None
+    def _given_landmarks(self, data: Data) -> Data | None:
+        """The landmarks that are samples, with the kernel of the training samples; None if there are none."""
         if not self._has_given_landmarks():
-            return data, y, weight
+            return None
         if data.kernel.domain == "matrix":
             raise InvalidInputError(
                 "With a precomputed kernel or a kernel function the landmarks are chosen among the training samples. "
                 'Use landmarks="auto", or the number of landmarks.'
             )
-        given, _ = validate_samples(self, self.landmarks, None, reset=False)
+        given, _ = validate_samples(self, self.landmarks, None, reset=False, domain=data.kernel.domain)
+        return Data(data.kernel, given, num_samples(given), data.psd)
+
+    def _add_given_landmarks(self, data: Data, y: Vector, weight: Vector) -> tuple[Data, Vector, Vector]:
+        """Append given landmarks to the samples, with weight 0: a machine of theirs is one of these samples.
+
+        LIBSVM's layout knows a coefficient by the class of its sample, so that k classes need k − 1 copies.
+        """
+        self._given = self._given_landmarks(data)
+        if self._given is None:
+            return data, y, weight
+        given = self._given.samples
         m, copies = num_samples(given), max(1, len(getattr(self, "classes_", ())) - 1)
-        self._given = Data(data.kernel, given, m, data.psd)
         samples = data.samples
         for _ in range(copies):
             samples = stack_samples(samples, given)
@@ -102,27 +109,36 @@ class LandmarkMixin:
         full[solution.landmarks] = solution.coef
         return full
 
-    def _publish_landmarks(self, solutions: list[Solution]) -> None:
-        """Set the attributes of landmark machines, or delete those of an earlier fit."""
+    def _forget_landmarks(self) -> None:
+        """Delete the attributes of an earlier fit."""
         for name in ("landmarks_", "n_landmarks_", "landmark_certificate_", "growth_", "_ended_by"):
             self.__dict__.pop(name, None)
-        grown: list[Any] = [s for s in solutions if hasattr(s, "landmark_certificate")]
-        if not grown:
-            return
-        self.landmarks_: Any = self.support_vectors_ if num_samples(self.support_vectors_) else self.support_
-        self.n_landmarks_ = len(self.support_)
-        self.landmark_certificate_: Certificate = combine([s.landmark_certificate for s in grown])
-        rounds: list[tuple[GrowthRound, ...]] = [s.growth for s in grown]
-        self.growth_: Any = list(rounds[0]) if len(rounds) == 1 else [list(r) for r in rounds]
-        self._ended_by = [s.ended_by for s in grown]
 
-    def _landmark_advice(self) -> str:
-        """The warning of a machine whose growth a limit has ended above landmark_tol; empty if there is none."""
+    def _publish_landmarks(self, solutions: list[Solution]) -> None:
+        """Set the attributes of landmark machines whose landmarks are the support vectors."""
+        self._forget_landmarks()
+        grown = [s for s in solutions if hasattr(s, "landmark_certificate")]
+        if grown:
+            vectors = self.support_vectors_
+            self._publish_growth(grown, vectors if num_samples(vectors) else self.support_, len(self.support_))
+
+    def _publish_growth(self, solutions: list[Any], landmarks: Any, count: int) -> None:
+        """Set the attributes of landmark machines."""
+        self.landmarks_, self.n_landmarks_ = landmarks, count
+        self.landmark_certificate_: Certificate = combine([s.landmark_certificate for s in solutions])
+        rounds: list[tuple[GrowthRound, ...]] = [s.growth for s in solutions]
+        self.growth_: Any = list(rounds[0]) if len(rounds) == 1 else [list(r) for r in rounds]
+        self._ended_by = [s.ended_by for s in solutions]
+
+    def _warn_of_few_landmarks(self) -> None:
+        """Warn if a limit has ended growth above landmark_tol."""
         reason = next((r for r in getattr(self, "_ended_by", ()) if r in ADVICE), None)
         if reason is None or self.certificate_.relative_gap <= self.landmark_tol:
-            return ""
-        advice = ADVICE[reason].format(most=self.max_landmarks)
-        return (
+            return
+        from mercer.estimators.base import warn_user
+
+        warn_user(
             f"{self.n_landmarks_} landmarks are too few for landmark_tol={self.landmark_tol:g}: the machine is "
-            f"{self.certificate_}. {advice}"
+            f"{self.certificate_}. {ADVICE[reason].format(most=self.max_landmarks)}",
+            ConvergenceWarning,
         )
