@@ -361,6 +361,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         targets = self._validate_targets(y, weight)
         data, targets, weight = self._add_given_landmarks(self._bind(X, n), targets, weight)
         self._solve(data, targets, weight, clock)
+        self._given = None
         self._forget_others()
         self.kernel_evaluations_ = data.evaluations.count
         self._warn_unfinished()

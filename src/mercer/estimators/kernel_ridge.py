@@ -375,7 +375,8 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         else:
             self.X_fit_ = take_samples(pool.own_samples(), taken)
         self._publish_function(data, list(found), coef, [float(np.sqrt(s.size)) for s in found])
-        self._publish_growth(list(found), self.X_fit_ if not is_pairwise(data.kernel) else used[taken], len(taken))
+        self._publish_growth(list(found), used[taken] if is_pairwise(data.kernel) else self.X_fit_, len(taken))
+        self._given = None
 
     def _warn_unfinished(self) -> None:
         super()._warn_unfinished()

@@ -68,7 +68,7 @@ class Factor:
         self.data.evaluations.add(K_new.size + V.size)
         left = K_new - V.T @ V
         least = DEPENDENT * max(self.largest, float(np.diagonal(K_new).max(initial=0.0)))
-        if not least > 0:
+        if not float(np.diagonal(left).max(initial=0.0)) > least:  # LAPACK would take the first one nevertheless
             return 0
         U, order, kept, _ = linalg.lapack.dpstrf(np.asfortranarray(0.5 * (left + left.T)), lower=1, tol=least)
         if kept == 0:
