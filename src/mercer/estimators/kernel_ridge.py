@@ -355,6 +355,8 @@ class KernelRidge(LandmarkMixin, BaseRidge):
                 f"Landmarks need alpha > 0 and solver='auto', but alpha={self.alpha!r} and solver={self.solver!r}. "
                 "Raise alpha, or use landmarks=None."
             )
+        from mercer.landmarks.solve import LandmarkSolution
+
         self._given = self._given_landmarks(data)
         solver, used = self._landmark_solver(), np.flatnonzero(weight > 0)
         assert solver is not None
@@ -364,6 +366,7 @@ class KernelRidge(LandmarkMixin, BaseRidge):
             one = solver(
                 part, Squared(), y, weight[used] / price, bool(self.fit_intercept), self._options(), clock, None
             )
+            assert isinstance(one, LandmarkSolution)
             found.append(scaled_by(one, float(price)))
         taken = np.unique(np.concatenate([s.landmarks for s in found]))
         coef = np.zeros((len(taken), len(found)))

@@ -46,6 +46,10 @@ class LandmarkMixin:
     max_landmarks: int = 2000
     polish: bool = False
     _given: Any = None
+    # what the estimator itself publishes
+    certificate_: Certificate
+    support_: Vector
+    support_vectors_: Any
 
     def _has_given_landmarks(self) -> bool:
         """Whether the landmarks are samples."""

@@ -49,6 +49,7 @@ EXACT_ROWS = 1 << 16
 LIMITS = ("max_landmarks", "memory")
 # a small cache_size does not limit the factor below this many bytes
 LEAST_BUDGET = 1 << 28
+# of a start
 UNKNOWN = Certificate(np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, False, "a start", "it was not computed")
 # share of the memory budget that the factor may take: growing it needs the old one beside the new one
 MEMORY_SHARE = 0.6
@@ -116,7 +117,7 @@ class LandmarkSolution(Solution):
     landmarks: Vector = field(default_factory=lambda: np.empty(0, np.intp))
     coef: Vector = field(default_factory=lambda: np.empty(0))
     size: float = 0.0
-    landmark_certificate: Certificate | None = None
+    landmark_certificate: Certificate = UNKNOWN
     growth: tuple[GrowthRound, ...] = ()
     given: bool = False
     ended_by: str = ""
