@@ -329,7 +329,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             time_limit=self.time_limit,
-            budget=budget_bytes(self.cache_size),
+            budget=budget_bytes(self.cache_size) if self.landmarks is None else self._landmark_budget(),
             costly_budget=budget_bytes(self.cache_size, costly=True),
             shrinking=bool(self.shrinking),
             n_threads=thread_count(self.n_jobs),

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.exceptions import InvalidInputError
+from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector, stack_samples
 from mercer.problems.solution import Certificate, Solution, combine
@@ -30,6 +31,8 @@ LANDMARK_PARAMETERS: dict[str, Any] = {
     "max_landmarks": [Interval(Integral, 1, None, closed="left")],
     "polish": ["boolean"],
 }
+# of the available memory, for cache_size="auto"
+SHARE_OF_MEMORY = 0.4
 # what the user can do if growth ended before landmark_tol was met
 ADVICE = {
     "max_landmarks": "Raise max_landmarks (now {most}) or landmark_tol, or use landmarks=None for the exact machine.",
@@ -46,10 +49,17 @@ class LandmarkMixin:
     max_landmarks: int = 2000
     polish: bool = False
     _given: Any = None
+    cache_size: Any
     # what the estimator itself publishes
     certificate_: Certificate
     support_: Vector
     support_vectors_: Any
+
+    def _landmark_budget(self) -> int:
+        """Bytes for the factor of the landmarks."""
+        if self.cache_size == "auto":
+            return int(SHARE_OF_MEMORY * available_bytes())
+        return budget_bytes(self.cache_size)
 
     def _has_given_landmarks(self) -> bool:
         """Whether the landmarks are samples."""

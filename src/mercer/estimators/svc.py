@@ -318,7 +318,8 @@ class SVC(BaseSVC):
         Largest violation of the optimality conditions, in units of the decision function.
     cache_size : float or "auto", default="auto"
         Memory for kernel rows in MB, a hard limit; "auto" is a 64th of what is available, at least 64, and an eighth
-        where values are costly: 128 features and more, or kernels on anything but vectors.
+        where values are costly: 128 features and more, or kernels on anything but vectors. With ``landmarks`` it is the
+        memory for their factor, n_samples × n_landmarks float32 numbers; "auto" is then 0.4 of what is available.
     class_weight : dict or "balanced", default=None
         Factors of C for each class.
     verbose : bool, default=False
