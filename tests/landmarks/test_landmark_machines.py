@@ -153,6 +153,8 @@ def test_polish_ends_at_the_exact_machine():
         np.testing.assert_allclose(model.certificate_.primal, exact.certificate_.primal, rtol=1e-4)
         assert model.certificate_.relative_gap < 1e-3
         assert not hasattr(model, "landmarks_")
+        given = clone(machine).set_params(landmarks=X[:30], polish=True).fit(X, y)
+        np.testing.assert_allclose(given.predict(X) == exact.predict(X) if y is labels else 1.0, True)
 
 
 def test_other_samples_and_storages():

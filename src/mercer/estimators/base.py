@@ -359,7 +359,9 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         n = num_samples(X)
         weight = validate_weights(sample_weight, n, X)
         targets = self._validate_targets(y, weight)
-        data, targets, weight = self._add_given_landmarks(self._bind(X, n), targets, weight)
+        data = self._bind(X, n)
+        if self.landmarks is not None:
+            data, targets, weight = self._add_given_landmarks(data, targets, weight)
         self._solve(data, targets, weight, clock)
         self._given = None
         self._forget_others()
@@ -397,7 +399,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     ) -> Solution:
         """Solve one problem, beginning near ``start``, in units of C, if it is given and of the right size."""
         start = None if start is None else self._unit * start
-        solve = self._landmark_solver() or solve_problem
+        solve = solve_problem if self.landmarks is None else self._landmark_solver()
         return solve(data, loss, y, weight, bool(self.fit_intercept), options, clock, start)
 
     @property
@@ -423,8 +425,9 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         """The model of a single problem of the samples ``used``."""
-        at = self._slots(data.n) if self._is_over_given(solution) else used
-        published = loss.publish(self._coefficients(solution), solution.thresholds)
+        # polished machines are exact, even if landmarks were given
+        at = self._slots(data.n) if getattr(solution, "given", False) else used
+        published = loss.publish(solution.coefficients, solution.thresholds)
         size = norm(solution) / published.scale
         self._publish_function(data, at, published.beta, published.intercept, size, solution)
 
@@ -463,11 +466,13 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
-        self._publish_landmarks(list(solutions))
+        if self.landmarks is not None or hasattr(self, "landmarks_"):
+            self._publish_landmarks(list(solutions))
 
     def _warn_unfinished(self) -> None:
         super()._warn_unfinished()
-        self._warn_of_few_landmarks()
+        if self.landmarks is not None:
+            self._warn_of_few_landmarks()
 
     def _as_coef(self, coef: Matrix) -> Any:
         return in_configured_interface(sp.csr_array(coef)) if self._sparse else coef

@@ -359,7 +359,6 @@ class KernelRidge(LandmarkMixin, BaseRidge):
 
         self._given = self._given_landmarks(data)
         solver, used = self._landmark_solver(), np.flatnonzero(weight > 0)
-        assert solver is not None
         part = data if len(used) == data.n else data.take(used)
         pool, found = part if self._given is None else self._given, []
         for y, price in zip(Y[used].T, alpha, strict=True):
@@ -383,7 +382,8 @@ class KernelRidge(LandmarkMixin, BaseRidge):
 
     def _warn_unfinished(self) -> None:
         super()._warn_unfinished()
-        self._warn_of_few_landmarks()
+        if self.landmarks is not None:
+            self._warn_of_few_landmarks()
 
 
 def scaled_by(solution: LandmarkSolution, factor: float) -> LandmarkSolution:

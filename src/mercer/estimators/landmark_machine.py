@@ -63,12 +63,10 @@ class LandmarkMixin:
 
     def _has_given_landmarks(self) -> bool:
         """Whether the landmarks are samples."""
-        return not (self.landmarks is None or isinstance(self.landmarks, str | Integral))
+        return not isinstance(self.landmarks, str | Integral)
 
-    def _landmark_solver(self) -> LandmarkSolver | None:
-        """The solver that ``landmarks`` asks for; None for the exact machine."""
-        if self.landmarks is None:
-            return None
+    def _landmark_solver(self) -> LandmarkSolver:
+        """The solver that ``landmarks`` asks for."""
         from mercer.landmarks.solve import LandmarkOptions, LandmarkSolver
 
         count = int(self.landmarks) if isinstance(self.landmarks, Integral) else None
@@ -110,18 +108,6 @@ class LandmarkMixin:
         """The numbers of one copy of the given landmarks among the n samples with all copies."""
         m, copies = self._given.n, max(1, len(getattr(self, "classes_", ())) - 1)
         return np.arange(n - copies * m + copy * m, n - copies * m + (copy + 1) * m)
-
-    def _is_over_given(self, solution: Solution) -> bool:
-        """Whether the function of a solution is one of given landmarks."""
-        return bool(getattr(solution, "given", False))
-
-    def _coefficients(self, solution: Any) -> Vector:
-        """The coefficients of the function: one per sample, or one per given landmark."""
-        if not self._is_over_given(solution):
-            return np.asarray(solution.coefficients)
-        full = np.zeros(self._given.n)
-        full[solution.landmarks] = solution.coef
-        return full
 
     def _forget_landmarks(self) -> None:
         """Delete the attributes of an earlier fit."""

@@ -103,7 +103,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _pair_solver(self) -> SolvePair:
         """What solves the problem of two classes."""
-        return self._landmark_solver() or solve_problem
+        return solve_problem if self.landmarks is None else self._landmark_solver()
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         problems = self._problems(data, y, weight, clock)
@@ -135,8 +135,8 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 # a class without weight never wins
                 intercept[k] = float(len(members[i]) > 0) - float(len(members[j]) > 0)
                 continue
-            published = problems.loss.publish(self._coefficients(solution), solution.thresholds)
-            if self._is_over_given(solution):
+            published = problems.loss.publish(solution.coefficients, solution.thresholds)
+            if getattr(solution, "given", False):
                 full[j - 1, self._slots(problems.data.n, i)] = published.beta
             else:
                 full[j - 1, members[i]] = published.beta[: len(members[i])]

@@ -118,6 +118,7 @@ class LandmarkSolution(Solution):
     landmark_certificate : for the problem restricted to the landmarks; ``certificate`` is that of the exact problem.
     growth : the rounds.
     given : whether the landmarks were given.
+    pool : the number of samples among which the landmarks are.
     ended_by : "landmark_tol", "count", "given", or what limits growth: "max_landmarks", "memory", "samples", "a limit".
     """
 
@@ -127,6 +128,7 @@ class LandmarkSolution(Solution):
     landmark_certificate: Certificate = UNKNOWN
     growth: tuple[GrowthRound, ...] = ()
     given: bool = False
+    pool: int = 0
     ended_by: str = ""
 
     def taken(self, order: Any) -> LandmarkSolution:
@@ -140,10 +142,9 @@ class LandmarkSolution(Solution):
 
     @property
     def coefficients(self) -> Vector:
-        """The coefficients of the function, one per sample."""
-        full = np.zeros(len(self.F))
-        if not self.given:
-            full[self.landmarks] = self.coef
+        """The coefficients of the function: one per sample, or one per given landmark."""
+        full = np.zeros(self.pool)
+        full[self.landmarks] = self.coef
         return full
 
     @property
@@ -370,7 +371,7 @@ class _Run:
         return LandmarkSolution(
             beta, F, thresholds, status, self.steps, self.clock.seconds, exact, self.trace, landmarks=factor.index,
             coef=coef, size=size, landmark_certificate=restricted, growth=(*self.rounds[:-1], last),
-            given=self.choice.given is not None, ended_by=ended_by,
+            given=self.choice.given is not None, pool=factor.pool.n, ended_by=ended_by,
         )  # fmt: skip
 
 
