@@ -58,6 +58,7 @@ _NAMES = {
     "mercer.workflow.warm_jobs": ("warm",),
     "mercer.display.plane": ("BandDisplay", "DecisionDisplay", "TubeDisplay"),
     "mercer.display.fitted_model": ("ConvergenceDisplay", "GramDisplay", "MarginDisplay", "SupportVectorDisplay"),
+    "mercer.display.growth_display": ("GrowthDisplay",),
     "mercer.display.paths": ("PathDisplay",),
     "mercer.display.steps_display": ("StepsDisplay",),
     "mercer.display.searches": ("SearchCurveDisplay", "SearchMapDisplay"),

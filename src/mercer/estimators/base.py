@@ -33,6 +33,7 @@ from mercer._sklearn_compat import (
     in_configured_interface,
     num_samples,
 )
+from mercer.estimators.landmark_machine import LandmarkMixin
 from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import SupportVectors
@@ -353,7 +354,7 @@ STEPWISE_PARAMETERS: dict[str, Any] = {
 }
 
 
-class KernelMachine(KernelEstimator):
+class KernelMachine(LandmarkMixin, KernelEstimator):
     """Everything that SVC, NuSVC, SVR, NuSVR and OneClassSVM share.
 
     ``fit`` goes in one direction: validate, bind the kernel, state the problem, solve, publish.
@@ -372,12 +373,12 @@ class KernelMachine(KernelEstimator):
 
     def _options(self) -> Options:
         solver, random = self._solver(), getattr(self, "random_state", None)
-        drawn = solver == "coordinate" and random is not None
+        drawn = (solver == "coordinate" or self.landmarks is not None) and random is not None
         return Options(
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             time_limit=self.time_limit,
-            budget=budget_bytes(self.cache_size),
+            budget=budget_bytes(self.cache_size) if self.landmarks is None else self._landmark_budget(),
             costly_budget=budget_bytes(self.cache_size, costly=True),
             shrinking=bool(self.shrinking),
             n_threads=thread_count(self.n_jobs),
@@ -408,7 +409,10 @@ class KernelMachine(KernelEstimator):
         weight = validate_weights(sample_weight, n, X)
         targets = self._validate_targets(y, weight)
         data = self._bind(X, n)
+        if self.landmarks is not None:
+            data, targets, weight = self._add_given_landmarks(data, targets, weight)
         self._solve(data, targets, weight, clock)
+        self._given = None
         self._forget_others()
         self.kernel_evaluations_ = data.evaluations.count
         self._warn_unfinished()
@@ -444,7 +448,8 @@ class KernelMachine(KernelEstimator):
     ) -> Solution:
         """Solve one problem, beginning near ``start``, in units of C, if it is given and of the right size."""
         start = None if start is None else self._unit * start
-        return solve_problem(data, loss, y, weight, bool(self.fit_intercept), options, clock, start)
+        solve = solve_problem if self.landmarks is None else self._landmark_solver()
+        return solve(data, loss, y, weight, bool(self.fit_intercept), options, clock, start)
 
     @property
     def _unit(self) -> float:
@@ -469,10 +474,11 @@ class KernelMachine(KernelEstimator):
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         """The model of a single problem of the samples ``used``."""
-        beta = solution.beta if len(solution.beta) == len(used) else solution.beta.reshape(2, -1).sum(axis=0)
-        published = loss.publish(beta, solution.thresholds)
+        # polished machines are exact, even if landmarks were given
+        at = self._slots(data.n) if getattr(solution, "given", False) else used
+        published = loss.publish(solution.coefficients, solution.thresholds)
         size = norm(solution) / published.scale
-        self._publish_function(data, used, published.beta, published.intercept, size, solution)
+        self._publish_function(data, at, published.beta, published.intercept, size, solution)
 
     def _publish_function(
         self, data: Data, used: Vector, beta: Vector, intercept: float, size: float, solution: Solution
@@ -509,6 +515,13 @@ class KernelMachine(KernelEstimator):
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
+        if self.landmarks is not None or hasattr(self, "landmarks_"):
+            self._publish_landmarks(list(solutions))
+
+    def _warn_unfinished(self) -> None:
+        super()._warn_unfinished()
+        if self.landmarks is not None:
+            self._warn_of_few_landmarks()
 
     def _as_coef(self, coef: Matrix) -> Any:
         return in_configured_interface(sp.csr_array(coef)) if self._sparse else coef

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.base import KernelEstimator, keep_parameters, warn_user
+from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS, LandmarkMixin
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import Data, product
@@ -31,17 +33,22 @@ from mercer.kernels import (
 )
 from mercer.kernels.features import Features, Matrix, Vector, count_samples, take_samples
 from mercer.kernels.user_defined import PrecomputedFeatures
+from mercer.losses import Squared
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options, Solution, Status, combine
 from mercer.ridge.solver import solve
 from mercer.validation import (
     domain_of,
+    is_pairwise,
     resolve_kernel,
     target_matrix,
     thread_count,
     validate_samples,
     validate_weights,
 )
+
+if TYPE_CHECKING:
+    from mercer.landmarks.solve import LandmarkSolution
 
 # samples predicted at a time
 BATCH = 8192
@@ -118,7 +125,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
         self._ravel = np.ndim(y) == 1
         self.X_fit_ = X
         self._fit_targets(X, Y, weight, clock)
-        self._training = TrainingSamples(self._kernel, X)
+        self._training = TrainingSamples(self._kernel, self.X_fit_)
         self._warn_unfinished()
 
     @abstractmethod
@@ -134,10 +141,14 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
     def _publish(self, data: Data, solutions: list[Solution], weight: Vector) -> None:
         coef = np.zeros((data.n, len(solutions)))
         coef[weight > 0] = np.column_stack([s.beta for s in solutions])
+        self._publish_function(data, solutions, coef, [length(s) for s in solutions])
+
+    def _publish_function(self, data: Data, solutions: list[Solution], coef: Matrix, sizes: list[float]) -> None:
+        """The functions with these coefficients at ``X_fit_`` and these norms."""
         intercept = np.array([float(s.thresholds.sum()) for s in solutions])
         self.dual_coef_ = coef[:, 0] if self._ravel else coef
         self.intercept_: Any = float(intercept[0]) if self._ravel else intercept
-        self.rkhs_norm_: Any = length(solutions[0]) if self._ravel else np.array([length(s) for s in solutions])
+        self.rkhs_norm_: Any = sizes[0] if self._ravel else np.array(sizes)
         self.certificates_ = [s.certificate for s in solutions]
         several = None if len(solutions) == 1 else f"{len(solutions)} targets"
         self.certificate_ = combine(self.certificates_, of=several)
@@ -207,7 +218,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
         return np.asarray(self.dual_coef_.T @ self.X_fit_)
 
 
-class KernelRidge(BaseRidge):
+class KernelRidge(LandmarkMixin, BaseRidge):
     """Kernel ridge regression: minimise λ/2 |f|² + ½ Σ wᵢ (yᵢ − f(xᵢ) − b)², with λ = ``alpha``.
 
     The solution is f = Σ βᵢ k(xᵢ, ·) with (K + λ/w) β = y − b ([M5] "kernel ridge regression"). For the objective
@@ -246,13 +257,15 @@ class KernelRidge(BaseRidge):
         Precision of the factor. A float32 factor takes half the time and is refined to float64 accuracy; if the
         refinement does not converge, a float64 factor is computed.
     n_jobs, time_limit, verbose : as in ``SVC``.
+    landmarks, landmark_tol, max_landmarks, polish : as in ``SVC``; they need alpha > 0.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        The coefficients β.
+        The coefficients β; those of the landmarks if there are any.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        The training samples in their original precision; the kernel matrix for a precomputed kernel.
+        The training samples in their original precision, or the landmarks; the kernel matrix for a precomputed kernel.
+    landmarks_, n_landmarks_, landmark_certificate_, growth_ : as in ``SVC``, if there are landmarks.
     intercept_ : float or ndarray of shape (n_targets,)
         The intercept b.
     certificate_, certificates_ : Certificate and list of Certificate
@@ -280,6 +293,7 @@ class KernelRidge(BaseRidge):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRidge._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
+        **LANDMARK_PARAMETERS,
     }
 
     def __init__(
@@ -300,13 +314,67 @@ class KernelRidge(BaseRidge):
         n_jobs: int | None = None,
         time_limit: float | None = None,
         verbose: Any = False,
+        landmarks: Any = None,
+        landmark_tol: float = 1e-2,
+        max_landmarks: int = 2000,
+        polish: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 
     def _fit_targets(self, X: Any, Y: Matrix, weight: Vector, clock: Clock) -> None:
         alpha = target_alphas(self.alpha, Y.shape[1])
         data = self._bind_kernel(self._resolve(self.kernel), X, X, len(Y))
-        self._publish(data, self._solve_system(data, Y, weight, alpha, clock), weight)
+        self._forget_landmarks()
+        if self.landmarks is None or self.polish:
+            self._publish(data, self._solve_system(data, Y, weight, alpha, clock), weight)
+        else:
+            self._fit_landmarks(data, Y, weight, alpha, clock)
+
+    def _fit_landmarks(self, data: Data, Y: Matrix, weight: Vector, alpha: Vector, clock: Clock) -> None:
+        """A landmark machine for each target; the objective is λ times that of the squared loss with weights w/λ."""
+        if not (alpha > 0).all() or self.solver != "auto":
+            raise InvalidInputError(
+                f"Landmarks need alpha > 0 and solver='auto', but alpha={self.alpha!r} and solver={self.solver!r}. "
+                "Raise alpha, or use landmarks=None."
+            )
+        from mercer.landmarks.solve import LandmarkSolution
+
+        self._given = self._given_landmarks(data)
+        solver, used = self._landmark_solver(), np.flatnonzero(weight > 0)
+        part = data if len(used) == data.n else data.take(used)
+        pool, found = part if self._given is None else self._given, []
+        for y, price in zip(Y[used].T, alpha, strict=True):
+            one = solver(
+                part, Squared(), y, weight[used] / price, bool(self.fit_intercept), self._options(), clock, None
+            )
+            assert isinstance(one, LandmarkSolution)
+            found.append(scaled_by(one, float(price)))
+        taken = np.unique(np.concatenate([s.landmarks for s in found]))
+        coef = np.zeros((len(taken), len(found)))
+        for t, one in enumerate(found):
+            coef[np.searchsorted(taken, one.landmarks), t] = one.coef
+        if is_pairwise(data.kernel):  # predictions compare new samples with all training samples
+            coef, few = np.zeros((data.n, len(found))), coef
+            coef[used[taken]] = few
+        else:
+            self.X_fit_ = take_samples(pool.own_samples(), taken)
+        self._publish_function(data, list(found), coef, [float(np.sqrt(s.size)) for s in found])
+        self._publish_growth(list(found), used[taken] if is_pairwise(data.kernel) else self.X_fit_, len(taken))
+        self._given = None
+
+    def _warn_unfinished(self) -> None:
+        super()._warn_unfinished()
+        if self.landmarks is not None:
+            self._warn_of_few_landmarks()
+
+
+def scaled_by(solution: LandmarkSolution, factor: float) -> LandmarkSolution:
+    """The solution with its objective multiplied by a factor."""
+    proofs = [
+        replace(c, primal=factor * c.primal, dual=factor * c.dual, gap=factor * c.gap)
+        for c in (solution.certificate, solution.landmark_certificate)
+    ]
+    return replace(solution, certificate=proofs[0], landmark_certificate=proofs[1])
 
 
 def length(solution: Solution) -> float:

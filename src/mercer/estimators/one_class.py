@@ -10,6 +10,7 @@ from sklearn.base import OutlierMixin
 
 from mercer._sklearn_compat import Interval
 from mercer.estimators.base import KernelMachine, keep_parameters
+from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, OneClass
@@ -28,6 +29,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         fraction of support vectors.
     shrinking, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
+    landmarks, landmark_tol, max_landmarks, polish : as in ``SVC``.
 
     Attributes
     ----------
@@ -45,6 +47,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{key: value for key, value in KernelMachine._parameter_constraints.items() if key != "fit_intercept"},
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+        **LANDMARK_PARAMETERS,
     }
     fit_intercept = True
 
@@ -66,6 +69,10 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         warm_start: bool = False,
         precision: str = "auto",
         solver: str = "auto",
+        landmarks: Any = None,
+        landmark_tol: float = 1e-2,
+        max_landmarks: int = 2000,
+        polish: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
 from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, keep_parameters, norm, warn_user
+from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.estimators.prediction import (
     FOLDS,
     fit_sigmoids,
@@ -102,7 +103,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _pair_solver(self) -> SolvePair:
         """What solves the problem of two classes."""
-        return solve_problem
+        return solve_problem if self.landmarks is None else self._landmark_solver()
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         problems = self._problems(data, y, weight, clock)
@@ -134,10 +135,16 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 # a class without weight never wins
                 intercept[k] = float(len(members[i]) > 0) - float(len(members[j]) > 0)
                 continue
-            published = problems.loss.publish(solution.beta, solution.thresholds)
-            full[j - 1, members[i]] = published.beta[: len(members[i])]
-            full[i, members[j]] = published.beta[len(members[i]) :]
+            published = problems.loss.publish(solution.coefficients, solution.thresholds)
+            if getattr(solution, "given", False):
+                full[j - 1, self._slots(problems.data.n, i)] = published.beta
+            else:
+                full[j - 1, members[i]] = published.beta[: len(members[i])]
+                full[i, members[j]] = published.beta[len(members[i]) :]
             intercept[k], norms[k], steps[k] = published.intercept, norm(solution) / published.scale, solution.steps
+        if self._given is not None:
+            copies = [self._slots(problems.data.n, c) for c in range(n_classes - 1)]
+            members = [*(np.append(*both) for both in zip(members[:-1], copies, strict=True)), members[-1]]
         carries: Any = full.any(axis=0)
         support = [m[carries[m]] for m in members]
         order = np.concatenate(support)
@@ -311,7 +318,8 @@ class SVC(BaseSVC):
         Largest violation of the optimality conditions, in units of the decision function.
     cache_size : float or "auto", default="auto"
         Memory for kernel rows in MB, a hard limit; "auto" is a 64th of what is available, at least 64, and an eighth
-        where values are costly: 128 features and more, or kernels on anything but vectors.
+        where values are costly: 128 features and more, or kernels on anything but vectors. With ``landmarks`` it is the
+        memory for their factor, n_samples × n_landmarks float32 numbers; "auto" is then 0.4 of what is available.
     class_weight : dict or "balanced", default=None
         Factors of C for each class.
     verbose : bool, default=False
@@ -348,6 +356,17 @@ class SVC(BaseSVC):
     trace : bool, default=False
         Keep every step of solver="smo" or "coordinate" in ``steps_``; "auto" is one of these two then. For at most
         5,000 samples.
+    landmarks : None, "auto", int or samples, default=None
+        Restrict the machine to the span of some samples, for large training sets. None: the exact machine. "auto": as
+        many landmarks as ``landmark_tol`` asks for. A number: so many, chosen by how much each reduces the distance to
+        the exact machine. Samples (rows, strings, …): these. Prediction then costs one kernel value per landmark, and
+        ``certificate_`` bounds the distance to the exact machine.
+    landmark_tol : float, default=0.01
+        For "auto": the relative gap to the exact machine at which growth ends.
+    max_landmarks : int, default=2000
+        For "auto": the largest number of landmarks, for each pair of classes.
+    polish : bool, default=False
+        Continue from the landmark machine to the exact one.
 
     Attributes
     ----------
@@ -370,6 +389,10 @@ class SVC(BaseSVC):
         With ``trace=True``, every step: for SMO the pair i, j, the bounds L and H of αⱼ, its optimum before and after
         clipping, αᵢ and the dual value; for coordinate ascent i, its optimum before and after clipping and the dual
         value. For more than two classes a list with one for each pair.
+    landmarks_, n_landmarks_, landmark_certificate_, growth_ :
+        Of machines with ``landmarks``: the landmarks, which are the support vectors; their number; the certificate of
+        the problem restricted to their span (``certificate_`` is that of the exact problem); and the rounds of growth,
+        each with landmarks, seconds and gaps.
     kernel_evaluations_ : int
         Kernel values computed by the fit.
     n_iter_ : ndarray of shape (n_classes * (n_classes - 1) // 2,)
@@ -393,6 +416,7 @@ class SVC(BaseSVC):
         "C": [Interval(Real, 0.0, None, closed="right")],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         **STEPWISE_PARAMETERS,
+        **LANDMARK_PARAMETERS,
     }
 
     def __init__(
@@ -422,6 +446,10 @@ class SVC(BaseSVC):
         solver: str = "auto",
         rule: str = "random",
         trace: bool = False,
+        landmarks: Any = None,
+        landmark_tol: float = 1e-2,
+        max_landmarks: int = 2000,
+        polish: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, NumbersMixin, keep_parameters
+from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
@@ -54,6 +55,7 @@ class SVR(BaseSVR):
         of y given x; it has no tube and ignores epsilon.
     quantile : float, default=0.5
         For loss="pinball": the quantile to estimate, in (0, 1). About this fraction of samples lies below the model.
+    landmarks, landmark_tol, max_landmarks, polish : as in ``SVC``.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class SVR(BaseSVR):
         "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive", "pinball"})],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         **STEPWISE_PARAMETERS,
+        **LANDMARK_PARAMETERS,
     }
 
     def __init__(
@@ -98,6 +101,10 @@ class SVR(BaseSVR):
         solver: str = "auto",
         rule: str = "random",
         trace: bool = False,
+        landmarks: Any = None,
+        landmark_tol: float = 1e-2,
+        max_landmarks: int = 2000,
+        polish: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 

@@ -339,11 +339,15 @@ class Solution:
         return replace(self, beta=self.beta[order], F=self.F[order], separation=found, path=path)
 
     @property
+    def coefficients(self) -> Vector:
+        """The coefficients of the function, one per sample: β."""
+        n = len(self.F)
+        return self.beta[:n] + self.beta[n:] if len(self.beta) > n else self.beta
+
+    @property
     def squared_norm(self) -> float:
         """|w|² = β'Kβ, in the scale of the solved problem."""
-        n = len(self.F)
-        folded = self.beta[:n] + self.beta[n:] if len(self.beta) > n else self.beta
-        return float(folded @ self.F)
+        return float(self.coefficients @ self.F)
 
 
 def unfinished(

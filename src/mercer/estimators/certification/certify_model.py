@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.estimators.certification.kernel_machines import certify_problem, fitted_problems
+from mercer.estimators.certification.landmark_machines import certify_landmarks
 from mercer.estimators.certification.linear_machines import certify_linear
 from mercer.estimators.certification.loss_minimisation import certify_erm
 from mercer.estimators.certification.ridge_regressions import certify_ridge
@@ -32,7 +33,8 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     ``LinearSVC``, ``LinearSVR``, ``SGDClassifier`` and a linear ``PegasosClassifier`` publish w but no β. For them, and
     for a ``PegasosClassifier`` with a kernel, mercer solves the problem itself to find β, for at most 20 seconds. Any β
     gives a valid bound and a better β a tighter one, so on very large problems part of the gap may be due to this β.
-    The KKT violation is that of the model's decision values together with this β.
+    The KKT violation is that of the model's decision values together with this β. A machine with ``landmarks`` is
+    compared with the exact machine; its landmarks are fitted once more for a β.
 
     The objective of ridge regression is λ/2 |f|² + ½ Σ w (y - f - b)². The objective of stochastic gradient descent is
     divided by λ (``lam`` or ``alpha``), which gives ½|w|² + Σ C max(0, 1 - yf).
@@ -63,6 +65,8 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     """
     estimator, X, _ = unwrap(estimator, X)
     kind = check_fitted(estimator, X, y)
+    if hasattr(estimator, "landmark_certificate_"):
+        return certify_landmarks(kind, estimator, X, y, sample_weight)
     if kind.name in KERNEL:
         return combine([certify_problem(fitted) for fitted in fitted_problems(estimator, X, y, sample_weight)])
     if kind.name in ERM:

@@ -1,0 +1,121 @@
+"""The certificate of a landmark machine for the exact problem, whose Gram matrix is K and not its approximation K̂.
+
+A function in the span of the landmarks has the same primal value in both problems. A feasible β is feasible in both,
+and its dual values differ by ½β'(K − K̂)β, so
+
+    gap to the exact machine = gap to the best machine of these landmarks + ½β'(K − K̂)β.
+
+β'Kβ takes a kernel value for each pair of samples with β ≠ 0. Where these are too many, q = β'(K − K̂)β is bounded from
+some of its rows. With R = K − K̂, g = Rβ and residuals rᵢ = Rᵢᵢ, row i is drawn with the probability pᵢ ∝ |βᵢ|√rᵢ. The
+mean of βᵢgᵢ/pᵢ is q, and since R is positive semidefinite |gᵢ| ≤ √(rᵢq), so no term exceeds S√q, S = Σ|βᵢ|√rᵢ. The
+empirical Bernstein inequality (Maurer & Pontil, COLT 2009, Theorem 4) then bounds q from above.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer.gram.operator import product, symmetric_product
+from mercer.kernels.features import Vector
+from mercer.landmarks.factor import Factor
+from mercer.losses.base import BoxQP, Loss
+from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, Certificate, finished
+
+# up to this many pairs of samples β'Kβ is computed; beyond, it is bounded from this many rows
+PAIRS_UP_TO, ROWS = 4_000_000_000, 20_000
+# rows for an estimate between two rounds of growth
+ROWS_OF_ESTIMATE = 2_000
+# the probability that the bound does not hold
+RISK = 1e-6
+# a negative gap of this size, relative to its terms, is the rounding of L in float32
+ROUNDED = 1e-5
+
+
+class Lost(NamedTuple):
+    """What the landmarks lose: β'(K − K̂)β or a bound on it, and whether it holds with probability 1 − RISK only."""
+
+    value: float
+    sampled: bool
+
+
+def lost(factor: Factor, beta: Vector, v: Vector, pairs_up_to: int = PAIRS_UP_TO, seed: int = 0) -> Lost:
+    """β'(K − K̂)β, or an upper bound on it; ``v`` is L'β."""
+    used = np.flatnonzero(beta)
+    if len(used) == 0:
+        return Lost(0.0, False)
+    data = factor.data
+    if len(used) ** 2 <= pairs_up_to:
+        weights = beta[used]
+        F = symmetric_product(data.kernel, data.exact(used), weights, factor.n_threads, data.evaluations)
+        return Lost(max(0.0, float(weights @ F) - float(v @ v)), False)
+    terms, scale = _terms(factor, beta, v, used, ROWS, seed)
+    risk = np.log(2.0 / RISK)
+    mean, spread = float(terms.mean()), float(terms.std(ddof=1))
+    # q ≤ known + rate √q: the terms lie in an interval of width 2S√q
+    known = mean + spread * np.sqrt(2.0 * risk / len(terms))
+    rate = 7.0 * 2.0 * scale * risk / (3.0 * (len(terms) - 1))
+    return Lost(float((0.5 * (rate + np.sqrt(rate**2 + 4.0 * max(known, 0.0)))) ** 2), True)
+
+
+def lost_about(factor: Factor, beta: Vector, v: Vector, seed: int = 0) -> float:
+    """An estimate of β'(K − K̂)β from few rows; the value itself if there are few."""
+    used = np.flatnonzero(beta)
+    if len(used) <= ROWS_OF_ESTIMATE:
+        return lost(factor, beta, v).value
+    return max(0.0, float(_terms(factor, beta, v, used, ROWS_OF_ESTIMATE, seed)[0].mean()))
+
+
+def _terms(factor: Factor, beta: Vector, v: Vector, used: Vector, count: int, seed: int) -> tuple[Vector, float]:
+    """(βᵢgᵢ/pᵢ of drawn rows i, S = Σ|βᵢ|√rᵢ)."""
+    data, weights = factor.data, beta[used]
+    # residuals that rounding has hidden keep a small probability, so that no row is left out
+    least = np.finfo(factor.L.dtype).eps * factor.largest
+    share = np.abs(weights) * np.sqrt(np.maximum(factor.residual[used], least))
+    scale = float(share.sum())
+    drawn = np.random.default_rng(seed).choice(len(used), count, p=share / scale)
+    rows, times = np.unique(drawn, return_counts=True)
+    at = used[rows]
+    K_beta = product(data.kernel, data.exact(at), data.exact(used), weights, factor.n_threads, data.evaluations)
+    g = K_beta - factor.L[at].astype(np.float64) @ v
+    return np.repeat(weights[rows] * g * scale / share[rows], times), scale
+
+
+def certify(
+    qp: BoxQP,
+    loss: Loss,
+    y: Vector,
+    weight: Vector,
+    beta: Vector,
+    F: Vector,
+    intercept: float,
+    squared_norm: float,
+    quadratic: float,
+    note: str = "",
+) -> Certificate:
+    """The gap between a function f, with |f|² and decision values F + b, and a feasible β with β'Kβ = ``quadratic``.
+
+    f need not be that of β: weak duality holds for every pair. Where the sums are 0 and the landmarks lose much, a
+    multiple of β below 1 has a higher dual value; the best one is taken.
+    """
+    from mercer.linear._row_loops import check_optimality
+
+    largest = float(np.abs(beta).max(initial=0.0))
+    vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
+    violation, outside, total = check_optimality(np.ascontiguousarray(beta), F + intercept, *vectors, largest)
+    missed = abs(total - float(qp.sums.sum())) if qp.n_groups else 0.0
+    infeasible = max(outside, missed) if np.isfinite(total) else np.inf
+    thresholds = np.full(qp.n_groups, intercept)
+    primal = loss.primal(squared_norm, y, F, weight, thresholds, qp.sums)
+    gain, curvature = float(qp.linear @ beta - qp.l1 @ np.abs(beta)), float(qp.ridge @ beta**2) + quadratic
+    share = 1.0 if qp.sums.any() or gain >= curvature else max(gain, 0.0) / curvature
+    dual = share * gain - 0.5 * share**2 * curvature
+    gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
+    if gap < 0:
+        terms = float(np.abs(qp.linear * beta).sum()) + quadratic + abs(primal)
+        gap = 0.0 if -ROUNDED * terms <= gap else gap
+    feasible = infeasible <= FEASIBILITY * max(largest, *np.abs(qp.sums), 0.0)
+    reason = "" if feasible and gap >= 0 else NOT_FEASIBLE
+    violation = np.inf if np.isnan(violation) else violation
+    return finished(primal, dual, gap, violation, infeasible, loss.name, reason, note)
