@@ -23,6 +23,7 @@ TESTS=(
     tests/estimators/test_plain_input.py
     tests/estimators/test_probability.py
     tests/estimators/test_process.py
+    tests/estimators/test_random_features.py
     tests/estimators/test_process_sklearn_suite.py
     tests/estimators/test_ridge.py
     tests/estimators/test_same_as_sklearn.py

@@ -24,7 +24,7 @@ from mercer.kernels.spectral import SpectralSum, no_spectral_measure, spectral_s
 from mercer.validation import thread_count, validate_samples
 
 # phases that are computed together, and the largest number of samples that they belong to
-PHASES_AT_A_TIME, ROWS_AT_A_TIME = 1 << 19, 4096
+PHASES_AT_A_TIME, ROWS_AT_A_TIME = 1 << 17, 4096
 # float32 samples: phases are computed in float32 if their rounding error is below this
 PHASE_ERROR = 1e-4
 # number of samples for the error estimate
@@ -217,9 +217,14 @@ class RandomFeatures(KernelParameters, ClassNamePrefixFeaturesOutMixin, Transfor
                     "the features, for example with StandardScaler."
                 )
             phases += self.random_offset_
-            np.multiply(np.cos(phases), scale, out=features[:, :n_frequencies], casting="same_kind")
-            sines = np.sin(phases[:, :n_sines])
-            np.multiply(sines, scale[:n_sines], out=features[:, n_frequencies : self._n_random], casting="same_kind")
+            cosines, sines = cosines_and_sines(phases)
+            np.multiply(cosines, scale, out=features[:, :n_frequencies], casting="same_kind")
+            np.multiply(
+                sines[:, :n_sines],
+                scale[:n_sines],
+                out=features[:, n_frequencies : self._n_random],
+                casting="same_kind",
+            )
             features[:, self._n_random : self._n_features_out - len(used)] = self._constant
             if len(used):
                 chosen = rows[:, used]
@@ -246,6 +251,26 @@ class RandomFeatures(KernelParameters, ClassNamePrefixFeaturesOutMixin, Transfor
         check_is_fitted(self)
         X, _ = validate_samples(self, X, None, reset=False, domain="vectors")
         return self._features(X)
+
+
+def cosines_and_sines(phases: Matrix) -> tuple[Matrix, Matrix]:
+    """The cosine and the sine of each phase, to some 1e-16 in float64. Edits phases.
+
+    With t = tan(phase / 2) they are (1 − t²) / (1 + t²) and 2t / (1 + t²). In float64 NumPy has vector instructions for
+    the tangent, but not for cosine and sine: this takes a tenth of the time where the processor has AVX-512, else half.
+    """
+    if phases.dtype != np.float64:
+        return np.cos(phases), np.sin(phases)
+    phases *= 0.5
+    t = np.tan(phases, out=phases)
+    square = np.square(t)
+    factor = square + 1.0
+    np.divide(1.0, factor, out=factor)
+    np.subtract(1.0, square, out=square)
+    square *= factor
+    t *= factor
+    t *= 2.0
+    return square, t
 
 
 def split(n_components: int, weights: Sequence[float]) -> list[int]:

@@ -281,7 +281,7 @@ def _add(kernel: Kernel, parts: list[SpectralSum]) -> SpectralSum:
 def _multiply(kernel: Kernel, left: SpectralSum, right: SpectralSum) -> SpectralSum:
     if (left.linear.any() and (right.terms or right.linear.any())) or (right.linear.any() and left.terms):
         raise no_spectral_measure(kernel)  # no function of x - z
-    if len(left.terms) * len(right.terms) > 100 * LARGEST_SUM:
+    if len(left.terms) * len(right.terms) > 10 * LARGEST_SUM:
         raise _too_long(kernel)
     pairs = [Term(a.weight * b.weight, _join(a.factors, b.factors)) for a in left.terms for b in right.terms]
     pairs += _multiple(right.constant, left).terms + _multiple(left.constant, right).terms
