@@ -23,6 +23,7 @@ TESTS=(
     tests/estimators/test_nystroem.py
     tests/estimators/test_plain_input.py
     tests/estimators/test_probability.py
+    tests/estimators/test_random_features.py
     tests/io/formats/test_onnx_pipeline.py
     tests/io/formats/test_sklearn_conversion.py
     tests/io/model_file/test_save_load.py

@@ -28,6 +28,7 @@ _NAMES = {
     "mercer.estimators.mkl.mkl_classifier": ("MKLClassifier",),
     "mercer.estimators.mkl.mkl_regressor": ("MKLRegressor",),
     "mercer.estimators.nystroem": ("Nystroem",),
+    "mercer.estimators.random_features": ("RandomFeatures",),
     "mercer.kernels": (
         "AdditiveChi2",
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",

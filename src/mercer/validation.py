@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from mercer._compiled.thread_pool import available_cores
 from mercer._sklearn_compat import compute_class_weight, num_samples
@@ -26,7 +33,7 @@ from mercer.kernels import (
 )
 from mercer.kernels.combinators import common_domain
 from mercer.kernels.domains import check_no_objects, check_sequence, is_objects, tags_of
-from mercer.kernels.features import Matrix, Vector, as_csr
+from mercer.kernels.features import Matrix, Vector, as_csr, take_samples
 from mercer.kernels.sklearn import is_sklearn_kernel
 from mercer.kernels.user_defined import check_takes_sets
 
@@ -203,6 +210,55 @@ def _is_plain(estimator: Any, X: Any, y: Any, reset: bool, multi_output: bool) -
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)
     return True
+
+
+def validate_landmarks(estimator: Any, landmarks: Any, domain: str) -> Any:
+    """Return a copy of landmarks that are samples of the same kind as the training samples.
+
+    The estimator has validated the training samples before. Vectors become an array or CSR matrix.
+    """
+    if isinstance(landmarks, str | Number):
+        raise InvalidInputError(
+            f"landmarks={landmarks!r} was given, but landmarks must be a sequence of samples. Use n_components for a "
+            "number of landmarks."
+        )
+    if num_samples(landmarks) == 0:
+        raise InvalidInputError("landmarks is empty: give at least one sample, or landmarks=None.")
+    if domain != "vectors":
+        check_sequence(partial(_kernel_of, estimator), domain, landmarks)
+        return take_samples(landmarks, np.arange(num_samples(landmarks)))
+    if type(landmarks) is not np.ndarray:
+        check_no_objects(partial(_kernel_of, estimator), landmarks)
+    found = check_array(landmarks, input_name="landmarks", estimator=estimator, **_VECTORS)
+    if found.shape[1] != estimator.n_features_in_:
+        raise InvalidInputError(
+            f"landmarks has {found.shape[1]} features, but X has {estimator.n_features_in_}: landmarks must be samples "
+            "with the same features."
+        )
+    names = [str(column) for column in getattr(landmarks, "columns", [])]
+    expected = [str(column) for column in getattr(estimator, "feature_names_in_", names)]
+    if names and names != expected:
+        raise InvalidInputError(
+            f"landmarks has the columns {', '.join(names)}, but X has {', '.join(expected)}: give the same columns in "
+            "the same order."
+        )
+    return _canonical(as_csr(found.copy())) if sp.issparse(found) else found.copy()
+
+
+def validate_indices(name: str, indices: Any, n: int) -> Vector:
+    """Return indices of training samples, such as the landmarks among the rows of a kernel matrix."""
+    found = np.asarray(indices)
+    allowed = f"{name} must be indices of training samples, whole numbers from 0 to {n - 1}"
+    if found.size == 0:
+        raise InvalidInputError(f"{name} is empty: with a precomputed kernel {allowed}, at least one of them.")
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"{name} has the shape {found.shape} and the type {found.dtype}, but with a precomputed kernel {allowed}."
+        )
+    wrong = found[(found < 0) | (found >= n)]
+    if len(wrong):
+        raise InvalidInputError(f"{name} contains {wrong[0]}, but with a precomputed kernel {allowed}.")
+    return found.astype(np.int64)
 
 
 def validate_stack(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:

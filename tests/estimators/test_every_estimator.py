@@ -38,6 +38,7 @@ PARAMETERS = {
     "OneClassSVMCV": {"nus": [0.1], "gammas": [0.1, 1.0], "cv": 3},
     "PegasosClassifier": {"random_state": 0},
     "Perceptron": {"random_state": 0},
+    "RandomFeatures": {"n_components": 10, "random_state": 0},
     "SVCCV": {"Cs": [1.0, 10.0], "gammas": [0.1], "cv": 3},
     "SVRCV": {"Cs": [1.0, 10.0], "gammas": [0.1], "cv": 3},
 }
@@ -151,7 +152,7 @@ def test_searches_and_pipelines(name):
     X, y = samples(name)
     model = made(name)
     if hasattr(model, "transform"):
-        model, grid = make_pipeline(model, mercer.LinearSVC()), {"nystroem__n_components": [5, 10]}
+        model, grid = make_pipeline(model, mercer.LinearSVC()), {f"{name.lower()}__n_components": [5, 10]}
     elif is_outlier_detector(model):
         y, grid = np.ones(len(y)), GRIDS.get(name, TOLERANCES)
     else:

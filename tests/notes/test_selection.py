@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
 
-from mercer import SVC, SVCCV, Gaussian, MKLClassifier, Nystroem, On, compress, leave_one_out
+from mercer import SVC, SVCCV, Gaussian, MKLClassifier, Nystroem, On, RandomFeatures, compress, leave_one_out
 
 
 def test_27_weights_of_several_kernels():
@@ -54,6 +54,17 @@ def test_33_landmarks():
     distinct = np.unique(X, axis=0)
     whole = Nystroem(kernel, n_components=len(distinct), random_state=0).fit_transform(distinct)
     np.testing.assert_allclose(whole @ whole.T, kernel(distinct), atol=1e-6)
+
+
+def test_33_random_features():
+    """Bochner's theorem instead of a dictionary: cosines and sines of m random frequencies lose about 1/√m."""
+    X, _ = load_iris(return_X_y=True)
+    K, error = Gaussian(0.5)(X), {}
+    for m in (50, 5000):
+        Z = RandomFeatures(gamma=0.5, n_components=2 * m, random_state=0).fit_transform(X)
+        error[m] = np.sqrt(np.mean((Z @ Z.T - K) ** 2))
+        assert error[m] < 1.0 / np.sqrt(m)
+    assert error[5000] < 0.2 * error[50]
 
 
 def test_34_fewer_support_vectors():

@@ -26,6 +26,8 @@ from mercer.validation import (
     is_pairwise,
     square_matrix,
     thread_count,
+    validate_indices,
+    validate_landmarks,
     validate_samples,
 )
 
@@ -38,10 +40,10 @@ EXAMINED = 2000
 class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Approximate feature map: φ(x) with <φ(x), φ(z)> ≈ k(x, z), for use before a linear machine.
 
-    Some samples are chosen as landmarks. φ(x) is the projection of x, in the kernel's feature space, onto the span of
-    the landmarks, so K ≈ K·ₘ Kₘₘ⁻¹ Kₘ· ([M5] "dictionary methods"; Williams & Seeger, 2001). Kernel values with a
-    landmark are exact; ``error_`` measures the loss for the others. Parameters and attributes have the same meaning as
-    in scikit-learn.
+    Some samples are chosen as landmarks, or given. φ(x) is the projection of x, in the kernel's feature space, onto the
+    span of the landmarks, so K ≈ K·ₘ Kₘₘ⁻¹ Kₘ· ([M5] "dictionary methods"; Williams & Seeger, 2001). Kernel values with
+    a landmark are exact; ``error_`` measures the loss for the others. Parameters and attributes have the same meaning
+    as in scikit-learn.
 
     Parameters
     ----------
@@ -65,12 +67,18 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         ``error_``. "random_cholesky": at random with probabilities proportional to the approximation errors; often the
         best choice. All but "uniform" compute n_samples × n_components kernel values, and stop early if the
         approximation is exact.
+    landmarks : samples, array of int or None, default=None
+        The landmarks themselves, as samples of the same kind as X: rows of features, dense or sparse, strings, graphs,
+        …. They need not be among the training samples, and all of them are used as they are: n_components, selection
+        and random_state are then ignored. With kernel="precomputed", whose samples have no representation of their
+        own, they are indices of training samples. None: choose them from X.
 
     Attributes
     ----------
     components_ : the landmarks.
     component_indices_ : ndarray of shape (n_components,)
-        Indices of the landmarks in the training set.
+        Indices of the landmarks in the training set. Not set if ``landmarks`` are samples, since these need not be in
+        the training set.
     normalization_ : ndarray of shape (n_components, n_components)
         Kₘₘ^(-½). φ(x) is this matrix times the kernel values with the landmarks.
     error_ : float
@@ -91,6 +99,13 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
     True
     >>> machine[0].error_ < 0.2
     True
+
+    Landmarks of your own, such as the centres of clusters:
+
+    >>> from sklearn.cluster import KMeans
+    >>> centres = KMeans(100, n_init=1, random_state=0).fit(X / 16.0).cluster_centers_
+    >>> Nystroem(gamma=0.1, landmarks=centres).fit_transform(X / 16.0).shape
+    (1797, 100)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -103,6 +118,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "selection": [StrOptions(set(SELECTIONS))],
+        "landmarks": "no_validation",
     }
 
     def __init__(
@@ -117,6 +133,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         random_state: Any = None,
         n_jobs: int | None = None,
         selection: str = "uniform",
+        landmarks: Any = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -144,7 +161,7 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Nystroem:
-        """Choose the landmarks.
+        """Choose the landmarks, unless they are given.
 
         Parameters
         ----------
@@ -159,6 +176,28 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """
         X, _ = validate_samples(self, X, None, reset=True, domain=domain_of_ridge(self.kernel))
         n = num_samples(X)
+        kernel = self._resolve()
+        if is_pairwise(kernel):
+            square_matrix(X)
+            check_pairwise_kernel(kernel)
+        self._kernel = kernel.bind(X)
+        if self.landmarks is not None and not is_pairwise(kernel):
+            self.components_ = validate_landmarks(self, self.landmarks, domain_of_ridge(self.kernel))
+            chosen = np.arange(num_samples(self.components_))
+            self.__dict__.pop("component_indices_", None)  # of an earlier fit
+        else:
+            given = self.landmarks is not None
+            chosen = validate_indices("landmarks", self.landmarks, n) if given else self._choose(X, n)
+            self.component_indices_ = np.asarray(chosen, dtype=np.int64)
+            self.components_ = take_samples(X, self.component_indices_)
+        self._landmarks = Expansion.over(self._kernel, self.components_, chosen, n)
+        self.normalization_ = self._inverse_root(X, chosen)
+        self._n_features_out = len(chosen)
+        self._measure_errors(X, n)
+        return self
+
+    def _choose(self, X: Any, n: int) -> Vector:
+        """The indices of n_components landmarks."""
         count = int(self.n_components)
         if count > n:
             warn_user(
@@ -167,30 +206,16 @@ class Nystroem(KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMix
                 UserWarning,
             )
             count = n
-        kernel = self._resolve()
-        if is_pairwise(kernel):
-            square_matrix(X)
-            check_pairwise_kernel(kernel)
-        self._kernel = kernel.bind(X)
         random = check_random_state(self.random_state)
         if self.selection == "uniform":
-            chosen = random.permutation(n)[:count]  # needs no kernel values
-        else:
-            gram = GramOperator(self._kernel, self._kernel.prepare(X), thread_count(self.n_jobs))
-            chosen = choose_landmarks(gram, count, self.selection, random)
-            if len(chosen) == 0:
-                chosen = np.arange(1)  # the kernel is 0: any landmark will do
-        self.component_indices_ = np.asarray(chosen, dtype=np.int64)
-        self.components_ = take_samples(X, self.component_indices_)
-        self._landmarks = Expansion.over(self._kernel, self.components_, self.component_indices_, n)
-        self.normalization_ = self._inverse_root(X)
-        self._n_features_out = len(chosen)
-        self._measure_errors(X, n)
-        return self
+            return np.asarray(random.permutation(n)[:count])  # needs no kernel values
+        gram = GramOperator(self._kernel, self._kernel.prepare(X), thread_count(self.n_jobs))
+        chosen = choose_landmarks(gram, count, self.selection, random)
+        return chosen if len(chosen) else np.arange(1)  # the kernel is 0: any landmark will do
 
-    def _inverse_root(self, X: Any) -> Matrix:
+    def _inverse_root(self, X: Any, chosen: Vector) -> Matrix:
         """Kₘₘ^(-½), without eigenvalues that are rounding."""
-        inside = self._kernel.prepare(X).take(self.component_indices_) if is_pairwise(self._kernel) else None
+        inside = self._kernel.prepare(X).take(chosen) if is_pairwise(self._kernel) else None
         a = self._landmarks.features(np.float64) if inside is None else inside
         K = self._kernel.block(a, self._landmarks.features(np.float64))
         if not np.all(np.isfinite(K)):

@@ -171,6 +171,7 @@ def jobs() -> dict[str, Callable[[], object]]:
         add(f"{kind}", "KernelLogisticRegressionCV", X, _halves, 100, cv=3)
         add(f"{kind}", "RampSVC", X, _noisy, 100)
         add(f"{kind}", "Nystroem", X, None, 200)
+        add(f"{kind}", "RandomFeatures", X, None, 200)
         add(f"{kind}", "MKLClassifier", X, _halves, 100)
         add(f"{kind}", "MKLRegressor", X, _curve, 100)
         for n in (100, 500):
