@@ -35,6 +35,8 @@ from mercer.svm._newton_loops import AT_BOUND, NEEDS_NEWTON, call_newton
 # Newton's step is tried after this share of its cost in pair steps that met no bound, at first and at most; a fixed
 # number of pair steps is added to the cost
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
+# and not before this many pair steps: most blocks are solved by then, and it need not be compiled
+LEAST_STEPS = 1000
 # below this tol Newton's step is not tried: pair steps find the last digits of beta
 SMALLEST_NEWTON_TOL = 1e-7
 
@@ -94,7 +96,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         violation = ups[h] - lows[h]
         if not violation > tol or steps >= max_steps:
             break
-        if free_steps >= wait * cost and tol >= SMALLEST_NEWTON_TOL:
+        if free_steps >= wait * cost and steps >= LEAST_STEPS and tol >= SMALLEST_NEWTON_TOL:
             if newton == 0:
                 memory[0] = 0.0
                 return NEEDS_NEWTON, float(violation), False
