@@ -12,29 +12,24 @@ TESTS=(
     tests/test_package.py
     tests/test_testing.py
     tests/display
+    tests/estimators/certification
+    tests/estimators/linear/test_linear.py
+    tests/estimators/same_as_sklearn
     tests/estimators/test_bad_input.py
-    tests/estimators/test_certify.py
-    tests/estimators/test_classic_checks.py
-    tests/estimators/test_ecosystem.py
     tests/estimators/test_every_estimator.py
+    tests/estimators/test_gaussian_process.py
+    tests/estimators/test_kernel_ridge.py
     tests/estimators/test_limits.py
-    tests/estimators/test_linear.py
     tests/estimators/test_nystroem.py
     tests/estimators/test_plain_input.py
     tests/estimators/test_probability.py
-    tests/estimators/test_process.py
-    tests/estimators/test_process_sklearn_suite.py
-    tests/estimators/test_ridge.py
-    tests/estimators/test_same_as_sklearn.py
-    tests/estimators/test_sklearn_checks.py
-    tests/estimators/test_sklearn_suite.py
-    tests/io/test_exchange.py
-    tests/io/test_files.py
-    tests/io/test_onnx_pipeline.py
+    tests/io/formats/test_onnx_pipeline.py
+    tests/io/formats/test_sklearn_conversion.py
+    tests/io/model_file/test_save_load.py
     tests/report
+    tests/selection/calibration/test_prediction_mixins.py
+    tests/selection/search/test_search_contract.py
     tests/selection/test_evaluation.py
-    tests/selection/test_mixins.py
-    tests/selection/test_search_contract.py
     tests/theory
     tests/workflow
 )
