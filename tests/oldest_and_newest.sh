@@ -12,7 +12,7 @@ TESTS=(
     tests/test_package.py
     tests/test_testing.py
     tests/display
-    tests/estimators/certification/test_certify_model.py
+    tests/estimators/certification
     tests/estimators/linear/test_linear.py
     tests/estimators/same_as_sklearn
     tests/estimators/test_bad_input.py

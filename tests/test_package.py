@@ -1,6 +1,7 @@
 """What `import mercer` offers."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,3 +71,10 @@ def test_private_imports_are_recognised():
     assert sorted(found) == [
         "sklearn.callback.ProgressBar", "sklearn.svm._base", "sklearn.utils._b", "sklearn.utils._sparse.a",
     ]  # fmt: skip
+
+
+def test_the_tests_with_oldest_and_newest_dependencies_exist():
+    """pytest runs nothing at all if one of the paths is missing."""
+    root = Path(__file__).parents[1]
+    paths = re.findall(r"^    (tests/\S+)$", (root / "tests/oldest_and_newest.sh").read_text(encoding="utf-8"), re.M)
+    assert len(paths) > 10 and [path for path in paths if not (root / path).exists()] == []
