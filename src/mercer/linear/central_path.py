@@ -197,7 +197,7 @@ class RowSystem:
 
     def __init__(self, rows: Rows, qp: BoxQP, q: Vector, n_threads: int, other_system: bool) -> None:
         self.rows, self.n_threads, self.d = rows, n_threads, rows.d
-        self.first_mu = _first_mu(qp)
+        self.first_mu = first_mu(mu_sums(qp))
         self.samples = Samples.of(qp)
         self.n_bounds = self.samples.n_bounds
         # for n < p the n × n system is smaller and, if all features have a quadratic penalty, better conditioned
@@ -410,10 +410,16 @@ class _State:
         return max(first[0], second[0]), now, slope, bend
 
 
-def _first_mu(qp: BoxQP) -> float:
-    """Distance times multiplier in the middle of a typical box, for the slopes at w = 0."""
-    slope = float(np.abs(qp.linear).mean() + qp.l1.mean()) or 1.0
+def mu_sums(qp: BoxQP) -> Vector:
+    """The sums over samples from which `first_mu` follows; those of several parts are added."""
     room = qp.upper - qp.lower
-    soft = np.divide(2.0 * slope, qp.ridge, out=np.zeros_like(room), where=qp.ridge > 0)
-    room = np.where(np.isfinite(room), room, soft)
-    return FIRST * float(room.mean()) * slope or 1.0
+    bounded = np.isfinite(room)
+    soft = np.divide(1.0, qp.ridge, out=np.zeros_like(room), where=(qp.ridge > 0) & ~bounded)
+    return np.array([len(room), np.abs(qp.linear).sum() + qp.l1.sum(), room[bounded].sum(), soft.sum()])
+
+
+def first_mu(sums: Vector) -> float:
+    """Distance times multiplier in the middle of a typical box, for the slopes at w = 0."""
+    n, slopes, rooms, softness = map(float, sums)
+    slope = slopes / max(1.0, n) or 1.0
+    return FIRST * (rooms + 2.0 * slope * softness) / max(1.0, n) * slope or 1.0
