@@ -165,12 +165,12 @@ class PartsRun:
         rows = Rows.of(stacked(X), self.statement.bias)
         if rows.n == 0:
             return None
-        price = np.concatenate(price)
+        prices = np.concatenate(price)
         problem = LinearProblem(
             rows,
             self.statement.loss,
             np.concatenate(y),
-            price * (self.usable / len(price)),
+            prices * (self.usable / len(prices)),
             self.statement.intercept,
             self.statement.penalty,
         )
