@@ -1,7 +1,7 @@
 """Machines over dask arrays, dask frames and lists of delayed parts, on the workers of a cluster.
 
-The classes have the parameters of mercer's local ones, and ``client``. The rows stay with the workers; each step of a fit
-exchanges vectors and a matrix over the columns. `mercer.parts` has the methods.
+The classes have the parameters of mercer's local ones, and ``client``. The rows stay with the workers; each step of a
+fit exchanges vectors and a matrix over the columns. `mercer.parts` has the methods.
 """
 
 try:

@@ -142,7 +142,8 @@ def wait_for(client: Client, futures: Sequence[Future], without_workers: float =
             last_seen = now
         elif now - last_seen >= without_workers:
             raise ClusterError(
-                f"The cluster has had no worker for {without_workers:g} seconds: the fit ends. Start workers, and fit again."
+                f"The cluster has had no worker for {without_workers:g} seconds: the fit ends. Start workers, and fit "
+                "again."
             )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed
 from distributed import Client, Future
 
+import dask
 from mercer.dask.cluster_parts import gather, wait_for
 from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
@@ -117,10 +117,15 @@ def _chunk(index: int, X: Any, y: Any, weight: Any = None) -> Chunk:
     weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)
     if targets.ndim != 1 or not n == len(targets) == len(weights):
         raise InvalidInputError(
-            f"Part {index} has {n} rows of X, targets of the shape {targets.shape} and {len(weights)} weights: give one "
-            "target and one weight for each row."
+            f"Part {index} has {n} rows of X, targets of the shape {targets.shape} and {len(weights)} weights: give "
+            "one target and one weight for each row."
         )
-    _columns_of(X)
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise InvalidInputError(
+            f"sample_weight is {weights[wrong[0]]:g} in part {index}, row {wrong[0]}: weights must be finite and at "
+            "least 0."
+        )
     return Chunk(X, targets, weights)
 
 
@@ -173,8 +178,8 @@ def labels_of(index: int, chunk: Chunk) -> tuple[Vector, Vector]:
         raise InvalidInputError(f"y contains {y[~np.isfinite(y)][0]} in part {index}: labels must be known.")
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise InvalidInputError(
-            f"Unknown label type: continuous. y has the value {y[y != np.floor(y)][0]:g} in part {index}: use a regressor, "
-            "or give classes."
+            f"Unknown label type: continuous. y has the value {y[y != np.floor(y)][0]:g} in part {index}: use a "
+            "regressor, or give classes."
         )
     classes, codes = np.unique(y, return_inverse=True)
     return classes, np.bincount(codes, chunk.weight, len(classes))
@@ -207,21 +212,20 @@ def apply_lazily(X: Any, function: Callable[..., Any], model: Any, dtype: Any, n
         return da.map_blocks(_on_block, X, function=function, model=model, dtype=dtype, meta=np.empty(0, dtype), **axes)
     import pandas as pd
 
-    meta: Any = pd.Series(dtype=dtype) if n_columns == 0 else pd.DataFrame({k: [] for k in range(n_columns)}, dtype=dtype)
+    meta: Any = (
+        pd.Series(dtype=dtype) if n_columns == 0 else pd.DataFrame({k: [] for k in range(n_columns)}, dtype=dtype)
+    )
     return X.map_partitions(_on_frame, function=function, model=model, n_columns=n_columns, meta=meta)
 
 
 def _on_block(X: Any, function: Callable[..., Any], model: Any) -> Any:
-    return function(model, X) if X.shape[0] else _empty(model, function)
+    # scikit-learn refuses to predict no rows
+    return function(model, X) if X.shape[0] else function(model, np.zeros((1, X.shape[1])))[:0]
 
 
 def _on_frame(X: Any, function: Callable[..., Any], model: Any, n_columns: int) -> Any:
     import pandas as pd
 
-    values = function(model, X) if len(X) else _empty(model, function)
+    rows = X if len(X) else pd.DataFrame(np.zeros((1, X.shape[1])), columns=X.columns)
+    values = function(model, rows)[: len(X)]
     return pd.Series(values, index=X.index) if n_columns == 0 else pd.DataFrame(values, index=X.index)
-
-
-def _empty(model: Any, function: Callable[..., Any]) -> Any:
-    """The prediction for no rows: scikit-learn refuses to predict these."""
-    return function(model, np.zeros((1, model.n_features_in_)))[:0]
