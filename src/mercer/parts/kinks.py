@@ -35,7 +35,7 @@ from mercer.linear.systems import GramSystem
 from mercer.losses.base import Vector
 from mercer.parts import linear_part
 from mercer.parts.linear_part import Classified
-from mercer.parts.linear_solver import PartsRun
+from mercer.parts.linear_run import PartsRun
 from mercer.problems.solution import Status
 
 # distances that are brought to the caller, whose quantile is the radius of the free samples

@@ -18,7 +18,7 @@ from mercer.linear.central_path import Samples, mu_sums
 from mercer.linear.near_kinks import ends_of
 from mercer.linear.newton import newton_pass
 from mercer.linear.problem import RIDGE, Penalty, Rows
-from mercer.linear.systems import weighted_gram
+from mercer.linear.systems import column_squares, weighted_gram
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.parts.layout import Block, Part, nbytes
 
@@ -292,17 +292,25 @@ def end_path(part: Part, keep: bool) -> None:
 # ---- Newton's method ---------------------------------------------------------------------------------------------
 
 
-def newton_point(part: Part, u: Vector, is_new_step: bool) -> tuple[Any, ...]:
+def newton_point(part: Part, u: Vector, is_new_step: bool, is_small: bool) -> tuple[Any, ...]:
     """The loss at u, X'β, X'DX and the number of samples with D > 0, in one pass over the rows.
 
-    ``is_new_step`` makes the decision values of the last point those from which the step begins.
+    ``is_new_step`` makes the decision values of the last point those from which the step begins. Unless ``is_small``,
+    only the diagonal of X'DX is computed.
     """
     state, rows = part.state, all_rows(part)
     if is_new_step:
         state.f_from = state.f
     state.f, state.D = np.empty(part.n), np.empty(part.n)
     loss, v = newton_pass(rows, u, state.vectors, state.f, state.beta, state.D, part.n_threads)
-    return loss, v, weighted_gram(rows, state.D, part.n_threads), int(np.count_nonzero(state.D))
+    gram = weighted_gram(rows, state.D, part.n_threads) if is_small else column_squares(rows, state.D)
+    return loss, v, gram, int(np.count_nonzero(state.D))
+
+
+def curvature_product(part: Part, p: Vector) -> tuple[Vector]:
+    """X'DX p."""
+    rows = all_rows(part)
+    return (rows.tdot(part.state.D * rows.dot(p, part.n_threads), part.n_threads),)
 
 
 def begin_line(part: Part) -> None:

@@ -1,13 +1,13 @@
 """Dual coordinate descent in rounds, for more columns than a matrix over pairs of them allows.
 
-CoCoA+ (Ma, Smith, Jaggi, Jordan, Richtárik & Takáč, ICML 2015) with σ' = number of parts: in each round every part
-takes passes of coordinate descent on its own β for the model
+In each round every part takes passes of coordinate descent on its own β from the common w, as if the others did not
+move; the sum of these changes is a direction in which the dual grows, and the best step along it is taken. This is the
+block-diagonal method with a line search of Lee & Roth, ICML 2015; with one part it is plain coordinate descent. A step
+of at most 1 stays in all boxes. The line search takes l1|β| as linear along the step, which bounds it from above: the
+dual cannot fall.
 
-    linear'Δβ − … − w·X'Δβ − σ'/(2 l2) |X'Δβ|²
-
-and the changes of all parts are added. The compiled pass of `mercer.linear.coordinate` does it with rows times √σ' and
-w divided by √σ'. A free intercept is found by the method of multipliers, as there: the constant feature c has the
-weight σ c Σβ, which moves into b after each round. The run ends by the exact duality gap.
+A free intercept is found by the method of multipliers, as in `mercer.linear.coordinate`: a constant feature is added,
+and after each round b moves by its value. The run ends by the exact duality gap.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from mercer.linear.coordinate import TINY, Storage
-from mercer.linear.problem import Rows
 from mercer.linear.solution import LinearSolution
 from mercer.losses.base import Vector
 from mercer.parts.layout import Part
 from mercer.parts.linear_part import all_rows, own_rows
-from mercer.parts.linear_solver import PartsRun
+from mercer.parts.linear_run import PartsRun
 from mercer.problems.solution import Status
 
 # passes over a part in each round
@@ -54,45 +53,54 @@ def begin_rounds(part: Part) -> tuple[float, float]:
     return float(norms.sum()), float(part.n)
 
 
-def fill_table(part: Part, l2: float, bias: float, scale: float) -> None:
-    """Begin with β = 0; ``scale`` is σ'."""
+def fill_table(part: Part, l2: float, bias: float) -> None:
+    """Begin with β = 0, in the problem divided by l2."""
     from mercer.linear import _coordinate_loops as loops
 
     state, qp = part.state, part.state.qp
-    norms = state.change * scale
+    norms = state.change
     norms[norms < TINY] = 0.0
     table = np.empty((part.n, loops.WIDTH))
     lower, upper, ridge = qp.lower / l2, qp.upper / l2, qp.ridge * l2
-    loops.fill_table(qp.linear, qp.l1, ridge, lower, upper, norms, bias * np.sqrt(scale), table)
+    loops.fill_table(qp.linear, qp.l1, ridge, lower, upper, norms, bias, table)
     state.work, state.change = Work(table, np.arange(part.n, dtype=np.uint32)), np.empty(0)
 
 
-def descend(part: Part, w: Vector, b: float, bias: float, scale: float, seed: int) -> tuple[Vector, float]:
-    """Passes over the part's variables from the common w and b; returns X'Δβ with the constant feature, and Σβ."""
+def descend(part: Part, w: Vector, b: float, bias: float, seed: int) -> tuple[Any, ...]:
+    """Passes over the part's variables from the common w and b.
+
+    Returns X'Δβ with the constant feature, and the slope and the curvature of the part's own terms of the dual.
+    """
     from mercer.linear import _coordinate_loops as loops
 
     state, work = part.state, part.state.work
     rows = own_rows(part)
-    X = rows.X
-    root = float(np.sqrt(scale))
-    scaled = X._replace(data=X.data * X.data.dtype.type(root)) if rows.sparse else X * X.dtype.type(root)
-    storage = Storage(Rows(scaled))
-    linear = work.table[:, loops.LINEAR].copy()
-    work.table[:, loops.LINEAR] -= b
-    before = work.table[:, loops.BETA].copy()
-    local = w / root
+    storage, table = Storage(rows), work.table
+    before = table[:, loops.BETA].copy()
+    linear = table[:, loops.LINEAR].copy()
+    table[:, loops.LINEAR] -= b
+    local = w.copy()
     random, out = np.random.default_rng([seed, part.index, work.rounds]), np.zeros(7)
     for _ in range(PASSES):
         loops.shuffle(work.order, int(random.integers(1, 1 << 62)))
-        loops.descend(*storage.arrays, bias * root, local, work.table, work.order, np.inf, out)
-    work.table[:, loops.LINEAR] = linear
+        loops.descend(*storage.arrays, bias, local, table, work.order, np.inf, out)
     work.rounds += 1
-    beta = work.table[:, loops.BETA]
-    change = np.zeros(len(w))
-    change[: X.shape[1]] = Rows(X).tdot(beta - before, part.n_threads)
-    change[-1] = bias * float((beta - before).sum())
-    state.beta = beta * state.statement.penalty.l2
-    return change, float(beta.sum())
+    after = table[:, loops.BETA].copy()
+    state.change = after - before
+    slope = (table[:, loops.LINEAR] - table[:, loops.RIDGE] * before) @ state.change
+    slope -= table[:, loops.L1] @ (np.abs(after) - np.abs(before))
+    curvature = table[:, loops.RIDGE] @ state.change**2
+    table[:, loops.LINEAR], table[:, loops.BETA] = linear, before
+    return local - w, float(slope), float(curvature)
+
+
+def take_step(part: Part, length: float) -> None:
+    """Move β along the last change."""
+    from mercer.linear import _coordinate_loops as loops
+
+    state = part.state
+    state.work.table[:, loops.BETA] += length * state.change
+    state.beta = state.work.table[:, loops.BETA] * state.statement.penalty.l2
 
 
 def decision_gap(part: Part, u: Vector) -> tuple[float, float]:
@@ -113,9 +121,7 @@ def solve(run: PartsRun) -> LinearSolution:
     # the constant feature belongs to the problem, or to the method of multipliers
     bias = float(np.sqrt(squares / n or 1.0)) if free else statement.bias
     stored = run.d - int(bool(statement.bias) or free)
-    scale = float(len(run.parts.map(fill_table, l2, bias, 1.0, reads=False)))
-    run.parts.map(begin_rounds)
-    run.parts.map(fill_table, l2, bias, scale, reads=False)
+    run.parts.map(fill_table, l2, bias, reads=False)
     w, b = np.zeros(stored + 1), 0.0
     limit = MAX_ROUNDS * PASSES if options.max_iter < 0 else options.max_iter
     best: LinearSolution | None = None
@@ -123,12 +129,14 @@ def solve(run: PartsRun) -> LinearSolution:
     rounds = 0
     while True:
         rounds += 1
-        change, _ = run.parts.total(descend, w, b, bias, scale, options.seed)
-        w += change
+        change, slope, curvature = run.parts.total(descend, w, b, bias, options.seed)
+        slope, curvature = slope - float(w @ change), curvature + float(change @ change)
+        length = min(1.0, slope / curvature) if curvature > 0 else 1.0
+        run.parts.map(take_step, length, reads=False)
+        w += length * change
         run.n_iter += PASSES
         if free:
-            b += bias * w[-1]
-            w[-1] = 0.0
+            b += length * bias * w[-1]
         if rounds % CHECK_EVERY and run.n_iter < limit and run.clock.over() is None:
             continue
         u = np.append(w[:stored], b) if free else w[: run.d]
