@@ -171,7 +171,7 @@ def numeric(index: int, X: Any) -> Any:
 # ---- targets -----------------------------------------------------------------------------------------------------
 
 
-def labels_of(index: int, chunk: Chunk) -> tuple[Vector, Vector]:
+def labels_of(index: int, chunk: Chunk) -> tuple[Any, Any]:
     """The classes of a part and their total weights."""
     y = chunk.y
     if y.dtype.kind in "fc" and not np.isfinite(y).all():

@@ -379,8 +379,9 @@ def certify_part(part: Part, w: Vector, intercept: float) -> Checked:
     """The share of primal and dual of the part's rows, from w, b, β and the rows alone."""
     from mercer.linear._row_loops import check_optimality
 
-    state, qp, beta = part.state, part.state.qp, part.state.beta
-    rows, loss = own_rows(part), part.state.statement.loss
+    state, qp = part.state, part.state.qp
+    rows, loss = own_rows(part), state.statement.loss
+    state.beta = beta = np.clip(state.beta, qp.lower, qp.upper)
     decision = rows.dot(w, part.n_threads) + intercept
     largest = float(np.abs(beta).max(initial=0.0))
     violation, outside, total = check_optimality(beta, decision, *state.vectors, largest)

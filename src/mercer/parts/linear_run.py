@@ -168,10 +168,12 @@ class PartsRun:
         return conclude_linear(primal, dual, terms, violation, infeasible, largest, self.statement.loss.name)
 
     def _balance(self) -> None:
-        """Put β into its box and, for a free intercept, make its sum 0."""
+        """For a free intercept, put β into its box and make its sum 0."""
+        if not self.statement.intercept:
+            return
         for _ in range(BALANCING):
             total, size, squares = self.parts.total(linear_part.room_in_box, reads=False)
-            if not self.statement.intercept or abs(total) <= BALANCED * size:
+            if abs(total) <= BALANCED * size:
                 return
             if squares > 0:
                 self.parts.map(linear_part.shift_to_balance, -total / squares, reads=False)

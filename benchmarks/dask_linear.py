@@ -1,6 +1,6 @@
 """Linear machines on a local cluster of two processes against the fit of the same rows in one process.
 
-    PYTHONPATH=src python benchmarks/dask.py 200000 --columns 20 --repeats 3
+    PYTHONPATH=src python benchmarks/dask_linear.py 200000 --columns 20 --repeats 3
 
 prints for each loss the seconds of both, their ratio, the passes over the parts, and the bytes that each pass has
 brought to the client. The first fit of each kind is not counted: it compiles, or loads what was compiled. The rows are
@@ -10,12 +10,7 @@ generated on the workers; bringing them together for the local fit is not counte
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from pathlib import Path
-
-# this file has the name of a package that it imports
-sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
 import dask.array as da
 import numpy as np
