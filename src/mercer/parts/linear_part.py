@@ -168,14 +168,16 @@ class Classified(NamedTuple):
     gap: float
 
 
-def classify(part: Part, w: Vector, every: int) -> Classified:
-    """Compute the slopes at w; compare β of the fixed samples with the ends that the slopes ask for."""
+def classify(part: Part, w: Vector, every: int, is_first: bool) -> Classified:
+    """Compute the slopes at w; unless ``is_first``, compare β of the fixed samples with the ends that these imply."""
     state, qp = part.state, part.state.qp
     state.slope = qp.linear - all_rows(part).dot(w, part.n_threads)
     distance = np.abs(np.abs(state.slope) - qp.l1)
     ends = ends_of(qp, state.slope)
     wrong = (qp.lower < qp.upper) & (ends != state.beta)
     wrong[state.free] = False
+    if is_first:
+        wrong[:] = False
     state.crossed = crossed = np.flatnonzero(wrong)
     gap = float(distance[crossed] @ np.abs(ends[crossed] - state.beta[crossed]))
     return Classified(distance[state.usable][::every], len(crossed), float(distance[crossed].sum()), gap)
