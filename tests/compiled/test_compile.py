@@ -14,6 +14,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import NullCache
 
 import mercer
 from mercer._compiled import compile as compiling
@@ -284,3 +285,23 @@ class TestParts:
 
         with pytest.raises(TypeError, match="_dot is compiled as a part of its callers: call it from compiled code"):
             _dot(np.ones(2), np.ones(2))
+
+    def test_functions_of_numba_that_they_share_with_others(self):
+        """What numba compiles for a function of mercer, here np.zeros and max, serves functions of users as well."""
+        from mercer.kernels.objects._string_loops import gram_counts
+
+        fresh = compiling.compiled()(gram_counts.py_func)
+        fresh._cache = NullCache()  # it is compiled here
+        before = compiling.functions_compiled()
+        assert fresh(np.array([0, 0, 0], np.int32), np.array([0, 3]), 2, 2, 3)[2].tolist() == [2]
+        assert compiling.functions_compiled() == before + 1
+
+        @numba.njit
+        def theirs(n):
+            table = np.zeros(n + 1, np.int32)
+            table[n] = max(n, 7)
+            return table
+
+        assert theirs(2).tolist() == [0, 0, 7]
+        with pytest.raises(ValueError, match="negative dimensions"):
+            theirs(-3)

@@ -62,7 +62,8 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
 # numba optimises a function and emits its machine code. Then it links the function's LLVM code into each caller, and
 # optimises it there again. In a chain of four calls the innermost function is optimised four times, and three of the
 # results are never run. Here a function that compiled code calls is linked into its callers as unoptimised LLVM code.
-# It is optimised, emitted and cached only as a part of functions that Python calls.
+# It is optimised, emitted and cached only as a part of functions that Python calls. The same holds for functions
+# of numba that it compiles for them.
 
 
 class _Entry(CPUDispatcher):  # type: ignore[misc]
@@ -94,6 +95,14 @@ def _part_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     part = numba.njit(**inside)(function)
     part.__class__ = _Part
     return part
+
+
+def _make_part(inner: Any) -> None:
+    """Let a function of numba (such as that of np.empty), which Python never calls, be compiled as a part."""
+    options = inner.targetoptions
+    if options.get("no_cpython_wrapper") and inner.py_func.__module__.startswith("numba.") and not inner.overloads:
+        options["no_cfunc_wrapper"] = True
+        inner._compiler.pipeline_class = _PartCompiler
 
 
 class _Library(JITCodeLibrary):  # type: ignore[misc]
@@ -178,6 +187,8 @@ class _Compiling(event.Listener):
             self._begin, self._threshold = perf_counter(), gc.get_threshold()
             if 0 < self._threshold[0] < GARBAGE_FROM:
                 gc.set_threshold(GARBAGE_FROM, *self._threshold[1:])
+        elif self._ours:
+            _make_part(event.data["dispatcher"])
         self._depth += 1
 
     def on_end(self, event: Any) -> None:

@@ -38,6 +38,19 @@ def test_gram_counts(shortest, longest):
         assert list(zip(codes[part].tolist(), counts[part].tolist(), strict=True)) == sorted(expected.items())
 
 
+@pytest.mark.parametrize("base", [4, 1 << 10, 1 << 20])
+@pytest.mark.parametrize("n", [loops.FEW_CODES + 1, loops.FEW_CODES + 3, 500])
+def test_codes_of_many_runs_are_sorted(n, base):
+    """Few runs are sorted by another method than many, and codes have up to 62 bits."""
+    letters = np.random.default_rng(n).integers(0, base - 1, n).astype(np.int32)
+    indptr, codes, counts = loops.gram_counts(letters, np.array([0, n]), 3, 3, base)
+    a, b, c = letters[:-2].astype(int) + 1, letters[1:-1].astype(int) + 1, letters[2:].astype(int) + 1
+    expected, expected_counts = np.unique((a * base + b) * base + c, return_counts=True)
+    assert indptr.tolist() == [0, len(expected)]
+    np.testing.assert_array_equal(codes, expected)
+    np.testing.assert_array_equal(counts, expected_counts)
+
+
 def test_mark():
     """Codes that occur are marked, once or more often, and no others."""
     seen = np.zeros(6, np.int8)

@@ -11,6 +11,9 @@ from numba.extending import intrinsic
 
 from mercer._compiled.compile import compiled
 
+# up to this many codes are sorted by insertion
+FEW_CODES = 32
+
 
 @intrinsic
 def popcount(typingctx, word):
@@ -24,6 +27,41 @@ def popcount(typingctx, word):
 
 
 @compiled()
+def _sort(codes, spare, places):
+    """Sort whole numbers that are not negative: few by insertion, many by their bytes from the lowest to the highest.
+
+    ``spare`` has room for all of them, ``places`` for 256 numbers. numba's own sort takes 0.8 s to compile.
+    """
+    n = codes.shape[0]
+    if n <= FEW_CODES:
+        for t in range(1, n):
+            code, place = codes[t], t
+            while place > 0 and codes[place - 1] > code:
+                codes[place] = codes[place - 1]
+                place -= 1
+            codes[place] = code
+        return
+    largest, shift = np.int64(0), np.int64(0)
+    for t in range(n):
+        largest = max(largest, codes[t])
+    while shift < 64 and largest >> shift > 0:
+        for value in range(256):
+            places[value] = 0
+        for t in range(n):
+            places[(codes[t] >> shift) & 255] += 1
+        place = 0
+        for value in range(256):
+            place, places[value] = place + places[value], place
+        for t in range(n):
+            value = (codes[t] >> shift) & 255
+            spare[places[value]] = codes[t]
+            places[value] += 1
+        for t in range(n):
+            codes[t] = spare[t]
+        shift += 8
+
+
+@compiled()
 def gram_counts(digits, starts, shortest, longest, base):
     """(indptr, codes, counts): the runs of shortest to longest digits of each string, sorted, with their counts.
 
@@ -31,12 +69,14 @@ def gram_counts(digits, starts, shortest, longest, base):
     lengths have different codes.
     """
     n = starts.shape[0] - 1
-    most = 0
+    total, most = 0, 0
     for i in range(n):
+        runs = 0
         for length in range(shortest, longest + 1):
-            most += max(0, starts[i + 1] - starts[i] - length + 1)
-    codes = np.empty(most, np.int64)
-    counts = np.empty(most, np.int32)
+            runs += max(0, starts[i + 1] - starts[i] - length + 1)
+        total, most = total + runs, max(most, runs)
+    codes, spare, places = np.empty(total, np.int64), np.empty(most, np.int64), np.empty(256, np.int64)
+    counts = np.empty(total, np.int32)
     indptr = np.zeros(n + 1, np.int32)
     end = 0
     for i in range(n):
@@ -48,7 +88,7 @@ def gram_counts(digits, starts, shortest, longest, base):
                 if length >= shortest:
                     codes[end] = code
                     end += 1
-        codes[begin:end].sort()
+        _sort(codes[begin:end], spare, places)
         # after sorting, equal codes are adjacent: keep one of each, and their number
         last = end
         end = first
