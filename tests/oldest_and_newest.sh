@@ -20,10 +20,10 @@ TESTS=(
     tests/estimators/test_gaussian_process.py
     tests/estimators/test_kernel_ridge.py
     tests/estimators/test_limits.py
-    tests/estimators/test_nystroem.py
+    tests/estimators/transformers/test_nystroem.py
     tests/estimators/test_plain_input.py
     tests/estimators/test_probability.py
-    tests/estimators/test_random_features.py
+    tests/estimators/transformers/test_random_features.py
     tests/io/formats/test_onnx_pipeline.py
     tests/io/formats/test_sklearn_conversion.py
     tests/io/model_file/test_save_load.py

@@ -27,8 +27,8 @@ _NAMES = {
     "mercer.estimators.ramp_svc": ("RampSVC",),
     "mercer.estimators.mkl.mkl_classifier": ("MKLClassifier",),
     "mercer.estimators.mkl.mkl_regressor": ("MKLRegressor",),
-    "mercer.estimators.nystroem": ("Nystroem",),
-    "mercer.estimators.random_features": ("RandomFeatures",),
+    "mercer.estimators.transformers.nystroem": ("Nystroem",),
+    "mercer.estimators.transformers.random_features": ("RandomFeatures",),
     "mercer.kernels": (
         "AdditiveChi2",
         "CallableKernel", "Chi2", "Constant", "Cosine", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Min",

@@ -13,7 +13,7 @@ from tests.naming import named
 
 import mercer
 from mercer import SVC, LinearSVC, RandomFeatures
-from mercer.estimators.random_features import cosines_and_sines, split
+from mercer.estimators.transformers.random_features import cosines_and_sines, split
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Gaussian, Laplacian, Linear, Matern, On, Periodic, RationalQuadratic
 

@@ -1,0 +1,1 @@
+"""Approximate feature maps: features whose inner products are nearly kernel values."""
