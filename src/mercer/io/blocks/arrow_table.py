@@ -59,7 +59,9 @@ class ArrowTable:
         self._schema = dataset.schema
         self.name = str(given) if isinstance(given, str | Path) else "the Arrow dataset"
         # pandas stores its index as a column, but does not read it as one; names may have spaces around them
-        index = [name for name in (self._schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
+        index = [
+            name for name in (self._schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)
+        ]
         own = [name for name in self._schema.names if name not in index]
         self.names = [str(name).strip() for name in own]
         self._own = dict(zip(self.names, own, strict=True))
@@ -194,9 +196,7 @@ def _dataset(given: Any) -> Any:
     try:
         if path.is_dir():  # a folder may have other files, such as logs
             files = sorted(str(one) for one in path.rglob("*") if one.suffix.lower() in SUFFIXES)
-            return pyarrow.dataset.dataset(
-                files, format="parquet", partitioning="hive", partition_base_dir=str(path)
-            )
+            return pyarrow.dataset.dataset(files, format="parquet", partitioning="hive", partition_base_dir=str(path))
         return pyarrow.dataset.dataset(str(path), format="parquet")
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInputError(f"{path} cannot be read as Parquet: {str(error).rstrip('.')}.") from None

@@ -174,9 +174,7 @@ class _Passes:
         y[~known] = y[np.argmax(known)]  # these rows get the weight 0
         return target_values(FoundColumn(column, y)), known
 
-    def describe(
-        self, first: Sequence[FoundColumn], statistics: Sequence[Any], labelled: Vector | None
-    ) -> None:
+    def describe(self, first: Sequence[FoundColumn], statistics: Sequence[Any], labelled: Vector | None) -> None:
         """Read all columns once. Edits statistics."""
         for start, stop, frame in self._blocks([one.column.name for one in first]):
             if labelled is not None:
@@ -231,7 +229,9 @@ def _fit(
     numbers are then replaced by those of all rows. Edits transformer.
     """
     numbers, categories = names_of(used, *NUMERIC), names_of(used, "category")
-    words = {name: [*_named(used, name).categories, *([None] if _named(used, name).missing else [])] for name in categories}
+    words = {
+        name: [*_named(used, name).categories, *([None] if _named(used, name).missing else [])] for name in categories
+    }
     size = max([2, *(len(one) for one in words.values())])
     values: list[Any] = []
     for column in used:

@@ -106,7 +106,9 @@ class TableRows(RowSource):
             kind = self._table.type_of(self._weight)
             if not _is_numeric(kind):
                 raise InvalidInputError(f"{self.name}, column {self._weight!r}: a weight must be a number, not {kind}.")
-            weight = weights_of(_floats(part.column(self._weight)), lambda i: f"{self.place(start + i)}, {self._weight!r}")
+            weight = weights_of(
+                _floats(part.column(self._weight)), lambda i: f"{self.place(start + i)}, {self._weight!r}"
+            )
         return y, weight
 
     def _labels(self, column: Any, start: int) -> Vector:
@@ -205,9 +207,7 @@ def _is_numeric(kind: Any) -> bool:
     import pyarrow
 
     types = pyarrow.types
-    return bool(
-        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    )
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def _floats(column: Any) -> Vector:
