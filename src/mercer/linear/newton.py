@@ -24,6 +24,7 @@ as preconditioner solve it, more accurately the closer the optimum is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -225,26 +226,7 @@ class _Run:
 
     def _pass(self, u: Vector, f: Vector, beta: Vector, D: Vector) -> tuple[float, Vector]:
         """Fill f = Xu, β and D; return the sum of the losses and X'β."""
-        from mercer.linear._newton_loops import dense_pass, sparse_pass
-
-        X, bias = self.rows.X, self.rows.bias
-        parts: dict[int, tuple[float, Vector]] = {}
-
-        def part(start: int, stop: int) -> None:
-            v = np.zeros(self.rows.d)
-            vectors = [vector[start:stop] for vector in (*self.vectors, f, beta, D)]
-            if isinstance(X, Csr):
-                stored = X.indptr[start : stop + 1], unsigned(X.indices), X.data
-                loss = sparse_pass(*stored, u, bias, *vectors, v)
-            else:
-                loss = dense_pass(X[start:stop], u, bias, *vectors, v)
-            parts[start] = loss, v
-
-        run_shares(part, self.rows.n, self.rows.threads(self.options.n_threads))
-        # in the order of the rows: the same bits for the same number of threads
-        found = [parts[start] for start in sorted(parts)]
-        v = np.sum([v for _, v in found], axis=0) if len(found) > 1 else found[0][1]
-        return sum(loss for loss, _ in found), v
+        return newton_pass(self.rows, u, self.vectors, f, beta, D, self.options.n_threads)
 
     def _go(self, point: _Point) -> None:
         """Make the last computed point the current one."""
@@ -359,17 +341,54 @@ class _Run:
         self.clock.report(point)
 
 
-def lowest(f: Vector, q: Vector, slope: float, bend: float, vectors: tuple[Vector, ...], target: float) -> float:
-    """Minimise  slope s + ½ bend s² + the losses at f + s q  over s, by Newton's method from s = 1.
+def newton_pass(
+    rows: Rows, u: Vector, vectors: tuple[Vector, ...], f: Vector, beta: Vector, D: Vector, n_threads: int
+) -> tuple[float, Vector]:
+    """Fill f = Xu, β and D in one pass over the rows; return the sum of the losses and X'β.
 
-    Stops where the derivative is at most ``target``. ``vectors`` are linear, l1, ridge, lower and upper.
+    ``vectors`` are linear, l1, ridge, lower and upper.
     """
+    from mercer.linear._newton_loops import dense_pass, sparse_pass
+
+    X, bias = rows.X, rows.bias
+    parts: dict[int, tuple[float, Vector]] = {} if rows.n else {0: (0.0, np.zeros(rows.d))}
+
+    def part(start: int, stop: int) -> None:
+        v = np.zeros(rows.d)
+        own = [vector[start:stop] for vector in (*vectors, f, beta, D)]
+        if isinstance(X, Csr):
+            stored = X.indptr[start : stop + 1], unsigned(X.indices), X.data
+            loss = sparse_pass(*stored, u, bias, *own, v)
+        else:
+            loss = dense_pass(X[start:stop], u, bias, *own, v)
+        parts[start] = loss, v
+
+    run_shares(part, rows.n, rows.threads(n_threads))
+    # in the order of the rows: the same bits for the same number of threads
+    found = [parts[start] for start in sorted(parts)]
+    v = np.sum([v for _, v in found], axis=0) if len(found) > 1 else found[0][1]
+    return sum(loss for loss, _ in found), v
+
+
+def lowest(f: Vector, q: Vector, slope: float, bend: float, vectors: tuple[Vector, ...], target: float) -> float:
+    """`lowest_along` for the losses at f + s q; ``vectors`` are linear, l1, ridge, lower and upper."""
     from mercer.linear._newton_loops import line_derivatives
 
+    return lowest_along(lambda s: line_derivatives(f, q, s, *vectors), slope, bend, target)
+
+
+def lowest_along(
+    derivatives: Callable[[float], tuple[float, float]], slope: float, bend: float, target: float
+) -> float:
+    """Minimise  slope s + ½ bend s² + losses(s)  over s, by Newton's method from s = 1.
+
+    ``derivatives`` returns the first and the second derivative of the losses. Stops where the derivative of the sum is
+    at most ``target``.
+    """
     # the derivative increases: it is below 0 at low and above 0 at high
     low, high, s = 0.0, np.inf, 1.0
     for _ in range(LINE_STEPS):
-        first, second = line_derivatives(f, q, s, *vectors)
+        first, second = derivatives(s)
         first, second = first + slope + s * bend, second + bend
         if abs(first) <= target or not second > 0:
             break

@@ -313,17 +313,23 @@ def linear_certificate(
     violation, outside, total = check_optimality(np.ascontiguousarray(beta), decision, *vectors, largest)
     infeasible = max(outside, abs(total)) if problem.intercept else outside
     infeasible = np.inf if np.isnan(total) else infeasible
+    primal, dual = problem.primal(w, intercept, f), problem.dual(beta, v)
+    # both values are sums of terms of this size, which may cancel
+    terms = 0.0 if primal >= dual else float(np.abs(qp.linear * beta).sum() + np.abs(v) @ np.abs(w))
+    return conclude_linear(primal, dual, terms, violation, infeasible, largest, loss.name if of is None else of)
+
+
+def conclude_linear(
+    primal: float, dual: float, terms: float, violation: float, infeasible: float, largest: float, of: str
+) -> Certificate:
+    """The certificate from its sums; ``terms`` is the size of what was added, ``largest`` the largest |β|."""
     feasible = infeasible <= FEASIBILITY * largest
-    primal = problem.primal(w, intercept, f)
-    dual = problem.dual(beta, v)
     gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
-    if gap < 0:
-        # both values are sums of terms of this size, which may cancel
-        terms = float(np.abs(qp.linear * beta).sum() + np.abs(v) @ np.abs(w)) + abs(primal)
-        gap = 0.0 if -ROUNDING * terms <= gap else gap
+    if -ROUNDING * (terms + abs(primal)) <= gap < 0:
+        gap = 0.0
     reason = "" if feasible and gap >= 0 else NOT_FEASIBLE
     violation = np.inf if np.isnan(violation) else violation
-    return finished(primal, dual, gap, violation, infeasible, loss.name if of is None else of, reason)
+    return finished(primal, dual, gap, violation, infeasible, of, reason)
 
 
 def balanced(qp: BoxQP, beta: Vector) -> Vector:

@@ -104,16 +104,14 @@ def _gram(rows: Rows, D: Vector, start: int, stop: int) -> Matrix:
     return H
 
 
-class Tall:
-    """The system factored over the p features."""
+class GramSystem:
+    """The system factored over the p features, from a given A'DA."""
 
-    def __init__(self, rows: Rows, n_threads: int) -> None:
-        self.rows, self.n_threads = rows, n_threads
+    gram: Matrix
 
-    def factor(self, D: Vector, diagonal: Vector) -> bool:
-        """Factor the system for this D and diagonal; False if it fails even with regularisation."""
-        self.gram = weighted_gram(self.rows, D, self.n_threads)
-        self.diagonal = diagonal
+    def factor_gram(self, gram: Matrix, diagonal: Vector) -> bool:
+        """Factor the system for A'DA and the diagonal; False if it fails even with regularisation."""
+        self.gram, self.diagonal = gram, diagonal
         size = self.gram.diagonal() + diagonal
         if not np.isfinite(size).all():
             return False
@@ -142,6 +140,17 @@ class Tall:
     def apply(self, x: Vector) -> Vector:
         """A'DA x."""
         return np.asarray(self.gram @ x)
+
+
+class Tall(GramSystem):
+    """The system of some rows, factored over the p features."""
+
+    def __init__(self, rows: Rows, n_threads: int) -> None:
+        self.rows, self.n_threads = rows, n_threads
+
+    def factor(self, D: Vector, diagonal: Vector) -> bool:
+        """Factor the system for this D and diagonal; False if it fails even with regularisation."""
+        return self.factor_gram(weighted_gram(self.rows, D, self.n_threads), diagonal)
 
 
 class Wide:

@@ -1,0 +1,197 @@
+"""The central path over parts, with only the samples near a kink of their loss as variables.
+
+The method is that of `mercer.linear.near_kinks`: a model of a random sample of rows; all other samples at the ends of
+their boxes; the central path on the samples near a kink; once more with the samples that were fixed at the wrong end.
+Squared losses and few rows per column take the path over all samples.
+
+A round reads all rows twice. A step of the path reads the free rows four times; they are copied if the budget of
+their process allows it. Each part returns X'β, X'DX and scalars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mercer.linear.central_path import Path, first_mu, follow_path
+from mercer.linear.interior import ATTEMPTS, LESS, SHARE
+from mercer.linear.near_kinks import (
+    FEWEST,
+    FEWEST_ROWS_PER_FEATURE,
+    FREE,
+    MANY,
+    MAX_ROUNDS,
+    MOST,
+    MU,
+    PART,
+    PART_ROWS_PER_FEATURE,
+    PART_SHARE,
+    PART_TOL,
+    PART_UP_TO,
+)
+from mercer.linear.solution import LinearSolution
+from mercer.linear.systems import GramSystem
+from mercer.losses.base import Vector
+from mercer.parts import linear_part
+from mercer.parts.linear_part import Classified
+from mercer.parts.linear_solver import PartsRun
+from mercer.problems.solution import Status
+
+# distances that are brought to the caller, whose quantile is the radius of the free samples
+DISTANCES = 50_000
+
+
+def solve(run: PartsRun) -> LinearSolution:
+    """Minimise: attempts of increasing accuracy until the certificate is within tol."""
+    best: LinearSolution | None = None
+    tol = SHARE * run.options.tol
+    for _ in range(ATTEMPTS):
+        w = _all_samples(run, tol) if run.smooth or best is not None else _near_kinks(run, tol)
+        solution = run.publish(w, "interior")
+        if best is None or solution.certificate.relative_gap < best.certificate.relative_gap:
+            best = solution
+        if solution.status is not Status.STALLED:
+            break
+        tol *= LESS
+    assert best is not None
+    return replace(best, n_iter=run.n_iter)
+
+
+class PartSystem:
+    """The samples of a central path, in parts (see `central_path.SampleSystem`)."""
+
+    def __init__(self, run: PartsRun, n_bounds: int, mu: float, reads: bool) -> None:
+        self.parts, self.d = run.parts, run.d
+        self.n_bounds, self.first_mu, self.reads = n_bounds, mu, reads
+        self.system = GramSystem()
+        self.solve, self.apply = self.system.solve, self.system.apply
+        # β is the best so far and not yet remembered: the next pass does it
+        self.better = False
+
+    def start_at_kinks(self, mu: float) -> tuple[Vector, Vector]:
+        """A'β and A'D linear."""
+        v, weighted, self.gram = self.parts.total(linear_part.start_at_kinks, mu, reads=self.reads)
+        return v, weighted
+
+    def start(self, w: Vector, mu: float) -> Vector:
+        """A'β with every sample on the central path at Aw."""
+        v, *self.values = self.parts.total(linear_part.start, w, mu, reads=self.reads)
+        return np.asarray(v)
+
+    def loss_and_gap(self) -> tuple[float, float]:
+        """As the last start or move found them."""
+        loss, gap = self.values
+        return loss, gap
+
+    def keep(self) -> None:
+        """With the next pass."""
+        self.better = True
+
+    def best(self) -> Vector:
+        """Nothing: the best β is put into that of each part."""
+        self.parts.map(linear_part.end_path, self.better, reads=False)
+        self.better = False
+        return np.empty(0)
+
+    def weigh(self, target: float) -> Vector:
+        """A'(β + Dg); for target 0 the parts return A'DA as well."""
+        total, *gram = self.parts.total(linear_part.weigh, target, self.better, reads=self.reads)
+        self.better = False
+        if gram:
+            (self.gram,) = gram
+        return np.asarray(total)
+
+    def factor(self, diagonal: Vector) -> bool:
+        """Factor the sum of the parts' matrices."""
+        return self.system.factor_gram(self.gram, diagonal)
+
+    def step(self, dw: Vector) -> Vector:
+        """The largest rate, and the sums of the other numbers."""
+        found = np.array(self.parts.map(linear_part.step, dw, reads=self.reads))
+        return np.array([found[:, 0].max(), *found[:, 1:].sum(axis=0)])
+
+    def move(self, length: float) -> None:
+        """Move along the step."""
+        self.values = list(self.parts.total(linear_part.move, length, reads=False))
+
+
+def _all_samples(run: PartsRun, tol: float) -> Vector:
+    """The central path with all samples as variables, from a least-squares model."""
+    return _path(run, tol, np.inf, None).w
+
+
+def _near_kinks(run: PartsRun, tol: float) -> Vector:
+    """Rounds over the samples near a kink, from the model of a random sample of rows."""
+    n, d = run.usable, run.d
+    size = run.sample_size(max(PART, PART_SHARE * n, min(PART_ROWS_PER_FEATURE * d, PART_UP_TO * n)))
+    if size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d:
+        return _all_samples(run, tol)
+    w = run.sample_model(size, PART_TOL)
+    if w is None:
+        return _all_samples(run, tol)
+    share, least, every = FREE * float(np.sqrt(d / size)), 0.0, max(1, n // DISTANCES)
+    seen = run.parts.map(linear_part.classify, w, every)
+    for _ in range(MAX_ROUNDS):
+        run.stopped = run.stopped or run.clock.over()
+        if run.stopped is not None:
+            # out of time: the ends of the boxes that w implies
+            run.parts.map(linear_part.hold, -1.0)
+            break
+        radius = max(least, _radius(seen, share))
+        path = _path(run, tol, radius, w)
+        w = path.w
+        if radius == np.inf or run.stopped is not None:
+            break
+        seen = run.parts.map(linear_part.classify, w, every)
+        crossed = sum(part.crossed for part in seen)
+        if sum(part.gap for part in seen) <= tol * abs(path.primal):
+            break
+        # others may cross their kink as far as these did; if many crossed, too few samples were free
+        least = 2.0 * sum(part.distance for part in seen) / max(1, crossed)
+        share = max(FEWEST * d / n, 2.0 * share * (crossed > MANY * path.beta[0]))
+    return w
+
+
+def _radius(seen: list[Classified], share: float) -> float:
+    """The distance from a kink within which this share of the samples lies; inf if that is most of them."""
+    distances = np.concatenate([part.some for part in seen])
+    count = int(share * len(distances))
+    if share >= MOST or count >= len(distances):
+        return np.inf
+    return float(np.partition(distances, count)[count])
+
+
+def _path(run: PartsRun, tol: float, radius: float, w: Vector | None) -> Path:
+    """Follow the central path on the samples within the radius. The path's β is the number of these samples."""
+    fixed, constant, unkept, mu_sums, sums = run.parts.total(linear_part.hold, radius)
+    n_free, room, distance, n_bounds = sums
+    mu = None
+    if w is not None and radius < np.inf and n_free > 0:
+        mu = MU * (room / n_free) * (distance / n_free) or 1.0
+    start, n_before = w, run.n_iter
+
+    def over(path: Path) -> bool:
+        run.n_iter = n_before + path.n_iter
+        gap = path.gap / max(abs(path.primal), np.finfo(np.float64).tiny)
+        run.report(gap, path.primal - path.gap, int(n_free))
+        return run.stopped is not None
+
+    run.last = run.clock.seconds
+    system = PartSystem(run, int(n_bounds), first_mu(mu_sums), reads=bool(unkept))
+    path = follow_path(
+        system,
+        run.q,
+        np.zeros(run.d),
+        tol=tol,
+        fixed=fixed,
+        constant=constant,
+        w=start,
+        mu=mu,
+        max_iter=max(0, run.limit - run.n_iter),
+        over=over,
+    )
+    run.n_iter = n_before + path.n_iter
+    if run.stopped is None and run.n_iter >= run.limit and path.gap > tol * abs(path.primal):
+        run.stopped = Status.MAX_ITER
+    return replace(path, beta=np.array([n_free]))

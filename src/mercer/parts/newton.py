@@ -1,0 +1,109 @@
+"""Newton's method for squared losses over parts (see `mercer.linear.newton`).
+
+Each part returns the loss, X'β and X'DX at a point from one pass over its rows; a search along a step needs its stored
+decision values only. A run starts from the model of a random sample of rows: two to four passes remain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer.linear.newton import (
+    EXACT,
+    LINE_ACCURACY,
+    PART,
+    PART_GAIN,
+    PART_OF,
+    PART_ROWS_PER_FEATURE,
+    lowest_along,
+)
+from mercer.linear.solution import LinearSolution
+from mercer.linear.systems import GramSystem, Matrix
+from mercer.losses.base import Vector
+from mercer.parts import linear_part
+from mercer.parts.linear_solver import PartsRun
+from mercer.problems.solution import Status
+
+
+class _Point(NamedTuple):
+    """The objective at u: its value and gradient, X'DX, and the number of samples with D > 0."""
+
+    u: Vector
+    primal: float
+    gradient: Vector
+    gram: Matrix
+    active: int
+
+
+def solve(run: PartsRun) -> LinearSolution:
+    """Take Newton steps until the certified gap is within tol, a limit is reached, or rounding prevents progress."""
+    best: LinearSolution | None = None
+    tol, primal = run.options.tol, np.inf
+    point = _at(run, _first(run), is_new_step=False)
+    run.last = run.clock.seconds
+    while True:
+        gap = _gap(run, point)
+        run.report(gap, (1.0 - gap) * point.primal, point.active)
+        ended = run.stopped or (Status.MAX_ITER if run.n_iter >= run.limit else None)
+        if ended is None and not point.primal < primal:
+            ended = Status.STALLED
+        if gap <= tol or ended is not None:
+            solution = run.publish(point.u, "newton", ended)
+            if best is None or solution.certificate.relative_gap <= best.certificate.relative_gap:
+                best = solution
+            if solution.status is Status.CONVERGED or ended is not None:
+                return replace(best, status=solution.status, n_iter=run.n_iter)
+            # making Σβ = 0 took part of the gap: a more accurate model follows, and β is computed again
+            tol *= 0.1
+        primal = point.primal
+        system = GramSystem()
+        if not system.factor_gram(point.gram, run.q):
+            return replace(run.publish(point.u, "newton", Status.STALLED), n_iter=run.n_iter)
+        point = _move(run, point, system.solve(-point.gradient))
+        run.n_iter += 1
+
+
+def _first(run: PartsRun) -> Vector:
+    """The model of a random sample of rows if there are enough of them, else 0."""
+    size = run.sample_size(run.usable // PART_OF)
+    few = size < max(PART, PART_ROWS_PER_FEATURE * run.d) or run.limit <= 20
+    w = None if few else run.sample_model(size, PART_GAIN)
+    return np.zeros(run.d) if w is None else w
+
+
+def _at(run: PartsRun, u: Vector, is_new_step: bool) -> _Point:
+    """The objective at u, from one pass over all rows."""
+    loss, v, gram, active = run.parts.total(linear_part.newton_point, u, is_new_step)
+    pull = run.q * u
+    return _Point(u, float(loss) + 0.5 * float(pull @ u), pull - v, gram, int(active))
+
+
+def _gap(run: PartsRun, point: _Point) -> float:
+    """The relative gap, for a free b as if b were optimal for w."""
+    squared = float(point.gradient @ point.gradient) / (2 * run.statement.penalty.l2)
+    return squared / max(point.primal, np.finfo(np.float64).tiny) if squared > 0 else 0.0
+
+
+def _move(run: PartsRun, point: _Point, step: Vector) -> _Point:
+    """Move by the step if its end is close to the minimum along it, else to that minimum."""
+    end = _at(run, point.u + step, is_new_step=True)
+    descent = abs(float(point.gradient @ step))
+    if end.primal < point.primal and abs(float(end.gradient @ step)) <= LINE_ACCURACY * descent:
+        return end
+    run.parts.map(linear_part.begin_line, reads=False)
+    pull = run.q * step
+    slope, bend = float(pull @ point.u), float(pull @ step)
+
+    def derivatives(s: float) -> tuple[float, float]:
+        first, second = run.parts.total(linear_part.line_point, s, reads=False)
+        return first, second
+
+    for accuracy in (LINE_ACCURACY, EXACT):
+        s = lowest_along(derivatives, slope, bend, accuracy * descent)
+        end = _at(run, point.u + s * step, is_new_step=False)
+        if end.primal < point.primal:
+            break
+    return end

@@ -1,0 +1,155 @@
+"""A linear machine over parts is the linear machine of all rows, with its certificate."""
+
+import numpy as np
+import pytest
+from tests.clocks import Countdown
+from tests.parts.rows import INTERCEPTS, LOSSES, csr, cut, samples
+
+from mercer import LinearSVC, LinearSVR
+from mercer.exceptions import InvalidInputError
+from mercer.linear.plan import solve_linear
+from mercer.linear.problem import LinearProblem, Penalty, Rows, linear_certificate
+from mercer.linear.solution import LinearOptions
+from mercer.losses import EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.parts.layout import Held, LocalParts
+from mercer.parts.linear_part import Statement
+from mercer.parts.linear_solver import solve_parts
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Status
+
+TOL = 1e-6
+OPTIONS = LinearOptions(tol=TOL)
+
+
+def beta_of(parts):
+    """The β of all rows, in their order."""
+    return np.concatenate(parts.map(lambda part: part.state.beta, reads=False))
+
+
+def check(found, expected):
+    """The gap is within tol, and the models are as near as two models within tol can be."""
+    proof, other = found.certificate, expected.certificate
+    assert found.status is Status.CONVERGED and proof.valid and proof.relative_gap <= TOL
+    assert proof.primal == pytest.approx(other.primal, rel=2 * TOL)
+    # strong convexity: ½|w − w*|² is at most the excess of the primal
+    distance = np.linalg.norm(found.w - expected.w)
+    assert distance <= 2 * np.sqrt(2 * TOL * abs(other.primal))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(("intercept", "bias"), INTERCEPTS)
+@pytest.mark.parametrize("n", [60, 4000])
+def test_the_model_does_not_depend_on_the_parts(loss, intercept, bias, n):
+    """1, 2 and 7 parts, uneven and empty ones among them, dense and sparse: the model of one array."""
+    X, y, weight = samples(n, 8, loss)
+    expected = solve_linear("auto", LinearProblem(Rows.of(X, bias), loss, y, weight, intercept), OPTIONS, Clock())
+    for count, stored in ((1, np.asarray), (2, np.asarray), (7, np.asarray), (7, csr)):
+        parts = cut(X, y, weight, count, stored)
+        found = solve_parts(parts, Statement(loss, 1.0, intercept, bias), OPTIONS, Clock())
+        check(found, expected)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(("intercept", "bias"), INTERCEPTS)
+def test_the_certificate_is_that_of_all_rows(loss, intercept, bias):
+    """The sums over parts are those of `linear_certificate` for the same w, b and β."""
+    X, y, weight = samples(500, 5, loss)
+    parts = cut(X, y, weight, 4)
+    found = solve_parts(parts, Statement(loss, 0.5, intercept, bias), OPTIONS, Clock())
+    # empty parts are left out and hold no rows
+    problem = LinearProblem(Rows.of(X, bias), loss, y, 0.5 * weight, intercept)
+    expected = linear_certificate(problem, found.w, found.intercept, beta_of(parts))
+    for name in ("primal", "dual", "kkt_violation"):
+        assert getattr(found.certificate, name) == pytest.approx(getattr(expected, name), rel=1e-9, abs=1e-12), name
+    assert found.certificate.valid and expected.valid
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_it_is_linear_svc(loss):
+    """The weights of `LinearSVC` on one array, a class missing in each part."""
+    X, y, weight = samples(2000, 6)
+    order = np.argsort(y)
+    X, y, weight = X[order], y[order], weight[order]
+    model = LinearSVC(loss=loss, tol=TOL, C=0.3).fit(X, y, weight)
+    statement = Statement(Hinge() if loss == "hinge" else SquaredHinge(), 0.3, bias=1.0)
+    found = solve_parts(cut(X, y, weight, 7), statement, OPTIONS, Clock())
+    limit = 2 * np.sqrt(2 * TOL * model.certificate_.primal)
+    assert np.linalg.norm(found.w - np.append(model.coef_[0], model.intercept_)) <= limit
+    assert found.certificate.of == model.certificate_.of
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_it_is_linear_svr(loss):
+    """The weights of `LinearSVR` on one array, with a free intercept."""
+    kind = EpsilonInsensitive(0.2) if loss == "epsilon_insensitive" else SquaredEpsilonInsensitive(0.2)
+    X, y, weight = samples(2000, 6, kind)
+    model = LinearSVR(loss=loss, epsilon=0.2, tol=TOL, penalize_intercept=False).fit(X[:, :-1], y, weight)
+    found = solve_parts(cut(X[:, :-1], y, weight, 5), Statement(kind, intercept=True), OPTIONS, Clock())
+    assert found.certificate.primal == pytest.approx(model.certificate_.primal, rel=2 * TOL)
+    assert np.linalg.norm(found.w - model.coef_) <= 2 * np.sqrt(2 * TOL * model.certificate_.primal)
+
+
+@pytest.mark.parametrize("loss", LOSSES[:3], ids=lambda loss: loss.name)
+def test_rows_that_do_not_fit_are_loaded_for_each_pass(loss):
+    """A budget of 0, or of some parts: the same model, and no rows are kept beyond the budget."""
+    X, y, weight = samples(3000, 6, loss)
+    whole = solve_parts(cut(X, y, weight, 6), Statement(loss, bias=1.0), OPTIONS, Clock())
+    for budget in (0, 2 * X[:600].nbytes):
+        parts = cut(X, y, weight, 6, budget=budget)
+        found = solve_parts(parts, Statement(loss, bias=1.0), OPTIONS, Clock())
+        check(found, whole)
+        assert sum(part.block().X.nbytes for part in parts.parts if part.in_memory) <= budget
+
+
+def test_float32_rows_and_threads_give_the_same_model():
+    """Sums are in float64; threads over parts and within a part."""
+    X, y, weight = samples(6000, 6)
+    X = X.astype(np.float32)
+    expected = solve_parts(cut(X, y, weight, 1), Statement(Hinge(), bias=1.0), OPTIONS, Clock())
+    for count, n_threads in ((1, 2), (5, 2)):
+        parts = cut(X, y, weight, count, n_threads=n_threads)
+        check(solve_parts(parts, Statement(Hinge(), bias=1.0), OPTIONS, Clock()), expected)
+
+
+def test_one_class_alone_is_the_zero_model():
+    """With a free intercept w = 0 has no loss; β = 0 proves it."""
+    X, _, weight = samples(40, 3)
+    found = solve_parts(cut(X, np.ones(40), weight, 3), Statement(Hinge(), intercept=True), OPTIONS, Clock())
+    assert not found.w.any() and found.intercept == 1.0
+    assert found.certificate.primal == found.certificate.gap == 0.0
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("questions", [0, 3, 8])
+def test_a_run_that_ends_early_is_certified(loss, questions):
+    """Whenever the clock ends it, the gap is that of a feasible β."""
+    X, y, weight = samples(4000, 6, loss)
+    clock = Countdown(questions)
+    found = solve_parts(cut(X, y, weight, 4), Statement(loss, intercept=True), LinearOptions(tol=1e-12), clock)
+    assert found.status in (Status.TIME_LIMIT, Status.CONVERGED, Status.STALLED)
+    assert found.certificate.valid and np.isfinite(found.certificate.gap)
+
+
+def test_max_iter_ends_a_run():
+    """Its status says so, and the model is certified."""
+    X, y, weight = samples(300, 6)
+    for loss in (Hinge(), SquaredHinge()):
+        options = LinearOptions(tol=1e-12, max_iter=1)
+        found = solve_parts(cut(X, y, weight, 3), Statement(loss, bias=1.0), options, Clock())
+        assert found.status is Status.MAX_ITER and found.n_iter == 1 and found.certificate.valid
+
+
+def test_what_cannot_be_solved_is_named():
+    """Penalties, an infinite C, parts of different columns, and no rows at all."""
+    X, y, weight = samples(20, 3)
+    with pytest.raises(InvalidInputError, match="l1=1 and C=1 were given"):
+        solve_parts(cut(X, y, weight, 2), Statement(Hinge(), penalty=Penalty(1.0, 0.0)), OPTIONS, Clock())
+    with pytest.raises(InvalidInputError, match="C=inf"):
+        solve_parts(cut(X, y, weight, 2), Statement(Hinge(), C=np.inf), OPTIONS, Clock())
+    mixed = LocalParts([Held(X, y, weight), Held(X[:, :2], y, weight)])
+    with pytest.raises(InvalidInputError, match="first part has 3 columns, but another one has 2"):
+        solve_parts(mixed, Statement(Hinge(), intercept=True), OPTIONS, Clock())
+    with pytest.raises(InvalidInputError, match="All parts are empty"):
+        solve_parts(LocalParts([Held(X[:0], y[:0])]), Statement(Hinge()), OPTIONS, Clock())
+    with pytest.raises(InvalidInputError, match="too large: the squares have no finite sum"):
+        solve_parts(cut(1e200 * X, y, weight, 2), Statement(Hinge()), OPTIONS, Clock())
