@@ -14,6 +14,7 @@ The first model is that of a random sample of rows, which comes to the caller. T
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,10 +46,18 @@ BALANCED = 1e-14
 COLUMNS = "Scale the columns of X, for example with StandardScaler."
 
 
-def solve_parts(parts: Parts, statement: Statement, options: LinearOptions, clock: Clock) -> LinearSolution:
+def solve_parts(
+    parts: Parts,
+    statement: Statement,
+    options: LinearOptions,
+    clock: Clock,
+    start: Vector | None = None,
+    keep: Callable[[Vector], None] | None = None,
+) -> LinearSolution:
     """Minimise until the relative duality gap is at most ``options.tol``, or a limit ends the run.
 
-    The β of the solution is empty: it stays with the parts, in ``part.state.beta``.
+    The β of the solution is empty: it stays with the parts, in ``part.state.beta``. ``keep`` is called with the model
+    of each step; a later run that gets it as ``start`` continues there.
 
     Examples
     --------
@@ -68,7 +77,7 @@ def solve_parts(parts: Parts, statement: Statement, options: LinearOptions, cloc
     from mercer.parts import kinks, newton
 
     with one_blas_thread(), np.errstate(all="ignore"):
-        run = PartsRun(parts, statement, options, clock)
+        run = PartsRun(parts, statement, options, clock, start, keep)
         found = run.zero_model()
         if found is not None:
             return found
@@ -94,6 +103,8 @@ class PartsRun:
     statement: Statement
     options: LinearOptions
     clock: Clock
+    start: Vector | None = None
+    keep: Callable[[Vector], None] | None = None
     n_iter: int = 0
     trace: list[TracePoint] = field(default_factory=list)
     stopped: Status | None = None
@@ -158,7 +169,12 @@ class PartsRun:
         return self.publish(self.joined(np.zeros(self.d - self.statement.intercept), b), "zero", Status.CONVERGED)
 
     def sample_model(self, size: int, tol: float) -> Vector | None:
-        """The model of a random sample of about so many rows, solved by the caller; None if that is too small."""
+        """The model of a random sample of about so many rows, solved by the caller; None if that is too small.
+
+        The model to start from, if there is one.
+        """
+        if self.start is not None and len(self.start) == self.d:
+            return self.start
         share = min(1.0, size / max(1, self.usable))
         found = self.parts.map(linear_part.sample_rows, share, self.options.seed)
         X, y, price = (list(column) for column in zip(*found, strict=True))
@@ -184,8 +200,10 @@ class PartsRun:
         most = min(SAMPLE_NUMBERS // self.d, int(self.parts.budget / 8 / max(1.0, self.row_bytes)))
         return int(min(wanted, most))
 
-    def report(self, gap: float, dual: float, active: int) -> None:
-        """Append a point to the trace, report it, and ask the clock."""
+    def report(self, gap: float, dual: float, active: int, w: Vector | None = None) -> None:
+        """Append a point to the trace, report it, and ask the clock. ``w`` is the present model."""
+        if self.keep is not None and w is not None:
+            self.keep(w)
         point = TracePoint(self.clock.seconds, self.n_iter, gap, dual, active)
         self.trace.append(point)
         self.clock.report(point)
@@ -195,6 +213,8 @@ class PartsRun:
 
     def publish(self, w: Vector, solver: str, status: Status | None = None) -> LinearSolution:
         """Make β feasible and certify the model; ``status`` None means: converged if the gap is within tol."""
+        if self.keep is not None:
+            self.keep(w)
         weights, intercept = self.split(w)
         proof = self.certify(weights, intercept)
         done = proof.valid and proof.relative_gap <= self.options.tol

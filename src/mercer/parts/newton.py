@@ -46,7 +46,7 @@ def solve(run: PartsRun) -> LinearSolution:
     run.last = run.clock.seconds
     while True:
         gap = _gap(run, point)
-        run.report(gap, (1.0 - gap) * point.primal, point.active)
+        run.report(gap, (1.0 - gap) * point.primal, point.active, point.u)
         ended = run.stopped or (Status.MAX_ITER if run.n_iter >= run.limit else None)
         if ended is None and not point.primal < primal:
             ended = Status.STALLED

@@ -41,8 +41,8 @@ class ArrayRows(RowSource):
         self.name = self._X.name
         if len(self._X.shape) != 2:
             raise InvalidInputError(
-                f"{self.name} has the shape {self._X.shape}, but rows need two axes: one row per sample, one column per "
-                "feature."
+                f"{self.name} has the shape {self._X.shape}, but rows need two axes: one row per sample, one column "
+                "per feature."
             )
         if self._X.dtype.kind not in "fiub":
             raise InvalidInputError(f"{self.name} has the type {self._X.dtype}, but samples must be numbers.")

@@ -178,8 +178,8 @@ class RowSource(ABC):
         for path, before in getattr(self, "_states", {}).items():
             if _state(path) != before:
                 raise InvalidInputError(
-                    f"{path} has changed since it was opened: a fit reads it several times and needs the same rows each "
-                    "time. Open it again when nothing writes to it any more."
+                    f"{path} has changed since it was opened: a fit reads it several times and needs the same rows "
+                    "each time. Open it again when nothing writes to it any more."
                 )
 
     def fingerprint(self) -> str:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.problem import Penalty
 from mercer.linear.solution import LinearSolution
-from mercer.losses import Loss
 from mercer.parts.layout import LocalParts
 from mercer.parts.linear_part import Statement
+from mercer.parts.linear_solver import solve_parts
+from mercer.problems.clock import Clock
+from mercer.sources.checkpoint import Checkpoint
 from mercer.sources.source import BLOCK_SHARE, RowSource, loaders
 from mercer.validation import check_weighted_classes, class_weights, real_targets, thread_count, validate_weights
 
 # blocks in memory beside those that are kept: the present one, and the next one that is read ahead
 BLOCKS = 2
-# regressions of more classes than this take too many passes to be meant
+# more classes than this take so many passes that they are likely numbers to be predicted
 MOST_CLASSES = 1000
 
 
@@ -65,9 +70,39 @@ class OneVsRest:
 
     def __call__(self, codes: Vector, weight: Vector) -> tuple[Vector, Vector]:
         """Labels and weights."""
-        from mercer.estimators.linear.linear_svc import one_vs_rest
-
         return one_vs_rest(codes.astype(np.intp), weight, self.class_weight, self.k, self.several)
+
+
+def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several: bool) -> tuple[Vector, Vector]:
+    """Labels ±1 and weights of class k against the rest.
+
+    As in LIBLINEAR, with more than two classes the class weight applies to class k, not to the rest.
+    """
+    positive = codes == k
+    y = 2.0 * positive - 1.0
+    if (of_class == 1.0).all():
+        return y, weight
+    return y, weight * (np.where(positive, of_class[k], 1.0) if several else of_class[codes])
+
+
+def constant_feature(machine: Any) -> float:
+    """The value of the feature whose weight is a penalised intercept; 0 if there is none."""
+    penalised = machine.fit_intercept and getattr(machine, "penalize_intercept", True)
+    return float(machine.intercept_scaling) if penalised else 0.0
+
+
+def fit_source(machine: Any, source: RowSource, y: Any, sample_weight: Any, clock: Clock) -> list[LinearSolution]:
+    """Solve the problems of a machine over the rows of a source; sets what belongs to features and classes."""
+    check_parameters(machine, source, y, sample_weight)
+    set_features(machine, source)
+    classifies = is_classifier(machine)
+    targets = find_targets(machine, source, y, sample_weight, classifies)
+    codes: list[OneVsRest | None] = [None]
+    if classifies:
+        several = len(machine.classes_) > 2
+        positives = range(len(machine.classes_)) if several else (1,)
+        codes = [OneVsRest(k, machine.class_weight_, several) for k in positives]
+    return solve_source(machine, source, targets, codes, clock)
 
 
 def check_parameters(machine: Any, source: RowSource, y: Any, sample_weight: Any) -> None:
@@ -124,8 +159,8 @@ def find_targets(machine: Any, source: RowSource, y: Any, sample_weight: Any, cl
             totals[label] = totals.get(label, 0.0) + float(total)
         if len(totals) > MOST_CLASSES:
             raise InvalidInputError(
-                f"{source.name} has more than {MOST_CLASSES:,} classes, such as {', '.join(map(repr, list(totals)[:3]))}. "
-                "For a regression use LinearSVR."
+                f"{source.name} has more than {MOST_CLASSES:,} classes, such as "
+                f"{', '.join(map(repr, list(totals)[:3]))}. For a regression use LinearSVR."
             )
     _check_weights(totals.values())
     machine.classes_ = np.unique(np.array(list(totals)))
@@ -163,26 +198,37 @@ def _check_weights(totals: Any) -> None:
 
 
 def solve_source(
-    machine: Any, source: RowSource, targets: Targets, codes: list[OneVsRest | None], loss: Loss, clock: Any
+    machine: Any, source: RowSource, targets: Targets, codes: Sequence[OneVsRest | None], clock: Clock
 ) -> list[LinearSolution]:
-    """Solve a problem for each of ``codes`` over the rows of a source."""
-    from mercer.parts.linear_solver import solve_parts
-
-    penalised = machine.fit_intercept and machine.penalize_intercept
+    """Solve a problem for each of ``codes``, one after the other; rows that fit into the memory are read once."""
+    bias = constant_feature(machine)
     budget = int((1.0 - BLOCKS * BLOCK_SHARE) * source.memory)
     parts = LocalParts(loaders(source, targets), thread_count(machine.n_jobs), budget)
+    options = machine._options()
+    checkpoint = None
+    if machine.checkpoint is not None:
+        checkpoint = Checkpoint(machine.checkpoint, identity(machine, source, targets), len(codes))
     found: list[LinearSolution] = []
-    for code in codes:
-        statement = Statement(
-            loss,
-            float(machine.C),
-            bool(machine.fit_intercept and not penalised),
-            float(machine.intercept_scaling) if penalised else 0.0,
-            Penalty(),
-            code,
-        )
-        found.append(solve_parts(parts, statement, machine._options(), clock))
+    for k, code in enumerate(codes):
+        intercept = bool(machine.fit_intercept and not bias)
+        statement = Statement(machine._loss(), float(machine.C), intercept, bias, Penalty(), code)
+        start = None if checkpoint is None else checkpoint.model(k)
+        keep = None if checkpoint is None else partial(checkpoint.keep, k)
+        found.append(solve_parts(parts, statement, options, clock, start, keep))
+        if checkpoint is not None:
+            checkpoint.write()
     return found
+
+
+def identity(machine: Any, source: RowSource, targets: Targets) -> dict[str, str]:
+    """What a checkpoint belongs to: the data, and every parameter on which the optimum depends."""
+    found = {"data": source.fingerprint()}
+    for name in ("y", "weight"):
+        values = getattr(targets, name)
+        if values is not None:
+            found[name] = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
+    free = {"tol", "max_iter", "time_limit", "n_jobs", "verbose", "warm_start", "checkpoint", "random_state", "rule"}
+    return found | {name: repr(value) for name, value in machine.get_params().items() if name not in free | {"dual"}}
 
 
 def values_of(machine: Any, source: RowSource) -> Matrix:
@@ -198,8 +244,8 @@ def values_of(machine: Any, source: RowSource) -> Matrix:
     if names is not None and source.columns is not None and tuple(names) != source.columns:
         wrong = next(j for j, (a, b) in enumerate(zip(names, source.columns, strict=True)) if a != b)
         raise InvalidInputError(
-            f"Column {wrong} of {source.name} is {source.columns[wrong]!r}, but the model was fitted to {names[wrong]!r} "
-            "there. Open the table with columns=[...] in the order of feature_names_in_."
+            f"Column {wrong} of {source.name} is {source.columns[wrong]!r}, but the model was fitted to "
+            f"{names[wrong]!r} there. Open the table with columns=[...] in the order of feature_names_in_."
         )
     out: Matrix | None = None
     for block in source.blocks():

@@ -1,13 +1,14 @@
 """A Parquet file, a folder of Parquet files or an Arrow dataset as one table that is read by ranges of rows.
 
-A piece is a row group of a Parquet file, or a whole file of another format. A range of rows is read from the pieces that
-it meets, in small batches, so that a large row group need not be in memory.
+A piece is a row group of a Parquet file, or a whole file of another format. A range of rows is read from the pieces
+that it meets, in small batches, so that a large row group need not be in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ class ArrowTable:
                 continue
             parts = -(-piece.n // max(1, rows))
             edges = np.linspace(piece.start, piece.start + piece.n, parts + 1).astype(np.int64).tolist()
-            found.extend(zip(edges[:-1], edges[1:], strict=True))
+            found.extend(pairwise(edges))
         return found
 
     def read(self, start: int, stop: int, names: Sequence[str]) -> Any:
@@ -132,8 +133,8 @@ class ArrowTable:
         table = pyarrow.Table.from_batches([batch.select(own) for batch in batches], schema=schema)
         if table.num_rows != stop - start:
             raise InvalidInputError(
-                f"{self.name} has changed since it was opened: rows {start} to {stop} are {table.num_rows:,} rows. Open "
-                "it again when nothing writes to it any more."
+                f"{self.name} has changed since it was opened: rows {start} to {stop} are {table.num_rows:,} rows. "
+                "Open it again when nothing writes to it any more."
             )
         return table.rename_columns(list(names))
 
@@ -144,8 +145,8 @@ class ArrowTable:
         seen = 0
         try:
             for batch in piece.fragment.to_batches(
-                schema=self._schema, columns=[self._own[name] for name in names], batch_size=BATCH, batch_readahead=0, fragment_readahead=0,
-                use_threads=False,
+                schema=self._schema, columns=[self._own[name] for name in names], batch_size=BATCH, batch_readahead=0,
+                fragment_readahead=0, use_threads=False,
             ):  # fmt: skip
                 low, high = max(0, start - seen), min(batch.num_rows, stop - seen)
                 if low < high:
@@ -177,16 +178,16 @@ def _dataset(given: Any) -> Any:
         # a filter of a dataset is applied by its scanner, not by its fragments
         if getattr(given, "_scan_options", None):
             raise InvalidInputError(
-                "The Arrow dataset has a filter, so its rows cannot be counted without reading them. Write the filtered "
-                "rows to Parquet files with pyarrow.dataset.write_dataset, and open these."
+                "The Arrow dataset has a filter, so its rows cannot be counted without reading them. Write the "
+                "filtered rows to Parquet files with pyarrow.dataset.write_dataset, and open these."
             )
         return given
     if isinstance(given, pyarrow.Table | pyarrow.RecordBatch):
         return pyarrow.dataset.dataset(given)
     if not isinstance(given, str | Path):
         raise InvalidInputError(
-            f"{type(given).__module__}.{type(given).__name__} cannot be read as a table: give a pyarrow.dataset.Dataset, "
-            "or the path of a Parquet file or folder."
+            f"{type(given).__module__}.{type(given).__name__} cannot be read as a table: give a "
+            "pyarrow.dataset.Dataset, or the path of a Parquet file or folder."
         )
     path = Path(given)
     if not path.exists():

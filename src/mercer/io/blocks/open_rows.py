@@ -31,7 +31,8 @@ def open_rows(
     ----------
     data : str, Path, array or dataset
         A .npy file, a Parquet file or a folder of Parquet files; an ``np.memmap``, an ``h5py.Dataset``, a
-        ``zarr.Array``, or another object with ``shape``, ``dtype`` and slices along rows; a ``pyarrow.dataset.Dataset``.
+        ``zarr.Array``, or another object with ``shape``, ``dtype`` and slices along rows; a
+        ``pyarrow.dataset.Dataset``.
     target : str, int, array or None, default=None
         The targets. Tables: the name of a column. Arrays: the number of a column, an array with a value per row, or the
         path of a .npy file. None: targets are given to ``fit``, or not needed.
@@ -44,8 +45,8 @@ def open_rows(
     prepare : bool, default=False
         For tables. False: the features are the numbers of numeric columns; other columns and missing cells are errors.
         True: columns become features as ``mercer fit`` makes them (missing numbers are medians, numbers are scaled,
-        categories are 0/1 columns, dates are days, text is counted by words). ``preparation`` of the result is the fitted
-        pipeline for new tables. Needs one or two passes over the rows.
+        categories are 0/1 columns, dates are days, text is counted by words). ``preparation`` of the result is the
+        fitted pipeline for new tables. Needs one or two passes over the rows.
 
     Returns
     -------
@@ -81,13 +82,13 @@ def open_rows(
         return (PreparedRows if prepare else TableRows)(data, target, weight, columns, memory)
     if prepare:
         raise InvalidInputError(
-            "prepare=True is for tables (Parquet files, Arrow datasets): columns of an array are numbers already. Scale "
-            "them before they are written."
+            "prepare=True is for tables (Parquet files, Arrow datasets): columns of an array are numbers already. "
+            "Scale them before they are written."
         )
     if isinstance(data, str | Path) and Path(data).suffix.lower() != ".npy":
         what = "does not exist" if not Path(data).exists() else "has a suffix that open_rows does not know"
         raise InvalidInputError(
-            f"{data} {what}: give a .npy file, a Parquet file (.parquet, .pq) or a folder of Parquet files. For HDF5 and "
-            "Zarr give the dataset, such as h5py.File(path)['X']."
+            f"{data} {what}: give a .npy file, a Parquet file (.parquet, .pq) or a folder of Parquet files. For HDF5 "
+            "and Zarr give the dataset, such as h5py.File(path)['X']."
         )
     return ArrayRows(data, target, weight, columns, memory)

@@ -2,8 +2,8 @@
 
 Mean and variance are those of all values (Chan, Golub & LeVeque 1983). The median is exact: a pass counts the values in
 an interval of float64 numbers and the next one narrows it down, beginning with an interval around the median of a few
-rows, which is nearly always right. The number of distinct values is exact up to `KEPT`, beyond that an estimate from the
-values with the smallest hashes (Bar-Yossef et al. 2002).
+rows, which is nearly always right. The number of distinct values is exact up to `KEPT`, beyond that an estimate from
+the values with the smallest hashes (Bar-Yossef et al. 2002).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Find the columns of a table on disk and fit their preprocessing, in one or two passes over its rows.
 
-The result is that of `mercer fit` on the whole table. What depends on the notation of cells in columns of strings (kind,
-number format, order of dates) is found from the first rows of up to `PLACES` row groups, `SAMPLE` rows in all; every
-other cell is then read in that way, and one that does not fit is an error that names it. Statistics are those of all rows
-(see `running_statistics`).
+The result is that of `mercer fit` on the whole table. What depends on the notation of cells in columns of strings
+(kind, number format, order of dates) is found from the first rows of up to `PLACES` row groups, `SAMPLE` rows in all;
+every other cell is then read in that way, and one that does not fit is an error that names it. Statistics are those of
+all rows (see `running_statistics`).
 """
 
 from __future__ import annotations
@@ -163,7 +163,8 @@ class _Passes:
             return target_values(FoundColumn(column, y)), None
         if not known.any():
             raise InvalidInputError(
-                f"{self.table.name}: the target {column.name!r} is missing in all {len(y):,} rows. Choose another column."
+                f"{self.table.name}: the target {column.name!r} is missing in all {len(y):,} rows. Choose "
+                "another column."
             )
         if options.na_target != "drop":
             raise InvalidInputError(
@@ -246,7 +247,9 @@ def _fit(
     transformer.fit(frame_of([column.name for column in used], values))
     if numbers:
         fitted = transformer.named_transformers_["number"]
-        medians, means, variances = (np.array(one) for one in zip(*(numeric[name].moments() for name in numbers)))
+        medians, means, variances = (
+            np.array(one) for one in zip(*(numeric[name].moments() for name in numbers), strict=True)
+        )
         impute, scale = fitted.named_steps["impute"], fitted.named_steps["scale"]
         impute.statistics_ = medians
         scale.mean_, scale.var_, scale.n_samples_seen_ = means, variances, np.int64(n)

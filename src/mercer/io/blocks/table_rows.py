@@ -55,8 +55,8 @@ class TableRows(RowSource):
             if not _is_numeric(self._table.type_of(name)):
                 raise InvalidInputError(
                     f"{self.name}, column {name!r}: the type is {self._table.type_of(name)}, which is not a number. "
-                    "Leave the column out with columns=..., or use prepare=True, which turns categories, dates and text "
-                    "into numbers."
+                    "Leave the column out with columns=..., or use prepare=True, which turns categories, dates and "
+                    "text into numbers."
                 )
         self.columns, self.n_columns = tuple(self._features), len(self._features)
         narrow = all(str(self._table.type_of(name)) in ("float", "halffloat") for name in self._features)
@@ -117,8 +117,8 @@ class TableRows(RowSource):
         if column.null_count:
             i = int(np.argmax(column.is_null().to_numpy()))
             raise InvalidInputError(
-                f"{self.place(start + i)}, column {self._target!r}: the target is missing. Fill it in, or leave out the "
-                "row."
+                f"{self.place(start + i)}, column {self._target!r}: the target is missing. Fill it in, or leave out "
+                "the row."
             )
         if pyarrow.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
@@ -134,8 +134,8 @@ class PreparedRows(TableRows):
 
     Attributes
     ----------
-    preparation : the fitted pipeline from a data frame to the rows. A pipeline of its steps and of a model fitted to these
-        rows predicts from data frames and can be saved.
+    preparation : the fitted pipeline from a data frame to the rows. A pipeline of its steps and of a model fitted to
+    these rows predicts from data frames and can be saved.
     table_columns : how each column was understood.
     target_column : how the target was understood.
     y : the targets of all rows, one number or string each; None if there is no target.
