@@ -156,7 +156,7 @@ def test_a_changed_file_is_an_error(tmp_path):
         (X, {"columns": ["a"]}, "columns has 'a', but the numpy ndarray has the columns 0 to 4"),
         (X, {"columns": [1], "target": 1}, "neither the target nor the weight"),
         (X, {"memory": 0}, "memory=0 was given: use a positive number of megabytes"),
-        (X, {"prepare": True}, "prepare=True is for tables"),
+        (X, {"prepare": True}, "prepare is for tables"),
         ("nowhere.npy", {}, "nowhere.npy cannot be read as a .npy file"),
         ("nowhere.csv", {}, "nowhere.csv does not exist"),
         ("nowhere.parquet", {}, "nowhere.parquet does not exist"),

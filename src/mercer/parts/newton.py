@@ -67,9 +67,9 @@ def solve(run: PartsRun) -> LinearSolution:
 
 
 def _first(run: PartsRun) -> Vector:
-    """The model of a random sample of rows if there are enough of them, else 0."""
+    """The model to start from, or that of a random sample of rows if there are enough of them, else 0."""
     size = run.sample_size(run.usable // PART_OF)
-    few = size < max(PART, PART_ROWS_PER_FEATURE * run.d) or run.limit <= 20
+    few = run.start is None and (size < max(PART, PART_ROWS_PER_FEATURE * run.d) or run.limit <= 20)
     w = None if few else run.sample_model(size, PART_GAIN)
     return np.zeros(run.d) if w is None else w
 

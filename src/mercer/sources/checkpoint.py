@@ -83,7 +83,7 @@ class Checkpoint:
     def _read(self) -> None:
         """Read the file. Raise if it is damaged or belongs to another fit."""
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with open(self.path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if str(file["format"]) != FORMAT:
                     raise ValueError(f"its format is {str(file['format'])[:40]!r}, not {FORMAT!r}")
                 identity = json.loads(str(file["identity"]))

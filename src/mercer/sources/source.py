@@ -57,6 +57,7 @@ class RowSource(ABC):
     n : the number of rows.
     n_columns : the number of features.
     columns : the names of the features; None if they have none.
+    are_inputs : whether new samples have these names, so that models keep them as ``feature_names_in_``.
     has_target, has_weight : whether blocks have targets, and weights.
     memory : bytes of rows that a fit may hold at a time.
     """
@@ -65,6 +66,7 @@ class RowSource(ABC):
     n: int
     n_columns: int
     columns: tuple[str, ...] | None = None
+    are_inputs: bool = True
     has_target: bool = False
     has_weight: bool = False
     memory: int

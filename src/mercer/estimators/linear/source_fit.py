@@ -137,7 +137,7 @@ def set_features(machine: Any, source: RowSource) -> None:
     """Set n_features_in_ and, if the columns have names, feature_names_in_."""
     machine.n_features_in_ = source.n_columns
     vars(machine).pop("feature_names_in_", None)
-    if source.columns is not None:
+    if source.columns is not None and source.are_inputs:
         machine.feature_names_in_ = np.array(source.columns, dtype=object)
 
 

@@ -6,6 +6,7 @@ that it meets, in small batches, so that a large row group need not be in memory
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,8 +17,10 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError, MissingExtraError
 
-# rows that pyarrow decodes at a time
-BATCH = 1 << 14
+# bytes that pyarrow decodes at a time, and rows at least and at most
+BATCH, FEWEST, MOST = 1 << 22, 256, 1 << 14
+# bytes of a column of a row group that are read at a time
+BUFFER = 1 << 16
 # a message shows at most this many names
 SHOWN = 20
 SUFFIXES = (".parquet", ".pq")
@@ -74,6 +77,8 @@ class ArrowTable:
         if self.n == 0:
             raise InvalidInputError(f"{self.name} has no rows: there is nothing to learn or to predict.")
         self._starts = np.array([piece.start for piece in self.pieces])
+        self._stream: _Stream | None = None
+        self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:
         return ArrowTable, (self._given,)
@@ -119,15 +124,18 @@ class ArrowTable:
         return found
 
     def read(self, start: int, stop: int, names: Sequence[str]) -> Any:
-        """Read some columns of rows ``start`` to before ``stop`` as a pyarrow table."""
+        """Read some columns of rows ``start`` to before ``stop`` as a pyarrow table.
+
+        Ranges that follow each other are decoded once: the stream of batches goes on where the last range ended.
+        """
         import pyarrow
 
-        batches: list[Any] = []
-        first = max(0, int(np.searchsorted(self._starts, start, side="right")) - 1)
-        for piece in self.pieces[first:]:
-            if piece.start >= stop:
-                break
-            batches += self._of_piece(piece, max(0, start - piece.start), min(piece.n, stop - piece.start), names)
+        with self._lock:
+            stream, self._stream = self._stream, None
+            if stream is None or (stream.position, stream.names) != (start, list(names)):
+                stream = _Stream(self, start, list(names))
+            batches = stream.take(stop)
+            self._stream = stream if stop < self.n else None
         own = [self._own[name] for name in names]
         schema = pyarrow.schema([self._schema.field(name) for name in own])
         table = pyarrow.Table.from_batches([batch.select(own) for batch in batches], schema=schema)
@@ -138,27 +146,63 @@ class ArrowTable:
             )
         return table.rename_columns(list(names))
 
-    def _of_piece(self, piece: Piece, start: int, stop: int, names: Sequence[str]) -> Iterator[Any]:
-        """Read rows of a piece, counted from its first one, in batches."""
-        if start >= stop:
-            return
-        seen = 0
+    def batches(self, start: int, names: Sequence[str]) -> Iterator[Any]:
+        """Read all rows from ``start`` on in batches."""
+        first = max(0, int(np.searchsorted(self._starts, start, side="right")) - 1)
+        for piece in self.pieces[first:]:
+            skipped = max(0, start - piece.start)
+            for batch in self._of_piece(piece, names):
+                if skipped < batch.num_rows:
+                    yield batch.slice(skipped)
+                skipped = max(0, skipped - batch.num_rows)
+
+    def _of_piece(self, piece: Piece, names: Sequence[str]) -> Iterator[Any]:
+        """Read a piece in batches, of a large row group one after the other."""
+        own = [self._own[name] for name in names]
+        rows = max(FEWEST, min(MOST, BATCH // max(1, self.bytes_per_row(names))))
         try:
-            for batch in piece.fragment.to_batches(
-                schema=self._schema, columns=[self._own[name] for name in names], batch_size=BATCH, batch_readahead=0,
-                fragment_readahead=0, use_threads=False,
-            ):  # fmt: skip
-                low, high = max(0, start - seen), min(batch.num_rows, stop - seen)
-                if low < high:
-                    yield batch.slice(low, high - low)
-                seen += batch.num_rows
-                if seen >= stop:
-                    return
+            if _is_plain(piece.fragment, self._schema, own):
+                import pyarrow.parquet
+
+                # a dataset decodes whole row groups, a file decodes batches
+                with piece.fragment.open() as opened:
+                    file = pyarrow.parquet.ParquetFile(opened, pre_buffer=False, buffer_size=BUFFER)
+                    groups = [group.id for group in piece.fragment.row_groups]
+                    yield from file.iter_batches(rows, row_groups=groups, columns=own, use_threads=False)
+                return
+            yield from piece.fragment.to_batches(
+                schema=self._schema, columns=own, batch_size=rows, batch_readahead=0, fragment_readahead=0,
+                use_threads=False,
+            )  # fmt: skip
         except (OSError, ValueError) as error:
             raise InvalidInputError(
                 f"{piece.path or self.name} cannot be read: {str(error).rstrip('.')}. The file is damaged, or has "
                 "changed since it was opened."
             ) from None
+
+
+class _Stream:
+    """Batches of some columns from a row on; ``position`` is the next row."""
+
+    def __init__(self, table: ArrowTable, start: int, names: list[str]) -> None:
+        self.position, self.names = start, names
+        self._batches = table.batches(start, names)
+        self._rest: Any = None
+
+    def take(self, stop: int) -> list[Any]:
+        """Return the rows up to before ``stop``, fewer if there are no more."""
+        found: list[Any] = []
+        while self.position < stop:
+            batch = next(self._batches, None) if self._rest is None else self._rest
+            self._rest = None
+            if batch is None:
+                break
+            here = min(batch.num_rows, stop - self.position)
+            found.append(batch.slice(0, here))
+            if here < batch.num_rows:
+                self._rest = batch.slice(here)
+            self.position += here
+        return found
 
 
 def is_arrow(given: Any) -> bool:
@@ -219,6 +263,16 @@ def _pieces(dataset: Any, name: str) -> list[Piece]:
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{name} cannot be read as Parquet: {str(error).rstrip('.')}.") from None
     return found
+
+
+def _is_plain(fragment: Any, schema: Any, names: Sequence[str]) -> bool:
+    """Whether a fragment is rows of a Parquet file that has these columns with the types of the table."""
+    import pyarrow.dataset
+
+    if not isinstance(fragment, pyarrow.dataset.ParquetFileFragment):
+        return False
+    own = fragment.physical_schema
+    return all(own.get_field_index(name) >= 0 and own.field(name).type == schema.field(name).type for name in names)
 
 
 def _width(kind: Any) -> int:

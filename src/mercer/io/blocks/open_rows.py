@@ -8,7 +8,7 @@ from typing import Any
 
 from mercer.exceptions import InvalidInputError
 from mercer.io.blocks.arrow_table import is_arrow
-from mercer.io.blocks.table_rows import PreparedRows, TableRows
+from mercer.io.blocks.table_rows import PreparedRows, TableRows, check_preparation
 from mercer.sources.arrays import ArrayRows
 from mercer.sources.source import RowSource
 
@@ -20,7 +20,7 @@ def open_rows(
     weight: Any = None,
     columns: Sequence[Any] | None = None,
     memory: float | str = "auto",
-    prepare: bool = False,
+    prepare: Any = False,
 ) -> RowSource:
     """Open samples that stay on disk, for `LinearSVC` and `LinearSVR`, which read them block by block.
 
@@ -42,11 +42,11 @@ def open_rows(
         The features, by name in tables and by number in arrays. None: all columns but target and weight.
     memory : float or "auto", default="auto"
         Megabytes of rows that a fit may hold. "auto" is a quarter of the available memory.
-    prepare : bool, default=False
+    prepare : bool or Pipeline, default=False
         For tables. False: the features are the numbers of numeric columns; other columns and missing cells are errors.
         True: columns become features as ``mercer fit`` makes them (missing numbers are medians, numbers are scaled,
-        categories are 0/1 columns, dates are days, text is counted by words). ``preparation`` of the result is the
-        fitted pipeline for new tables. Needs one or two passes over the rows.
+        categories are 0/1 columns, dates are days, text is counted by words), which takes one or two more passes.
+        ``preparation`` of the result is the fitted pipeline; give it for the rows of another table.
 
     Returns
     -------
@@ -79,10 +79,13 @@ def open_rows(
                     f"{what} is of type {type(name).__name__}: give the name of a column of the table, or give the "
                     "values to fit."
                 )
-        return (PreparedRows if prepare else TableRows)(data, target, weight, columns, memory)
-    if prepare:
+        if prepare is False:
+            return TableRows(data, target, weight, columns, memory)
+        preparation = None if prepare is True else check_preparation(prepare)
+        return PreparedRows(data, target, weight, columns, memory, preparation=preparation)
+    if prepare is not False:
         raise InvalidInputError(
-            "prepare=True is for tables (Parquet files, Arrow datasets): columns of an array are numbers already. "
+            "prepare is for tables (Parquet files, Arrow datasets): columns of an array are numbers already. "
             "Scale them before they are written."
         )
     if isinstance(data, str | Path) and Path(data).suffix.lower() != ".npy":

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from mercer.exceptions import InvalidInputError
 from mercer.io.blocks.arrow_table import ArrowTable
 from mercer.io.blocks.table_preparation import OnRows, PreparedTable, prepare_table
-from mercer.io.tables.preprocessing import PREPARE, READ
-from mercer.io.tables.samples import ReadingOptions
+from mercer.io.tables.cells import Cells
+from mercer.io.tables.columns import Column, FoundColumn, Place, read_column
+from mercer.io.tables.preprocessing import NUMERIC, PREPARE, READ
+from mercer.io.tables.samples import ReadingOptions, target_values
+from mercer.io.tables.table_reader import check_columns
 from mercer.kernels.features import Vector
 from mercer.sources.arrays import weights_of
 from mercer.sources.source import RowBlock, RowSource, memory_bytes
@@ -59,6 +63,7 @@ class TableRows(RowSource):
                     "text into numbers."
                 )
         self.columns, self.n_columns = tuple(self._features), len(self._features)
+        self._all_floats = all(str(self._table.type_of(name)) in ("float", "double") for name in self._features)
         narrow = all(str(self._table.type_of(name)) in ("float", "halffloat") for name in self._features)
         self._dtype = np.dtype(np.float32 if narrow else np.float64)
 
@@ -89,6 +94,12 @@ class TableRows(RowSource):
 
     def _numbers(self, part: Any, start: int) -> Any:
         X = np.empty((part.num_rows, self.n_columns), dtype=self._dtype)
+        if self._all_floats:  # copied by one compiled loop
+            row = 0
+            for batch in part.select(self._features).to_batches():
+                X[row : row + batch.num_rows] = batch.to_tensor(null_to_nan=True).to_numpy()
+                row += batch.num_rows
+            return X
         for j, name in enumerate(self._features):
             X[:, j] = _floats(part.column(name))
         return X
@@ -141,6 +152,9 @@ class PreparedRows(TableRows):
     y : the targets of all rows, one number or string each; None if there is no target.
     """
 
+    # the preparation makes arrays without names
+    are_inputs = False
+
     def __init__(
         self,
         given: Any,
@@ -150,12 +164,16 @@ class PreparedRows(TableRows):
         memory: float | str = "auto",
         options: ReadingOptions | None = None,
         on_rows: OnRows = lambda done, total: None,
+        preparation: Pipeline | None = None,
     ) -> None:
-        self._options, self._on_rows = options, on_rows
+        self._options, self._on_rows, self._given = options, on_rows, preparation
         super().__init__(given, target, weight, columns, memory)
-        del self._on_rows
+        del self._on_rows, self._given
 
     def _choose_columns(self) -> None:
+        if self._given is not None:
+            self._take_preparation(self._given)
+            return
         others = [name for name in self._table.names if name not in self._features]
         rows = max(256, self.memory // 16 // self._table.bytes_per_row(self._features))
         found: PreparedTable = prepare_table(
@@ -165,9 +183,31 @@ class PreparedRows(TableRows):
         self.table_columns, self.target_column = found.columns, found.target_column
         self.preparation, self.y, self._labelled = found.preparation, found.y, found.labelled
         self._features = [column.name for column in found.columns if column.kind != "left out"]
+        self._name_features()
+        self.has_weight = self.has_weight or self._labelled is not None
+
+    def _take_preparation(self, preparation: Pipeline) -> None:
+        """Use the preparation of another table."""
+        reader = preparation.named_steps[READ]
+        check_columns(self.name, reader.names, self._table.names)
+        self.preparation, self.table_columns, self.target_column = preparation, tuple(reader.columns), reader.target
+        self._features, self._labelled, self.y = list(reader.names), None, None
+        self._name_features()
+        if self._target is not None:
+            known = reader.target is not None and reader.target.name == self._target
+            parts = []
+            for start, stop in self._table.cuts(self.block_rows):
+                cells = self._table.read(start, stop, [self._target])
+                parts.append(
+                    read_targets(cells.to_pandas(ignore_metadata=True)[self._target], reader.target, self.place, start)
+                    if known
+                    else self._labels(cells.column(self._target), start)
+                )
+            self.y = np.concatenate(parts)
+
+    def _name_features(self) -> None:
         self.columns = tuple(str(name) for name in self._transformer.get_feature_names_out())
         self.n_columns = len(self.columns)
-        self.has_weight = self.has_weight or self._labelled is not None
 
     @property
     def _transformer(self) -> Any:
@@ -201,6 +241,25 @@ class PreparedRows(TableRows):
             return self._beside(self._table.read(start, stop, [self._weight]), start)
         weight = None if self._labelled is None else self._labelled[start:stop].astype(np.float64)
         return None if self.y is None else self.y[start:stop], weight
+
+
+def check_preparation(given: Any) -> Pipeline:
+    """Return a fitted preparation of a table. Raise if it is something else."""
+    steps = getattr(given, "named_steps", {})
+    if isinstance(given, Pipeline) and READ in steps and PREPARE in steps:
+        return Pipeline([(name, steps[name]) for name in (READ, PREPARE)])
+    raise InvalidInputError(
+        f"prepare is of type {type(given).__name__}: give True, False, the preparation of rows that were opened with "
+        "prepare=True, or a model of mercer fit."
+    )
+
+
+def read_targets(values: Any, column: Column, place: Place, start: int) -> Vector:
+    """Read targets as the column of a fitted model was read."""
+    cells = Cells(values)
+    if column.kind in NUMERIC:
+        return target_values(FoundColumn(column, read_column(cells, column, lambda i: place(start + i))))
+    return np.array(cells.texts(), dtype=str)
 
 
 def _is_numeric(kind: Any) -> bool:
