@@ -215,6 +215,35 @@ def memory_bytes(memory: float | str) -> int:
     return int(float(memory) * MEGABYTE)
 
 
+def gather(source: RowSource, y: Any, sample_weight: Any, name: str) -> tuple[Any, Any, Any]:
+    """Read all rows into memory, for a machine that compares all pairs of them; targets and weights as well.
+
+    ``y`` and ``sample_weight`` are those given to ``fit``. Raises if the rows exceed the memory of the source.
+    """
+    size = source.n * source.bytes_per_row
+    if size > source.memory:
+        raise InvalidInputError(
+            f"{name} compares all pairs of rows and keeps them in memory: {source.name} needs {size / MEGABYTE:,.0f} "
+            f"MB, but memory is {source.memory / MEGABYTE:,.0f} MB. Open it with a larger memory=..., fit a part of "
+            "the rows, or use landmarks: Nystroem followed by LinearSVC or LinearSVR."
+        )
+    for what, given, inside in (("y", y, source.has_target), ("sample_weight", sample_weight, source.has_weight)):
+        if given is not None and inside:
+            raise InvalidInputError(f"{what} was given to fit, but {source.name} has its own: give only one of them.")
+    X: Any = None
+    parts: list[RowBlock] = []
+    for block in source.blocks():
+        if not sp.issparse(block.X):
+            X = np.empty(source.shape, dtype=block.X.dtype) if X is None else X
+            X[block.start : block.stop] = block.X
+            block = block._replace(X=None)
+        parts.append(block)
+    X = sp.vstack([part.X for part in parts], format="csr") if X is None else X
+    y = np.concatenate([part.y for part in parts]) if source.has_target else y
+    weight = np.concatenate([part.weight for part in parts]) if source.has_weight else sample_weight
+    return X, y, weight
+
+
 Coding = Callable[[Any, Any, int, int], tuple[Vector, Vector]]
 
 

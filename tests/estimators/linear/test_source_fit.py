@@ -118,6 +118,26 @@ def test_a_memory_map_is_not_copied(path):
     assert_same_optimum(machine.fit(mapped, F > 0), LinearSVC(tol=TOL).fit(X, F > 0))
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_an_exact_kernel_machine_from_disk(kind, tmp_path):
+    """The rows are read into memory if they fit; the matrix keeps to cache_size, so the model is that of the array."""
+    part, labels = X[:800].astype(kind), THREE[:800]
+    np.save(tmp_path / "X.npy", part)
+    found = mercer.SVC(cache_size=1).fit(open_rows(tmp_path / "X.npy", target=labels))
+    reference = mercer.SVC(cache_size=1).fit(part, labels)
+    assert np.array_equal(found.support_, reference.support_)
+    assert np.array_equal(found.dual_coef_, reference.dual_coef_)
+    mapped = mercer.SVC(cache_size=1).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), labels)
+    assert np.array_equal(mapped.dual_coef_, reference.dual_coef_)
+
+
+def test_an_exact_kernel_machine_that_does_not_fit(path):
+    """The error has the numbers and the next step."""
+    message = r"SVC compares all pairs .* needs 0 MB, but memory is 0 MB\. .* or use landmarks: Nystroem followed by"
+    with pytest.raises(InvalidInputError, match=message):
+        mercer.SVC().fit(open_rows(path, target=THREE, memory=0.2))
+
+
 MEASURED = """
 import sys, threading, time
 import numpy as np, mercer
