@@ -63,7 +63,7 @@ _NAMES = {
     "mercer.display.steps": ("StepsDisplay",),
     "mercer.display.searches": ("SearchCurveDisplay", "SearchMapDisplay"),
     "mercer.exceptions": (
-        "NearDiagonalWarning",
+        "ClusterError", "NearDiagonalWarning",
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",
         "NotPositiveSemidefiniteWarning", "NotSeparableError", "NotSymmetricError",
         "ModelFileError",
@@ -71,7 +71,7 @@ _NAMES = {
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 # parts that are used by their own name: mercer.kernels.Gaussian
-_PARTS = {module.split(".")[1] for module in _NAMES} | {"datasets", "losses", "report", "testing"}
+_PARTS = {module.split(".")[1] for module in _NAMES} | {"dask", "datasets", "losses", "report", "testing"}
 
 __all__ = sorted(_HOME)
 

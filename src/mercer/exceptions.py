@@ -7,6 +7,7 @@
         │   ├── NotSymmetricError            K[i, j] differs from K[j, i]
         │   ├── NotPositiveSemidefiniteError K has a negative eigenvalue
         │   └── ModelFileError               a file is damaged, or is not a model file
+        ├── ClusterError                     (RuntimeError) workers of a cluster were lost, or none is left
         ├── NotSeparableError                (ValueError)  hard margin, but the convex hulls intersect
         └── MissingExtraError                (ImportError) an optional package is not installed
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "ClusterError",
     "InfeasibleNuError",
     "InvalidInputError",
     "MercerError",
@@ -44,6 +46,10 @@ __all__ = [
 
 class MercerError(Exception):
     """The base class of all exceptions of mercer."""
+
+
+class ClusterError(MercerError, RuntimeError):
+    """A fit on a cluster cannot go on: its workers were lost. The message tells what happened and what to do."""
 
 
 class InvalidInputError(MercerError, ValueError):

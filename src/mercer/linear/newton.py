@@ -265,27 +265,11 @@ class _Run:
     def _conjugate_gradients(self, part: Rows, D: Vector, gradient: Vector, reduction: float) -> Vector:
         """The Newton step, with a residual of at most ``reduction`` times the gradient (in the preconditioned norm)."""
         threads = self.options.n_threads
-        diagonal = self.penalty + column_squares(part, D)
-        inverse = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
-        step, r = np.zeros_like(gradient), -gradient
-        z = inverse * r
-        p, rz = z.copy(), float(r @ z)
-        goal = reduction**2 * rz
-        for _ in range(CONJUGATE_STEPS):
-            Hp = self.penalty * p + part.tdot(D * part.dot(p, threads), threads)
-            curvature = float(p @ Hp)
-            if not curvature > 0:
-                break
-            a = rz / curvature
-            step += a * p
-            r -= a * Hp
-            z = inverse * r
-            rz, before = float(r @ z), rz
-            if rz <= goal or self.clock.over() is not None:
-                break
-            p *= rz / before
-            p += z
-        return step
+
+        def product(p: Vector) -> Vector:
+            return np.asarray(self.penalty * p + part.tdot(D * part.dot(p, threads), threads))
+
+        return conjugate_gradients(product, self.penalty + column_squares(part, D), gradient, reduction, self.clock)
 
     def _move(self, step: Vector) -> None:
         """Move by the step if its end is close to the minimum along it, else to that minimum."""
@@ -339,6 +323,32 @@ class _Run:
         point = TracePoint(self.clock.seconds, self.n_iter, gap, (1.0 - gap) * self.point.primal, free)
         self.trace.append(point)
         self.clock.report(point)
+
+
+def conjugate_gradients(
+    product: Callable[[Vector], Vector], diagonal: Vector, gradient: Vector, reduction: float, clock: Clock
+) -> Vector:
+    """Solve Hx = −gradient to a residual of ``reduction`` times the gradient, preconditioned by the diagonal of H."""
+    inverse = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
+    step, r = np.zeros_like(gradient), -gradient
+    z = inverse * r
+    p, rz = z.copy(), float(r @ z)
+    goal = reduction**2 * rz
+    for _ in range(CONJUGATE_STEPS):
+        Hp = product(p)
+        curvature = float(p @ Hp)
+        if not curvature > 0:
+            break
+        a = rz / curvature
+        step += a * p
+        r -= a * Hp
+        z = inverse * r
+        rz, before = float(r @ z), rz
+        if rz <= goal or clock.over() is not None:
+            break
+        p *= rz / before
+        p += z
+    return step
 
 
 def newton_pass(

@@ -35,7 +35,7 @@ from mercer.linear.systems import GramSystem
 from mercer.losses.base import Vector
 from mercer.parts import linear_part
 from mercer.parts.linear_part import Classified
-from mercer.parts.linear_solver import PartsRun
+from mercer.parts.linear_run import PartsRun
 from mercer.problems.solution import Status
 
 # distances that are brought to the caller, whose quantile is the radius of the free samples
@@ -131,7 +131,7 @@ def _near_kinks(run: PartsRun, tol: float) -> Vector:
     if w is None:
         return _all_samples(run, tol)
     share, least, every = FREE * float(np.sqrt(d / size)), 0.0, max(1, n // DISTANCES)
-    seen = run.parts.map(linear_part.classify, w, every)
+    seen = run.parts.map(linear_part.classify, w, every, True)
     for _ in range(MAX_ROUNDS):
         run.stopped = run.stopped or run.clock.over()
         if run.stopped is not None:
@@ -143,7 +143,7 @@ def _near_kinks(run: PartsRun, tol: float) -> Vector:
         w = path.w
         if radius == np.inf or run.stopped is not None:
             break
-        seen = run.parts.map(linear_part.classify, w, every)
+        seen = run.parts.map(linear_part.classify, w, every, False)
         crossed = sum(part.crossed for part in seen)
         if sum(part.gap for part in seen) <= tol * abs(path.primal):
             break

@@ -233,12 +233,20 @@ class LocalParts(Parts):
     loaders : the loaders of the parts.
     n_threads : threads at most: over parts if all are in memory and there are enough of them, else within each part.
     budget : bytes.
+    indices : the positions of the loaders among those of all processes; 0, 1, … by default.
     """
 
-    def __init__(self, loaders: Sequence[Loader], n_threads: int = 1, budget: int = NO_LIMIT) -> None:
+    def __init__(
+        self,
+        loaders: Sequence[Loader],
+        n_threads: int = 1,
+        budget: int = NO_LIMIT,
+        indices: Sequence[int] | None = None,
+    ) -> None:
         self._budget = Budget(budget)
         self.budget = int(budget)
-        self.parts = [Part(index, loader, self._budget) for index, loader in enumerate(loaders) if loader.n > 0]
+        numbered = zip(range(len(loaders)) if indices is None else indices, loaders, strict=True)
+        self.parts = [Part(index, loader, self._budget) for index, loader in numbered if loader.n > 0]
         self.n = sum(part.n for part in self.parts)
         self.n_threads = n_threads
 

@@ -18,7 +18,7 @@ from mercer.linear.central_path import Samples, mu_sums
 from mercer.linear.near_kinks import ends_of
 from mercer.linear.newton import newton_pass
 from mercer.linear.problem import RIDGE, Penalty, Rows
-from mercer.linear.systems import weighted_gram
+from mercer.linear.systems import column_squares, weighted_gram
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.parts.layout import Block, Part, nbytes
 
@@ -168,14 +168,16 @@ class Classified(NamedTuple):
     gap: float
 
 
-def classify(part: Part, w: Vector, every: int) -> Classified:
-    """Compute the slopes at w; compare β of the fixed samples with the ends that the slopes ask for."""
+def classify(part: Part, w: Vector, every: int, is_first: bool) -> Classified:
+    """Compute the slopes at w; unless ``is_first``, compare β of the fixed samples with the ends that these imply."""
     state, qp = part.state, part.state.qp
     state.slope = qp.linear - all_rows(part).dot(w, part.n_threads)
     distance = np.abs(np.abs(state.slope) - qp.l1)
     ends = ends_of(qp, state.slope)
     wrong = (qp.lower < qp.upper) & (ends != state.beta)
     wrong[state.free] = False
+    if is_first:
+        wrong[:] = False
     state.crossed = crossed = np.flatnonzero(wrong)
     gap = float(distance[crossed] @ np.abs(ends[crossed] - state.beta[crossed]))
     return Classified(distance[state.usable][::every], len(crossed), float(distance[crossed].sum()), gap)
@@ -292,17 +294,25 @@ def end_path(part: Part, keep: bool) -> None:
 # ---- Newton's method ---------------------------------------------------------------------------------------------
 
 
-def newton_point(part: Part, u: Vector, is_new_step: bool) -> tuple[Any, ...]:
+def newton_point(part: Part, u: Vector, is_new_step: bool, is_small: bool) -> tuple[Any, ...]:
     """The loss at u, X'β, X'DX and the number of samples with D > 0, in one pass over the rows.
 
-    ``is_new_step`` makes the decision values of the last point those from which the step begins.
+    ``is_new_step`` makes the decision values of the last point those from which the step begins. Unless ``is_small``,
+    only the diagonal of X'DX is computed.
     """
     state, rows = part.state, all_rows(part)
     if is_new_step:
         state.f_from = state.f
     state.f, state.D = np.empty(part.n), np.empty(part.n)
     loss, v = newton_pass(rows, u, state.vectors, state.f, state.beta, state.D, part.n_threads)
-    return loss, v, weighted_gram(rows, state.D, part.n_threads), int(np.count_nonzero(state.D))
+    gram = weighted_gram(rows, state.D, part.n_threads) if is_small else column_squares(rows, state.D)
+    return loss, v, gram, int(np.count_nonzero(state.D))
+
+
+def curvature_product(part: Part, p: Vector) -> tuple[Vector]:
+    """X'DX p."""
+    rows = all_rows(part)
+    return (rows.tdot(part.state.D * rows.dot(p, part.n_threads), part.n_threads),)
 
 
 def begin_line(part: Part) -> None:
@@ -371,8 +381,9 @@ def certify_part(part: Part, w: Vector, intercept: float) -> Checked:
     """The share of primal and dual of the part's rows, from w, b, β and the rows alone."""
     from mercer.linear._row_loops import check_optimality
 
-    state, qp, beta = part.state, part.state.qp, part.state.beta
-    rows, loss = own_rows(part), part.state.statement.loss
+    state, qp = part.state, part.state.qp
+    rows, loss = own_rows(part), state.statement.loss
+    state.beta = beta = np.clip(state.beta, qp.lower, qp.upper)
     decision = rows.dot(w, part.n_threads) + intercept
     largest = float(np.abs(beta).max(initial=0.0))
     violation, outside, total = check_optimality(beta, decision, *state.vectors, largest)

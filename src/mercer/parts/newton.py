@@ -2,6 +2,8 @@
 
 Each part returns the loss, X'β and X'DX at a point from one pass over its rows; a search along a step needs its stored
 decision values only. A run starts from the model of a random sample of rows: two to four passes remain.
+
+With more columns than a matrix over pairs of them allows, conjugate gradients solve for the step: a pass for each.
 """
 
 from __future__ import annotations
@@ -18,18 +20,19 @@ from mercer.linear.newton import (
     PART_GAIN,
     PART_OF,
     PART_ROWS_PER_FEATURE,
+    conjugate_gradients,
     lowest_along,
 )
 from mercer.linear.solution import LinearSolution
 from mercer.linear.systems import GramSystem, Matrix
 from mercer.losses.base import Vector
 from mercer.parts import linear_part
-from mercer.parts.linear_solver import PartsRun
+from mercer.parts.linear_run import FACTORED_UP_TO, PartsRun
 from mercer.problems.solution import Status
 
 
 class _Point(NamedTuple):
-    """The objective at u: its value and gradient, X'DX, and the number of samples with D > 0."""
+    """The objective at u: value, gradient, X'DX (for many columns its diagonal), number of samples with D > 0."""
 
     u: Vector
     primal: float
@@ -59,11 +62,25 @@ def solve(run: PartsRun) -> LinearSolution:
             # making Σβ = 0 took part of the gap: a more accurate model follows, and β is computed again
             tol *= 0.1
         primal = point.primal
-        system = GramSystem()
-        if not system.factor_gram(point.gram, run.q):
+        step = _direction(run, point, gap)
+        if step is None:
             return replace(run.publish(point.u, "newton", Status.STALLED), n_iter=run.n_iter)
-        point = _move(run, point, system.solve(-point.gradient))
+        point = _move(run, point, step)
         run.n_iter += 1
+
+
+def _direction(run: PartsRun, point: _Point, gap: float) -> Vector | None:
+    """The Newton step; None if the matrix cannot be factored."""
+    if point.gram.ndim == 2:
+        system = GramSystem()
+        return system.solve(-point.gradient) if system.factor_gram(point.gram, run.q) else None
+
+    def product(p: Vector) -> Vector:
+        (curved,) = run.parts.total(linear_part.curvature_product, p)
+        return np.asarray(run.q * p + curved)
+
+    reduction = min(0.1, float(np.sqrt(np.sqrt(gap))))
+    return conjugate_gradients(product, run.q + point.gram, point.gradient, reduction, run.clock)
 
 
 def _first(run: PartsRun) -> Vector:
@@ -76,7 +93,8 @@ def _first(run: PartsRun) -> Vector:
 
 def _at(run: PartsRun, u: Vector, is_new_step: bool) -> _Point:
     """The objective at u, from one pass over all rows."""
-    loss, v, gram, active = run.parts.total(linear_part.newton_point, u, is_new_step)
+    is_small = run.d <= FACTORED_UP_TO
+    loss, v, gram, active = run.parts.total(linear_part.newton_point, u, is_new_step, is_small)
     pull = run.q * u
     return _Point(u, float(loss) + 0.5 * float(pull @ u), pull - v, gram, int(active))
 

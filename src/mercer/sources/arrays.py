@@ -172,7 +172,7 @@ class _Stored:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         if self._array is None:
-            self._array = np.memmap(*self._map) if self._map is not None else _open_npy(self.path)  # type: ignore[call-overload]
+            self._array = np.memmap(*self._map) if self._map is not None else _open_npy(self.path)
 
 
 def _open_npy(path: str) -> Any:

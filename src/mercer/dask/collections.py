@@ -1,0 +1,231 @@
+"""Dask arrays, dask frames and lists of delayed parts as loaders on the workers, and predictions of the same parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import dask.array as da
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import Delayed
+from distributed import Client, Future
+
+import dask
+from mercer.dask.cluster_parts import gather, wait_for
+from mercer.exceptions import InvalidInputError
+from mercer.losses.base import Vector
+from mercer.parts.layout import Held
+
+ALLOWED = (
+    "a dask array of rows, a dask frame, or a list of delayed parts. For data in memory use the class of the same name "
+    "in mercer."
+)
+
+
+class Chunk(NamedTuple):
+    """X, y and weights of one part, as they were given but for their types."""
+
+    X: Any
+    y: Any
+    weight: Vector
+
+
+class Facts(NamedTuple):
+    """What the client knows of a part: its size, and how the columns are called, if they are."""
+
+    n: int
+    d: int
+    names: list[str] | None
+
+
+class Chunks(NamedTuple):
+    """The parts on the workers."""
+
+    futures: list[Future]
+    facts: list[Facts]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of rows of each."""
+        return [fact.n for fact in self.facts]
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is a dask array or frame, or a list of delayed parts."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(isinstance(part, Delayed | Future) for part in X)
+    return isinstance(X, da.Array) or is_frame(X)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a dask frame or series."""
+    return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "npartitions")
+
+
+def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any) -> Chunks:
+    """Bring X, y and weights of each part to one worker, and wait for them."""
+    if not is_collection(X):
+        raise InvalidInputError(f"X is of the type {type(X).__name__}: give {ALLOWED}")
+    rows = X.chunks[0] if isinstance(X, da.Array) else None
+    pieces = [delayed_parts("X", X), delayed_parts("y", y, rows)]
+    if sample_weight is not None:
+        pieces.append(delayed_parts("sample_weight", sample_weight, rows))
+    for name, piece in zip(("y", "sample_weight"), pieces[1:], strict=False):
+        if len(piece) != len(pieces[0]):
+            raise InvalidInputError(
+                f"X has {len(pieces[0])} parts, but {name} has {len(piece)}. Give both the same parts, for example "
+                "with rechunk or repartition."
+            )
+    make = dask.delayed(_chunk, pure=False)
+    delayed = [make(index, *parts) for index, parts in enumerate(zip(*pieces, strict=True))]
+    futures = client.compute(delayed)
+    wait_for(client, futures)
+    facts = gather(client, client.map(_facts, futures, pure=False))
+    return Chunks(list(futures), _checked(facts))
+
+
+def delayed_parts(name: str, collection: Any, rows: tuple[float, ...] | None = None) -> list[Any]:
+    """The delayed parts of a collection; those of an array in chunks of these rows."""
+    if isinstance(collection, list | tuple):
+        if is_collection(collection):
+            return list(collection)
+    elif isinstance(collection, da.Array):
+        if collection.ndim not in (1, 2) or (name == "X" and collection.ndim == 1):
+            raise InvalidInputError(f"{name} has {collection.ndim} dimensions: X must have 2, y and weights 1.")
+        known = rows is not None and not np.isnan(sum(rows))
+        if collection.ndim == 2:
+            collection = collection.rechunk({1: -1}) if collection.numblocks[1] > 1 else collection
+        if known and not np.isnan(sum(collection.chunks[0])) and collection.chunks[0] != rows:
+            if sum(collection.chunks[0]) != sum(rows or ()):
+                raise InvalidInputError(
+                    f"X has {sum(rows or ())} rows, but {name} has {sum(collection.chunks[0])}: give as many."
+                )
+            collection = collection.rechunk({0: rows})
+        return list(collection.to_delayed().ravel())
+    elif is_frame(collection):
+        return list(collection.to_delayed())
+    raise InvalidInputError(f"{name} is of the type {type(collection).__name__}: give {ALLOWED}")
+
+
+def _chunk(index: int, X: Any, y: Any, weight: Any = None) -> Chunk:
+    """One part, on its worker: rows as an array or CSR, labels or numbers, and weights."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    targets = np.asarray(y)
+    if targets.ndim == 2 and targets.shape[1] == 1:
+        targets = targets[:, 0]
+    weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)
+    if targets.ndim != 1 or not n == len(targets) == len(weights):
+        raise InvalidInputError(
+            f"Part {index} has {n} rows of X, targets of the shape {targets.shape} and {len(weights)} weights: give "
+            "one target and one weight for each row."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise InvalidInputError(
+            f"sample_weight is {weights[wrong[0]]:g} in part {index}, row {wrong[0]}: weights must be finite and at "
+            "least 0."
+        )
+    return Chunk(X, targets, weights)
+
+
+def _columns_of(X: Any) -> list[str] | None:
+    """The names of the columns, if all are strings."""
+    names = getattr(X, "columns", None)
+    names = None if names is None else list(names)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _facts(chunk: Chunk) -> Facts:
+    return Facts(int(chunk.X.shape[0]), int(chunk.X.shape[1]) if len(chunk.X.shape) > 1 else 0, _columns_of(chunk.X))
+
+
+def _checked(facts: list[Facts]) -> list[Facts]:
+    """Raise unless there are rows and all parts with rows have the same columns."""
+    filled = [(index, fact) for index, fact in enumerate(facts) if fact.n]
+    if not filled:
+        raise InvalidInputError("Found array with 0 sample(s): all parts of X are empty. Give at least one row.")
+    first = filled[0][1]
+    for index, fact in filled:
+        if fact.d != first.d or fact.names != first.names:
+            raise InvalidInputError(
+                f"Part {filled[0][0]} has {first.d} columns, part {index} has {fact.d} or other names: give all parts "
+                "the same columns."
+            )
+    return facts
+
+
+def numeric(index: int, X: Any) -> Any:
+    """Rows as an array or CSR of floats."""
+    if sp.issparse(X):
+        return X
+    try:
+        array = np.asarray(X)
+        return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"Part {index} of X cannot be converted to numbers: {error}. Encode categories and strings first."
+        ) from None
+
+
+# ---- targets -----------------------------------------------------------------------------------------------------
+
+
+def labels_of(index: int, chunk: Chunk) -> tuple[Any, Any]:
+    """The classes of a part and their total weights."""
+    y = chunk.y
+    if y.dtype.kind in "fc" and not np.isfinite(y).all():
+        raise InvalidInputError(f"y contains {y[~np.isfinite(y)][0]} in part {index}: labels must be known.")
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise InvalidInputError(
+            f"Unknown label type: continuous. y has the value {y[y != np.floor(y)][0]:g} in part {index}: use a "
+            "regressor, or give classes."
+        )
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, np.bincount(codes, chunk.weight, len(classes))
+
+
+def coded(index: int, chunk: Chunk, classes: Vector) -> Held:
+    """A loader whose targets are positions in ``classes``."""
+    return Held(numeric(index, chunk.X), np.searchsorted(classes, chunk.y).astype(np.float64), chunk.weight)
+
+
+def numbered(index: int, chunk: Chunk) -> Held:
+    """A loader whose targets are numbers."""
+    try:
+        y = chunk.y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"y cannot be converted to numbers in part {index}: {error}.") from None
+    return Held(numeric(index, chunk.X), y, chunk.weight)
+
+
+# ---- predictions -------------------------------------------------------------------------------------------------
+
+
+def apply_lazily(X: Any, function: Callable[..., Any], model: Any, dtype: Any, n_columns: int) -> Any:
+    """function(model, part) for each part of X, as a collection of the same kind; 0 columns for a vector."""
+    if isinstance(X, list | tuple):
+        return [dask.delayed(function)(model, part) for part in X]
+    if isinstance(X, da.Array):
+        X = X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
+        axes: dict[str, Any] = {"drop_axis": 1} if n_columns == 0 else {"chunks": (X.chunks[0], (n_columns,))}
+        return da.map_blocks(_on_block, X, function=function, model=model, dtype=dtype, meta=np.empty(0, dtype), **axes)
+    import pandas as pd
+
+    meta: Any = (
+        pd.Series(dtype=dtype) if n_columns == 0 else pd.DataFrame({k: [] for k in range(n_columns)}, dtype=dtype)
+    )
+    return X.map_partitions(_on_frame, function=function, model=model, n_columns=n_columns, meta=meta)
+
+
+def _on_block(X: Any, function: Callable[..., Any], model: Any) -> Any:
+    # scikit-learn refuses to predict no rows
+    return function(model, X) if X.shape[0] else function(model, np.zeros((1, X.shape[1])))[:0]
+
+
+def _on_frame(X: Any, function: Callable[..., Any], model: Any, n_columns: int) -> Any:
+    import pandas as pd
+
+    rows = X if len(X) else pd.DataFrame(np.zeros((1, X.shape[1])), columns=X.columns)
+    values = function(model, rows)[: len(X)]
+    return pd.Series(values, index=X.index) if n_columns == 0 else pd.DataFrame(values, index=X.index)

@@ -1,0 +1,211 @@
+"""One run of a linear machine over parts: what is known of the rows, its limits, its progress and its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.exceptions import InvalidInputError
+from mercer.kernels.features import Csr
+from mercer.linear.plan import solve_linear
+from mercer.linear.problem import LinearProblem, Rows, conclude_linear
+from mercer.linear.solution import LinearOptions, LinearSolution, LinearStage
+from mercer.losses.base import Vector
+from mercer.parts import linear_part
+from mercer.parts.layout import Parts
+from mercer.parts.linear_part import Statement
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Certificate, Status, TracePoint
+
+# up to this many columns the matrix over pairs of features is computed and factored
+FACTORED_UP_TO = 2000
+MAX_ITER = 200
+# numbers of the random sample at most: 32 MB
+SAMPLE_NUMBERS = 1 << 22
+# Σβ is corrected this often by the samples inside their boxes; then those of one sign are scaled down
+BALANCING = 3
+# a sum of β up to this share of Σ|β| is rounding
+BALANCED = 1e-14
+COLUMNS = "Scale the columns of X, for example with StandardScaler."
+
+
+@dataclass(eq=False)
+class PartsRun:
+    """The limits and the progress of one problem over parts; ``d`` counts the constant feature of any intercept."""
+
+    parts: Parts
+    statement: Statement
+    options: LinearOptions
+    clock: Clock
+    # the model to start from, and what is called with the model of each step
+    start: Vector | None = None
+    keep: Callable[[Vector], None] | None = None
+    n_iter: int = 0
+    trace: list[TracePoint] = field(default_factory=list)
+    stopped: Status | None = None
+    # when the last step began
+    last: float = 0.0
+
+    def __post_init__(self) -> None:
+        statement = self.statement
+        if statement.penalty.l1 > 0 or not np.isfinite(statement.C):
+            raise InvalidInputError(
+                "Rows in parts are solved with the l2 penalty and a finite C, but "
+                f"l1={statement.penalty.l1:g} and C={statement.C:g} were given. Use mercer.LinearSVC or "
+                "mercer.LinearSVR on rows in memory."
+            )
+        if statement.intercept and statement.bias:
+            raise InvalidInputError("The rows have a constant feature and the problem a free intercept: give one.")
+        if self.parts.n == 0:
+            raise InvalidInputError("All parts are empty: give at least one row.")
+        facts = self.parts.map(linear_part.state_problem, statement)
+        self.d = facts[0].d
+        others = [k for k, fact in enumerate(facts) if fact.d != self.d]
+        if others:
+            constant = int(bool(statement.bias) or statement.intercept)
+            raise InvalidInputError(
+                f"The first part has {self.d - constant} columns, but another one has "
+                f"{facts[others[0]].d - constant}. Give all parts the same columns."
+            )
+        self.n = self.parts.n
+        self.usable = sum(fact.usable for fact in facts)
+        self.smooth = all(fact.smooth for fact in facts)
+        self.sparse = any(fact.sparse for fact in facts)
+        self.row_bytes = sum(fact.row_bytes * fact.n for fact in facts) / self.n
+        self.low, self.high = max(fact.low for fact in facts), min(fact.high for fact in facts)
+        if not np.isfinite(sum(fact.squares for fact in facts)):
+            largest = max(fact.largest for fact in facts)
+            raise InvalidInputError(
+                f"The largest absolute value of X is {largest:g}, which is too large: the squares have no finite sum. "
+                f"{COLUMNS}"
+            )
+        self.limit = MAX_ITER if self.options.max_iter < 0 else self.options.max_iter
+        # the quadratic penalty of each feature; none for the constant feature of a free intercept
+        self.q = np.full(self.d, float(statement.penalty.l2))
+        if statement.intercept:
+            self.q[-1] = 0.0
+
+    def split(self, w: Vector) -> tuple[Vector, float]:
+        """The weights and the free intercept."""
+        return (w[:-1], float(w[-1])) if self.statement.intercept else (w, 0.0)
+
+    def joined(self, w: Vector, intercept: float) -> Vector:
+        """The weights with the free intercept as the last one."""
+        return np.append(w, intercept) if self.statement.intercept else w
+
+    def zero_model(self) -> LinearSolution | None:
+        """w = 0 if some intercept gives every sample a loss of 0; β = 0 certifies it."""
+        b = 0.0
+        if self.statement.intercept and self.low <= self.high:
+            ends = [end for end in (self.low, self.high) if np.isfinite(end)]
+            b = float(np.mean(ends)) if ends else 0.0
+        if not self.low <= b <= self.high:
+            return None
+        return self.publish(self.joined(np.zeros(self.d - self.statement.intercept), b), "zero", Status.CONVERGED)
+
+    def sample_model(self, size: int, tol: float) -> Vector | None:
+        """The model of a random sample of about so many rows, solved by the caller; None if that is too small.
+
+        If there is a model to start from, it is returned instead.
+        """
+        if self.start is not None and len(self.start) == self.d:
+            return self.start
+        share = min(1.0, size / max(1, self.usable))
+        found = self.parts.map(linear_part.sample_rows, share, self.options.seed)
+        X, y, price = (list(column) for column in zip(*found, strict=True))
+        rows = Rows.of(stacked(X), self.statement.bias)
+        if rows.n == 0:
+            return None
+        prices = np.concatenate(price)
+        problem = LinearProblem(
+            rows,
+            self.statement.loss,
+            np.concatenate(y),
+            prices * (self.usable / len(prices)),
+            self.statement.intercept,
+            self.statement.penalty,
+        )
+        solution = solve_linear("auto", problem, replace(self.options, tol=tol, max_iter=self.limit), self.clock)
+        self.n_iter += solution.n_iter
+        w = self.joined(solution.w, solution.intercept)
+        return w if np.isfinite(w).all() else None
+
+    def sample_size(self, wanted: float) -> int:
+        """So many rows, or as many as the caller's memory allows."""
+        most = min(SAMPLE_NUMBERS // self.d, int(self.parts.budget / 8 / max(1.0, self.row_bytes)))
+        return int(min(wanted, most))
+
+    def report(self, gap: float, dual: float, active: int, w: Vector | None = None) -> None:
+        """Append a point to the trace, report it, and ask the clock. ``w`` is the present model."""
+        if self.keep is not None and w is not None:
+            self.keep(w)
+        point = TracePoint(self.clock.seconds, self.n_iter, gap, dual, active)
+        self.trace.append(point)
+        self.clock.report(point)
+        # do not begin a step that would end after the time limit, with a pass for the certificate
+        before, self.last = self.last, self.clock.seconds
+        self.stopped = self.clock.over_in(max(0.0, self.last - before) if before else 0.0)
+
+    def publish(self, w: Vector, solver: str, status: Status | None = None) -> LinearSolution:
+        """Make β feasible and certify the model; ``status`` None means: converged if the gap is within tol."""
+        if self.keep is not None:
+            self.keep(w)
+        weights, intercept = self.split(w)
+        proof = self.certify(weights, intercept)
+        done = proof.valid and proof.relative_gap <= self.options.tol
+        ended = Status.CONVERGED if done else (status or self.stopped or Status.STALLED)
+        solution = LinearSolution(
+            weights, intercept, np.empty(0), ended, self.n_iter, self.clock.seconds, proof, self.trace
+        )
+        return replace(solution, stages=(LinearStage.of(solver, solution),))
+
+    def certify(self, w: Vector, intercept: float) -> Certificate:
+        """The exact duality gap, from one pass over all rows."""
+        self._balance()
+        found = self.parts.map(linear_part.certify_part, w, intercept)
+        penalty = self.statement.penalty
+        v, loss, gain, terms, total = found[0][:5]
+        for part in found[1:]:
+            v, loss, gain = v + part.v, loss + part.loss, gain + part.gain
+            terms, total = terms + part.terms, total + part.total
+        violation, outside, largest = (max(column) for column in list(zip(*found, strict=True))[5:])
+        primal, dual = penalty.value(w) + loss, gain - penalty.conjugate(v)
+        infeasible = max(outside, abs(total)) if self.statement.intercept else outside
+        terms += float(np.abs(v) @ np.abs(w))
+        if not np.isfinite([primal, dual, infeasible]).all():
+            primal, dual, infeasible = np.inf, -np.inf, np.inf
+        return conclude_linear(primal, dual, terms, violation, infeasible, largest, self.statement.loss.name)
+
+    def _balance(self) -> None:
+        """For a free intercept, put β into its box and make its sum 0."""
+        if not self.statement.intercept:
+            return
+        for _ in range(BALANCING):
+            total, size, squares = self.parts.total(linear_part.room_in_box, reads=False)
+            if abs(total) <= BALANCED * size:
+                return
+            if squares > 0:
+                self.parts.map(linear_part.shift_to_balance, -total / squares, reads=False)
+        total, size, _ = self.parts.total(linear_part.room_in_box, reads=False)
+        if abs(total) > BALANCED * size:
+            sign = float(np.sign(total))
+            (own,) = self.parts.total(linear_part.sum_of_sign, sign, reads=False)
+            self.parts.map(linear_part.scale_to_balance, sign, 1.0 - total / own, reads=False)
+
+
+def stacked(blocks: list[Any]) -> Any:
+    """Arrays or `Csr` one below the other; sparse if one of them is."""
+    if not any(isinstance(X, Csr) for X in blocks):
+        return np.concatenate(blocks)
+    return sp.csr_array(
+        sp.vstack(
+            [
+                sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape) if isinstance(X, Csr) else sp.csr_array(X)
+                for X in blocks
+            ]
+        )
+    )
