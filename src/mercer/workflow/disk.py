@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from mercer.exceptions import InvalidInputError
+from mercer.exceptions import InvalidInputError, MissingExtraError
 from mercer.io.blocks.arrow_table import SUFFIXES, ArrowTable
 from mercer.io.blocks.table_rows import PreparedRows
 from mercer.io.tables import Samples
@@ -42,7 +42,12 @@ def exceeds_memory(path: Any, format: str | None, memory: float | str) -> str:
         return ""
     if not Path(path).exists():
         return ""
-    table = ArrowTable(path)
+    try:
+        table = ArrowTable(path)
+    except (InvalidInputError, MissingExtraError):
+        if is_folder:
+            raise
+        return ""  # whoever reads it into memory says why that fails
     size, limit = COPIES * table.n * table.bytes_per_row(table.names), memory_bytes(memory)
     if size <= limit and not is_folder:
         return ""
