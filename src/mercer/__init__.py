@@ -42,6 +42,7 @@ _NAMES = {
         "Bounded", "Fixed", "Hyperparameter", "Periodic", "RationalQuadratic", "SklearnKernel", "White",
     ),
     "mercer.io": ("compress", "from_sklearn", "load", "save", "to_sklearn"),
+    "mercer.io.blocks": ("open_rows",),
     "mercer.problems": ("Certificate",),
     "mercer.problems.steps": ("Steps",),
     "mercer.theory": (

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from mercer.cli import reading
-from mercer.cli.terminal import JobDisplay, check_writable, number
+from mercer.cli.terminal import JobDisplay, check_writable, number, say
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the data, train, write the model and print a summary. Return the exit status: 130 after Ctrl-C."""
+    from mercer.io.tables.samples import ReadingOptions
+    from mercer.workflow.disk import exceeds_memory, train_from_disk
     from mercer.workflow.job import PAGE_WORK, READING, REPORT, Job
     from mercer.workflow.training import train
 
@@ -28,19 +30,29 @@ def run(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", DeprecationWarning)
         job.plan(report=0.0 if arguments.report is None else PAGE_WORK)
         job.begin(READING, str(arguments.data))
-        samples = reading.read_new(arguments)
-        display.clear()
-        reading.say_columns(samples, arguments.quiet or arguments.json)
-        outcome = train(
-            samples,
-            task=arguments.task,
-            kernel=arguments.kernel,
-            missing=arguments.missing,
-            judge=arguments.judge,
-            search_rows=arguments.search_rows,
-            job=job,
-            **_search(arguments),
-        )
+        options = {
+            "task": arguments.task, "kernel": arguments.kernel, "missing": arguments.missing, "judge": arguments.judge,
+            "search_rows": arguments.search_rows, "job": job,
+        } | _search(arguments)  # fmt: skip
+
+        def say_columns(samples: Any) -> None:
+            display.clear()
+            reading.say_columns(samples, arguments.quiet or arguments.json)
+
+        why = exceeds_memory(arguments.data, arguments.format, arguments.memory)
+        if why:
+            display.clear()
+            say(f"note: {arguments.data} is read from disk, block by block: {why} (--memory).", arguments.quiet)
+            outcome = train_from_disk(
+                arguments.data, target=arguments.target, memory=arguments.memory,
+                options=ReadingOptions(None, arguments.decimal, arguments.date_order, arguments.na_target),
+                on_columns=say_columns,
+                **options,
+            )  # fmt: skip
+        else:
+            samples = reading.read_new(arguments)
+            say_columns(samples)
+            outcome = train(samples, **options)
         written = _write(arguments, outcome, job, REPORT)
     _print(arguments, outcome, written)
     return 130 if job.interrupted else 0
@@ -89,6 +101,11 @@ def _print(arguments: argparse.Namespace, outcome: Any, written: list[str]) -> N
     else:
         print(text_summary(outcome))
         print("\nwrote " + " and ".join(written) + f"; next:  mercer predict {arguments.model} NEW_DATA")
+
+
+def memory(text: str) -> float | str:
+    """Parse a number of megabytes, or "auto"."""
+    return text if text == "auto" else number(above=0)(text)
 
 
 def class_weight(text: str) -> Any:
@@ -177,6 +194,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of rows for the parameter search of a kernel machine; the final model is always fitted to all "
         "rows (default: at most 5000 for classification, 2500 for regression)",
+    )
+    parser.add_argument(
+        "--memory",
+        type=memory,
+        default="auto",
+        metavar="MB",
+        help="megabytes of rows in memory. A Parquet file or folder that needs more is read from disk, block by block, "
+        "and a linear machine is fitted to it (default: a quarter of the available memory)",
     )
     parser.add_argument("--time-limit", type=number(least=0), metavar="SECONDS", help="time limit of each search")
     parser.add_argument("--jobs", type=int, metavar="N", help="number of threads (default: all cores)")

@@ -12,7 +12,7 @@ import mercer.estimators.linear.linear_svc as local
 from mercer.dask.cluster_parts import gather
 from mercer.dask.collections import Chunks, coded, labels_of
 from mercer.dask.linear_machine import DaskLinearMachine
-from mercer.estimators.linear.linear_svc import one_vs_rest
+from mercer.estimators.linear.source_fit import one_vs_rest
 from mercer.exceptions import InvalidInputError
 from mercer.linear.linear_solution import LinearSolution
 from mercer.losses.base import Vector

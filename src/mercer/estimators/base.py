@@ -49,6 +49,7 @@ from mercer.linear.multiclass.crammer_singer import JointSolution
 from mercer.losses import Loss
 from mercer.problems.clock import Clock, Progress, ended_outside
 from mercer.problems.solution import RULES, Certificate, Options, Solution, Status, TracePoint, combine
+from mercer.sources.source import RowSource, gather
 from mercer.svm.plan import Plan
 from mercer.svm.solve import solve_problem
 from mercer.validation import (
@@ -209,16 +210,16 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
     _measure: ClassVar[str] = "violation"
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Machine:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Machine:
         """Fit the model to the training data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples), or list of object
             Training samples; the kernel matrix for ``kernel="precomputed"``; any objects (strings, sets, graphs,
-            records) for a kernel on these, or for a kernel function.
+            records) for a kernel on these, or for a kernel function. Rows of `mercer.open_rows` are read into memory.
         y : array-like of shape (n_samples,)
-            Class labels or target values.
+            Class labels or target values. None if rows on disk have them.
         sample_weight : array-like of shape (n_samples,), default=None
             Factors of C, one per sample.
 
@@ -404,6 +405,8 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     # ---- fit -------------------------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        if isinstance(X, RowSource):
+            X, y, sample_weight = gather(X, y, sample_weight, type(self).__name__)
         X, y = self._validate(X, y, reset=True)
         n = num_samples(X)
         weight = validate_weights(sample_weight, n, X)

@@ -174,7 +174,7 @@ def _path(run: PartsRun, tol: float, radius: float, w: Vector | None) -> Path:
     def over(path: Path) -> bool:
         run.n_iter = n_before + path.n_iter
         gap = path.gap / max(abs(path.primal), np.finfo(np.float64).tiny)
-        run.report(gap, path.primal - path.gap, int(n_free))
+        run.report(gap, path.primal - path.gap, int(n_free), path.w)
         return run.stopped is not None
 
     run.last = run.clock.seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,6 +41,9 @@ class PartsRun:
     statement: Statement
     options: LinearOptions
     clock: Clock
+    # the model to start from, and what is called with the model of each step
+    start: Vector | None = None
+    keep: Callable[[Vector], None] | None = None
     n_iter: int = 0
     trace: list[TracePoint] = field(default_factory=list)
     stopped: Status | None = None
@@ -104,7 +108,12 @@ class PartsRun:
         return self.publish(self.joined(np.zeros(self.d - self.statement.intercept), b), "zero", Status.CONVERGED)
 
     def sample_model(self, size: int, tol: float) -> Vector | None:
-        """The model of a random sample of about so many rows, solved by the caller; None if that is too small."""
+        """The model of a random sample of about so many rows, solved by the caller; None if that is too small.
+
+        If there is a model to start from, it is returned instead.
+        """
+        if self.start is not None and len(self.start) == self.d:
+            return self.start
         share = min(1.0, size / max(1, self.usable))
         found = self.parts.map(linear_part.sample_rows, share, self.options.seed)
         X, y, price = (list(column) for column in zip(*found, strict=True))
@@ -130,8 +139,10 @@ class PartsRun:
         most = min(SAMPLE_NUMBERS // self.d, int(self.parts.budget / 8 / max(1.0, self.row_bytes)))
         return int(min(wanted, most))
 
-    def report(self, gap: float, dual: float, active: int) -> None:
-        """Append a point to the trace, report it, and ask the clock."""
+    def report(self, gap: float, dual: float, active: int, w: Vector | None = None) -> None:
+        """Append a point to the trace, report it, and ask the clock. ``w`` is the present model."""
+        if self.keep is not None and w is not None:
+            self.keep(w)
         point = TracePoint(self.clock.seconds, self.n_iter, gap, dual, active)
         self.trace.append(point)
         self.clock.report(point)
@@ -141,6 +152,8 @@ class PartsRun:
 
     def publish(self, w: Vector, solver: str, status: Status | None = None) -> LinearSolution:
         """Make β feasible and certify the model; ``status`` None means: converged if the gap is within tol."""
+        if self.keep is not None:
+            self.keep(w)
         weights, intercept = self.split(w)
         proof = self.certify(weights, intercept)
         done = proof.valid and proof.relative_gap <= self.options.tol

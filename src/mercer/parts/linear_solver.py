@@ -14,12 +14,14 @@ The first model is that of a random sample of rows, which comes to the caller. T
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.linear.linear_solution import LinearOptions, LinearSolution
+from mercer.losses.base import Vector
 from mercer.parts import kinks, newton, rounds
 from mercer.parts.layout import Parts
 from mercer.parts.linear_part import Statement
@@ -28,10 +30,18 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
 
 
-def solve_parts(parts: Parts, statement: Statement, options: LinearOptions, clock: Clock) -> LinearSolution:
+def solve_parts(
+    parts: Parts,
+    statement: Statement,
+    options: LinearOptions,
+    clock: Clock,
+    start: Vector | None = None,
+    keep: Callable[[Vector], None] | None = None,
+) -> LinearSolution:
     """Minimise until the relative duality gap is at most ``options.tol``, or a limit ends the run.
 
-    The β of the solution is empty: it stays with the parts, in ``part.state.beta``.
+    The β of the solution is empty: it stays with the parts, in ``part.state.beta``. ``keep`` is called with the model
+    of each step; a later run that gets it as ``start`` continues there.
 
     Examples
     --------
@@ -49,7 +59,7 @@ def solve_parts(parts: Parts, statement: Statement, options: LinearOptions, cloc
     True
     """
     with one_blas_thread(), np.errstate(all="ignore"):
-        run = PartsRun(parts, statement, options, clock)
+        run = PartsRun(parts, statement, options, clock, start, keep)
         found = run.zero_model()
         if found is not None:
             return found

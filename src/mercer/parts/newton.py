@@ -49,7 +49,7 @@ def solve(run: PartsRun) -> LinearSolution:
     run.last = run.clock.seconds
     while True:
         gap = _gap(run, point)
-        run.report(gap, (1.0 - gap) * point.primal, point.active)
+        run.report(gap, (1.0 - gap) * point.primal, point.active, point.u)
         ended = run.stopped or (Status.MAX_ITER if run.n_iter >= run.limit else None)
         if ended is None and not point.primal < primal:
             ended = Status.STALLED
@@ -84,9 +84,9 @@ def _direction(run: PartsRun, point: _Point, gap: float) -> Vector | None:
 
 
 def _first(run: PartsRun) -> Vector:
-    """The model of a random sample of rows if there are enough of them, else 0."""
+    """The model to start from, or that of a random sample of rows if there are enough of them, else 0."""
     size = run.sample_size(run.usable // PART_OF)
-    few = size < max(PART, PART_ROWS_PER_FEATURE * run.d) or run.limit <= 20
+    few = run.start is None and (size < max(PART, PART_ROWS_PER_FEATURE * run.d) or run.limit <= 20)
     w = None if few else run.sample_model(size, PART_GAIN)
     return np.zeros(run.d) if w is None else w
 

@@ -19,10 +19,11 @@ from sklearn.pipeline import Pipeline
 from mercer._sklearn_compat import safe_indexing
 from mercer.exceptions import InvalidInputError, MercerError
 from mercer.io.formats.plain_model import plain_model
+from mercer.io.tables.preprocessing import PREPARE
 from mercer.kernels.features import Matrix, Vector, as_matrix
 from mercer.report.names import class_words
 from mercer.svm.batch import class_pairs
-from mercer.workflow.preparation import MACHINE, PREPARE
+from mercer.workflow.preparation import MACHINE
 from mercer.workflow.training import Outcome
 
 # columns are shuffled if there are at most this many

@@ -62,7 +62,7 @@ def _body(outcome: Outcome, model_path: str, source: str) -> Iterator[str]:
     yield f"<h1>{escape(f'{outcome.task.capitalize()} of “{outcome.samples.target}”')}</h1>"
     made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     yield html.paragraph(
-        f"{Path(source).name}, {len(outcome.samples):,} rows. Made by mercer {mercer.__version__} on {made}.", True
+        f"{Path(source).name}, {outcome.n:,} rows. Made by mercer {mercer.__version__} on {made}.", True
     )
     yield html.facts(_facts(outcome))
     yield html.section("What was learnt", *_learnt(outcome))
@@ -99,7 +99,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
         pairs.append(("root mean squared error of held-out rows", f"{outcome.errors['root mean squared error']:.4g}"))
     count = support_count(outcome.machine)
     if count is not None:
-        pairs.append((f"of {len(outcome.samples):,} rows are support vectors", f"{count:,}"))
+        pairs.append((f"of {outcome.n:,} rows are support vectors", f"{count:,}"))
     words = distance_words(certificate)
     if words.startswith("within "):
         near = words.removeprefix("within ").partition(" of ")[0]
@@ -117,7 +117,7 @@ def _learnt(outcome: Outcome) -> Iterator[str]:
     if isinstance(getattr(search, "kernel", None), Kernel):
         chosen += f" and the kernel {search.kernel!r}"
     tried, name = outcome.tried, type(outcome.machine).__name__
-    part = f" on {outcome.search_rows:,} rows" if outcome.search_rows < len(outcome.samples) else ""
+    part = f" on {outcome.search_rows:,} rows" if outcome.search_rows < outcome.n else ""
     choice = (
         f"the best of {tried} candidates by {search.n_splits_}-fold cross-validation{part}"
         if tried
@@ -125,7 +125,7 @@ def _learnt(outcome: Outcome) -> Iterator[str]:
     )
     yield html.paragraph(
         f"{'A' if name.startswith('L') else 'An'} {name} with {chosen}: {choice}. It was then fitted to all "
-        f"{len(outcome.samples):,} rows."
+        f"{outcome.n:,} rows."
     )
     columns = outcome.samples.columns
     if columns:

@@ -52,6 +52,8 @@ class Job(Clock):
         self.show, self.say = show, say
         self.stage = ""
         self.second_press = False
+        # what Ctrl-C keeps during the final fit, if not the machine that is fitted to the end
+        self.kept = ""
         self._table: Table | None = None
         self._work: dict[str, float] = {}
         self._done = 0.0
@@ -67,6 +69,12 @@ class Job(Clock):
     def plan(self, **work: float) -> None:
         """Set the expected work of stages, in fits of the search."""
         self._work |= {stage.replace("_", " "): amount for stage, amount in work.items()}
+
+    def restart(self, **work: float) -> None:
+        """Forget the stages so far and plan others."""
+        self._work, self._done, self.stage = {}, 0.0, ""
+        self.plan(**work)
+        self._began, self._compiled_before = time.perf_counter(), _compiling()
 
     def begin(self, stage: str, detail: str = "") -> None:
         """Begin the next stage."""
@@ -111,6 +119,8 @@ class Job(Clock):
         if self.stage == SEARCH and self._table is not None:
             most = max(len(self._table.candidates), self._table.planned)
             return f"keeping the best of {tried} of {most} candidates"
+        if self.stage == FIT and self.kept:
+            return self.kept
         if self.stage == FIT:
             return "the search is complete, and its best machine is being fitted to all rows"
         return "the model is fitted, and its score is that of the search"

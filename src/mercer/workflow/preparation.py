@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from mercer.exceptions import InvalidInputError
 from mercer.io.tables import Samples
 from mercer.io.tables.dates import find_dates
 from mercer.io.tables.number_formats import find_numbers
+from mercer.io.tables.preprocessing import PREPARE, READ, column_transformer
 from mercer.io.tables.table_reader import TableReader
 from mercer.kernels import Kernel, parse_kernel
 from mercer.selection.linear_cv import LinearSVCCV, LinearSVRCV
@@ -33,8 +32,6 @@ LINEAR_SEARCH = ("Cs", "cv", "time_limit", "verbose", "n_jobs", "scoring", "clas
 # kernels whose parameters are searched
 SEARCHED = ("rbf", "poly", "sigmoid")
 MACHINE = "machine"
-PREPARE = "prepare"
-READ = "read"
 
 
 def detect_task(y: Any) -> str:
@@ -133,22 +130,7 @@ def _preparation(samples: Samples) -> Any:
             return Pipeline([("impute", SimpleImputer(strategy="median")), ("scale", StandardScaler())])
         return StandardScaler()
 
-    def names(*kinds: str) -> list[str]:
-        return [column.name for column in samples.columns if column.kind in kinds]
-
-    parts: list[tuple[str, Any, Any]] = []
-    numbers, categories = names("number", "boolean", "date"), names("category")
-    if numbers:
-        impute = [("impute", SimpleImputer(strategy="median"))]
-        parts.append(("number", Pipeline([*impute, ("scale", StandardScaler())]), numbers))
-    if categories:
-        parts.append(("category", OneHotEncoder(handle_unknown="ignore"), categories))
-    for name in names("text"):
-        parts.append((f"text {name}".replace("__", "_"), TfidfVectorizer(sublinear_tf=True), name))
-    if not parts:
-        reasons = "; ".join(f"{column.name}: {column.why}" for column in samples.columns)
-        raise InvalidInputError(f"No column can be used as an input ({reasons}). Add informative columns.")
-    return ColumnTransformer(parts)
+    return column_transformer(samples.columns)
 
 
 def prepared(model: Any, X: Any) -> Any:

@@ -55,7 +55,7 @@ def numbers(outcome: Outcome) -> dict[str, Any]:
     found: dict[str, Any] = {
         "task": outcome.task,
         "target": outcome.samples.target,
-        "rows": len(outcome.samples),
+        "rows": outcome.n,
         "search_rows": outcome.search_rows,
         "tried": outcome.tried,
         "interrupted": outcome.interrupted,
@@ -118,7 +118,7 @@ def support_count(machine: Any) -> int | None:
 
 
 def _rows(outcome: Outcome) -> str:
-    return f"{len(outcome.samples):,} rows"
+    return f"{outcome.n:,} rows"
 
 
 def _columns(outcome: Outcome) -> str:
@@ -151,7 +151,7 @@ def _machine(outcome: Outcome) -> str:
     if not tried:
         return f"{text}: not compared with others, because time ran out before a candidate was tried in all folds"
     spread = float(search.cv_results_["std_test_score"][search.best_index_])
-    rows = f" on {outcome.search_rows:,} rows" if outcome.search_rows < len(outcome.samples) else ""
+    rows = f" on {outcome.search_rows:,} rows" if outcome.search_rows < outcome.n else ""
     return (
         f"{text}: the best of {tried} candidates by {search.n_splits_}-fold cross-validation{rows}, "
         f"{search.best_score_:.4g} ± {spread:.2g}" + (" (interrupted)" if outcome.interrupted else "")
@@ -182,7 +182,7 @@ def _certificate(outcome: Outcome) -> str:
 
 
 def _support(outcome: Outcome) -> str:
-    count, n = support_count(outcome.machine), len(outcome.samples)
+    count, n = support_count(outcome.machine), outcome.n
     return "" if count is None else f"{count:,} of {n:,} rows ({100 * count / n:.0f} %)"
 
 

@@ -55,6 +55,8 @@ class Outcome:
     search_rows : the number of rows that the search used.
     interrupted : whether Ctrl-C ended the search, the estimation of the score or the report early.
     messages : warnings, and notes on what was not done.
+    rows_on_disk : the number of rows that the model was fitted to, if they were read from disk and ``samples`` are a
+    part of them; else 0.
     """
 
     model: Pipeline
@@ -67,6 +69,12 @@ class Outcome:
     search_rows: int
     interrupted: bool = False
     messages: tuple[str, ...] = field(default=())
+    rows_on_disk: int = 0
+
+    @property
+    def n(self) -> int:
+        """The number of rows that the model was fitted to."""
+        return self.rows_on_disk or len(self.samples)
 
     @property
     def search(self) -> Any:

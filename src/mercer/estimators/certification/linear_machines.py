@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from mercer._sklearn_compat import BALANCES_SAMPLE_WEIGHTS, compute_class_weight
 from mercer.estimators.fitted_models import Kind, codes_of, different_classes, loss_of
 from mercer.estimators.linear.linear_machine import linear_problem, linear_rows, prices
-from mercer.estimators.linear.linear_svc import one_vs_rest
+from mercer.estimators.linear.source_fit import one_vs_rest
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.linear_plan import solve_linear
 from mercer.linear.linear_problem import LinearProblem, Rows, linear_certificate

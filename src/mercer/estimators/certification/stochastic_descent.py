@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from mercer._sklearn_compat import compute_class_weight
 from mercer.estimators.certification.linear_machines import certify_weights
 from mercer.estimators.fitted_models import Kind, codes_of, different_classes
-from mercer.estimators.linear.linear_svc import one_vs_rest
+from mercer.estimators.linear.source_fit import one_vs_rest
 from mercer.estimators.psd_check import seems_psd
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes

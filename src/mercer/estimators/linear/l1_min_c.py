@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from sklearn.utils import check_array, check_consistent_length
 
 from mercer._sklearn_compat import Interval, StrOptions, validate_params
-from mercer.estimators.linear.linear_svc import one_vs_rest
+from mercer.estimators.linear.source_fit import one_vs_rest
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Vector
 from mercer.linear.feature_working_set import beta_without_weights

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import Machine, logger
+from mercer.estimators.linear.source_fit import fit_source, values_of
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.linear_plan import NAMES, solve_linear
@@ -33,6 +35,7 @@ from mercer.linear.linear_solution import LinearOptions, LinearPlan, LinearSolut
 from mercer.linear.multiclass.crammer_singer import JointSolution
 from mercer.losses import Loss
 from mercer.problems.clock import Clock
+from mercer.sources.source import RowSource
 from mercer.validation import thread_count, validate_vectors, validate_weights
 
 # numbers per block of rows that prediction converts to float64
@@ -84,6 +87,7 @@ class LinearMachine(Machine):
         "warm_start": ["boolean"],
         "solver": [StrOptions(set(NAMES))],
         "rule": [StrOptions({"round-robin", "random", "greedy"})],
+        "checkpoint": [str, PathLike, None],
     }
     _measure = "relative gap"
 
@@ -99,7 +103,39 @@ class LinearMachine(Machine):
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearMachine:
+        """Fit the model to the training data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or RowSource
+            Training samples. Those of `mercer.open_rows` stay on disk and are read block by block.
+        y : array-like of shape (n_samples,), default=None
+            Class labels or target values. None if a RowSource has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C, one per sample.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        super().fit(X, y, sample_weight)
+        return self
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        if isinstance(X, RowSource):
+            self._publish_blocks(fit_source(self, X, y, sample_weight, clock))
+            if self.verbose:
+                logger.info("%s", self.plan_)
+            self._warm = None
+            self._warn_unfinished()
+            return
+        if self.checkpoint is not None:
+            raise InvalidInputError(
+                f"checkpoint={str(self.checkpoint)!r} is for rows on disk, but X is of type {type(X).__name__}. Open "
+                "the rows with mercer.open_rows, or use checkpoint=None."
+            )
         data = self._prepare(X, y, sample_weight)
         warm = getattr(self, "_warm", None) if self.warm_start else None
         solutions = self._solve(data, warm, clock)
@@ -127,6 +163,10 @@ class LinearMachine(Machine):
     @abstractmethod
     def _loss(self) -> Loss:
         """The loss of each problem."""
+
+    @abstractmethod
+    def _publish_blocks(self, solutions: Sequence[LinearSolution]) -> None:
+        """Set the fitted attributes of a fit to rows on disk."""
 
     def _options(self) -> LinearOptions:
         # deterministic unless random_state is given
@@ -259,6 +299,8 @@ class LinearMachine(Machine):
     def _values(self, X: Any) -> Matrix:
         """Decision values Xw + b, one column per problem."""
         check_is_fitted(self)
+        if isinstance(X, RowSource):
+            return values_of(self, X)
         X, _ = validate_vectors(self, X, None, reset=False, canonical=False)
         return products(X, self.coef_) + self.intercept_
 

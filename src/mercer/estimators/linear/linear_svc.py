@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._sklearn_compat import StrOptions
 from mercer.estimators.base import LabelsMixin, keep_parameters
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, prices
+from mercer.estimators.linear.source_fit import constant_feature, one_vs_rest
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.linear_solution import LinearSolution
@@ -84,6 +85,9 @@ class LinearSVC(LabelsMixin, LinearMachine):
         The order of coordinates for solver="coordinate" ([M5]): in the given order, in a new random order in each pass,
         or always the coordinate whose step gains most. A pass has n_samples steps for every rule, so ``n_iter_`` can be
         compared; a greedy step examines all samples and costs n_samples times as much.
+    checkpoint : str, path or None, default=None
+        For samples on disk (``mercer.open_rows``): a file to which the state of the fit is written once a minute, and
+        when it ends. A fit that finds the file continues from there. A file of other data or parameters is an error.
 
     Attributes
     ----------
@@ -121,6 +125,16 @@ class LinearSVC(LabelsMixin, LinearMachine):
     >>> model = LinearSVC().fit(X, y)
     >>> model.coef_.shape, model.certificate_.relative_gap <= 1e-4
     ((3, 4), True)
+
+    Rows on disk are read block by block:
+
+    >>> import os, tempfile, numpy as np
+    >>> from mercer import open_rows
+    >>> path = os.path.join(tempfile.mkdtemp(), "X.npy")
+    >>> np.save(path, X)
+    >>> same = LinearSVC().fit(open_rows(path, target=y))
+    >>> bool((same.predict(X) == model.predict(X)).mean() > 0.99)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -152,6 +166,7 @@ class LinearSVC(LabelsMixin, LinearMachine):
         warm_start: bool = False,
         solver: str = "auto",
         rule: str = "random",
+        checkpoint: Any = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -184,12 +199,18 @@ class LinearSVC(LabelsMixin, LinearMachine):
         for solution in solutions:
             if solution.separation is not None:
                 raise not_separable(replace(solution.separation, intercept=bool(self.fit_intercept)))
-        W = np.array([s.w for s in solutions]) if several else solutions[0].w[None, :]
-        intercepts = np.array([s.intercept for s in solutions])
-        self._publish(W, intercepts, data.rows.bias)
-        self.n_iter_ = max(1, *(int(s.n_iter) for s in solutions))
-        self._publish_proof(solutions, of=f"{len(problems)} one-vs-rest problems" if several else None)
+        self._publish_rest(solutions, data.rows.bias)
         return solutions
+
+    def _publish_rest(self, solutions: Sequence[LinearSolution], bias: float) -> None:
+        """Set the fitted attributes of one-vs-rest problems."""
+        self._publish(np.array([s.w for s in solutions]), np.array([s.intercept for s in solutions]), bias)
+        self.n_iter_ = max(1, *(int(s.n_iter) for s in solutions))
+        of = f"{len(solutions)} one-vs-rest problems" if len(solutions) > 1 else None
+        self._publish_proof(solutions, of=of)
+
+    def _publish_blocks(self, solutions: Sequence[LinearSolution]) -> None:
+        self._publish_rest(solutions, constant_feature(self))
 
     def _solve_jointly(self, data: Prepared, warm: Warm | None, clock: Clock) -> Sequence[JointSolution]:
         """All classes in one problem; with two classes coef_ is the difference of their weights."""
@@ -225,7 +246,7 @@ class LinearSVC(LabelsMixin, LinearMachine):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or RowSource
             The samples.
 
         Returns
@@ -260,15 +281,3 @@ class LinearSVC(LabelsMixin, LinearMachine):
         if sp.issparse(self.coef_):
             self.coef_ = self.coef_.toarray()
         return self
-
-
-def one_vs_rest(codes: Vector, weight: Vector, of_class: Vector, k: int, several: bool) -> tuple[Vector, Vector]:
-    """Labels ±1 and weights of class k against the rest.
-
-    As in LIBLINEAR, with more than two classes the class weight applies to class k, not to the rest.
-    """
-    positive = codes == k
-    y = 2.0 * positive - 1.0
-    if (of_class == 1.0).all():
-        return y, weight
-    return y, weight * (np.where(positive, of_class[k], 1.0) if several else of_class[codes])

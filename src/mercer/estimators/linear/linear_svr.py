@@ -11,6 +11,7 @@ import numpy as np
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import NumbersMixin, keep_parameters
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, wrong_scale
+from mercer.estimators.linear.source_fit import constant_feature
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
 from mercer.linear.linear_solution import LinearSolution
@@ -40,7 +41,8 @@ class LinearSVR(NumbersMixin, LinearMachine):
         of y given x; it has no tube and ignores epsilon.
     quantile : float, default=0.5
         For loss="pinball": the quantile to estimate, in (0, 1). About this fraction of samples lies below the model.
-    penalty, l1_ratio, penalize_intercept, n_jobs, time_limit, warm_start, solver, rule : as in ``LinearSVC``.
+    penalty, l1_ratio, penalize_intercept, n_jobs, time_limit, warm_start, solver, rule, checkpoint : as in
+    ``LinearSVC``.
 
     Attributes
     ----------
@@ -89,6 +91,7 @@ class LinearSVR(NumbersMixin, LinearMachine):
         warm_start: bool = False,
         solver: str = "auto",
         rule: str = "random",
+        checkpoint: Any = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -112,8 +115,15 @@ class LinearSVR(NumbersMixin, LinearMachine):
                 f"No linear function keeps all samples within the tube, which C={self.C:g} requires: the dual is "
                 "unbounded. Use a finite C, a larger epsilon, or SVR with a kernel."
             )
-        self._publish(solutions[0].w[None, :], np.array([solutions[0].intercept]), data.rows.bias)
+        self._publish_one(solutions, data.rows.bias)
+        return solutions
+
+    def _publish_one(self, solutions: Sequence[LinearSolution], bias: float) -> None:
+        """Set the fitted attributes."""
+        self._publish(solutions[0].w[None, :], np.array([solutions[0].intercept]), bias)
         self.coef_ = self.coef_[0]
         self.n_iter_ = max(1, int(solutions[0].n_iter))
         self._publish_proof(solutions)
-        return solutions
+
+    def _publish_blocks(self, solutions: Sequence[LinearSolution]) -> None:
+        self._publish_one(solutions, constant_feature(self))

@@ -66,6 +66,10 @@ class Cells:
         """Return the number of distinct values; exact for large integers too."""
         return len(set(self._source.tolist() if self._texts is None else self._texts) - {None})
 
+    def integers(self) -> Vector:
+        """Return the known cells of a column with ``large`` integers as int64 or uint64."""
+        return np.array([value for value in self._source.tolist() if value is not None and value == value])
+
     def _convert(self, column: Any) -> None:
         import pandas
         from pandas.api import types

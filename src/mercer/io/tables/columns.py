@@ -96,11 +96,13 @@ class Preferences:
     decimal : the decimal mark; None to infer it.
     order : the order of day and month in dates; None to infer it.
     target : whether the column is the target.
+    keep_all : whether a column without information keeps its kind: the cells are a part of the column.
     """
 
     decimal: str | None = None
     order: str | None = None
     target: bool = False
+    keep_all: bool = False
 
 
 NO_PREFERENCES = Preferences()
@@ -187,22 +189,29 @@ def _of_numbers(column: Column, cells: Cells, values: Vector, place: Place, pref
     _check_finite(values, column.name, place)
     known = values[~np.isnan(values)]
     n, missing = len(values), len(values) - len(known)
-    large = bool(len(known)) and float(np.abs(known).max()) >= EXACT and _whole(known)
+    whole = _whole(known)
+    large = bool(len(known)) and whole and float(np.abs(known).max()) >= EXACT
     different = cells.different() if large else len(np.unique(known))
-    why = ""
-    if not len(known):
-        why = "no values"
-    elif different <= 1:
-        why = "one value in all rows"
-    elif column.kind == "number" and different == n > 2 and (large or _counts_rows(column.name, known)):
-        consecutive = not large and known.max() - known.min() == n - 1
-        why = "row numbers" if consecutive else "an identifier: a different whole number in each row"
     column = replace(column, missing=missing, different=different)
+    spread = float(known.max() - known.min()) if len(known) else 0.0
+    why = why_useless(column, n, whole=whole, large=large, spread=spread)
     return FoundColumn(_left_out(column, why, prefer), values)
 
 
-def _counts_rows(name: str, values: Vector) -> bool:
-    return IDENTIFIER.fullmatch(name) is not None and _whole(values)
+def why_useless(column: Column, n: int, *, whole: bool, large: bool, spread: float) -> str:
+    """Return why a numeric column of n rows is left out; empty if it is not.
+
+    ``whole``: its numbers are whole; ``large``: float64 does not hold all of them; ``spread``: largest minus smallest.
+    """
+    if column.missing == n:
+        return "no values"
+    if column.different <= 1:
+        return "one value in all rows"
+    identifies = large or (whole and IDENTIFIER.fullmatch(column.name) is not None)
+    if column.kind == "number" and column.different == n > 2 and identifies:
+        consecutive = not large and spread == n - 1
+        return "row numbers" if consecutive else "an identifier: a different whole number in each row"
+    return ""
 
 
 def _of_words(texts: Sequence[str | None], name: str, prefer: Preferences) -> FoundColumn:
@@ -210,16 +219,9 @@ def _of_words(texts: Sequence[str | None], name: str, prefer: Preferences) -> Fo
     counts = {word: None for word in words if word is not None}
     n, different = len(words), len(counts)
     missing = sum(word is None for word in words)
-    column, why = Column(name, "category", missing, different), ""
-    if missing == n:
-        why = "no values"
-    elif different == 1 and not missing:
-        why = "one value in all rows"
-    elif not prefer.target and different > max(FEW, SHARE * n):
-        if _is_text(words):
-            column = replace(column, kind="text")
-        else:
-            why = f"{different:,} different names in {n:,} rows, such as {next(iter(counts))[:20]!r}"
+    column = Column(name, "category", missing, different)
+    kind, why = kind_of_words(column, n, lambda: _is_text(words), next(iter(counts), ""), prefer.target)
+    column = replace(column, kind=kind)
     if column.kind == "text":
         words = [word or "" for word in words]
     elif not why:
@@ -227,13 +229,36 @@ def _of_words(texts: Sequence[str | None], name: str, prefer: Preferences) -> Fo
     return FoundColumn(_left_out(column, why, prefer), _objects(words))
 
 
+def kind_of_words(
+    column: Column, n: int, is_text: Callable[[], bool], example: str, target: bool = False
+) -> tuple[str, str]:
+    """Return the kind, category or text, of a column of n words, and why it is left out; empty if it is not.
+
+    ``is_text()`` tells free text from names; ``example`` is one of the words.
+    """
+    if column.missing == n:
+        return "category", "no values"
+    if column.different == 1 and not column.missing:
+        return "category", "one value in all rows"
+    if not target and column.different > max(FEW, SHARE * n):
+        if is_text():
+            return "text", ""
+        return "category", f"{column.different:,} different names in {n:,} rows, such as {example[:20]!r}"
+    return "category", ""
+
+
 def _left_out(column: Column, why: str, prefer: Preferences) -> Column:
-    return replace(column, kind="left out", why=why) if why and not prefer.target else column
+    return replace(column, kind="left out", why=why) if why and not (prefer.target or prefer.keep_all) else column
 
 
 def _is_text(words: Sequence[str | None]) -> bool:
     present = [word for word in words if word is not None]
-    return bool(np.mean([len(w) for w in present]) >= LONG or np.mean([" " in w for w in present]) > 0.5)
+    return seems_text(len(present), sum(map(len, present)), sum(" " in word for word in present))
+
+
+def seems_text(n: int, length: int, with_space: int) -> bool:
+    """Whether n words of this total length, of which some contain a space, are free text."""
+    return length >= LONG * n or with_space > 0.5 * n
 
 
 def _number_note(numbers: Any, texts: Sequence[str | None]) -> str:

@@ -159,10 +159,10 @@ def _table(
     """Convert the columns to numbers or words, and separate the target."""
     if len(raw) == 0:
         raise InvalidInputError(f"{shown(raw.path)} has no rows: there is nothing to learn or to predict.")
-    target = _target_name(raw, target, reader, need_target)
+    target = target_name(raw, target, reader, need_target)
     found, labelled, notes = None, None, raw.notes if reader is not None else (*raw.notes, *raw.name_notes)
     if target is not None:
-        found = _read_target(raw, target, reader, options)
+        found = read_target(raw, target, reader, options)
         known = np.array([value is not None and value == value for value in found.values])
         if not known.all():
             found = replace(found, values=found.values[known])
@@ -183,15 +183,16 @@ def _table(
                 f"{shown(raw.path)} has only the column {target!r}, which is the target: there is nothing to predict "
                 "it from. Columns are separated by commas, semicolons, tabs or |."
             )
-        results = _find_columns(raw, names, options)
+        results = find_columns(raw, names, options)
         columns = tuple(one.column for one in results)
         frame = frame_of(names, [one.values for one in results])
-    y = None if found is None else _target_values(found)
+    y = None if found is None else target_values(found)
     column = None if found is None else found.column
     return Samples("table", frame, y, str(target or ""), columns, column, labelled, notes=notes)
 
 
-def _target_name(raw: RawTable, target: str | None, reader: TableReader | None, need_target: bool) -> str | None:
+def target_name(raw: RawTable, target: str | None, reader: TableReader | None, need_target: bool) -> str | None:
+    """Return the name of the target column; None if there is none. Raise if the table lacks the column."""
     if target is None:
         if not need_target:
             return None
@@ -220,7 +221,8 @@ def _target_name(raw: RawTable, target: str | None, reader: TableReader | None, 
     )
 
 
-def _read_target(raw: RawTable, target: str, reader: TableReader | None, options: ReadingOptions) -> FoundColumn:
+def read_target(raw: RawTable, target: str, reader: TableReader | None, options: ReadingOptions) -> FoundColumn:
+    """Read the target column, as the reader of a fitted model describes it or as its cells suggest."""
     cells = Cells(raw[target])
     if reader is not None and reader.target is not None and reader.target.name == target:
         return FoundColumn(reader.target, read_column(cells, reader.target, raw.place))
@@ -233,9 +235,14 @@ def _read_target(raw: RawTable, target: str, reader: TableReader | None, options
     return found
 
 
-def _find_columns(raw: RawTable, names: Sequence[str], options: ReadingOptions) -> list[FoundColumn]:
-    """Find the kind of each column. Ambiguous numbers take the decimal mark of the other columns."""
-    prefer = Preferences(options.decimal, options.date_order)
+def find_columns(
+    raw: RawTable, names: Sequence[str], options: ReadingOptions, keep_all: bool = False
+) -> list[FoundColumn]:
+    """Find the kind of each column. Ambiguous numbers take the decimal mark of the other columns.
+
+    ``keep_all``: do not leave out columns, because the table is a part of a larger one.
+    """
+    prefer = Preferences(options.decimal, options.date_order, keep_all=keep_all)
     cells = [Cells(raw[name]) for name in names]
     found = [find_column(one, name, raw.place, prefer) for one, name in zip(cells, names, strict=True)]
     if options.decimal is not None or not any(one.open_mark for one in found):
@@ -274,7 +281,8 @@ def _check_known(raw: RawTable, target: str, known: Vector, options: ReadingOpti
         )
 
 
-def _target_values(found: FoundColumn) -> Vector:
+def target_values(found: FoundColumn) -> Vector:
+    """Return the targets as strings, integers or floats."""
     values = found.values
     if values.dtype == object:
         return np.asarray(values.tolist())  # an array of strings, not of objects
