@@ -40,8 +40,10 @@ class Lost(NamedTuple):
     sampled: bool
 
 
-def lost(factor: Factor, beta: Vector, v: Vector, pairs_up_to: int = PAIRS_UP_TO, seed: int = 0) -> Lost:
-    """β'(K − K̂)β, or an upper bound on it; ``v`` is L'β."""
+def lost(
+    factor: Factor, beta: Vector, v: Vector, pairs_up_to: int = PAIRS_UP_TO, seed: int = 0, rows: int = ROWS
+) -> Lost:
+    """β'(K − K̂)β, or beyond so many pairs of samples an upper bound on it from so many rows; ``v`` is L'β."""
     used = np.flatnonzero(beta)
     if len(used) == 0:
         return Lost(0.0, False)
@@ -50,7 +52,7 @@ def lost(factor: Factor, beta: Vector, v: Vector, pairs_up_to: int = PAIRS_UP_TO
         weights = beta[used]
         F = symmetric_product(data.kernel, data.exact(used), weights, factor.n_threads, data.evaluations)
         return Lost(max(0.0, float(weights @ F) - float(v @ v)), False)
-    terms, scale = _terms(factor, beta, v, used, ROWS, seed)
+    terms, scale = _terms(factor, beta, v, used, rows, seed)
     risk = np.log(2.0 / RISK)
     mean, spread = float(terms.mean()), float(terms.std(ddof=1))
     # q ≤ known + rate √q: the terms lie in an interval of width 2S√q

@@ -20,7 +20,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data, product
 from mercer.kernels.features import Vector
-from mercer.landmarks.certificate import RISK, certify, lost, lost_about
+from mercer.landmarks.certificate import RISK, ROWS_OF_ESTIMATE, certify, lost, lost_about
 from mercer.landmarks.factor import Factor
 from mercer.linear import hybrid
 from mercer.linear.central_path import follow
@@ -39,6 +39,8 @@ FIRST, GROWTH = 100, 2.0
 SHARE, SHARE_BETWEEN = 0.05, 0.2
 # passes of coordinate descent before the interior-point method continues
 PASSES = 300
+# share of the time left that a solution may take at least: the rest is for the certificate
+LEAST_TIME = 0.2
 # once the landmarks lose at most this share of landmark_tol, their problem is solved before more are added
 NEARLY = 0.9
 # runs of the central path of a one-class machine, each to a hundredth of the gap of the one before
@@ -119,7 +121,8 @@ class LandmarkSolution(Solution):
     growth : the rounds.
     given : whether the landmarks were given.
     pool : the number of samples among which the landmarks are.
-    ended_by : "landmark_tol", "count", "given", or what limits growth: "max_landmarks", "memory", "samples", "a limit".
+    ended_by : "landmark_tol", "count", "given", or what limits growth: "max_landmarks", "memory", "samples" or
+        "time_limit".
     """
 
     landmarks: Vector = field(default_factory=lambda: np.empty(0, np.intp))
@@ -234,17 +237,24 @@ class _Run:
         while True:
             last = given is not None or self.factor.m >= most or added == 0
             state = self._solve(SHARE * tol if last else self._between())
-            over = self.clock.over()
+            over = self.clock.over_in(self._end_seconds())
             if over is not None:
-                return self._certified(state, over, "a limit")
+                return self._certified(state, over, "time_limit")
             near = self.choice.count is None and self.rounds[-1].lost <= NEARLY * tol
             if near and not last and state.relative_gap > 2.0 * SHARE * tol:
                 state = self._solve(SHARE * tol)  # the landmarks suffice: what is missing is their own solution
             near = self.choice.count is None and self.rounds[-1].exact_relative_gap <= tol
             if near or last:
                 status = Status.CONVERGED if state.relative_gap <= 1.01 * SHARE * tol else Status.STALLED
+                if limit == "time_limit" and not near:
+                    status = Status.TIME_LIMIT
                 return self._certified(state, status, "landmark_tol" if near else limit)
+            begun = self.clock.seconds
             added = self.factor.add(self._next(state.beta, most))
+            spent = self.clock.seconds - begun
+            # a factor of twice as many landmarks takes four times as long
+            if self.clock.over_in(self._end_seconds() + 4.0 * spent) is not None:
+                most, limit = self.factor.m, "time_limit"
 
     def _most(self) -> tuple[int, str]:
         """The largest number of landmarks, and what sets it."""
@@ -273,6 +283,13 @@ class _Run:
             return np.empty(0, np.intp)
         possible = int(np.count_nonzero(share))
         return np.sort(self.random.choice(self.data.n, min(count, possible), replace=False, p=share / total))
+
+    def _end_seconds(self) -> float:
+        """Seconds that decision values and a certificate from few rows take; 0 without a time limit."""
+        if self.clock.left == np.inf:
+            return 0.0
+        n, threads = self.data.n, self.options.n_threads
+        return self.data.seconds(n, self.factor.m, threads) + self.data.seconds(ROWS_OF_ESTIMATE, n, threads)
 
     def _between(self) -> float:
         """The relative gap of a round that is followed by others."""
@@ -316,7 +333,9 @@ class _Run:
         if self.beta is not None:
             w = rows.tdot(self.beta, settings.n_threads)
             start = LinearSolution(w, 0.0, self.beta, Status.CONVERGED, 0, 0.0, UNKNOWN)
-        with self.clock.without_progress():
+        left = self.clock.left
+        share = 1.0 if left == np.inf else max(LEAST_TIME, 1.0 - 2.0 * self._end_seconds() / max(left, 1e-9))
+        with self.clock.without_progress(), self.clock.share_of_time(share):
             if not problem.qp.is_smooth:
                 start = hybrid.solve(problem, options, self.clock, start, worth=lambda passes, _: passes < PASSES)
                 if start.status is not Status.STALLED:
@@ -362,7 +381,11 @@ class _Run:
         if self.intercept:
             b = float(self.loss.best_thresholds(self.y, F, self.weight)[0])
         size, v = float(np.square(factor.root.T @ coef).sum()), state.v
-        missing = lost(factor, beta, v, seed=self.options.seed)
+        n_used, seed = int(np.count_nonzero(beta)), self.options.seed
+        if self.clock.left == np.inf or self.clock.left > data.seconds(n_used, 0.5 * n_used, threads):
+            missing = lost(factor, beta, v, seed=seed)
+        else:  # no time for all pairs
+            missing = lost(factor, beta, v, 0, seed, ROWS_OF_ESTIMATE)
         note = f"of the exact machine, with probability {1.0 - RISK:g}," if missing.sampled else ""
         restricted = self._certificate(beta, F, b, size, float(v @ v))
         exact = self._certificate(beta, F, b, size, float(v @ v) + missing.value, note)
