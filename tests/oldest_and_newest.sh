@@ -47,6 +47,7 @@ extras = project["optional-dependencies"]
 for requirement in project["dependencies"] + extras["report"] + extras["tables"] + extras["onnx"] + extras["test"]:
     if ">=" in requirement:  # extras within extras have no version
         print(re.sub(r">=([\d.]+)", r"==\1.*", requirement))
+print("pyparsing<3.3")  # newer ones warn when matplotlib 3.9 is imported
 END
 }
 

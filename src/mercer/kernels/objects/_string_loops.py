@@ -11,8 +11,8 @@ from numba.extending import intrinsic
 
 from mercer._compiled.compile import compiled
 
-# up to this many codes are sorted by insertion
-FEW_CODES = 32
+# codes are sorted by insertion if the square of their number is at most this times the bytes of the largest
+SORTED_BY_INSERTION = 1000
 
 
 @intrinsic
@@ -33,7 +33,12 @@ def _sort(codes, spare, places):
     ``spare`` has room for all of them, ``places`` for 256 numbers. numba's own sort takes 0.8 s to compile.
     """
     n = codes.shape[0]
-    if n <= FEW_CODES:
+    largest, n_bytes = np.int64(0), 0
+    for t in range(n):
+        largest = max(largest, codes[t])
+    while largest > 0:
+        largest, n_bytes = largest >> 8, n_bytes + 1
+    if n * n <= SORTED_BY_INSERTION * n_bytes:
         for t in range(1, n):
             code, place = codes[t], t
             while place > 0 and codes[place - 1] > code:
@@ -41,10 +46,8 @@ def _sort(codes, spare, places):
                 place -= 1
             codes[place] = code
         return
-    largest, shift = np.int64(0), np.int64(0)
-    for t in range(n):
-        largest = max(largest, codes[t])
-    while shift < 64 and largest >> shift > 0:
+    for k in range(n_bytes):
+        shift = 8 * k
         for value in range(256):
             places[value] = 0
         for t in range(n):
@@ -58,7 +61,6 @@ def _sort(codes, spare, places):
             places[value] += 1
         for t in range(n):
             codes[t] = spare[t]
-        shift += 8
 
 
 @compiled()
