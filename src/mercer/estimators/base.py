@@ -415,7 +415,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         if self.landmarks is not None:
             data, targets, weight = self._add_given_landmarks(data, targets, weight)
         self._solve(data, targets, weight, clock)
-        self._given = None
+        self._given_pool = None
         self._forget_others()
         self.kernel_evaluations_ = data.evaluations.count
         self._warn_unfinished()

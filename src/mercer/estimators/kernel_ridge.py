@@ -339,10 +339,10 @@ class KernelRidge(LandmarkMixin, BaseRidge):
             )
         from mercer.landmarks.solve import LandmarkSolution
 
-        self._given = self._given_landmarks(data)
+        self._given_pool = self._given_landmarks(data)
         solver, used = self._landmark_solver(), np.flatnonzero(weight > 0)
         part = data if len(used) == data.n else data.take(used)
-        pool, found = part if self._given is None else self._given, []
+        pool, found = part if self._given_pool is None else self._given_pool, []
         for y, price in zip(Y[used].T, alpha, strict=True):
             one = solver(
                 part, Squared(), y, weight[used] / price, bool(self.fit_intercept), self._options(), clock, None
@@ -360,7 +360,7 @@ class KernelRidge(LandmarkMixin, BaseRidge):
             self.X_fit_ = take_samples(pool.own_samples(), taken)
         self._publish_function(data, list(found), coef, [float(np.sqrt(s.size)) for s in found])
         self._publish_growth(list(found), used[taken] if is_pairwise(data.kernel) else self.X_fit_, len(taken))
-        self._given = None
+        self._given_pool = None
 
     def _warn_unfinished(self) -> None:
         super()._warn_unfinished()

@@ -48,7 +48,7 @@ class LandmarkMixin:
     landmark_tol: float = 1e-2
     max_landmarks: int = 2000
     polish: bool = False
-    _given: Any = None
+    _given_pool: Any = None
     cache_size: Any
     # what the estimator itself publishes
     certificate_: Certificate
@@ -71,7 +71,9 @@ class LandmarkMixin:
 
         count = int(self.landmarks) if isinstance(self.landmarks, Integral) else None
         return LandmarkSolver(
-            LandmarkOptions(count, self._given, float(self.landmark_tol), int(self.max_landmarks), bool(self.polish))
+            LandmarkOptions(
+                count, self._given_pool, float(self.landmark_tol), int(self.max_landmarks), bool(self.polish)
+            )
         )
 
     def _given_landmarks(self, data: Data) -> Data | None:
@@ -91,10 +93,10 @@ class LandmarkMixin:
 
         LIBSVM's layout knows a coefficient by the class of its sample, so that k classes need k − 1 copies.
         """
-        self._given = self._given_landmarks(data)
-        if self._given is None:
+        self._given_pool = self._given_landmarks(data)
+        if self._given_pool is None:
             return data, y, weight
-        given = self._given.samples
+        given = self._given_pool.samples
         m, copies = num_samples(given), max(1, len(getattr(self, "classes_", ())) - 1)
         samples = data.samples
         for _ in range(copies):
@@ -106,7 +108,7 @@ class LandmarkMixin:
 
     def _slots(self, n: int, copy: int = 0) -> Vector:
         """The numbers of one copy of the given landmarks among the n samples with all copies."""
-        m, copies = self._given.n, max(1, len(getattr(self, "classes_", ())) - 1)
+        m, copies = self._given_pool.n, max(1, len(getattr(self, "classes_", ())) - 1)
         return np.arange(n - copies * m + copy * m, n - copies * m + (copy + 1) * m)
 
     def _forget_landmarks(self) -> None:

@@ -142,7 +142,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 full[j - 1, members[i]] = published.beta[: len(members[i])]
                 full[i, members[j]] = published.beta[len(members[i]) :]
             intercept[k], norms[k], steps[k] = published.intercept, norm(solution) / published.scale, solution.steps
-        if self._given is not None:
+        if self._given_pool is not None:
             copies = [self._slots(problems.data.n, c) for c in range(n_classes - 1)]
             members = [*(np.append(*both) for both in zip(members[:-1], copies, strict=True)), members[-1]]
         carries: Any = full.any(axis=0)

@@ -35,8 +35,6 @@ from mercer.svm._block_newton_loops import AT_BOUND, NEEDS_NEWTON, call_newton
 # Newton's step is tried after this share of its cost in pair steps that met no bound, at first and at most; a fixed
 # number of pair steps is added to the cost
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
-# and not before this many steps of the block: most blocks are solved by then, and it need not be compiled
-LEAST_STEPS = 1000
 # below this tol Newton's step is not tried: pair steps find the last digits of beta
 SMALLEST_NEWTON_TOL = 1e-7
 
@@ -63,10 +61,9 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
     """Descend until the violation is at most tol: (steps, violation, unbounded). Edits beta and score in place.
 
     The first ``first_group`` members are the first group, the others the second. Pair steps find out which members are
-    free. After LEAST_STEPS, once pair steps that met no bound have taken about as long as Newton's step, that is tried;
-    it counts as one step. ``newton`` is the address of its machine code. It takes long to compile and most problems
-    never need it: with address 0 the run ends with NEEDS_NEWTON steps when it would be tried, and is to be repeated
-    with the address.
+    free. Once pair steps that met no bound have taken about as long as Newton's step, that is tried; it counts as one
+    step. ``newton`` is the address of its machine code. It takes long to compile and many problems never need it: with
+    address 0 the run ends with NEEDS_NEWTON steps when it would be tried, and is to be repeated with the address.
     """
     n = beta.shape[0]
     kind = score.dtype.type
@@ -97,7 +94,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         violation = ups[h] - lows[h]
         if not violation > tol or steps >= max_steps:
             break
-        if free_steps >= wait * cost and steps >= LEAST_STEPS and tol >= SMALLEST_NEWTON_TOL:
+        if free_steps >= wait * cost and tol >= SMALLEST_NEWTON_TOL:
             if newton == 0:
                 memory[0] = 0.0
                 return NEEDS_NEWTON, float(violation), False
