@@ -6,9 +6,9 @@
 
 The first prints seconds of the fit, test accuracy and the certified relative gap to the exact machine. Peers: Nyström's
 features with a linear machine and random Fourier features with stochastic descent, each with as many features as the
-landmark machine has, and with four times as many, unless these take more than 5 GB. The second shows that time is linear in n at a fixed number of
-landmarks; the third fits n × 10 rows and prints the peak memory of the process. Everything runs in one process; the
-first fit of each kind is on a part, so that no compilation is timed.
+landmark machine has, and with four times as many, unless these take more than 5 GB. The second shows that time is
+linear in n at a fixed number of landmarks; the third fits n × 10 rows and prints the peak memory of the process.
+Everything runs in one process; the first fit of each kind is on a part, so that no compilation is timed.
 """
 
 from __future__ import annotations

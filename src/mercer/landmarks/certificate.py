@@ -13,7 +13,7 @@ empirical Bernstein inequality (Maurer & Pontil, COLT 2009, Theorem 4) then boun
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, Certificate, fin
 # up to this many pairs of samples β'Kβ is computed; beyond, it is bounded from this many rows
 PAIRS_UP_TO, ROWS = 4_000_000_000, 20_000
 # rows for an estimate between two rounds of growth
-ROWS_OF_ESTIMATE = 2_000
+ROWS_OF_ESTIMATE = 500
 # the probability that the bound does not hold
 RISK = 1e-6
 # a negative gap of this size, relative to its terms, is the rounding of L in float32
@@ -66,11 +66,13 @@ def lost_about(factor: Factor, beta: Vector, v: Vector, seed: int = 0) -> float:
     used = np.flatnonzero(beta)
     if len(used) <= ROWS_OF_ESTIMATE:
         return lost(factor, beta, v).value
-    return max(0.0, float(_terms(factor, beta, v, used, ROWS_OF_ESTIMATE, seed)[0].mean()))
+    return max(0.0, float(_terms(factor, beta, v, used, ROWS_OF_ESTIMATE, seed, factor.L.dtype)[0].mean()))
 
 
-def _terms(factor: Factor, beta: Vector, v: Vector, used: Vector, count: int, seed: int) -> tuple[Vector, float]:
-    """(βᵢgᵢ/pᵢ of drawn rows i, S = Σ|βᵢ|√rᵢ)."""
+def _terms(
+    factor: Factor, beta: Vector, v: Vector, used: Vector, count: int, seed: int, dtype: Any = np.float64
+) -> tuple[Vector, float]:
+    """(βᵢgᵢ/pᵢ of drawn rows i, S = Σ|βᵢ|√rᵢ), from kernel values of this dtype."""
     data, weights = factor.data, beta[used]
     # residuals that rounding has hidden keep a small probability, so that no row is left out
     least = np.finfo(factor.L.dtype).eps * factor.largest
@@ -79,7 +81,9 @@ def _terms(factor: Factor, beta: Vector, v: Vector, used: Vector, count: int, se
     drawn = np.random.default_rng(seed).choice(len(used), count, p=share / scale)
     rows, times = np.unique(drawn, return_counts=True)
     at = used[rows]
-    K_beta = product(data.kernel, data.exact(at), data.exact(used), weights, factor.n_threads, data.evaluations)
+    double = dtype == np.float64
+    a, b = (data.exact(index) if double else data.features(dtype).take(index) for index in (at, used))
+    K_beta = product(data.kernel, a, b, weights, factor.n_threads, data.evaluations)
     g = K_beta - factor.L[at].astype(np.float64) @ v
     return np.repeat(weights[rows] * g * scale / share[rows], times), scale
 
