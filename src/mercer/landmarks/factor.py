@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from mercer._compiled.blas import one_blas_thread
-from mercer._compiled.thread_pool import run_shares
+from mercer._compiled.thread_pool import run_tasks
 from mercer.gram.operator import Data, check_finite, prepare_columns
 from mercer.kernels.features import Features, Matrix, Vector, span
 
@@ -92,18 +92,17 @@ class Factor:
         inverse = linalg.solve_triangular(U, np.eye(len(U)), lower=True, check_finite=False).T
         from_values, from_rows = inverse.astype(dtype), (V @ inverse).astype(dtype)
 
-        def part(start: int, stop: int) -> None:
-            for first in range(start, stop, BLOCK):
-                last = min(first + BLOCK, stop)
-                columns = kernel.block(span(samples, first, last), new) @ from_values
-                if m:
-                    L[first:last, :m] = self.L[first:last]
-                    columns -= self.L[first:last] @ from_rows
-                L[first:last, m:] = columns
-                self.residual[first:last] -= np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
+        def block(number: int) -> None:
+            first, last = number * BLOCK, min((number + 1) * BLOCK, n)
+            columns = kernel.block(span(samples, first, last), new) @ from_values
+            if m:
+                L[first:last, :m] = self.L[first:last]
+                columns -= self.L[first:last] @ from_rows
+            L[first:last, m:] = columns
+            self.residual[first:last] -= np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
 
-        with one_blas_thread():
-            run_shares(part, n, self.n_threads)
+        with one_blas_thread():  # the blocks, and so the bits, do not depend on the number of threads
+            run_tasks(block, -(-n // BLOCK), self.n_threads)
         self.data.evaluations.add(n * len(U))
         np.maximum(self.residual, 0.0, out=self.residual)
         self.L = L
