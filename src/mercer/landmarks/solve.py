@@ -11,6 +11,7 @@ is doubled; a sample becomes a landmark with a probability proportional to βᵢ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -198,6 +199,12 @@ def _check(data: Data, loss: Loss, options: Options) -> None:
         )
 
 
+def share_between(rounds: Sequence[GrowthRound], tol: float) -> float:
+    """The relative gap of a round that is followed by others."""
+    last = rounds[-1].exact_relative_gap if rounds else 1.0
+    return float(np.clip(SHARE_BETWEEN * last, SHARE * tol, COARSEST))
+
+
 class _Run:
     """The growth of one machine."""
 
@@ -233,7 +240,7 @@ class _Run:
         added = self.factor.add(first)
         while True:
             last = given is not None or self.factor.m >= most or added == 0
-            state = self._solve(SHARE * tol if last else self._between())
+            state = self._solve(SHARE * tol if last else share_between(self.rounds, tol))
             over = self.clock.over()
             if over is not None:
                 return self._certified(state, over, "a limit")
@@ -273,11 +280,6 @@ class _Run:
             return np.empty(0, np.intp)
         possible = int(np.count_nonzero(share))
         return np.sort(self.random.choice(self.data.n, min(count, possible), replace=False, p=share / total))
-
-    def _between(self) -> float:
-        """The relative gap of a round that is followed by others."""
-        last = self.rounds[-1].exact_relative_gap if self.rounds else 1.0
-        return float(np.clip(SHARE_BETWEEN * last, SHARE * self.choice.tol, COARSEST))
 
     def _solve(self, tol: float) -> _State:
         """Solve the restricted problem to this relative gap, from the last β, and record the round."""
