@@ -105,9 +105,7 @@ class Share(NamedTuple):
     largest: float
 
 
-def share_of(
-    qp: BoxQP, loss: Loss, y: Vector, weight: Vector, beta: Vector, F: Vector, intercept: float
-) -> Share:
+def share_of(qp: BoxQP, loss: Loss, y: Vector, weight: Vector, beta: Vector, F: Vector, intercept: float) -> Share:
     """The part of these samples, with decision values F + b."""
     from mercer.linear._row_loops import check_optimality
 
