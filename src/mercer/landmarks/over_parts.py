@@ -235,8 +235,8 @@ class _Run:
                 found = self._solve(SHARE * tol)
             near = self.choice.count is None and self.rounds[-1].exact_relative_gap <= tol
             if near or last:
-                done = found.certificate.relative_gap <= 1.01 * SHARE * tol
-                status = Status.CONVERGED if done else Status.STALLED
+                solved = near or found.certificate.relative_gap <= 1.01 * SHARE * tol
+                status = Status.CONVERGED if solved else Status.STALLED
                 return self._certified(found, status, "landmark_tol" if near else limit)
             added = self._add(self._next(most))
 

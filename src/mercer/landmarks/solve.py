@@ -249,7 +249,8 @@ class _Run:
                 state = self._solve(SHARE * tol)  # the landmarks suffice: what is missing is their own solution
             near = self.choice.count is None and self.rounds[-1].exact_relative_gap <= tol
             if near or last:
-                status = Status.CONVERGED if state.relative_gap <= 1.01 * SHARE * tol else Status.STALLED
+                solved = near or state.relative_gap <= 1.01 * SHARE * tol
+                status = Status.CONVERGED if solved else Status.STALLED
                 return self._certified(state, status, "landmark_tol" if near else limit)
             added = self.factor.add(self._next(state.beta, most))
 
