@@ -148,7 +148,7 @@ def test_the_time_limit(client):
 def test_what_is_refused(client):
     """Exact machines, what needs the rows in one place, and NaN, which is named by part and row."""
     X, y, weight = samples()
-    dX, dy, dw = parts(X, y, weight)
+    dX, dy = parts(X, y)
     exact = "landmarks=None asks for the exact machine, which is not available for rows on several computers. Use"
     for name in ("SVC", "SVR", "KernelRidge"):
         with pytest.raises(InvalidInputError, match=exact):

@@ -175,8 +175,8 @@ class Labels(NamedTuple):
     """The classes of a part, their total weights and their numbers of samples."""
 
     classes: Any
-    weights: Vector
-    counts: Vector
+    weights: Any
+    counts: Any
 
 
 def labels_of(index: int, chunk: Chunk) -> Labels:

@@ -29,6 +29,7 @@ class DaskLandmarkMachine(LandmarkMixin, DaskMachine):
         "polish": False,
     }
     _kernel: Kernel
+    shape_fit_: Any
 
     def _check_supported(self) -> None:
         if self.landmarks is None:

@@ -109,9 +109,9 @@ class FactorPart(Part):
 
 
 class Begun(NamedTuple):
-    """The samples of a part: with a positive weight, all, the largest k(x, x), and the bytes of one."""
+    """The samples of a part: how many have a positive weight, how many there are, and the largest k(x, x)."""
 
-    index: int
+    part: int
     n: int
     rows: int
     largest: float
@@ -212,7 +212,7 @@ def feature_sum(own: Part) -> tuple[Vector]:
 class Spread(NamedTuple):
     """The number of support vectors of a part, and the sum of their |β|√r."""
 
-    index: int
+    part: int
     support: int
     scale: float
 

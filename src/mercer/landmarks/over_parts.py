@@ -198,14 +198,14 @@ class _Run:
         self.dtype = np.float64 if options.precision == "float64" else np.float32
         self.random = np.random.default_rng(options.seed)
         begun = parts.map(factor_part.begin_factor, statement, kernel, self.dtype)
-        self.n = sum(part.n for part in begun)
+        self.n = sum(own.n for own in begun)
         if self.n == 0:
             raise InvalidInputError("No sample has a positive weight: give at least one.")
-        self.largest = max(part.largest for part in begun)
-        self.largest_part = max(part.n for part in begun)
+        self.largest = max(own.largest for own in begun)
+        self.largest_part = max(own.n for own in begun)
         # the number of the first sample of each part, among all rows and among those with a weight
-        self.first_rows = _starts((part.index, part.rows) for part in begun)
-        self.starts = _starts((part.index, part.n) for part in begun)
+        self.first_rows = _starts((own.part, own.rows) for own in begun)
+        self.starts = _starts((own.part, own.n) for own in begun)
         self.L = FactorParts(parts, self.n)
         self.map = LandmarkMap(kernel, None, np.empty((0, 0)))
         self.rows, self.targets = np.empty(0, np.int64), np.empty(0)
@@ -250,7 +250,13 @@ class _Run:
         fits = max(1, int(MEMORY_SHARE * available_bytes() / size))
         if choice.count is None:
             return min(wanted, fits), "samples" if self.n <= min(choice.most, fits) else LIMITS[fits < wanted]
-        return min(wanted, fits), "count"
+        if fits < wanted:
+            raise InvalidInputError(
+                f"{wanted} landmarks of the {self.largest_part:,} samples of one part take "
+                f"{1e-9 * size * wanted / MEMORY_SHARE:.3g} GB, but {1e-9 * available_bytes():.3g} GB are available. "
+                f"Use at most {fits} landmarks, or smaller parts."
+            )
+        return wanted, "count"
 
     # ---- landmarks -----------------------------------------------------------------------------------------------
 
@@ -338,7 +344,7 @@ class _Run:
             cuts = np.searchsorted(points, ends[:-1])
             own = np.split(points, cuts)
             before = np.append(0.0, ends[:-1])
-            positions = {part.index: x - a for part, x, a in zip(spread, own, before, strict=True)}
+            positions = {part.part: x - a for part, x, a in zip(spread, own, before, strict=True)}
         found = [s for s in self.parts.map(factor_part.sample_support, self.largest, positions) if s is not None]
         samples = stacked([part.samples for part in found])
         beta, share, times = (np.concatenate([part[k] for part in found]) for k in (1, 2, 3))
