@@ -53,8 +53,8 @@ def cut(X, y, weight, at, **more):
 
 
 def solve(parts, loss=None, options=None, clock=None, kernel=KERNEL, pairs_up_to=10**9, **choice):
-    statement = Statement(loss or Hinge(), 1.0, True)
-    return solve_over_parts(parts, kernel, statement, options or Options(), clock or Clock(), LandmarkOptions(**choice))
+    statement, choice = Statement(loss or Hinge(), 1.0, True), LandmarkOptions(**choice)
+    return solve_over_parts(parts, kernel, statement, options or Options(), clock or Clock(), choice, pairs_up_to)
 
 
 def values(found, X, kernel=KERNEL):
@@ -116,7 +116,7 @@ def test_rows_of_L_that_are_not_kept():
 
 
 def test_the_sampled_bound_holds():
-    """Beyond ``pairs_up_to`` pairs of support vectors the loss of the landmarks is bounded from drawn rows: above β'(K − K̂)β."""
+    """Beyond ``pairs_up_to`` pairs of support vectors β'(K − K̂)β is bounded from drawn rows: from above."""
     X, y, weight = samples(EpsilonInsensitive(0.0), n=9000)
     weight[:] = 1e-4  # the largest β is the weight: all are support vectors
     loss = EpsilonInsensitive(0.0)

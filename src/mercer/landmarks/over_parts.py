@@ -224,6 +224,7 @@ class _Run:
         # L'β of the last solution, and what its landmarks lose
         self.v: Vector = np.empty(0)
         self.missing: Lost | None = None
+        self.last: LinearSolution | None = None
 
     @property
     def m(self) -> int:
@@ -328,7 +329,8 @@ class _Run:
         statement = Statement(self.statement.loss, 1.0, self.statement.intercept)
         options = LinearOptions(tol=tol, max_iter=self.options.max_iter, seed=self.options.seed)
         with self.clock.without_progress():
-            found = solve_parts(self.L, statement, options, self.clock)
+            found = solve_parts(self.L, statement, options, self.clock, self._start())
+        self.last = found
         self.steps += found.n_iter
         proof = found.certificate
         (self.v,) = self.L.total(factor_part.feature_sum)
@@ -342,6 +344,13 @@ class _Run:
         self.clock.log_once("landmarks", now)
         return found
 
+    def _start(self) -> Vector | None:
+        """The last model as one of the present landmarks: the columns of L before the new ones are the same."""
+        if self.last is None:
+            return None
+        w = np.append(self.last.w, np.zeros(self.m - len(self.last.w)))
+        return np.append(w, self.last.intercept) if self.statement.intercept else w
+
     def _bounded(self, found: LinearSolution) -> float:
         """The relative distance to the exact machine, from the bound of the certificate."""
         self.missing = self._lost(self.v, ROWS)
@@ -349,7 +358,7 @@ class _Run:
         return (proof.gap + 0.5 * self.missing.value) / max(abs(proof.primal), np.finfo(np.float64).tiny)
 
     def _lost(self, v: Vector, count: int) -> Lost:
-        """β'(K − K̂)β of the certificate for ``count`` `ROWS`: the value or a bound; else an estimate from so many draws."""
+        """β'(K − K̂)β or its bound for the certificate if ``count`` is `ROWS`; else an estimate from so many draws."""
         spread = self.parts.map(factor_part.sum_shares, self.largest, reads=False)
         support, scale = sum(part.support for part in spread), sum(part.scale for part in spread)
         if support == 0:

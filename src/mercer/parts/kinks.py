@@ -42,12 +42,12 @@ from mercer.problems.solution import Status
 DISTANCES = 50_000
 
 
-def solve(run: PartsRun) -> LinearSolution:
-    """Minimise: attempts of increasing accuracy until the certificate is within tol."""
+def solve(run: PartsRun, start: Vector | None = None) -> LinearSolution:
+    """Minimise: attempts of increasing accuracy until the certificate is within tol; ``start`` is a model (w, b)."""
     best: LinearSolution | None = None
     tol = SHARE * run.options.tol
     for _ in range(ATTEMPTS):
-        w = _all_samples(run, tol) if run.smooth or best is not None else _near_kinks(run, tol)
+        w = _all_samples(run, tol) if run.smooth or best is not None else _near_kinks(run, tol, start)
         solution = run.publish(w, "interior")
         if best is None or solution.certificate.relative_gap < best.certificate.relative_gap:
             best = solution
@@ -121,13 +121,13 @@ def _all_samples(run: PartsRun, tol: float) -> Vector:
     return _path(run, tol, np.inf, None).w
 
 
-def _near_kinks(run: PartsRun, tol: float) -> Vector:
-    """Rounds over the samples near a kink, from the model of a random sample of rows."""
+def _near_kinks(run: PartsRun, tol: float, start: Vector | None = None) -> Vector:
+    """Rounds over the samples near a kink, from a model, or from that of a random sample of rows."""
     n, d = run.usable, run.d
     size = run.sample_size(max(PART, PART_SHARE * n, min(PART_ROWS_PER_FEATURE * d, PART_UP_TO * n)))
     if size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d:
         return _all_samples(run, tol)
-    w = run.sample_model(size, PART_TOL)
+    w = run.sample_model(size, PART_TOL) if start is None else start
     if w is None:
         return _all_samples(run, tol)
     share, least, every = FREE * float(np.sqrt(d / size)), 0.0, max(1, n // DISTANCES)

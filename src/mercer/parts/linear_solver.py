@@ -20,6 +20,7 @@ import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.linear.linear_solution import LinearOptions, LinearSolution
+from mercer.losses.base import Vector
 from mercer.parts import kinks, newton, rounds
 from mercer.parts.layout import Parts
 from mercer.parts.linear_part import Statement
@@ -28,10 +29,13 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
 
 
-def solve_parts(parts: Parts, statement: Statement, options: LinearOptions, clock: Clock) -> LinearSolution:
+def solve_parts(
+    parts: Parts, statement: Statement, options: LinearOptions, clock: Clock, start: Vector | None = None
+) -> LinearSolution:
     """Minimise until the relative duality gap is at most ``options.tol``, or a limit ends the run.
 
-    The β of the solution is empty: it stays with the parts, in ``part.state.beta``.
+    The β of the solution is empty: it stays with the parts, in ``part.state.beta``. ``start`` is a model near the
+    optimum, w and a free intercept, for losses with kinks; it takes the place of the model of a sample of rows.
 
     Examples
     --------
@@ -55,7 +59,7 @@ def solve_parts(parts: Parts, statement: Statement, options: LinearOptions, cloc
             return found
         other = rounds.solve if run.d - statement.intercept > FACTORED_UP_TO else kinks.solve
         if not run.smooth:
-            return other(run)
+            return kinks.solve(run, start) if other is kinks.solve else other(run)
         found = newton.solve(run)
         if found.status is not Status.STALLED:
             return found
