@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from tests.dask.clusters import cluster, within
+from tests.dask.test_faults import kill_later
 
 import mercer
 from mercer.exceptions import InvalidInputError
@@ -163,3 +164,19 @@ def test_what_is_refused(client):
     X[450, 1] = np.nan
     with pytest.raises(InvalidInputError, match=r"X contains nan in part 3, row 50, column 1"):
         mercer_dask.SVC(client=client).fit(*parts(X, y, weight))
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_replaced():
+    """A worker that dies during the growth of the landmarks costs time, not the certificate."""
+    X, y, _ = samples(4000, 5)
+    exact = mercer.SVC(gamma=0.3, tol=1e-4).fit(X, y)
+    dX, dy = parts(X, y, chunks=(1000, 1000, 1000, 1000))
+    with cluster(processes=True) as own:
+        thread = kill_later(own, 1.5)
+        model = mercer_dask.SVC(gamma=0.3, landmark_tol=0.03, client=own)
+        within(120, lambda: model.fit(dX, dy))
+        assert not thread.is_alive()
+    found = model.certificate_
+    assert found.valid and found.relative_gap <= 0.03
+    assert found.dual <= exact.certificate_.primal <= found.primal * (1 + 1e-3)
