@@ -53,6 +53,17 @@ def test_the_model_does_not_depend_on_the_parts(loss, intercept, bias, n):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("size", [1.0, -10.0])
+def test_the_model_does_not_depend_on_the_start(loss, size):
+    """From the optimum itself or from a model far away: the same model."""
+    X, y, weight = samples(4000, 8, loss)
+    parts, statement = cut(X, y, weight, 3), Statement(loss, 1.0, True)
+    expected = solve_parts(parts, statement, OPTIONS, Clock())
+    start = size * np.append(expected.w, expected.intercept)
+    check(solve_parts(parts, statement, OPTIONS, Clock(), start), expected)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize(("intercept", "bias"), INTERCEPTS)
 def test_the_certificate_is_that_of_all_rows(loss, intercept, bias):
     """The sums over parts are those of `linear_certificate` for the same w, b and β."""

@@ -1,7 +1,8 @@
 """Machines over dask arrays, dask frames and lists of delayed parts, on the workers of a cluster.
 
 The classes have the parameters of mercer's local ones, and ``client``. The rows stay with the workers; each step of a
-fit exchanges vectors and a matrix over the columns. `mercer.parts` has the methods.
+fit exchanges vectors and a matrix over the columns. `mercer.parts` has the methods. Kernel machines are restricted to
+landmarks, and exchange vectors and a matrix over these (`mercer.landmarks.over_parts`).
 """
 
 try:
@@ -12,7 +13,10 @@ except ImportError:
 
     raise MissingExtraError("mercer.dask", package="dask and distributed", extra="dask") from None
 
+from mercer.dask.kernel_ridge import KernelRidge
 from mercer.dask.linear_svc import LinearSVC
 from mercer.dask.linear_svr import LinearSVR
+from mercer.dask.svc import SVC
+from mercer.dask.svr import SVR
 
-__all__ = ["LinearSVC", "LinearSVR"]
+__all__ = ["SVC", "SVR", "KernelRidge", "LinearSVC", "LinearSVR"]

@@ -171,8 +171,16 @@ def numeric(index: int, X: Any) -> Any:
 # ---- targets -----------------------------------------------------------------------------------------------------
 
 
-def labels_of(index: int, chunk: Chunk) -> tuple[Any, Any]:
-    """The classes of a part and their total weights."""
+class Labels(NamedTuple):
+    """The classes of a part, their total weights and their numbers of samples."""
+
+    classes: Any
+    weights: Any
+    counts: Any
+
+
+def labels_of(index: int, chunk: Chunk) -> Labels:
+    """The classes of a part."""
     y = chunk.y
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
         raise InvalidInputError(f"y contains {y[~np.isfinite(y)][0]} in part {index}: labels must be known.")
@@ -182,7 +190,7 @@ def labels_of(index: int, chunk: Chunk) -> tuple[Any, Any]:
             "regressor, or give classes."
         )
     classes, codes = np.unique(y, return_inverse=True)
-    return classes, np.bincount(codes, chunk.weight, len(classes))
+    return Labels(classes, np.bincount(codes, chunk.weight, len(classes)), np.bincount(codes, minlength=len(classes)))
 
 
 def coded(index: int, chunk: Chunk, classes: Vector) -> Held:

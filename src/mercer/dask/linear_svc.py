@@ -6,18 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from distributed import Client, Future
 
 import mercer.estimators.linear.linear_svc as local
-from mercer.dask.cluster_parts import gather
-from mercer.dask.collections import Chunks, coded, labels_of
 from mercer.dask.linear_machine import DaskLinearMachine
+from mercer.dask.machine import DaskClassifier
 from mercer.estimators.linear.source_fit import one_vs_rest
-from mercer.exceptions import InvalidInputError
 from mercer.linear.linear_solution import LinearSolution
 from mercer.losses.base import Vector
 from mercer.parts.linear_part import Statement
-from mercer.validation import check_weighted_classes, class_weights
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class ClassAgainstRest:
         return one_vs_rest(codes.astype(np.intp), weight, self.of_class, self.k, self.several)
 
 
-class LinearSVC(DaskLinearMachine, local.LinearSVC):
+class LinearSVC(DaskClassifier, DaskLinearMachine, local.LinearSVC):
     """Linear support vector classification of rows on the workers of a cluster, with the certificate of all rows.
 
     The same problem, model and certificate as `mercer.LinearSVC` on one array, to ``tol``, whatever the number of parts
@@ -122,24 +118,6 @@ n_features_in_, feature_names_in_ : as in ``mercer.LinearSVC``.
             rule=rule,
         )
         self.client = client
-
-    def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
-        indices = list(range(len(chunks.futures)))
-        found = gather(client, client.map(labels_of, indices, chunks.futures, pure=False))
-        filled = [(classes, weights) for classes, weights in found if len(classes)]
-        self.classes_ = np.unique(np.concatenate([classes for classes, _ in filled]))
-        if len(self.classes_) < 2:
-            raise InvalidInputError(
-                "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
-                f"{self.classes_[0]!r}"
-            )
-        weight = np.zeros(len(self.classes_))
-        for classes, weights in filled:
-            weight[np.searchsorted(self.classes_, classes)] += weights
-        codes = np.arange(len(self.classes_))
-        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, weight)
-        check_weighted_classes(codes, weight, self.class_weight_)
-        return list(client.map(coded, indices, chunks.futures, classes=self.classes_, pure=False))
 
     def _statements(self) -> list[Statement]:
         several = len(self.classes_) > 2

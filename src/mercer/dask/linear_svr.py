@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from distributed import Client, Future
 
 import mercer.estimators.linear.linear_svr as local
-from mercer.dask.collections import Chunks, numbered
 from mercer.dask.linear_machine import DaskLinearMachine
 from mercer.linear.linear_solution import LinearSolution
 from mercer.parts.linear_part import Statement
@@ -99,10 +97,6 @@ l1_ratio, penalize_intercept, n_jobs, time_limit, warm_start, solver, rule : as 
             rule=rule,
         )
         self.client = client
-
-    def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
-        indices = list(range(len(chunks.futures)))
-        return list(client.map(numbered, indices, chunks.futures, pure=False))
 
     def _statements(self) -> list[Statement]:
         return [self._statement()]

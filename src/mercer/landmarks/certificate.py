@@ -13,6 +13,7 @@ empirical Bernstein inequality (Maurer & Pontil, COLT 2009, Theorem 4) then boun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,13 +53,23 @@ def lost(
         weights = beta[used]
         F = symmetric_product(data.kernel, data.exact(used), weights, factor.n_threads, data.evaluations)
         return Lost(max(0.0, float(weights @ F) - float(v @ v)), False)
-    terms, scale = _terms(factor, beta, v, used, rows, seed)
+    return bound(*_terms(factor, beta, v, used, rows, seed))
+
+
+def bound(terms: Vector, scale: float) -> Lost:
+    """An upper bound on q from terms βᵢgᵢ/pᵢ of drawn rows and S."""
     risk = np.log(2.0 / RISK)
     mean, spread = float(terms.mean()), float(terms.std(ddof=1))
     # q ≤ known + rate √q: the terms lie in an interval of width 2S√q
     known = mean + spread * np.sqrt(2.0 * risk / len(terms))
     rate = 7.0 * 2.0 * scale * risk / (3.0 * (len(terms) - 1))
     return Lost(float((0.5 * (rate + np.sqrt(rate**2 + 4.0 * max(known, 0.0)))) ** 2), True)
+
+
+def drawing_shares(beta: Vector, residual: Vector, dtype: Any, largest: float) -> Vector:
+    """|βᵢ|√rᵢ, with which rows are drawn; ``largest`` is the largest k(x, x)."""
+    # residuals that rounding has hidden keep a small probability, so that no row is left out
+    return np.abs(beta) * np.sqrt(np.maximum(residual, np.finfo(dtype).eps * largest))
 
 
 def lost_about(factor: Factor, beta: Vector, v: Vector, seed: int = 0) -> float:
@@ -74,9 +85,7 @@ def _terms(
 ) -> tuple[Vector, float]:
     """(βᵢgᵢ/pᵢ of drawn rows i, S = Σ|βᵢ|√rᵢ), from kernel values of this dtype."""
     data, weights = factor.data, beta[used]
-    # residuals that rounding has hidden keep a small probability, so that no row is left out
-    least = np.finfo(factor.L.dtype).eps * factor.largest
-    share = np.abs(weights) * np.sqrt(np.maximum(factor.residual[used], least))
+    share = drawing_shares(weights, factor.residual[used], factor.L.dtype, factor.largest)
     scale = float(share.sum())
     drawn = np.random.default_rng(seed).choice(len(used), count, p=share / scale)
     rows, times = np.unique(drawn, return_counts=True)
@@ -86,6 +95,32 @@ def _terms(
     K_beta = product(data.kernel, a, b, weights, factor.n_threads, data.evaluations)
     g = K_beta - factor.L[at].astype(np.float64) @ v
     return np.repeat(weights[rows] * g * scale / share[rows], times), scale
+
+
+class Share(NamedTuple):
+    """What some samples add to a certificate: sums over them, and then maxima."""
+
+    loss: float
+    # linear'β − l1'|β|, and β'ridge β
+    gain: float
+    ridge: float
+    terms: float
+    total: float
+    violation: float
+    outside: float
+    largest: float
+
+
+def share_of(qp: BoxQP, loss: Loss, y: Vector, weight: Vector, beta: Vector, F: Vector, intercept: float) -> Share:
+    """The part of these samples, with decision values F + b."""
+    from mercer.linear._row_loops import check_optimality
+
+    largest = float(np.abs(beta).max(initial=0.0))
+    vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
+    violation, outside, total = check_optimality(np.ascontiguousarray(beta), F + intercept, *vectors, largest)
+    paid = loss.primal(0.0, y, F, weight, np.full(qp.n_groups, intercept), qp.sums)
+    gain, ridge = float(qp.linear @ beta - qp.l1 @ np.abs(beta)), float(qp.ridge @ beta**2)
+    return Share(paid, gain, ridge, float(np.abs(qp.linear * beta).sum()), total, violation, outside, largest)
 
 
 def certify(
@@ -100,28 +135,31 @@ def certify(
     quadratic: float,
     note: str = "",
 ) -> Certificate:
-    """The gap between a function f, with |f|² and decision values F + b, and a feasible β with β'Kβ = ``quadratic``.
+    """The gap between a function f, with |f|² and decision values F + b, and a feasible β with β'Kβ = ``quadratic``."""
+    shares = [share_of(qp, loss, y, weight, beta, F, intercept)]
+    return conclude_shares(shares, qp.sums, loss.name, squared_norm, quadratic, note)
+
+
+def conclude_shares(
+    shares: Sequence[Share], sums: Vector, name: str, squared_norm: float, quadratic: float, note: str = ""
+) -> Certificate:
+    """The certificate of all samples from the shares of some of them; ``sums`` are those that β must have.
 
     f need not be that of β: weak duality holds for every pair. Where the sums are 0 and the landmarks lose much, a
     multiple of β below 1 has a higher dual value; the best one is taken.
     """
-    from mercer.linear._row_loops import check_optimality
-
-    largest = float(np.abs(beta).max(initial=0.0))
-    vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
-    violation, outside, total = check_optimality(np.ascontiguousarray(beta), F + intercept, *vectors, largest)
-    missed = abs(total - float(qp.sums.sum())) if qp.n_groups else 0.0
+    columns = list(zip(*shares, strict=True))
+    paid, gain, ridge, terms, total = (float(sum(column)) for column in columns[:5])
+    violation, outside, largest = (float(np.max(column)) for column in columns[5:])
+    missed = abs(total - float(sums.sum())) if len(sums) else 0.0
     infeasible = max(outside, missed) if np.isfinite(total) else np.inf
-    thresholds = np.full(qp.n_groups, intercept)
-    primal = loss.primal(squared_norm, y, F, weight, thresholds, qp.sums)
-    gain, curvature = float(qp.linear @ beta - qp.l1 @ np.abs(beta)), float(qp.ridge @ beta**2) + quadratic
-    share = 1.0 if qp.sums.any() or gain >= curvature else max(gain, 0.0) / curvature
+    primal, curvature = 0.5 * squared_norm + paid, ridge + quadratic
+    share = 1.0 if sums.any() or gain >= curvature else max(gain, 0.0) / curvature
     dual = share * gain - 0.5 * share**2 * curvature
     gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
     if gap < 0:
-        terms = float(np.abs(qp.linear * beta).sum()) + quadratic + abs(primal)
-        gap = 0.0 if -ROUNDED * terms <= gap else gap
-    feasible = infeasible <= FEASIBILITY * max(largest, *np.abs(qp.sums), 0.0)
+        gap = 0.0 if -ROUNDED * (terms + quadratic + abs(primal)) <= gap else gap
+    feasible = infeasible <= FEASIBILITY * max(largest, *np.abs(sums), 0.0)
     reason = "" if feasible and gap >= 0 else NOT_FEASIBLE
     violation = np.inf if np.isnan(violation) else violation
-    return finished(primal, dual, gap, violation, infeasible, loss.name, reason, note)
+    return finished(primal, dual, gap, violation, infeasible, name, reason, note)

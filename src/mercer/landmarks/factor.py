@@ -8,7 +8,8 @@ it. The residual r = k(x, x) − |row of L|² is what the projection of a sample
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -16,7 +17,8 @@ from scipy import linalg
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer.gram.operator import Data, check_finite, prepare_columns
-from mercer.kernels.features import Features, Matrix, Vector, span
+from mercer.kernels.base import Kernel
+from mercer.kernels.features import Features, Matrix, Vector, span, take_samples
 
 # a landmark whose residual is at most this share of the largest k(x, x) adds nothing: it is left out
 DEPENDENT = 1e-6
@@ -59,54 +61,119 @@ class Factor:
     def add(self, index: Vector) -> int:
         """Add samples of the pool as landmarks, without those that depend on others. Returns how many were added."""
         kernel, new = self.data.kernel, self.pool.exact(index)
-        K_new = np.asarray(kernel.block(new, new), np.float64)
-        check_finite(K_new)
-        V = np.empty((0, len(index)))
-        if self.m:
-            V = linalg.solve_triangular(self.root, kernel.block(self.features(), new), lower=True, check_finite=False)
-        self.data.evaluations.add(K_new.size + V.size)
-        left = K_new - V.T @ V
-        least = DEPENDENT * max(self.largest, float(np.diagonal(K_new).max(initial=0.0)))
-        if not float(np.diagonal(left).max(initial=0.0)) > least:  # LAPACK would take the first one nevertheless
+        self.data.evaluations.add(len(index) * (len(index) + self.m))
+        found = extend_root(kernel, self.root, self.features() if self.m else None, new, self.largest)
+        if found is None:
             return 0
-        U, order, kept, _ = linalg.lapack.dpstrf(np.asfortranarray(0.5 * (left + left.T)), lower=1, tol=least)
-        if kept == 0:
-            return 0
-        chosen = order[:kept] - 1
-        U, V = np.tril(U[:kept, :kept]), V[:, chosen]
-        self._extend_rows(self.pool.features(self.L.dtype).take(index[chosen]), V, U)
-        self.root = np.block([[self.root, np.zeros((self.m, kept))], [V.T, U]])
-        self.index = np.concatenate([self.index, index[chosen]])
-        return int(kept)
-
-    def _extend_rows(self, new: Features, V: Matrix, U: Matrix) -> None:
-        """Append the columns (K_new − L V) U⁻ᵀ to L, and subtract their squares from the residuals.
-
-        U⁻ᵀ is multiplied out: its condition is that of the residuals, at most about 1/√DEPENDENT, and two products of
-        matrices are faster than a triangular solution.
-        """
-        dtype, n = self.L.dtype, self.data.n
-        samples, kernel, m = self.data.features(dtype), self.data.kernel, self.m
-        L = np.empty((n, m + len(U)), dtype)
-        prepare_columns(new)
-        inverse = linalg.solve_triangular(U, np.eye(len(U)), lower=True, check_finite=False).T
-        from_values, from_rows = inverse.astype(dtype), (V @ inverse).astype(dtype)
-
-        def block(number: int) -> None:
-            first, last = number * BLOCK, min((number + 1) * BLOCK, n)
-            columns = kernel.block(span(samples, first, last), new) @ from_values
-            if m:
-                L[first:last, :m] = self.L[first:last]
-                columns -= self.L[first:last] @ from_rows
-            L[first:last, m:] = columns
-            self.residual[first:last] -= np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
-
-        with one_blas_thread():  # the blocks, and so the bits, do not depend on the number of threads
-            run_tasks(block, -(-n // BLOCK), self.n_threads)
-        self.data.evaluations.add(n * len(U))
-        np.maximum(self.residual, 0.0, out=self.residual)
-        self.L = L
+        m, chosen, self.root = self.m, index[found.chosen], found.root
+        samples, new = self.data.features(self.L.dtype), self.pool.features(self.L.dtype).take(chosen)
+        self.L = extend_rows(kernel, samples, new, self.root, self.L, self.residual, self.n_threads)
+        self.data.evaluations.add(self.data.n * (len(self.root) - m))
+        self.index = np.concatenate([self.index, chosen])
+        return len(chosen)
 
     def coefficients(self, w: Vector) -> Vector:
-        """α with Σ αⱼ k(landmark j, x) = (row of L of x)·w for every x: R⁻ᵀ w."""
-        return np.asarray(linalg.solve_triangular(self.root, w, trans="T", lower=True, check_finite=False))
+        """α with Σ αⱼ k(landmark j, x) = (row of L of x)·w for every x."""
+        return coefficients(self.root, w)
+
+
+class ExtendedRoot(NamedTuple):
+    """R with the rows of new landmarks, and which of the offered ones these are."""
+
+    root: Matrix
+    chosen: Vector
+
+
+def extend_root(
+    kernel: Kernel, root: Matrix, old: Features | None, new: Features, largest: float
+) -> ExtendedRoot | None:
+    """The Cholesky factor of the landmarks ``old`` and ``new``, without those that depend on others.
+
+    Features are in float64, ``largest`` is the largest k(x, x) of all samples. None if there is nothing to add.
+    """
+    K_new = np.asarray(kernel.block(new, new), np.float64)
+    check_finite(K_new)
+    V = np.empty((0, len(new)))
+    if old is not None:
+        V = linalg.solve_triangular(root, kernel.block(old, new), lower=True, check_finite=False)
+    left = K_new - V.T @ V
+    least = DEPENDENT * max(largest, float(np.diagonal(K_new).max(initial=0.0)))
+    if not float(np.diagonal(left).max(initial=0.0)) > least:  # LAPACK would take the first one nevertheless
+        return None
+    U, order, kept, _ = linalg.lapack.dpstrf(np.asfortranarray(0.5 * (left + left.T)), lower=1, tol=least)
+    if kept == 0:
+        return None
+    chosen = order[:kept] - 1
+    U, V = np.tril(U[:kept, :kept]), V[:, chosen]
+    return ExtendedRoot(np.block([[root, np.zeros((len(root), kept))], [V.T, U]]), chosen)
+
+
+def extend_rows(
+    kernel: Kernel, samples: Features, new: Features, root: Matrix, L: Matrix, residual: Vector, n_threads: int
+) -> Matrix:
+    """L with the columns of the landmarks ``new``, which come last in R. Subtracts their squares from ``residual``.
+
+    With R = [[R_old, 0], [V', U]] the new columns are (K_new − L V) U⁻ᵀ. U⁻ᵀ is multiplied out: its condition is that
+    of the residuals, at most about 1/√DEPENDENT, and two products of matrices are faster than a triangular solution.
+    """
+    dtype, n, m = L.dtype, len(samples), L.shape[1]
+    extended = np.empty((n, len(root)), dtype)
+    prepare_columns(new)
+    inverse = linalg.solve_triangular(root[m:, m:], np.eye(len(root) - m), lower=True, check_finite=False).T
+    from_values, from_rows = inverse.astype(dtype), (root[m:, :m].T @ inverse).astype(dtype)
+
+    def block(number: int) -> None:
+        first, last = number * BLOCK, min((number + 1) * BLOCK, n)
+        columns = kernel.block(span(samples, first, last), new) @ from_values
+        if m:
+            extended[first:last, :m] = L[first:last]
+            columns -= L[first:last] @ from_rows
+        extended[first:last, m:] = columns
+        residual[first:last] -= np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
+
+    with one_blas_thread():  # the blocks, and so the bits, do not depend on the number of threads
+        run_tasks(block, -(-n // BLOCK), n_threads)
+    np.maximum(residual, 0.0, out=residual)
+    return extended
+
+
+def coefficients(root: Matrix, w: Vector) -> Vector:
+    """α with Σ αⱼ k(landmark j, x) = (row of L of x)·w for every x: R⁻ᵀ w."""
+    return np.asarray(linalg.solve_triangular(root, w, trans="T", lower=True, check_finite=False))
+
+
+@dataclass(frozen=True)
+class LandmarkMap:
+    """A picklable function from samples to their rows of L.
+
+    Attributes
+    ----------
+    kernel : bound to the training samples.
+    landmarks : the samples that are landmarks, in the order of R.
+    root : R.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Linear
+    >>> from mercer.landmarks.factor import LandmarkMap
+    >>> to_rows = LandmarkMap(Linear(), np.array([[2.0, 0.0]]), np.array([[2.0]]))
+    >>> to_rows(np.array([[3.0, 5.0], [1.0, 0.0]])).tolist()
+    [[3.0], [1.0]]
+    """
+
+    kernel: Kernel
+    landmarks: Any
+    root: Matrix
+
+    def __call__(self, X: Any) -> Matrix:
+        """The rows of L in float32."""
+        samples = self.kernel.prepare(X, np.float32)
+        n = len(samples)
+        return self.extend(samples, np.empty((n, 0), np.float32), np.zeros(n))
+
+    def extend(self, samples: Features, L: Matrix, residual: Vector, n_threads: int = 1) -> Matrix:
+        """The rows of L from those of the first landmarks. Subtracts the new squares from ``residual``."""
+        new = take_samples(self.landmarks, np.arange(L.shape[1], len(self.root)))
+        prepared = self.kernel.prepare(new, samples.dtype)
+        return extend_rows(self.kernel, samples, prepared, self.root, L, residual, n_threads)

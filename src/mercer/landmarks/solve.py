@@ -11,6 +11,7 @@ is doubled; a sample becomes a landmark with a probability proportional to βᵢ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -201,6 +202,12 @@ def _check(data: Data, loss: Loss, options: Options) -> None:
         )
 
 
+def share_between(rounds: Sequence[GrowthRound], tol: float) -> float:
+    """The relative gap of a round that is followed by others."""
+    last = rounds[-1].exact_relative_gap if rounds else 1.0
+    return float(np.clip(SHARE_BETWEEN * last, SHARE * tol, COARSEST))
+
+
 class _Run:
     """The growth of one machine."""
 
@@ -236,7 +243,7 @@ class _Run:
         added = self.factor.add(first)
         while True:
             last = given is not None or self.factor.m >= most or added == 0
-            state = self._solve(SHARE * tol if last else self._between())
+            state = self._solve(SHARE * tol if last else share_between(self.rounds, tol))
             over = self.clock.over_in(self._end_seconds())
             if over is not None:
                 return self._certified(state, over, "time_limit")
@@ -245,7 +252,8 @@ class _Run:
                 state = self._solve(SHARE * tol)  # the landmarks suffice: what is missing is their own solution
             near = self.choice.count is None and self.rounds[-1].exact_relative_gap <= tol
             if near or last:
-                status = Status.CONVERGED if state.relative_gap <= 1.01 * SHARE * tol else Status.STALLED
+                solved = near or state.relative_gap <= 1.01 * SHARE * tol
+                status = Status.CONVERGED if solved else Status.STALLED
                 if limit == "time_limit" and not near:
                     status = Status.TIME_LIMIT
                 return self._certified(state, status, "landmark_tol" if near else limit)
@@ -290,11 +298,6 @@ class _Run:
             return 0.0
         n, threads = self.data.n, self.options.n_threads
         return self.data.seconds(n, self.factor.m, threads) + self.data.seconds(ROWS_OF_ESTIMATE, n, threads)
-
-    def _between(self) -> float:
-        """The relative gap of a round that is followed by others."""
-        last = self.rounds[-1].exact_relative_gap if self.rounds else 1.0
-        return float(np.clip(SHARE_BETWEEN * last, SHARE * self.choice.tol, COARSEST))
 
     def _solve(self, tol: float) -> _State:
         """Solve the restricted problem to this relative gap, from the last β, and record the round."""

@@ -122,7 +122,7 @@ def _all_samples(run: PartsRun, tol: float) -> Vector:
 
 
 def _near_kinks(run: PartsRun, tol: float) -> Vector:
-    """Rounds over the samples near a kink, from the model of a random sample of rows."""
+    """Rounds over the samples near a kink, from a model, or from that of a random sample of rows."""
     n, d = run.usable, run.d
     size = run.sample_size(max(PART, PART_SHARE * n, min(PART_ROWS_PER_FEATURE * d, PART_UP_TO * n)))
     if size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d:

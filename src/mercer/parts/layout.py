@@ -215,9 +215,11 @@ class Parts(ABC):
 
 
 def added(results: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """The sum of tuples, entry by entry."""
+    """The sum of tuples, entry by entry; empty ones add nothing."""
     sums: list[Any] | None = None
     for result in results:
+        if not result:
+            continue
         sums = list(result) if sums is None else [a + b for a, b in zip(sums, result, strict=True)]
     return tuple(sums or ())
 

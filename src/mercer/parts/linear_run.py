@@ -198,8 +198,8 @@ class PartsRun:
 
 
 def stacked(blocks: list[Any]) -> Any:
-    """Arrays or `Csr` one below the other; sparse if one of them is."""
-    if not any(isinstance(X, Csr) for X in blocks):
+    """Arrays, `Csr` or scipy matrices one below the other; sparse if one of them is."""
+    if not any(isinstance(X, Csr) or sp.issparse(X) for X in blocks):
         return np.concatenate(blocks)
     return sp.csr_array(
         sp.vstack(

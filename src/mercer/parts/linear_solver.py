@@ -63,7 +63,7 @@ def solve_parts(
         found = run.zero_model()
         if found is not None:
             return found
-        other = rounds.solve if run.d > FACTORED_UP_TO else kinks.solve
+        other = rounds.solve if run.d - statement.intercept > FACTORED_UP_TO else kinks.solve
         if not run.smooth:
             return other(run)
         found = newton.solve(run)

@@ -93,7 +93,7 @@ def _first(run: PartsRun) -> Vector:
 
 def _at(run: PartsRun, u: Vector, is_new_step: bool) -> _Point:
     """The objective at u, from one pass over all rows."""
-    is_small = run.d <= FACTORED_UP_TO
+    is_small = run.d - run.statement.intercept <= FACTORED_UP_TO
     loss, v, gram, active = run.parts.total(linear_part.newton_point, u, is_new_step, is_small)
     pull = run.q * u
     return _Point(u, float(loss) + 0.5 * float(pull @ u), pull - v, gram, int(active))

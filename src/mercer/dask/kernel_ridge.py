@@ -1,0 +1,117 @@
+"""Kernel ridge regression of dask collections, by landmarks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+import mercer.estimators.kernel_ridge as local
+from mercer.dask.landmark_machine import DaskLandmarkMachine
+from mercer.estimators.base import keep_parameters
+from mercer.exceptions import InvalidInputError
+from mercer.losses import Squared
+from mercer.parts.linear_part import Statement
+from mercer.problems.clock import Clock
+
+
+class KernelRidge(DaskLandmarkMachine, local.KernelRidge):
+    """Kernel ridge regression of rows on the workers of a cluster, certified for the exact machine of all rows.
+
+    A machine in the span of landmarks, as `mercer.KernelRidge` with ``landmarks``, for one target; see
+    `mercer.dask.SVC`.
+
+    Parameters
+    ----------
+    alpha, kernel, gamma, degree, coef0, kernel_params, fit_intercept, solver, tol, max_iter, cache_size, precision, \
+n_jobs, time_limit, verbose, landmark_tol, max_landmarks, polish : as in ``mercer.KernelRidge``.
+        ``alpha`` is a positive number. Only kernels on vectors, solver="auto" and polish=False are available.
+    landmarks : "auto", int or samples, default="auto"
+        As in ``mercer.SVC``. None, the exact machine, is not available.
+    client : distributed.Client or None, default=None
+        The client of the cluster; None for the one that was made last. It is not pickled with the model.
+
+    Attributes
+    ----------
+    X_fit_, dual_coef_, intercept_, certificate_, landmarks_, n_landmarks_, landmark_certificate_, growth_, \
+rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as in ``mercer.KernelRidge``.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from mercer.dask import KernelRidge
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> X = da.linspace(0, 6, 600, chunks=250)[:, None]
+    >>> model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0).fit(X, da.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[1.0]])[0] - 0.841) < 0.01)
+    True
+    >>> client.close()
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **local.KernelRidge._parameter_constraints,
+        **DaskLandmarkMachine._parameter_constraints,
+    }
+    _local = local.KernelRidge
+
+    def __init__(
+        self,
+        alpha: Any = 1,
+        *,
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = False,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        cache_size: Any = "auto",
+        precision: str = "auto",
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        verbose: Any = False,
+        landmarks: Any = "auto",
+        landmark_tol: float = 1e-2,
+        max_landmarks: int = 2000,
+        polish: bool = False,
+        client: Any = None,
+    ) -> None:
+        keep_parameters(self, locals())
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        self._check_supported()
+        price = float(local.target_alphas(self.alpha, 1)[0])
+        if not price > 0:
+            raise InvalidInputError(f"Landmarks need alpha > 0, but alpha={self.alpha!r}. Raise alpha.")
+        self._domain_fit = self._domain()
+        parts = self._bring_parts(X, y, sample_weight)
+        choice = self._bind_parts(parts, self._resolve(self.kernel))
+        # the objective is λ times that of the squared loss with weights w/λ
+        statement = Statement(Squared(), 1.0 / price, bool(self.fit_intercept))
+        found = local.scaled_by(self._solve_parts(parts, statement, self._options(), clock, choice), price)
+        self._forget_landmarks()
+        self._ravel, self.X_fit_ = True, found.samples  # type: ignore[attr-defined]
+        data = self._landmark_data(self.X_fit_, [found])  # type: ignore[list-item]
+        self._publish_function(data, [found], found.coef[:, None], [float(np.sqrt(found.size))])
+        self._publish_growth([found], self.X_fit_, data.n)
+        self._training = local.TrainingSamples(self._kernel, self.X_fit_)
+        self._passes, self._bytes_received = parts.passes, parts.received
+        self._warn_unfinished()
+
+    def predict(self, X: Any) -> Any:
+        """The predicted values, computed lazily, part by part.
+
+        Parameters
+        ----------
+        X : dask array, dask frame or list of delayed parts
+            The samples. Data in memory are predicted at once.
+
+        Returns
+        -------
+        y_pred : a collection of the same kind and parts
+            The predictions.
+        """
+        return self._predicted(X, local.KernelRidge.predict, np.float64, 0)

@@ -1,0 +1,65 @@
+"""The base of the landmark machines over dask collections: see `mercer.landmarks.over_parts`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import scipy.sparse as sp
+
+from mercer.dask.cluster_parts import ClusterParts
+from mercer.dask.machine import DaskMachine
+from mercer.estimators.landmark_machine import LandmarkMixin
+from mercer.exceptions import InvalidInputError
+from mercer.gram.operator import Data
+from mercer.kernels import Kernel
+from mercer.landmarks.over_parts import PartsSolution, bind_over_parts, solve_over_parts
+from mercer.landmarks.solve import LandmarkOptions
+from mercer.parts.linear_part import Statement
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Options
+
+
+class DaskLandmarkMachine(LandmarkMixin, DaskMachine):
+    """A landmark machine whose rows stay with the workers of a cluster."""
+
+    _available: ClassVar[dict[str, Any]] = {
+        "solver": "auto",
+        "warm_start": False,
+        "trace": False,
+        "polish": False,
+    }
+    _kernel: Kernel
+    shape_fit_: Any
+
+    def _check_supported(self) -> None:
+        if self.landmarks is None:
+            raise InvalidInputError(
+                "landmarks=None asks for the exact machine, which is not available for rows on several computers. Use "
+                f'landmarks="auto" with the landmark_tol that you need, or mercer.{type(self).__name__} on one of them.'
+            )
+        super()._check_supported()
+
+    def _bind_parts(self, parts: ClusterParts, kernel: Kernel) -> LandmarkOptions:
+        """Bind the kernel to all rows; returns how the landmarks are chosen."""
+        self._kernel = bind_over_parts(parts, kernel)
+        self._gamma = getattr(self._kernel, "gamma", 0.0)
+        self._function_samples = None
+        self.shape_fit_ = (parts.n, self.n_features_in_)
+        self._given = self._given_landmarks(Data(self._kernel, None, 0))
+        choice = self._landmark_solver().options
+        self._given = None
+        return choice
+
+    def _solve_parts(
+        self, parts: ClusterParts, statement: Statement, options: Options, clock: Clock, choice: LandmarkOptions
+    ) -> PartsSolution:
+        """One machine."""
+        return solve_over_parts(parts, self._kernel, statement, options, clock, choice)
+
+    def _landmark_data(self, samples: Any, solutions: list[PartsSolution]) -> Data:
+        """The landmarks as the samples of the local model."""
+        self._sparse = sp.issparse(samples)
+        data = Data(self._kernel, samples, int(samples.shape[0]))
+        data.evaluations.add(sum(solution.evaluations for solution in solutions))
+        self.kernel_evaluations_ = data.evaluations.count
+        return data

@@ -1,0 +1,140 @@
+"""What all machines over dask collections share: their client, their parts, and the local model."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from distributed import Client, Future, default_client
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.dask.cluster_parts import ClusterParts, gather
+from mercer.dask.collections import Chunks, apply_lazily, chunks_of, coded, is_collection, labels_of, numbered
+from mercer.estimators.base import Machine
+from mercer.exceptions import ClusterError, InvalidInputError
+from mercer.losses.base import Vector
+from mercer.validation import check_weighted_classes, class_weights
+
+
+class DaskMachine(Machine):
+    """A machine whose rows stay with the workers of a cluster."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"client": "no_validation"}
+    # the ordinary class with the same parameters
+    _local: ClassVar[type]
+    # the only value of some parameters
+    _available: ClassVar[dict[str, Any]] = {}
+
+    client: Any
+
+    # ---- fit -----------------------------------------------------------------------------------------------------
+
+    def _bring_parts(self, X: Any, y: Any, sample_weight: Any) -> ClusterParts:
+        """X, y and weights of each part with one worker. Sets the number and the names of the columns."""
+        client = self._find_client()
+        chunks = chunks_of(client, X, y, sample_weight)
+        first = next(fact for fact in chunks.facts if fact.n)
+        self.n_features_in_ = first.d
+        if first.names is not None:
+            self.feature_names_in_ = np.array(first.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        # the raw parts are no longer needed afterwards: their rows belong to the loaders
+        return ClusterParts(client, self._loaders(client, chunks), chunks.sizes)
+
+    def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
+        """Futures of the loaders of all parts, targets as numbers. Classifiers code and set their classes."""
+        indices = list(range(len(chunks.futures)))
+        return list(client.map(numbered, indices, chunks.futures, pure=False))
+
+    def _find_client(self) -> Client:
+        """The client that was given, or the default one."""
+        if self.client is not None:
+            if not isinstance(self.client, Client):
+                raise InvalidInputError(
+                    f"client is of the type {type(self.client).__name__}: give a distributed.Client, or None."
+                )
+            return self.client
+        try:
+            return default_client()
+        except ValueError:
+            raise ClusterError(
+                "No client was found: make one first, such as client = distributed.Client(), or give client=."
+            ) from None
+
+    def _check_supported(self) -> None:
+        """Raise for parameters that need the rows in one place."""
+        for name, value in self._available.items():
+            found = getattr(self, name, value)
+            if found != value:
+                raise InvalidInputError(
+                    f"{name}={found!r} is not available for rows on several computers: use {name}={value!r}, or "
+                    f"mercer.{type(self).__name__} on one of them."
+                )
+        if not np.isfinite(getattr(self, "C", 1.0)):
+            raise InvalidInputError("C=inf is not available for rows on several computers: give a finite C.")
+
+    # ---- the model -------------------------------------------------------------------------------------------------
+
+    def to_local(self) -> Any:
+        """The ordinary mercer estimator of this model: it predicts arrays, saves, exports and has the certificate.
+
+        Returns
+        -------
+        model : the estimator of the same name in mercer
+            With the same parameters and fitted attributes.
+        """
+        check_is_fitted(self)
+        own = self.get_params(deep=False)
+        own.pop("client")
+        model = self._local(**own)
+        names = set(vars(self)) - set(own) - {"client", "_passes", "_bytes_received"}
+        for name in names:
+            setattr(model, name, getattr(self, name))
+        return model
+
+    def _predicted(self, X: Any, function: Any, dtype: Any, n_columns: int) -> Any:
+        """Lazily for a collection, at once for data in memory."""
+        model = self.to_local()
+        return apply_lazily(X, function, model, dtype, n_columns) if is_collection(X) else function(model, X)
+
+    def __getstate__(self) -> Any:
+        return {**super().__getstate__(), "client": None}
+
+    def __sklearn_clone__(self) -> Any:
+        own = self.get_params(deep=False)
+        client = own.pop("client")
+        return type(self)(**{name: clone(value, safe=False) for name, value in own.items()}, client=client)
+
+
+class DaskClassifier(DaskMachine):
+    """A machine with classes."""
+
+    classes_: Vector
+    class_weight: Any
+    # whether class_weight="balanced" counts the weights of the samples instead of the samples
+    _balances_weights: ClassVar[bool] = True
+
+    def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
+        """Targets as positions in ``classes_``, which one pass over all parts finds."""
+        indices = list(range(len(chunks.futures)))
+        found = gather(client, client.map(labels_of, indices, chunks.futures, pure=False))
+        filled = [part for part in found if len(part.classes)]
+        self.classes_ = np.unique(np.concatenate([part.classes for part in filled]))
+        if len(self.classes_) < 2:
+            raise InvalidInputError(
+                "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
+                f"{self.classes_[0]!r}"
+            )
+        weight, count = np.zeros(len(self.classes_)), np.zeros(len(self.classes_))
+        for part in filled:
+            at = np.searchsorted(self.classes_, part.classes)
+            weight[at] += part.weights
+            count[at] += part.counts
+        codes = np.arange(len(self.classes_))
+        balanced = weight if self._balances_weights else count
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, balanced)
+        check_weighted_classes(codes, weight, self.class_weight_)
+        self._weight_of_class = weight * self.class_weight_
+        return list(client.map(coded, indices, chunks.futures, classes=self.classes_, pure=False))
