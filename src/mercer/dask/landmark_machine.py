@@ -45,9 +45,9 @@ class DaskLandmarkMachine(LandmarkMixin, DaskMachine):
         self._gamma = getattr(self._kernel, "gamma", 0.0)
         self._function_samples = None
         self.shape_fit_ = (parts.n, self.n_features_in_)
-        self._given = self._given_landmarks(Data(self._kernel, None, 0))
+        self._given_pool = self._given_landmarks(Data(self._kernel, None, 0))
         choice = self._landmark_solver().options
-        self._given = None
+        self._given_pool = None
         return choice
 
     def _solve_parts(

@@ -113,22 +113,22 @@ def extend_rows(
 ) -> Matrix:
     """L with the columns of the landmarks ``new``, which come last in R. Subtracts their squares from ``residual``.
 
-    With R = [[R_old, 0], [V', U]] the new columns are (K_new − L V) U⁻ᵀ. U⁻ᵀ is multiplied out: its condition is that
-    of the residuals, at most about 1/√DEPENDENT, and two products of matrices are faster than a triangular solution.
+    With R = [[R_old, 0], [V', U]] the new columns are (K_new − L V) U⁻ᵀ, in this order: U⁻ᵀ enlarges the rounding of
+    what it is multiplied with. A product with its inverse is faster than a triangular solution.
     """
     dtype, n, m = L.dtype, len(samples), L.shape[1]
     extended = np.empty((n, len(root)), dtype)
     prepare_columns(new)
     inverse = linalg.solve_triangular(root[m:, m:], np.eye(len(root) - m), lower=True, check_finite=False).T
-    from_values, from_rows = inverse.astype(dtype), (root[m:, :m].T @ inverse).astype(dtype)
+    V, inverse = root[m:, :m].T.astype(dtype), inverse.astype(dtype)
 
     def block(number: int) -> None:
         first, last = number * BLOCK, min((number + 1) * BLOCK, n)
-        columns = kernel.block(span(samples, first, last), new) @ from_values
+        values = kernel.block(span(samples, first, last), new)
         if m:
             extended[first:last, :m] = L[first:last]
-            columns -= L[first:last] @ from_rows
-        extended[first:last, m:] = columns
+            values -= L[first:last] @ V
+        extended[first:last, m:] = columns = values @ inverse
         residual[first:last] -= np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
 
     with one_blas_thread():  # the blocks, and so the bits, do not depend on the number of threads
