@@ -58,7 +58,7 @@ class ArrowTable:
     """
 
     def __init__(self, given: Any) -> None:
-        self._given_pool = given
+        self._given = given
         dataset = _dataset(given)
         self._schema = dataset.schema
         self.name = str(given) if isinstance(given, str | Path) else "the Arrow dataset"
@@ -81,7 +81,7 @@ class ArrowTable:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:
-        return ArrowTable, (self._given_pool,)
+        return ArrowTable, (self._given,)
 
     @property
     def files(self) -> list[str]:

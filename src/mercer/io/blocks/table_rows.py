@@ -166,13 +166,13 @@ class PreparedRows(TableRows):
         on_rows: OnRows = lambda done, total: None,
         preparation: Pipeline | None = None,
     ) -> None:
-        self._options, self._on_rows, self._given_pool = options, on_rows, preparation
+        self._options, self._on_rows, self._given = options, on_rows, preparation
         super().__init__(given, target, weight, columns, memory)
-        del self._on_rows, self._given_pool
+        del self._on_rows, self._given
 
     def _choose_columns(self) -> None:
-        if self._given_pool is not None:
-            self._take_preparation(self._given_pool)
+        if self._given is not None:
+            self._take_preparation(self._given)
             return
         others = [name for name in self._table.names if name not in self._features]
         rows = max(256, self.memory // 16 // self._table.bytes_per_row(self._features))
