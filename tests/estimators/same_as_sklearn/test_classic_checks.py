@@ -1,6 +1,8 @@
 """scikit-learn's conformance checks hold for Pegasos, perceptron, KernelLMS, KernelCentroid, RampSVC and KernelERM."""
 
 import pytest
+import sklearn
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 from tests.naming import named
 
@@ -44,6 +46,12 @@ ESTIMATORS = [
 ]
 
 
+def is_binary(estimator):
+    """Whether it takes two classes only."""
+    tags = get_tags(estimator).classifier_tags
+    return tags is not None and not tags.multi_class
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
 def test_conformance(estimator):
@@ -52,6 +60,9 @@ def test_conformance(estimator):
     expected = {DENSE: "other draws", SPARSE: "other draws"} if random else {}
     if isinstance(estimator, KernelLogisticRegression) and estimator.kernel == "precomputed":
         expected["check_decision_proba_consistency"] = "the check's matrix is not square"
+    if sklearn.__version__.startswith("1.6.") and is_binary(estimator):
+        # its check makes two classes of three by the first label, which differs between weighted and repeated samples
+        expected |= {DENSE: "other classes", SPARSE: "other classes"}
     results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
     assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)
