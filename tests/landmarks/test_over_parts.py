@@ -10,10 +10,10 @@ from mercer import SVC, SVR, KernelRidge
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Linear, Precomputed, Sigmoid
-from mercer.landmarks.certificate import lost
-from mercer.landmarks.factor import Factor, LandmarkMap
+from mercer.landmarks.landmark_certificate import lost
+from mercer.landmarks.landmark_solver import LandmarkOptions
+from mercer.landmarks.nystroem_factor import Factor, LandmarkMap
 from mercer.landmarks.over_parts import bind_over_parts, solve_over_parts
-from mercer.landmarks.solve import LandmarkOptions
 from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.layout import Held, LocalParts
 from mercer.parts.linear_part import Statement

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import mercer.estimators.kernel_ridge as local
-from mercer.dask.landmark_machine import DaskLandmarkMachine
+from mercer.dask.dask_landmarks import DaskLandmarkMachine
 from mercer.estimators.base import keep_parameters
 from mercer.exceptions import InvalidInputError
 from mercer.losses import Squared

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import mercer.estimators.linear.linear_svc as local
-from mercer.dask.linear_machine import DaskLinearMachine
+from mercer.dask.dask_linear import DaskLinearMachine
 from mercer.dask.machine import DaskClassifier
 from mercer.estimators.linear.source_fit import one_vs_rest
 from mercer.linear.linear_solution import LinearSolution

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import mercer.estimators.linear.linear_svr as local
-from mercer.dask.linear_machine import DaskLinearMachine
+from mercer.dask.dask_linear import DaskLinearMachine
 from mercer.linear.linear_solution import LinearSolution
 from mercer.parts.linear_part import Statement
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import mercer.estimators.svr as local
-from mercer.dask.landmark_machine import DaskLandmarkMachine
+from mercer.dask.dask_landmarks import DaskLandmarkMachine
 from mercer.estimators.base import keep_parameters
 from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock

@@ -49,7 +49,7 @@ from mercer.linear.multiclass.crammer_singer import JointSolution
 from mercer.losses import Loss
 from mercer.problems.clock import Clock, Progress, ended_outside
 from mercer.problems.solution import RULES, Certificate, Options, Solution, Status, TracePoint, combine
-from mercer.sources.source import RowSource, gather
+from mercer.sources.row_source import RowSource, gather
 from mercer.svm.plan import Plan
 from mercer.svm.solve import solve_problem
 from mercer.validation import (

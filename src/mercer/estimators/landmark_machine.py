@@ -17,7 +17,7 @@ from mercer.problems.solution import Certificate, Solution, combine
 from mercer.validation import validate_samples
 
 if TYPE_CHECKING:
-    from mercer.landmarks.solve import GrowthRound, LandmarkSolver
+    from mercer.landmarks.landmark_solver import GrowthRound, LandmarkSolver
 
 LANDMARK_PARAMETERS: dict[str, Any] = {
     "landmarks": [
@@ -67,7 +67,7 @@ class LandmarkMixin:
 
     def _landmark_solver(self) -> LandmarkSolver:
         """The solver that ``landmarks`` asks for."""
-        from mercer.landmarks.solve import LandmarkOptions, LandmarkSolver
+        from mercer.landmarks.landmark_solver import LandmarkOptions, LandmarkSolver
 
         count = int(self.landmarks) if isinstance(self.landmarks, Integral) else None
         return LandmarkSolver(

@@ -17,8 +17,8 @@ from mercer.gram.memory import available_bytes
 from mercer.gram.operator import check_finite, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Csr, Features, Vector, take_samples
-from mercer.landmarks.certificate import Share, drawing_shares, share_of
-from mercer.landmarks.factor import LandmarkMap
+from mercer.landmarks.landmark_certificate import Share, drawing_shares, share_of
+from mercer.landmarks.nystroem_factor import LandmarkMap
 from mercer.linear.linear_problem import Rows
 from mercer.parts.layout import Block, Part
 from mercer.parts.linear_part import Statement, forget

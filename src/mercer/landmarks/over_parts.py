@@ -22,9 +22,16 @@ from mercer.gram.operator import product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Csr, Vector, take_samples
 from mercer.landmarks import factor_part
-from mercer.landmarks.certificate import PAIRS_UP_TO, RISK, ROWS, ROWS_OF_ESTIMATE, Lost, bound, conclude_shares
-from mercer.landmarks.factor import LandmarkMap, coefficients, extend_root
-from mercer.landmarks.solve import (
+from mercer.landmarks.landmark_certificate import (
+    PAIRS_UP_TO,
+    RISK,
+    ROWS,
+    ROWS_OF_ESTIMATE,
+    Lost,
+    bound,
+    conclude_shares,
+)
+from mercer.landmarks.landmark_solver import (
     FIRST,
     GROWTH,
     LIMITS,
@@ -36,6 +43,7 @@ from mercer.landmarks.solve import (
     LandmarkSolution,
     share_between,
 )
+from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, extend_root
 from mercer.linear.linear_solution import LinearOptions, LinearSolution
 from mercer.losses import EpsilonInsensitive, Hinge, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.layout import Part, Parts
@@ -159,7 +167,7 @@ def solve_over_parts(
     >>> import numpy as np
     >>> from mercer.kernels import Gaussian
     >>> from mercer.landmarks.over_parts import solve_over_parts
-    >>> from mercer.landmarks.solve import LandmarkOptions
+    >>> from mercer.landmarks.landmark_solver import LandmarkOptions
     >>> from mercer.losses import EpsilonInsensitive
     >>> from mercer.parts.layout import Held, LocalParts
     >>> from mercer.parts.linear_part import Statement

@@ -5,7 +5,7 @@
 The methods are those of `mercer.linear`, with everything that belongs to a row left with its part:
 
 * Losses with kinks: the central path on the samples near a kink (`parts/kinks.py`).
-* Squared losses: Newton's method (`parts/newton.py`), with conjugate gradients for many columns.
+* Squared losses: Newton's method (`parts/newton_over_parts.py`), with conjugate gradients for many columns.
 * Losses with kinks and more columns than `FACTORED_UP_TO`: dual coordinate descent in each part (`parts/rounds.py`).
 
 The first model is that of a random sample of rows, which comes to the caller. The certificate is that of
@@ -22,7 +22,7 @@ import numpy as np
 from mercer._compiled.blas import one_blas_thread
 from mercer.linear.linear_solution import LinearOptions, LinearSolution
 from mercer.losses.base import Vector
-from mercer.parts import kinks, newton, rounds
+from mercer.parts import kinks, newton_over_parts, rounds
 from mercer.parts.layout import Parts
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_run import FACTORED_UP_TO, PartsRun
@@ -66,7 +66,7 @@ def solve_parts(
         other = rounds.solve if run.d - statement.intercept > FACTORED_UP_TO else kinks.solve
         if not run.smooth:
             return other(run)
-        found = newton.solve(run)
+        found = newton_over_parts.solve(run)
         if found.status is not Status.STALLED:
             return found
         again = other(run)

@@ -22,7 +22,7 @@ from mercer.io.tables.samples import ReadingOptions
 from mercer.io.tables.table_reader import frame_of
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
-from mercer.sources.source import memory_bytes
+from mercer.sources.row_source import memory_bytes
 from mercer.workflow.job import FIT, Job
 from mercer.workflow.preparation import MACHINE, check_classes, detect_task
 from mercer.workflow.training import Outcome, train

@@ -35,7 +35,7 @@ from mercer.linear.linear_solution import LinearOptions, LinearPlan, LinearSolut
 from mercer.linear.multiclass.crammer_singer import JointSolution
 from mercer.losses import Loss
 from mercer.problems.clock import Clock
-from mercer.sources.source import RowSource
+from mercer.sources.row_source import RowSource
 from mercer.validation import thread_count, validate_vectors, validate_weights
 
 # numbers per block of rows that prediction converts to float64

@@ -21,7 +21,7 @@ from mercer.parts.linear_part import Statement
 from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
 from mercer.sources.checkpoint import Checkpoint
-from mercer.sources.source import BLOCK_SHARE, RowSource, loaders
+from mercer.sources.row_source import BLOCK_SHARE, RowSource, loaders
 from mercer.validation import check_weighted_classes, class_weights, real_targets, thread_count, validate_weights
 
 # blocks in memory beside those that are kept: the present one, and the next one that is read ahead

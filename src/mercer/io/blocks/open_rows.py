@@ -9,8 +9,8 @@ from typing import Any
 from mercer.exceptions import InvalidInputError
 from mercer.io.blocks.arrow_table import is_arrow
 from mercer.io.blocks.table_rows import PreparedRows, TableRows, check_preparation
-from mercer.sources.arrays import ArrayRows
-from mercer.sources.source import RowSource
+from mercer.sources.array_rows import ArrayRows
+from mercer.sources.row_source import RowSource
 
 
 def open_rows(

@@ -17,8 +17,8 @@ from mercer.io.tables.preprocessing import NUMERIC, PREPARE, READ
 from mercer.io.tables.samples import ReadingOptions, target_values
 from mercer.io.tables.table_reader import check_columns
 from mercer.kernels.features import Vector
-from mercer.sources.arrays import weights_of
-from mercer.sources.source import RowBlock, RowSource, memory_bytes
+from mercer.sources.array_rows import weights_of
+from mercer.sources.row_source import RowBlock, RowSource, memory_bytes
 
 
 class TableRows(RowSource):

@@ -8,7 +8,7 @@ import pytest
 
 import mercer
 from mercer.exceptions import InvalidInputError
-from mercer.sources.source import loaders
+from mercer.sources.row_source import loaders
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((1000, 5))

@@ -156,7 +156,7 @@ class LandmarkMap:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import Linear
-    >>> from mercer.landmarks.factor import LandmarkMap
+    >>> from mercer.landmarks.nystroem_factor import LandmarkMap
     >>> to_rows = LandmarkMap(Linear(), np.array([[2.0, 0.0]]), np.array([[2.0]]))
     >>> to_rows(np.array([[3.0, 5.0], [1.0, 0.0]])).tolist()
     [[3.0], [1.0]]

@@ -2,11 +2,12 @@
 
     min over f in the span of the landmarks, b   ½|f|² + Σ weightᵢ ℓ(yᵢ, f(xᵢ) + b)
 
-is a linear machine on the rows of the factor L of K̂ (`factor`), solved by `mercer.linear`. [M5] "dictionary methods".
+is a linear machine on the rows of the factor L of K̂ (`nystroem_factor`), solved by `mercer.linear`; [M5] "dictionary
+methods".
 
 Growth: the first landmarks are drawn evenly. In each round the restricted problem is solved from the last β, and the
-distance to the exact machine is estimated (`certificate`). While it is above ``landmark_tol``, the number of landmarks
-is doubled; a sample becomes a landmark with a probability proportional to βᵢ²rᵢ, its part of β'(K − K̂)β.
+distance to the exact machine is estimated (`landmark_certificate`). While it is above ``landmark_tol``, the number of
+landmarks is doubled; a sample becomes a landmark with a probability proportional to βᵢ²rᵢ, its part of β'(K − K̂)β.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data, product
 from mercer.kernels.features import Vector
-from mercer.landmarks.certificate import RISK, ROWS_OF_ESTIMATE, certify, lost, lost_about
-from mercer.landmarks.factor import Factor
+from mercer.landmarks.landmark_certificate import RISK, ROWS_OF_ESTIMATE, certify, lost, lost_about
+from mercer.landmarks.nystroem_factor import Factor
 from mercer.linear import hybrid
 from mercer.linear.central_path import follow
 from mercer.linear.linear_plan import solve_linear

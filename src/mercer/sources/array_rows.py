@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
-from mercer.sources.source import RowBlock, RowSource, memory_bytes
+from mercer.sources.row_source import RowBlock, RowSource, memory_bytes
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 

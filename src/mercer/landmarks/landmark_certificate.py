@@ -20,7 +20,7 @@ import numpy as np
 
 from mercer.gram.operator import product, symmetric_product
 from mercer.kernels.features import Vector
-from mercer.landmarks.factor import Factor
+from mercer.landmarks.nystroem_factor import Factor
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, Certificate, finished
 

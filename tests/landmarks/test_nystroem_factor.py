@@ -5,8 +5,8 @@ import pytest
 
 from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Linear, Spectrum
-from mercer.landmarks.certificate import lost, lost_about
-from mercer.landmarks.factor import Factor
+from mercer.landmarks.landmark_certificate import lost, lost_about
+from mercer.landmarks.nystroem_factor import Factor
 
 
 def samples(n=300, d=3, seed=0):
