@@ -184,7 +184,16 @@ def test_too_few_landmarks_are_said_with_numbers():
     X, labels, _ = curved()
     with pytest.warns(ConvergenceWarning, match=r"30 landmarks are too few for landmark_tol=0.01.*Raise max_landmarks"):
         SVC(gamma=0.3, landmarks="auto", max_landmarks=30).fit(X, labels)
+    with pytest.warns(ConvergenceWarning, match=r"All other samples depend on these.*precision='float64'"):
+        KernelRidge(kernel="rbf", alpha=1e-12, landmarks="auto", precision="float32").fit(X[:300], X[:300, 0])
     KernelRidge(**RIDGE, landmarks=5).fit(X, X[:, 0])  # a number was asked for: no warning
+
+
+def test_a_factor_in_float32_that_does_not_suffice_is_computed_in_float64():
+    """A large C and a small λ enlarge the rounding of the factor: the machine meets its tolerance nevertheless."""
+    X, labels, f = curved(300)
+    assert SVC(C=1e6, landmarks="auto").fit(X, labels).certificate_.relative_gap <= 0.01
+    assert KernelRidge(kernel="rbf", alpha=1e-12, landmarks="auto").fit(X, f).certificate_.relative_gap <= 0.01
 
 
 def test_limits_leave_a_certified_machine():

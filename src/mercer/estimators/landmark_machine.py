@@ -36,6 +36,9 @@ SHARE_OF_MEMORY = 0.4
 # what the user can do if growth ended before landmark_tol was met
 ADVICE = {
     "max_landmarks": "Raise max_landmarks (now {most}) or landmark_tol, or use landmarks=None for the exact machine.",
+    "rounding": "All other samples depend on these, within the precision of the factor. Use precision='float64', or "
+    "landmarks=None for the exact machine.",
+    "samples": "All samples are landmarks. Use precision='float64', or landmarks=None for the exact machine.",
     "memory": "More landmarks do not fit into the memory. Raise cache_size or landmark_tol, or use fewer samples.",
 }
 

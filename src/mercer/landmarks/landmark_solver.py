@@ -123,8 +123,8 @@ class LandmarkSolution(Solution):
     growth : the rounds.
     given : whether the landmarks were given.
     pool : the number of samples among which the landmarks are.
-    ended_by : "landmark_tol", "count", "given", or what limits growth: "max_landmarks", "memory", "samples" or
-        "time_limit".
+    ended_by : "landmark_tol", "count", "given", or what limits growth: "max_landmarks", "memory", "samples",
+        "rounding" (the other samples depend on the landmarks) or "time_limit".
     """
 
     landmarks: Vector = field(default_factory=lambda: np.empty(0, np.intp))
@@ -164,6 +164,17 @@ class LandmarkSolver:
 
     options: LandmarkOptions
 
+    def _is_rounded(self, found: LandmarkSolution) -> bool:
+        """Whether the rounding of a factor in float32 keeps the machine from its tolerance.
+
+        The run trusts decision values from this factor; the certificates are computed from values in float64.
+        """
+        tol = self.options.tol
+        if found.status is not Status.CONVERGED:
+            return False
+        missed = found.ended_by in ("landmark_tol", "rounding", "samples") and found.certificate.relative_gap > tol
+        return missed or found.landmark_certificate.relative_gap > tol
+
     def __call__(
         self,
         data: Data,
@@ -177,8 +188,10 @@ class LandmarkSolver:
     ) -> Solution:
         """Choose landmarks, solve, certify for the exact problem, and polish if asked."""
         _check(data, loss, options)
-        run = _Run(data, loss, y, weight, intercept, options, clock, self.options, start)
-        found = run.run()
+        problem = data, loss, y, weight, intercept
+        found = _Run(*problem, options, clock, self.options, start).run()
+        if options.precision == "auto" and self._is_rounded(found) and clock.over() is None:
+            found = _Run(*problem, replace(options, precision="float64"), clock, self.options, found.beta).run()
         if not self.options.polish or clock.over() is not None:
             return found
         exact = solve_problem(data, loss, y, weight, intercept, options, clock, found.beta)
@@ -260,6 +273,8 @@ class _Run:
                 return self._certified(state, status, "landmark_tol" if near else limit)
             begun = self.clock.seconds
             added = self.factor.add(self._next(state.beta, most))
+            if added == 0 and self.choice.count is None:
+                limit = "rounding"
             spent = self.clock.seconds - begun
             # a factor of twice as many landmarks takes four times as long
             if self.clock.over_in(self._end_seconds() + 4.0 * spent) is not None:
