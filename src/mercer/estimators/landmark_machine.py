@@ -64,9 +64,10 @@ class LandmarkMixin:
             return int(SHARE_OF_MEMORY * available_bytes())
         return budget_bytes(self.cache_size)
 
-    def _has_given_landmarks(self) -> bool:
-        """Whether the landmarks are samples."""
-        return not isinstance(self.landmarks, str | Integral)
+    @property
+    def _copies(self) -> int:
+        """How often given landmarks are stored: LIBSVM's layout knows a coefficient by the class of its sample."""
+        return max(1, len(getattr(self, "classes_", ())) - 1)
 
     def _landmark_solver(self) -> LandmarkSolver:
         """The solver that ``landmarks`` asks for."""
@@ -81,7 +82,7 @@ class LandmarkMixin:
 
     def _given_landmarks(self, data: Data) -> Data | None:
         """The landmarks that are samples, with the kernel of the training samples; None if there are none."""
-        if not self._has_given_landmarks():
+        if isinstance(self.landmarks, str | Integral):
             return None
         if data.kernel.domain == "matrix":
             raise InvalidInputError(
@@ -92,27 +93,23 @@ class LandmarkMixin:
         return Data(data.kernel, given, num_samples(given), data.psd)
 
     def _add_given_landmarks(self, data: Data, y: Vector, weight: Vector) -> tuple[Data, Vector, Vector]:
-        """Append given landmarks to the samples, with weight 0: a machine of theirs is one of these samples.
-
-        LIBSVM's layout knows a coefficient by the class of its sample, so that k classes need k − 1 copies.
-        """
+        """Append copies of given landmarks to the samples, with weight 0: a machine of theirs is one of all samples."""
         self._given_pool = self._given_landmarks(data)
         if self._given_pool is None:
             return data, y, weight
-        given = self._given_pool.samples
-        m, copies = num_samples(given), max(1, len(getattr(self, "classes_", ())) - 1)
         samples = data.samples
-        for _ in range(copies):
-            samples = stack_samples(samples, given)
-        stacked = Data(data.kernel, samples, data.n + copies * m, data.psd)
+        for _ in range(self._copies):
+            samples = stack_samples(samples, self._given_pool.samples)
+        extra = np.zeros(self._copies * self._given_pool.n)
+        stacked = Data(data.kernel, samples, data.n + len(extra), data.psd)
         stacked.evaluations = data.evaluations
-        codes = np.repeat(np.arange(copies, dtype=np.float64), m)
-        return stacked, np.concatenate([y, codes]), np.concatenate([weight, np.zeros(copies * m)])
+        return stacked, np.concatenate([y, extra]), np.concatenate([weight, extra])
 
     def _slots(self, n: int, copy: int = 0) -> Vector:
         """The numbers of one copy of the given landmarks among the n samples with all copies."""
-        m, copies = self._given_pool.n, max(1, len(getattr(self, "classes_", ())) - 1)
-        return np.arange(n - copies * m + copy * m, n - copies * m + (copy + 1) * m)
+        m = self._given_pool.n
+        first = n - (self._copies - copy) * m
+        return np.arange(first, first + m)
 
     def _forget_landmarks(self) -> None:
         """Delete the attributes of an earlier fit."""

@@ -133,11 +133,10 @@ def certify(
     intercept: float,
     squared_norm: float,
     quadratic: float,
-    note: str = "",
 ) -> Certificate:
     """The gap between a function f, with |f|² and decision values F + b, and a feasible β with β'Kβ = ``quadratic``."""
     shares = [share_of(qp, loss, y, weight, beta, F, intercept)]
-    return conclude_shares(shares, qp.sums, loss.name, squared_norm, quadratic, note)
+    return conclude_shares(shares, qp.sums, loss.name, squared_norm, quadratic)
 
 
 def conclude_shares(

@@ -22,7 +22,15 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data, product
 from mercer.kernels.features import Vector
-from mercer.landmarks.landmark_certificate import RISK, ROWS_OF_ESTIMATE, certify, lost, lost_about
+from mercer.landmarks.landmark_certificate import (
+    RISK,
+    ROWS_OF_ESTIMATE,
+    certify,
+    conclude_shares,
+    lost,
+    lost_about,
+    share_of,
+)
 from mercer.landmarks.nystroem_factor import Factor
 from mercer.linear import hybrid
 from mercer.linear.central_path import follow
@@ -319,14 +327,13 @@ class _Run:
         """Solve the restricted problem to this relative gap, from the last β, and record the round."""
         rows, threads = Rows(self.factor.L), self.options.n_threads
         if isinstance(self.loss, OneClass):
-            w, b, beta, steps = self._one_class(rows, tol)
+            w, b, beta, steps, proof = self._one_class(rows, tol)
         else:
             found = self._linear(rows, tol)
-            w, b, beta, steps = found.w, found.intercept, found.beta, found.n_iter
+            w, b, beta, steps, proof = found.w, found.intercept, found.beta, found.n_iter, found.certificate
         self.beta = beta
         self.steps += steps
         v = rows.tdot(beta, threads)
-        proof = self._certificate(beta, rows.dot(w, threads), b, float(w @ w), float(v @ v))
         state = _State(w, b, beta, v, proof.relative_gap)
         about = 0.5 * lost_about(self.factor, beta, v, self.options.seed)
         distance = (proof.gap + about) / max(abs(proof.primal), np.finfo(np.float64).tiny)
@@ -361,7 +368,7 @@ class _Run:
                     return start
             return solve_linear("auto", problem, options, self.clock, start)
 
-    def _one_class(self, rows: Rows, tol: float) -> tuple[Vector, float, Vector, int]:
+    def _one_class(self, rows: Rows, tol: float) -> tuple[Vector, float, Vector, int, Certificate]:
         """The one-class machine: Σβ = νW is the constant feature of a central path, with v₀ = −νW."""
         with_bias = Rows(rows.X, 1.0)
         q, fixed = np.ones(with_bias.d), np.zeros(with_bias.d)
@@ -376,16 +383,12 @@ class _Run:
             # β is moved to the sum; the path must be near enough to its end for that to matter little
             w, b, beta = path.w[:-1], float(path.w[-1]), feasible_start(self.qp, near=path.beta)
             v = rows.tdot(beta, self.options.n_threads)
-            proof = self._certificate(beta, rows.dot(w, self.options.n_threads), b, float(w @ w), float(v @ v))
+            F, known = rows.dot(w, self.options.n_threads), (self.qp, self.loss, self.y, self.weight)
+            proof = certify(*known, beta, F, b, float(w @ w), float(v @ v))
             if proof.relative_gap <= tol or self.clock.over() is not None:
                 break
             asked *= 0.01
-        return w, b, beta, steps
-
-    def _certificate(
-        self, beta: Vector, F: Vector, b: float, squared_norm: float, quadratic: float, note: str = ""
-    ) -> Certificate:
-        return certify(self.qp, self.loss, self.y, self.weight, beta, F, b, squared_norm, quadratic, note)
+        return w, b, beta, steps, proof
 
     def _certified(self, state: _State, status: Status, ended_by: str) -> LandmarkSolution:
         """The machine with both certificates; its decision values are computed in float64."""
@@ -406,8 +409,9 @@ class _Run:
         else:  # no time for all pairs
             missing = lost(factor, beta, v, 0, seed, ROWS_OF_ESTIMATE)
         note = f"of the exact machine, with probability {1.0 - RISK:g}," if missing.sampled else ""
-        restricted = self._certificate(beta, F, b, size, float(v @ v))
-        exact = self._certificate(beta, F, b, size, float(v @ v) + missing.value, note)
+        shares = [share_of(self.qp, self.loss, self.y, self.weight, beta, F, b)]
+        quadratic, of = float(v @ v), (shares, self.qp.sums, self.loss.name, size)
+        restricted, exact = conclude_shares(*of, quadratic), conclude_shares(*of, quadratic + missing.value, note)
         last = replace(self.rounds[-1], exact_relative_gap=exact.relative_gap, relative_gap=restricted.relative_gap)
         thresholds = np.array([b]) if self.intercept else np.empty(0)
         return LandmarkSolution(
