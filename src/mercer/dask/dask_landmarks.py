@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import scipy.sparse as sp
 
 from mercer.dask.cluster_parts import ClusterParts
-from mercer.dask.machine import DaskMachine
+from mercer.dask.machine import DaskMachine, LazyValues
 from mercer.estimators.landmark_machine import LandmarkMixin
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
@@ -19,7 +19,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 
 
-class DaskLandmarkMachine(LandmarkMixin, DaskMachine):
+class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
     """A landmark machine whose rows stay with the workers of a cluster."""
 
     _available: ClassVar[dict[str, Any]] = {

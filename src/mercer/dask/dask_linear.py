@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from mercer.dask.machine import DaskMachine
+from mercer.dask.machine import DaskMachine, LazyValues
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.linear.linear_solution import LinearSolution
 from mercer.parts.linear_part import Statement
@@ -13,7 +13,7 @@ from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
 
 
-class DaskLinearMachine(DaskMachine, LinearMachine):
+class DaskLinearMachine(LazyValues, DaskMachine, LinearMachine):
     """A linear machine whose rows stay with the workers of a cluster."""
 
     _available: ClassVar[dict[str, Any]] = {

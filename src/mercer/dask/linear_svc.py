@@ -54,7 +54,7 @@ n_features_in_, feature_names_in_ : as in ``mercer.LinearSVC``.
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from mercer.dask import LinearSVC
-    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
     >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(300, 3))
     >>> model = LinearSVC().fit(X, X[:, 0] + X[:, 1] > 0)
     >>> model.certificate_.relative_gap <= 1e-4
@@ -146,18 +146,3 @@ n_features_in_, feature_names_in_ : as in ``mercer.LinearSVC``.
         """
         several = len(self.to_local().classes_) > 2
         return self._predicted(X, local.LinearSVC.decision_function, np.float64, len(self.classes_) if several else 0)
-
-    def predict(self, X: Any) -> Any:
-        """The class labels, computed lazily, part by part.
-
-        Parameters
-        ----------
-        X : dask array, dask frame or list of delayed parts
-            The samples. Data in memory are predicted at once.
-
-        Returns
-        -------
-        y_pred : a collection of the same kind and parts
-            The labels.
-        """
-        return self._predicted(X, local.LinearSVC.predict, self.to_local().classes_.dtype, 0)

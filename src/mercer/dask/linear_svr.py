@@ -37,7 +37,7 @@ l1_ratio, penalize_intercept, n_jobs, time_limit, warm_start, solver, rule : as 
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from mercer.dask import LinearSVR
-    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
     >>> X = da.linspace(0, 6, 60, chunks=25)[:, None]
     >>> model = LinearSVR(penalize_intercept=False, tol=1e-8).fit(X, 2 * X[:, 0] + 1)
     >>> model.coef_.round(3), model.intercept_.round(3)
@@ -106,18 +106,3 @@ l1_ratio, penalize_intercept, n_jobs, time_limit, warm_start, solver, rule : as 
         self.coef_ = self.coef_[0]
         self.n_iter_ = max(1, int(solutions[0].n_iter))
         self._publish_proof(solutions)
-
-    def predict(self, X: Any) -> Any:
-        """The predicted values, computed lazily, part by part.
-
-        Parameters
-        ----------
-        X : dask array, dask frame or list of delayed parts
-            The samples. Data in memory are predicted at once.
-
-        Returns
-        -------
-        y_pred : a collection of the same kind and parts
-            The predictions.
-        """
-        return self._predicted(X, local.LinearSVR.predict, np.float64, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ class DaskMachine(Machine):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"client": "no_validation"}
     # the ordinary class with the same parameters
-    _local: ClassVar[type]
+    _local: ClassVar[type[Any]]
     # the only value of some parameters
     _available: ClassVar[dict[str, Any]] = {}
 
@@ -108,6 +109,28 @@ class DaskMachine(Machine):
         return type(self)(**{name: clone(value, safe=False) for name, value in own.items()}, client=client)
 
 
+class LazyValues:
+    """Lazy predictions of numbers. It comes first among the bases, so that the local class's own do not."""
+
+    _local: ClassVar[type[Any]]
+    _predicted: Callable[..., Any]
+
+    def predict(self, X: Any) -> Any:
+        """The predicted values, computed lazily, part by part.
+
+        Parameters
+        ----------
+        X : dask array, dask frame or list of delayed parts
+            The samples. Data in memory are predicted at once.
+
+        Returns
+        -------
+        y_pred : a collection of the same kind and parts
+            The predictions.
+        """
+        return self._predicted(X, self._local.predict, np.float64, 0)
+
+
 class DaskClassifier(DaskMachine):
     """A machine with classes."""
 
@@ -115,6 +138,21 @@ class DaskClassifier(DaskMachine):
     class_weight: Any
     # whether class_weight="balanced" counts the weights of the samples instead of the samples
     _balances_weights: ClassVar[bool] = True
+
+    def predict(self, X: Any) -> Any:
+        """The class labels, computed lazily, part by part.
+
+        Parameters
+        ----------
+        X : dask array, dask frame or list of delayed parts
+            The samples. Data in memory are predicted at once.
+
+        Returns
+        -------
+        y_pred : a collection of the same kind and parts
+            The labels.
+        """
+        return self._predicted(X, self._local.predict, self.to_local().classes_.dtype, 0)
 
     def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
         """Targets as positions in ``classes_``, which one pass over all parts finds."""

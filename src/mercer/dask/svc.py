@@ -70,7 +70,7 @@ feature_names_in_ : as in ``mercer.SVC``.
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from mercer.dask import SVC
-    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
     >>> X = da.random.default_rng(0).normal(size=(1000, 2), chunks=(300, 2))
     >>> model = SVC().fit(X, X[:, 0] * X[:, 1] > 0)
     >>> model.certificate_.relative_gap <= 0.01
@@ -189,18 +189,3 @@ feature_names_in_ : as in ``mercer.SVC``.
         k = len(self.to_local().classes_)
         n_columns = 0 if k == 2 else k if self.decision_function_shape == "ovr" else k * (k - 1) // 2
         return self._predicted(X, local.SVC.decision_function, np.float64, n_columns)
-
-    def predict(self, X: Any) -> Any:
-        """The class labels, computed lazily, part by part.
-
-        Parameters
-        ----------
-        X : dask array, dask frame or list of delayed parts
-            The samples. Data in memory are predicted at once.
-
-        Returns
-        -------
-        y_pred : a collection of the same kind and parts
-            The labels.
-        """
-        return self._predicted(X, local.SVC.predict, self.to_local().classes_.dtype, 0)

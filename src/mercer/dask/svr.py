@@ -41,7 +41,7 @@ rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as i
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from mercer.dask import SVR
-    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
     >>> X = da.linspace(0, 6, 600, chunks=250)[:, None]
     >>> model = SVR(gamma=1.0).fit(X, da.sin(X[:, 0]))
     >>> bool(abs(model.predict([[1.0]])[0] - 0.841) < 0.15)
@@ -100,18 +100,3 @@ rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as i
         self.support_ = found.rows[self.support_]
         self._passes, self._bytes_received = parts.passes, parts.received
         self._warn_unfinished()
-
-    def predict(self, X: Any) -> Any:
-        """The predicted values, computed lazily, part by part.
-
-        Parameters
-        ----------
-        X : dask array, dask frame or list of delayed parts
-            The samples. Data in memory are predicted at once.
-
-        Returns
-        -------
-        y_pred : a collection of the same kind and parts
-            The predictions.
-        """
-        return self._predicted(X, local.SVR.predict, np.float64, 0)
