@@ -5,7 +5,8 @@ import pytest
 
 from mercer._compiled.kernel_maps import EXPONENTIAL
 from mercer._compiled.register_tiles import ROWS, lanes
-from mercer._compiled.tiles import DOT, SQUARE, dense_block, mapped_block, pack
+from mercer._compiled.tiles import DOT, SQUARE, dense_block, mapped_block
+from mercer.kernels.features import VectorFeatures
 
 # relative error of the exponential alone
 ERROR = {np.float32: 4e-7, np.float64: 1e-14}
@@ -26,10 +27,7 @@ both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def panels_of(B):
-    width = lanes(B.dtype)
-    panels = np.full((-(-len(B) // width), B.shape[1], width), np.nan, B.dtype)
-    pack(B, 0, len(panels), panels)
-    return panels
+    return VectorFeatures(B, B.dtype).panels
 
 
 def norms_of(X):

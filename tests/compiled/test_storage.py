@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer._compiled.stored_rows import compact, fill, find_rows, join, place_rows, spread, take_rows
+from mercer._compiled.stored_rows import compact, fill, find_rows, join, spread, take_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -43,21 +43,6 @@ def test_nothing_moves_without_rows_or_columns():
     spread(buffer, 4, 0, np.arange(4), 9)
     fill(buffer, 4, none, np.empty((3, 0)))
     np.testing.assert_array_equal(buffer, np.arange(12.0))
-
-
-@pytest.mark.parametrize("n", [1, 5, 31, 32, 33, 64, 100, 200])
-@pytest.mark.parametrize("size", [5, 32, 96])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_place_rows(n, size, dtype):
-    """Strips of the upper triangle make up a symmetric matrix, or leave what is below them as it was."""
-    K = np.random.default_rng(0).normal(size=(n, n)).astype(dtype)
-    K = K + K.T
-    for mirrored in (True, False):
-        found = np.full((n, n), np.nan, dtype)
-        for top in range(0, n, size):
-            place_rows(np.ascontiguousarray(K[top : top + size, top:]), found, top, mirrored)
-        block = np.arange(n) // size
-        np.testing.assert_array_equal(found, K if mirrored else np.where(block[:, None] > block, np.nan, K))
 
 
 @pytest.mark.parametrize(("n_i", "n_j"), [(1, 1), (1, 40), (33, 2), (31, 65)])

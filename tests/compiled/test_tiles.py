@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from mercer._compiled.kernel_maps import IDENTITY
-from mercer._compiled.register_tiles import ROWS, VECTOR_BYTES, lanes, transpose_tile
+from mercer._compiled.register_tiles import ROWS, VECTOR_BYTES, transpose_tile
 from mercer._compiled.tiles import (
     CHI2,
     DOT,
@@ -17,11 +17,11 @@ from mercer._compiled.tiles import (
     add_block_product,
     add_rows_product,
     dense_block,
-    pack,
     sparse_block,
     squared_norms,
 )
 from mercer.kernels import Chi2, Gaussian, Laplacian, Linear, Min, Polynomial, Sigmoid
+from mercer.kernels.features import VectorFeatures
 
 EPSILON = {np.float32: 1e-6, np.float64: 1e-14}
 
@@ -49,10 +49,7 @@ def reference(term, A, B):
 
 
 def panels_of(B):
-    width = lanes(B.dtype)
-    panels = np.full((-(-len(B) // width), B.shape[1], width), np.nan, B.dtype)
-    pack(B, 0, len(panels), panels)
-    return panels
+    return VectorFeatures(B, B.dtype).panels
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

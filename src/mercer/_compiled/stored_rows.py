@@ -100,15 +100,6 @@ def _place_transposed(source, first, target, top, left):
 
 
 @compiled()
-def place_rows(rows, K, top, mirrored):
-    """Write rows of the upper triangle, from the diagonal on, to K[top:, top:]; with ``mirrored`` also below it."""
-    _place(rows, K, top, top)
-    if mirrored:
-        height = np.int64(rows.shape[0])
-        _place_transposed(rows, height, K, top + height, top)
-
-
-@compiled()
 def join(first, second, between, K):
     """K = [[first, between], [between', second]]."""
     n_i, zero = np.int64(between.shape[0]), np.int64(0)  # a literal would compile the callee twice

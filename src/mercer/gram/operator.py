@@ -117,8 +117,6 @@ class GramOperator:
 
         Unless ``mirrored``, the lower triangle need not be written.
         """
-        from mercer._compiled.stored_rows import place_rows
-
         n = self.n
         K = np.empty((n, n), self.dtype) if out is None else out
         height = self.kernel.triangle_rows(self.features)
@@ -135,7 +133,9 @@ class GramOperator:
             stop = min(start + height, n)
             rest = self.features if start == 0 else span(self.features, start, n)
             rows = self.kernel.block(span(self.features, start, stop), rest)
-            place_rows(np.ascontiguousarray(rows, K.dtype), K, start, mirrored)
+            K[start:stop, start:] = rows
+            if mirrored:
+                K[stop:, start:stop] = rows[:, stop - start :].T
 
         run_tasks(one, len(starts), self.n_threads)
         self.evaluations.add(sum((n - s) * min(height, n - s) for s in starts))
@@ -180,6 +180,8 @@ def product(
     A single column is summed in float64 except for short runs, several columns in the dtype of b. Each row of the
     result depends only on its own sample, not on the batch.
     """
+    if weights.shape[1:] == (1,):
+        return product(kernel, a, b, weights[:, 0], n_threads, evaluations)[:, None]
     out = np.zeros((len(a), *weights.shape[1:]))
     if len(b) == 0 or len(a) == 0:
         return out

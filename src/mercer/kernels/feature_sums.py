@@ -21,6 +21,8 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as
 DOT, SQUARE, L1, MIN, CHI2 = range(5)
 IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
 
+# moments of squared distances come from products up to this u, of which rounding loses 1e-8
+LARGEST_U = 1e8
 # number of features of sparse samples that are made dense at a time
 COLUMNS_AT_A_TIME = 64
 
@@ -130,7 +132,7 @@ class SumKernel(Kernel):
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
         a, b = a.in_double, b.in_double
         u, change = self._changes(a, b, weights)
-        return np.concatenate([self._derivative(name, a, b, u, change) for name in self.learnable])
+        return self._derivatives(a, b, u, change)
 
     def value_and_gradient_products(self, a: Features, b: Features, weights: Matrix) -> tuple[float, Vector]:
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
@@ -139,9 +141,10 @@ class SumKernel(Kernel):
         # the derivative of exp(-u) is -exp(-u)
         a, b = a.in_double, b.in_double
         u, change = self._changes(a, b, weights)
-        return -float(change.sum()), np.concatenate(
-            [self._derivative(name, a, b, u, change) for name in self.learnable]
-        )
+        return -float(change.sum()), self._derivatives(a, b, u, change)
+
+    def _derivatives(self, a: VectorFeatures, b: VectorFeatures, u: Matrix | None, change: Matrix) -> Vector:
+        return np.concatenate([self._derivative(name, a, b, u, change) for name in self.learnable])
 
     def sample_gradients(self, X: Any, Z: Any, weights: Matrix) -> Matrix:
         """With k = ψ(u) and u a multiple of Σ term: ψ'(u) times the derivative of each feature's term."""
@@ -161,11 +164,15 @@ class SumKernel(Kernel):
         """u / Σ term: 1 for maps without a factor."""
         return 1.0 if self.plan(b)[1] in (IDENTITY, SERIES) else self.width_factor(b)
 
-    def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix, Matrix]:
-        """u and weights ψ'(u), in float64."""
+    def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix | None, Matrix]:
+        """u and weights ψ'(u), in float64; no u for Gaussian values, whose derivatives do not need it."""
+        term, code, params = self.plan(b)
+        if code == EXPONENTIAL and (term == SQUARE or params[0]):
+            change = self.block(a, b)
+            change *= -weights
+            return None, change
         from mercer.kernels._derivative_loops import slopes
 
-        term, code, params = self.plan(b)
         u = self._tiles(a, b, (term, IDENTITY, [params[0], 0.0, 0.0, 0.0]))
         if code == SERIES:
             return u, weights * polynomial.polyval(u, polynomial.polyder(params[4:]))
@@ -178,19 +185,18 @@ class SumKernel(Kernel):
         """u / Σ term: the factor that a single width gives to the argument of ψ."""
         return self.plan(b)[2][1]
 
-    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix | None, change: Matrix) -> Vector:
         """Σ change ∂u / ∂log(parameter), for the positive numbers of the parameter. Here for the width."""
         value, power = getattr(self, name), self.width_power
-        if not isinstance(value, tuple):
+        if u is not None and not isinstance(value, tuple):
             return np.array([power * np.vdot(change, u)] if value > 0 else [])
-        # one width per feature: ``prepare`` has multiplied the samples by it
-        from mercer.kernels._derivative_loops import add_moments
-
         term, _, params = self.plan(b)
         A, B = (features.X.toarray() if features.sparse else features.X for features in (a, b))
-        moments = np.zeros(len(value))
-        add_moments(SQUARE if params[0] else term, A, np.ascontiguousarray(B.T), change, moments)
-        return power * self.width_factor(b) * moments[np.asarray(value) > 0]
+        factor = self.width_factor(b)
+        moments = power * factor * feature_moments(SQUARE if params[0] else term, A, B, change, factor)
+        if isinstance(value, tuple):  # one width per feature: ``prepare`` has multiplied the samples by it
+            return np.asarray(moments[np.asarray(value) > 0])
+        return np.array([moments.sum()] if value > 0 else [])
 
     def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
         """The kernel values by a plan. Subclasses may use different formulas for different rows."""
@@ -234,6 +240,22 @@ class SumKernel(Kernel):
         totals = a.totals if term in (L1, CHI2) else np.zeros(len(a), b.dtype)
         left = a.X.indptr, a.X.indices, a.X.data, a_norms, totals, np.arange(len(a))
         return term, code, np.asarray(params, b.dtype), *left, b.X.indptr, b.X.indices, b.X.data, b_norms
+
+
+def feature_moments(term: int, A: Matrix, B: Matrix, change: Matrix, factor: float) -> Vector:
+    """Σ_ij change[i, j] term(A[i, k], B[j, k]) for each feature k; ``factor`` times the sum over k is u."""
+    if term == SQUARE and len(A) and len(B):
+        # from products of centred samples, unless cancellation would leave few digits of the u that matter
+        middle = B.mean(axis=0)
+        left, right = A - middle, B - middle
+        if factor * max(np.square(left).sum(axis=1).max(), np.square(right).sum(axis=1).max()) <= LARGEST_U:
+            squares = change.sum(axis=1) @ left**2 + change.sum(axis=0) @ right**2
+            return np.asarray(squares - 2.0 * np.einsum("ik,ik->k", left, change @ right))
+    from mercer.kernels._derivative_loops import add_moments
+
+    moments = np.zeros(A.shape[1])
+    add_moments(term, A, np.ascontiguousarray(B.T), change, moments)
+    return moments
 
 
 def term_gradients(term: int, a: VectorFeatures, b: VectorFeatures, change: Matrix) -> Matrix:

@@ -181,11 +181,13 @@ class VectorFeatures:
     def panels(self) -> Matrix:
         """The dense samples, transposed in groups of one SIMD vector: the layout that the compiled tiles read."""
         from mercer._compiled.register_tiles import PANEL_BYTES
-        from mercer._compiled.tiles import pack
 
         width = PANEL_BYTES // self.dtype.itemsize
-        panels = np.empty((-(-len(self) // width), self.d, width), self.dtype)
-        pack(self.X, 0, len(panels), panels)
+        full, left = divmod(len(self), width)
+        panels = np.zeros((full + (left > 0), self.d, width), self.dtype)
+        panels[:full] = self.X[: full * width].reshape(full, width, self.d).transpose(0, 2, 1)
+        if left:
+            panels[full, :, :left] = self.X[full * width :].T
         return panels
 
     @cached_property

@@ -239,8 +239,10 @@ class RationalQuadratic(RadialKernel):
         scale = 1.0 if isinstance(self.length_scale, tuple) else self.length_scale
         return 0.5 / self.alpha / scale / scale
 
-    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
-        if name == "alpha":  # ∂k/∂α = k (u / (1 + u) - log(1 + u)), and k = -ψ'(u) (1 + u) / α
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix | None, change: Matrix) -> Vector:
+        if name == "alpha":
+            assert u is not None
+            # ∂k/∂α = k (u / (1 + u) - log(1 + u)), and k = -ψ'(u) (1 + u) / α
             return np.array([np.vdot(change, (1.0 + u) * np.log1p(u) - u)])
         return super()._derivative(name, a, b, u, change)
 
@@ -338,7 +340,7 @@ class Periodic(RadialKernel):
         cos, sin = a.X[:, :d], a.X[:, d:]
         return np.asarray(2.0 * np.pi / self.period * (gradients[:, d:] * cos - gradients[:, :d] * sin))
 
-    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix | None, change: Matrix) -> Vector:
         if name != "period":
             return super()._derivative(name, a, b, u, change)
         assert isinstance(a, CircleFeatures) and isinstance(b, CircleFeatures)

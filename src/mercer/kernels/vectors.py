@@ -78,7 +78,7 @@ class Polynomial(SumKernel):
         assert isinstance(a, VectorFeatures)
         return (gamma_number(self, self.gamma) * a.norms.astype(np.float64) + self.coef0) ** self.degree
 
-    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix | None, change: Matrix) -> Vector:
         if name == "coef0":
             return shift_derivative(self.coef0, change)
         return super()._derivative(name, a, b, u, change)
@@ -146,7 +146,7 @@ class Sigmoid(SumKernel):
         assert isinstance(a, VectorFeatures)
         return np.tanh(gamma_number(self, self.gamma) * a.norms.astype(np.float64) + self.coef0)
 
-    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix, change: Matrix) -> Vector:
+    def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix | None, change: Matrix) -> Vector:
         if name == "coef0":
             return shift_derivative(self.coef0, change)
         return super()._derivative(name, a, b, u, change)

@@ -52,9 +52,8 @@ class Evidence:
         """L and α, in memory that the next call reuses; if L fails, the order of the minor that is not positive."""
         found = self._factor(kernel, kernel.prepare(self.samples))
         if isinstance(found, Factor):
-            from mercer.process._evidence_loops import clear_below
-
-            clear_below(found.L.T)
+            for i, column in enumerate(found.L.T):
+                column[:i] = 0.0
         return found
 
     def value_and_gradient(self, kernel: Kernel) -> tuple[float, Vector]:
@@ -92,8 +91,6 @@ class Evidence:
 
     def _gradient(self, kernel: Kernel, features: Features, alpha: Matrix) -> Vector:
         """½ Σ (α α' - K⁻¹) ∂K, from the upper triangle."""
-        from mercer.process._evidence_loops import weigh_pairs
-
         n, inverse = self.n, self._memory
         assert inverse is not None
         height, width = (n, n) if kernel.whole else (ROWS, COLUMNS)
@@ -105,8 +102,11 @@ class Evidence:
         def one(task: int) -> None:
             top, left = tiles[task]
             rows, columns = np.arange(top, min(top + height, n)), np.arange(left, min(left + width, n))
-            weights = np.empty((len(rows), len(columns)))
-            weigh_pairs(columns_of_alpha, inverse, top, left, weights)
+            weights = alpha[rows] @ columns_of_alpha[:, columns]
+            weights -= alpha.shape[1] * inverse[top : top + height, left : left + width]
+            if left < top + height:  # each pair counts once; entries below the diagonal were never written
+                after = columns - rows[:, None]
+                weights = np.where(after > 0, weights, np.where(after == 0, 0.5 * weights, 0.0))
             parts[task] = kernel.gradient_products(features.take(rows), features.take(columns), weights)
 
         run_tasks(one, len(tiles), self.n_threads)

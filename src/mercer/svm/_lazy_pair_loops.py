@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_blocks import fill_block
-from mercer._compiled.tiles import add_rows_product, pack
+from mercer._compiled.tiles import add_rows_product
 
 # give up when the cross rows of both classes hold this share of the cross block (2 at most): nearly all samples have
 # weight, and the dense solver is quicker
@@ -59,6 +59,22 @@ def _copy_samples(X, norms, index, rows, row_norms):
 
 
 @compiled()
+def _pack(X, panels):
+    """Write the samples into panels (see `VectorFeatures.panels`); pad the last one with zeros."""
+    width = panels.shape[2]
+    n, d = X.shape
+    for p in range(panels.shape[0]):
+        for c in range(width):
+            sample = p * width + c
+            if sample < n:
+                for k in range(d):
+                    panels[p, k, c] = X[sample, k]
+            else:
+                for k in range(d):
+                    panels[p, k, c] = 0
+
+
+@compiled()
 def _cross_values(formula, a, index_a, b, index_b):
     """The kernel values of some samples of class a with some of class b, and their transpose."""
     d, width = a.X.shape[1], a.panels.shape[2]
@@ -70,7 +86,7 @@ def _cross_values(formula, a, index_a, b, index_b):
     count = (n_b + width - 1) // width
     panels, out = np.empty((count, d, width), a.X.dtype), np.empty((n_a, n_b), a.X.dtype)
     zero = np.int64(0)  # a literal would compile the callee twice
-    pack(columns, zero, count, panels)
+    _pack(columns, panels)
     if n_a > 0 and n_b > 0:
         fill_block(formula, rows, row_norms, panels, column_norms, zero, count, out)
     transposed = np.empty((n_b, n_a), a.X.dtype)
