@@ -24,7 +24,9 @@ def environment(folder: Path, *packages: str) -> str:
     """The Python of a new environment with these packages."""
     venv.create(folder, with_pip=True)
     python = str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
-    subprocess.run([python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *packages], check=True)
+    if packages:
+        quiet = "--disable-pip-version-check", "install", "--quiet"
+        subprocess.run([python, "-m", "pip", *quiet, *packages], check=True)
     return python
 
 
@@ -51,7 +53,6 @@ def follow(lines: list[str], root: Path) -> None:
     # no machine code of the environment that this script runs in
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "MERCER_"))}
     settings["PATH"] = os.pathsep.join([str(Path(python).parent), settings["PATH"]])
-    settings["HOME"] = str(root)
     for line in lines:
         step, _, rest = line.partition(" ")
         if step == "COPY":
