@@ -10,8 +10,8 @@ from mercer import SVC, SVR, KernelRidge
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Linear, Precomputed, Sigmoid
+from mercer.landmarks.growth import LandmarkOptions
 from mercer.landmarks.landmark_certificate import lost
-from mercer.landmarks.landmark_solver import LandmarkOptions
 from mercer.landmarks.nystroem_factor import Factor, LandmarkMap
 from mercer.landmarks.over_parts import bind_over_parts, solve_over_parts
 from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Squared, SquaredEpsilonInsensitive, SquaredHinge
@@ -164,6 +164,20 @@ def test_the_time_limit():
         found = solve(cut(X, y, weight, [300]), clock=clock)
     assert found.status is Status.TIME_LIMIT and found.ended_by == "time_limit"
     assert found.certificate.valid and np.isfinite(found.certificate.gap) and len(found.growth) == 1
+
+
+def test_a_factor_in_float32_that_does_not_suffice_is_computed_in_float64():
+    """A large C and a small λ enlarge the rounding of the factor: the machine meets its tolerance nevertheless."""
+    for loss, price in ((Hinge(), 1e6), (Squared(), 1e10)):
+        X, y, weight = samples(loss, n=300)
+        parts, statement = cut(X, y, weight, [100]), Statement(loss, price, True)
+        found = {
+            precision: solve_over_parts(
+                parts, KERNEL, statement, Options(precision=precision), Clock(), LandmarkOptions()
+            ).certificate.relative_gap
+            for precision in ("float32", "auto")
+        }
+        assert found["auto"] <= 0.01 < found["float32"]
 
 
 def test_the_map_is_picklable():

@@ -12,7 +12,7 @@ from mercer.estimators.landmark_machine import LandmarkMixin
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Kernel
-from mercer.landmarks.landmark_solver import LandmarkOptions
+from mercer.landmarks.growth import LandmarkOptions
 from mercer.landmarks.over_parts import PartsSolution, bind_over_parts, solve_over_parts
 from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock

@@ -48,7 +48,7 @@ from mercer.validation import (
 )
 
 if TYPE_CHECKING:
-    from mercer.landmarks.landmark_solver import LandmarkSolution
+    from mercer.landmarks.growth import LandmarkSolution
 
 # samples predicted at a time
 BATCH = 8192
@@ -337,7 +337,7 @@ class KernelRidge(LandmarkMixin, BaseRidge):
                 f"Landmarks need alpha > 0 and solver='auto', but alpha={self.alpha!r} and solver={self.solver!r}. "
                 "Raise alpha, or use landmarks=None."
             )
-        from mercer.landmarks.landmark_solver import LandmarkSolution
+        from mercer.landmarks.growth import LandmarkSolution
 
         self._given_pool = self._given_landmarks(data)
         solver, used = self._landmark_solver(), np.flatnonzero(weight > 0)

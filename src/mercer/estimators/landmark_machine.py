@@ -17,7 +17,8 @@ from mercer.problems.solution import Certificate, Solution, combine
 from mercer.validation import validate_samples
 
 if TYPE_CHECKING:
-    from mercer.landmarks.landmark_solver import GrowthRound, LandmarkSolver
+    from mercer.landmarks.growth import GrowthRound
+    from mercer.landmarks.landmark_solver import LandmarkSolver
 
 LANDMARK_PARAMETERS: dict[str, Any] = {
     "landmarks": [
@@ -71,7 +72,8 @@ class LandmarkMixin:
 
     def _landmark_solver(self) -> LandmarkSolver:
         """The solver that ``landmarks`` asks for."""
-        from mercer.landmarks.landmark_solver import LandmarkOptions, LandmarkSolver
+        from mercer.landmarks.growth import LandmarkOptions
+        from mercer.landmarks.landmark_solver import LandmarkSolver
 
         count = int(self.landmarks) if isinstance(self.landmarks, Integral) else None
         return LandmarkSolver(

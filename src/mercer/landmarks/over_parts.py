@@ -1,7 +1,7 @@
 """A landmark machine of rows in parts, with its certificate for the exact problem of all rows.
 
-The steps are those of `solve`, and everything that belongs to a row stays with its part (`factor_part`): its row of L,
-β and its residual. The machine over L is solved by `mercer.parts`. What travels are the drawn samples, vectors and a
+The rounds are those of `growth`. Everything that belongs to a row stays with its part (`factor_part`): its row of L, β
+and its residual. The machine over L is solved by `mercer.parts`. What travels are the drawn samples, vectors and a
 matrix over the landmarks, and numbers.
 
 Which samples are drawn depends on their numbers among all rows, not on the parts.
@@ -20,29 +20,10 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import product
 from mercer.kernels.base import Kernel
-from mercer.kernels.features import Csr, Vector, take_samples
+from mercer.kernels.features import Csr, Matrix, Vector, take_samples
 from mercer.landmarks import factor_part
-from mercer.landmarks.landmark_certificate import (
-    PAIRS_UP_TO,
-    RISK,
-    ROWS,
-    ROWS_OF_ESTIMATE,
-    Lost,
-    bound,
-    conclude_shares,
-)
-from mercer.landmarks.landmark_solver import (
-    FIRST,
-    GROWTH,
-    LIMITS,
-    MEMORY_SHARE,
-    NEARLY,
-    SHARE,
-    GrowthRound,
-    LandmarkOptions,
-    LandmarkSolution,
-    share_between,
-)
+from mercer.landmarks.growth import Growth, LandmarkOptions, LandmarkSolution, Restricted, is_rounded
+from mercer.landmarks.landmark_certificate import PAIRS_UP_TO, ROWS, ROWS_OF_ESTIMATE, Lost, Share, bound
 from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, extend_root
 from mercer.linear.linear_solution import LinearOptions, LinearSolution
 from mercer.losses import EpsilonInsensitive, Hinge, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
@@ -51,7 +32,7 @@ from mercer.parts.linear_part import Statement
 from mercer.parts.linear_run import stacked
 from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options, Status, TracePoint
+from mercer.problems.solution import Options
 
 LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared)
 # bytes of drawn samples that are sent in one pass
@@ -191,13 +172,16 @@ def solve_over_parts(
             "polish=True continues to the exact machine, which is not available for rows in parts. Use polish=False "
             "with a smaller landmark_tol."
         )
-    found = _Run(parts, kernel, statement, options, clock, choice, pairs_up_to).run()
+    found = PartsGrowth(parts, kernel, statement, options, clock, choice, pairs_up_to).run()
+    if options.precision == "auto" and is_rounded(found, choice.tol) and clock.over() is None:
+        options = replace(options, precision="float64")
+        found = PartsGrowth(parts, kernel, statement, options, clock, choice, pairs_up_to).run()
     parts.map(factor_part.end_factor, reads=False)
     return found
 
 
-class _Run:
-    """The growth of one machine."""
+class PartsGrowth(Growth):
+    """The growth of one machine of rows in parts."""
 
     def __init__(
         self,
@@ -209,94 +193,53 @@ class _Run:
         choice: LandmarkOptions,
         pairs_up_to: int,
     ) -> None:
+        super().__init__(options, clock, choice)
         self.exact_up_to = int(np.sqrt(pairs_up_to))
         self.parts, self.kernel, self.statement = parts, kernel, statement
-        self.options, self.clock, self.choice = options, clock, choice
-        self.dtype = np.float64 if options.precision == "float64" else np.float32
-        self.random = np.random.default_rng(options.seed)
+        self.loss, self.sums = statement.loss, np.zeros(int(statement.intercept))
         begun = parts.map(factor_part.begin_factor, statement, kernel, self.dtype)
         self.n = sum(own.n for own in begun)
         if self.n == 0:
             raise InvalidInputError("No sample has a positive weight: give at least one.")
         self.largest = max(own.largest for own in begun)
-        self.largest_part = max(own.n for own in begun)
+        self.rows_in_one_place, self.memory = max(own.n for own in begun), available_bytes()
         # the number of the first sample of each part, among all rows and among those with a weight
         self.first_rows = _starts((own.part, own.rows) for own in begun)
         self.starts = _starts((own.part, own.n) for own in begun)
         self.L = FactorParts(parts, self.n)
         self.map = LandmarkMap(kernel, None, np.empty((0, 0)))
         self.rows, self.targets = np.empty(0, np.int64), np.empty(0)
-        self.rounds: list[GrowthRound] = []
-        self.trace: list[TracePoint] = []
-        self.steps = self.evaluations = 0
-        # L'β of the last solution, and what its landmarks lose
-        self.v: Vector = np.empty(0)
-        self.missing: Lost | None = None
+        self.evaluations = 0
         self.last: LinearSolution | None = None
+        # seconds that one landmark took for all rows, and an estimate of what is lost
+        self.landmark_seconds = self.estimate_seconds = 0.0
+        # the number of support vectors of the last solution
+        self.support = 0
 
     @property
-    def m(self) -> int:
-        """The number of landmarks."""
-        return len(self.map.root)
+    def root(self) -> Matrix:
+        return self.map.root
 
-    def run(self) -> PartsSolution:
-        """Grow until the machine is near enough to the exact one, or until a limit."""
-        given, tol = self.choice.given, self.choice.tol
-        most, limit = self._most()
-        added = self._add(self._first(most) if given is None else _given(given))
-        while True:
-            last = given is not None or self.m >= most or added == 0
-            between = share_between(self.rounds, tol)
-            found = self._solve(SHARE * tol if last else between)
-            over = self.clock.over()
-            if over is not None:
-                return self._certified(found, over, "time_limit")
-            near = self.choice.count is None and self.rounds[-1].lost <= NEARLY * tol
-            if near and not last and found.certificate.relative_gap > 2.0 * SHARE * tol:
-                found = self._solve(SHARE * tol)
-            near = self.choice.count is None and self.rounds[-1].exact_relative_gap <= tol
-            # the mean of few draws is not the bound that is published
-            near = near and (last or self._bounded(found) <= tol)
-            if near or last:
-                solved = near or found.certificate.relative_gap <= 1.01 * SHARE * tol
-                status = Status.CONVERGED if solved else Status.STALLED
-                return self._certified(found, status, "landmark_tol" if near else limit)
-            added = self._add(self._next(most))
-
-    def _most(self) -> tuple[int, str]:
-        """The largest number of landmarks, and what sets it: the rows of L of one part must fit into the memory."""
-        choice = self.choice
-        if choice.given is not None:
-            return int(choice.given.n), "given"
-        wanted = min(self.n, choice.most if choice.count is None else choice.count)
-        size = np.dtype(self.dtype).itemsize * self.largest_part
-        fits = max(1, int(MEMORY_SHARE * available_bytes() / size))
-        if choice.count is None:
-            return min(wanted, fits), "samples" if self.n <= min(choice.most, fits) else LIMITS[fits < wanted]
-        if fits < wanted:
-            raise InvalidInputError(
-                f"{wanted} landmarks of the {self.largest_part:,} samples of one part take "
-                f"{1e-9 * size * wanted / MEMORY_SHARE:.3g} GB, but {1e-9 * available_bytes():.3g} GB are available. "
-                f"Use at most {fits} landmarks, or smaller parts."
-            )
-        return wanted, "count"
+    def _end_seconds(self) -> float:
+        # values in float64 take twice as long as those of the rows of L
+        return 2.0 * self.m * self.landmark_seconds + self.estimate_seconds
 
     # ---- landmarks -----------------------------------------------------------------------------------------------
 
-    def _first(self, most: int) -> _Samples | None:
-        """Samples drawn evenly."""
-        numbers = np.sort(self.random.permutation(self.n)[: min(most, FIRST)])
-        return self._joined(self.parts.map(factor_part.take_rows, _by_part(numbers, self.starts)))
+    def _begin(self, count: int) -> int:
+        given = self.choice.given
+        if given is not None:
+            return self._add(_Samples(given.samples, np.arange(given.n, dtype=np.int64), np.zeros(given.n)))
+        numbers = np.sort(self.random.permutation(self.n)[:count])
+        return self._add(self._joined(self.parts.map(factor_part.take_rows, _by_part(numbers, self.starts))))
 
-    def _next(self, most: int) -> _Samples | None:
-        """Samples drawn by their part of what is lost."""
-        count = min(most, int(GROWTH * self.m)) - self.m
+    def _extend(self, count: int) -> int:
         arguments = count, self.options.seed, len(self.rounds), self.starts
         keys = np.sort(np.concatenate(self.parts.map(factor_part.landmark_keys, *arguments, reads=False)))
         if len(keys) == 0:
-            return None
+            return 0
         limit = float(keys[min(count, len(keys)) - 1])
-        return self._joined(self.parts.map(factor_part.take_smallest, limit))
+        return self._add(self._joined(self.parts.map(factor_part.take_smallest, limit)))
 
     def _joined(self, found: list[Any]) -> _Samples | None:
         """The drawn samples of all parts."""
@@ -312,7 +255,7 @@ class _Run:
             return 0
         old = None if self.m == 0 else self.kernel.prepare(self.map.landmarks, np.float64)
         offered = self.kernel.prepare(new.samples, np.float64)
-        found = extend_root(self.kernel, self.map.root, old, offered, self.largest)
+        found = extend_root(self.kernel, self.map.root, old, offered, self.largest, self.dtype)
         self.evaluations += len(offered) * (len(offered) + self.m)
         if found is None:
             if self.m == 0:
@@ -325,32 +268,21 @@ class _Run:
         self.map = LandmarkMap(self.kernel, landmarks, found.root)
         self.rows = np.concatenate([self.rows, new.rows[found.chosen]])
         self.targets = np.concatenate([self.targets, new.targets[found.chosen]])
+        begun = self.clock.seconds
         (computed_anew,) = self.parts.total(factor_part.grow_factor, self.map)
+        self.landmark_seconds = (self.clock.seconds - begun) / len(found.chosen)
         self.L.kept = computed_anew == 0
         self.evaluations += self.n * len(found.chosen)
         return len(found.chosen)
 
     # ---- solve ---------------------------------------------------------------------------------------------------
 
-    def _solve(self, tol: float) -> LinearSolution:
-        """Solve the restricted problem to this relative gap, and record the round."""
-        statement = Statement(self.statement.loss, 1.0, self.statement.intercept)
+    def _solve(self, tol: float) -> Restricted:
+        statement = Statement(self.loss, 1.0, self.statement.intercept)
         options = LinearOptions(tol=tol, max_iter=self.options.max_iter, seed=self.options.seed)
-        with self.clock.without_progress():
-            found = solve_parts(self.L, statement, options, self.clock, self._start())
-        self.last = found
-        self.steps += found.n_iter
-        proof = found.certificate
-        (self.v,) = self.L.total(factor_part.feature_sum)
-        self.missing = None
-        about = 0.5 * self._lost(self.v, ROWS_OF_ESTIMATE).value
-        distance = (proof.gap + about) / max(abs(proof.primal), np.finfo(np.float64).tiny)
-        now = GrowthRound(self.m, self.clock.seconds, proof.relative_gap, distance, proof.primal)
-        self.rounds.append(now)
-        self.trace.append(TracePoint(now.seconds, self.steps, distance, proof.dual - about, self.n))
-        self.clock.report(self.trace[-1])
-        self.clock.log_once("landmarks", now)
-        return found
+        self.last = found = solve_parts(self.L, statement, options, self.clock, self._start())
+        (v,) = self.L.total(factor_part.feature_sum)
+        return Restricted(found.w, found.intercept, v, found.certificate, found.n_iter)
 
     def _start(self) -> Vector | None:
         """The last model as one of the present landmarks: the columns of L before the new ones are the same."""
@@ -359,20 +291,28 @@ class _Run:
         w = np.append(self.last.w, np.zeros(self.m - len(self.last.w)))
         return np.append(w, self.last.intercept) if self.statement.intercept else w
 
-    def _bounded(self, found: LinearSolution) -> float:
-        """The relative distance to the exact machine, from the bound of the certificate."""
-        self.missing = self._lost(self.v, ROWS)
-        proof = found.certificate
-        return (proof.gap + 0.5 * self.missing.value) / max(abs(proof.primal), np.finfo(np.float64).tiny)
+    def _lost_about(self, found: Restricted) -> float:
+        begun = self.clock.seconds
+        terms, _ = self._terms(found.v, ROWS_OF_ESTIMATE, ROWS_OF_ESTIMATE)
+        self.estimate_seconds = self.clock.seconds - begun
+        return max(0.0, float(terms.mean()))
 
-    def _lost(self, v: Vector, count: int) -> Lost:
-        """β'(K − K̂)β or its bound for the certificate if ``count`` is `ROWS`; else an estimate from so many draws."""
+    def _lost_at_most(self, found: Restricted) -> Lost:
+        count, exact_up_to = ROWS, self.exact_up_to
+        rows = self.support if self.support <= exact_up_to else count
+        if self.clock.left < self.estimate_seconds * rows / ROWS_OF_ESTIMATE:
+            count, exact_up_to = ROWS_OF_ESTIMATE, 0
+        terms, scale = self._terms(found.v, count, exact_up_to)
+        return bound(terms, scale) if scale else Lost(max(0.0, float(terms[0])), False)
+
+    def _terms(self, v: Vector, count: int, exact_up_to: int) -> tuple[Vector, float]:
+        """(βᵢgᵢ/pᵢ of so many drawn rows, S) of `bound`; up to so many support vectors (β'(K − K̂)β itself, 0)."""
         spread = self.parts.map(factor_part.sum_shares, self.largest, reads=False)
-        support, scale = sum(part.support for part in spread), sum(part.scale for part in spread)
-        if support == 0:
-            return Lost(0.0, False)
+        self.support, scale = sum(part.support for part in spread), sum(part.scale for part in spread)
+        if self.support == 0:
+            return np.zeros(1), 0.0
         positions = None
-        if support > (self.exact_up_to if count == ROWS else count):
+        if self.support > exact_up_to:
             # draws are points of [0, S), divided into the intervals of the parts
             points = np.sort(np.random.default_rng(self.options.seed).random(count)) * scale
             ends = np.cumsum([part.scale for part in spread])
@@ -385,7 +325,7 @@ class _Run:
         beta, share, times = (np.concatenate([part[k] for part in found]) for k in (1, 2, 3))
         g = self._times_beta(samples)
         if positions is None:
-            return Lost(max(0.0, float(beta @ g) - float(v @ v)), False)
+            return np.array([beta @ g - v @ v]), 0.0
         explained = product(
             self.kernel,
             self.kernel.prepare(samples, np.float64),
@@ -393,8 +333,7 @@ class _Run:
             coefficients(self.map.root, v),
             self.options.n_threads,
         )
-        terms = np.repeat(beta * (g - explained) * scale / share, times)
-        return bound(terms, scale) if count == ROWS else Lost(max(0.0, float(terms.mean())), True)
+        return np.repeat(beta * (g - explained) * scale / share, times), scale
 
     def _times_beta(self, samples: Any) -> Vector:
         """K(samples, all support vectors) β, from passes that send few bytes."""
@@ -407,24 +346,15 @@ class _Run:
             self.evaluations += int(computed)
         return np.concatenate(found)
 
-    def _certified(self, found: LinearSolution, status: Status, ended_by: str) -> PartsSolution:
-        """The machine with both certificates; its decision values are computed in float64."""
-        coef, b = coefficients(self.map.root, found.w), float(found.intercept)
-        size = float(np.square(self.map.root.T @ coef).sum())
-        v, missing = self.v, self.missing or self._lost(self.v, ROWS)
-        note = f"of the exact machine, with probability {1.0 - RISK:g}," if missing.sampled else ""
-        checked = self.parts.map(factor_part.check_function, self.map.landmarks, coef, b)
-        shares = [share for share in checked if share is not None]
+    def _check(self, coef: Vector, intercept: float) -> tuple[list[Share], float]:
+        checked = self.parts.map(factor_part.check_function, self.map.landmarks, coef, float(intercept))
         self.evaluations += self.n * self.m
-        sums, name, quadratic = np.zeros(int(self.statement.intercept)), self.statement.loss.name, float(v @ v)
-        restricted = conclude_shares(shares, sums, name, size, quadratic)
-        exact = conclude_shares(shares, sums, name, size, quadratic + missing.value, note)
-        last = replace(self.rounds[-1], exact_relative_gap=exact.relative_gap, relative_gap=restricted.relative_gap)
+        return [share for share in checked if share is not None], float(intercept)
+
+    def _publish(self, **common: Any) -> PartsSolution:
         return PartsSolution(
-            np.empty(0), np.empty(0), np.array([b]) if self.statement.intercept else np.empty(0), status, self.steps,
-            self.clock.seconds, exact, self.trace, landmarks=np.arange(self.m), coef=coef, size=size,
-            landmark_certificate=restricted, growth=(*self.rounds[:-1], last), pool=self.m, ended_by=ended_by,
-            samples=self.map.landmarks, rows=self.rows, targets=self.targets, evaluations=self.evaluations,
+            np.empty(0), np.empty(0), **common, landmarks=np.arange(self.m), pool=self.m, samples=self.map.landmarks,
+            rows=self.rows, targets=self.targets, evaluations=self.evaluations,
         )  # fmt: skip
 
 
@@ -435,11 +365,6 @@ class _Samples:
     samples: Any
     rows: Vector
     targets: Vector
-
-
-def _given(data: Any) -> _Samples:
-    """Given landmarks; they have no targets."""
-    return _Samples(data.samples, np.arange(data.n, dtype=np.int64), np.zeros(data.n))
 
 
 def _starts(sizes: Iterable[tuple[int, int]]) -> dict[int, int]:
