@@ -14,6 +14,7 @@ from mercer.landmarks.growth import LandmarkOptions
 from mercer.landmarks.landmark_certificate import lost
 from mercer.landmarks.nystroem_factor import Factor, LandmarkMap
 from mercer.landmarks.over_parts import bind_over_parts, solve_over_parts
+from mercer.landmarks.saved_growth import SavedGrowth
 from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.layout import Held, LocalParts
 from mercer.parts.linear_part import Statement
@@ -145,6 +146,26 @@ def test_sparse_rows_and_given_landmarks():
     given = Data(KERNEL, X[:40], 40)
     found = solve(cut(X, y, weight, [300]), given=given)
     assert found.ended_by == "given" and set(found.rows) <= set(range(40))
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sp.csr_array])
+def test_a_saved_state_is_continued(stored):
+    """The landmarks and the function of a step are kept as arrays; a run that starts there has these landmarks."""
+    X, y, weight = samples(Hinge())
+    X[np.abs(X) < 0.4] = 0.0
+    loaders = [Held(stored(X[a:b]), y[a:b], weight[a:b]) for a, b in ((0, 300), (300, 900))]
+    statement, kept = Statement(Hinge(), 1.0, True), []
+    problem = LocalParts(loaders), Gaussian(3.0), statement, Options(), Clock(), LandmarkOptions(tol=1e-3)
+    first = solve_over_parts(*problem, keep=kept.append)
+    again = solve_over_parts(*problem, saved=SavedGrowth.of(kept[-1].arrays()))
+    assert len(first.growth) > len(again.growth) and again.steps < first.steps
+    # without those that depend on others, which are few
+    assert set(again.rows) <= set(first.rows) and len(again.rows) > 0.98 * len(first.rows)
+    assert again.certificate.primal == pytest.approx(first.certificate.primal, rel=1e-3)
+    halfway = SavedGrowth.of(kept[len(kept) // 2].arrays())
+    found = solve_over_parts(*problem, saved=halfway)
+    assert len(set(halfway.rows) & set(found.rows)) > 0.98 * len(halfway.rows)
+    assert found.certificate.relative_gap <= 1e-3
 
 
 @pytest.mark.parametrize("stored", [np.asarray, sp.csr_array])

@@ -68,7 +68,7 @@ class FactorPart(Part):
     """
 
     def __init__(self, rows: FactorRows) -> None:
-        super().__init__(rows.outer.index, rows, rows.outer.budget)
+        super().__init__(rows.outer.index, rows, rows.outer.work)
         self.rows = rows
         diagonal = rows.kernel.diagonal(rows.features(dtype=rows.dtype)) if rows.n else np.empty(0)
         self.residual: Vector = np.maximum(np.asarray(diagonal, np.float64), 0.0)
@@ -238,20 +238,18 @@ class Sampled(NamedTuple):
     times: Vector
 
 
-def sample_support(part: Part, largest: float, positions: dict[int, Vector] | None) -> Sampled | None:
-    """The samples at these positions of the cumulated |β|√r; for None all support vectors, once."""
-    own = part.state
-    if own.n == 0 or (positions is not None and len(positions[part.index]) == 0):
+def sample_support(part: Part, largest: float, wanted: dict[int, Vector], is_exact: bool) -> Sampled | None:
+    """The samples at these positions of the cumulated |β|√r; if ``is_exact``, the support vectors of these numbers."""
+    own, positions = part.state, wanted[part.index]
+    if own.n == 0 or len(positions) == 0:
         return None
-    beta, share = own.state.beta, _shares(own, largest)
-    if positions is None:
-        index = np.flatnonzero(beta)
-        times = np.ones(len(index), np.intp)
+    beta, share, support = own.state.beta, _shares(own, largest), np.flatnonzero(own.state.beta)
+    if is_exact:
+        index, times = support[positions], np.ones(len(positions), np.intp)
     else:
-        support = np.flatnonzero(beta)
-        at = np.searchsorted(np.cumsum(share[support]), positions[part.index], side="right")
+        at = np.searchsorted(np.cumsum(share[support]), positions, side="right")
         index, times = np.unique(support[np.minimum(at, len(support) - 1)], return_counts=True)
-    return Sampled(own.rows.samples(index), beta[index], share[index], times) if len(index) else None
+    return Sampled(own.rows.samples(index), beta[index], share[index], times)
 
 
 def times_beta(part: Part, samples: Any) -> tuple[Any, ...]:

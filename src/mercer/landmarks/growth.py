@@ -21,7 +21,7 @@ from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.landmarks.landmark_certificate import RISK, Lost, Share, conclude_shares
 from mercer.landmarks.nystroem_factor import coefficients
-from mercer.losses import Loss
+from mercer.losses import HardMargin, Loss
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Certificate, Options, Solution, Status, TracePoint
 
@@ -336,3 +336,17 @@ def is_rounded(found: LandmarkSolution, tol: float) -> bool:
         return False
     missed = found.ended_by in ("landmark_tol", "rounding", "samples") and found.certificate.relative_gap > tol
     return missed or found.landmark_certificate.relative_gap > tol
+
+
+def check_choice(loss: Loss, options: Options) -> None:
+    """Raise for what has no landmark machine."""
+    if isinstance(loss, HardMargin):
+        raise InvalidInputError(
+            "A hard margin (C=inf) has no landmark machine: the span of the landmarks need not separate the classes. "
+            "Use a large finite C, or landmarks=None."
+        )
+    if options.solver != "auto" or options.trace:
+        raise InvalidInputError(
+            f"solver={options.solver!r} solves the exact problem, and landmarks restrict it. Use solver='auto' and "
+            "trace=False with landmarks, or landmarks=None."
+        )

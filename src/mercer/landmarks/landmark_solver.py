@@ -17,7 +17,15 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data, product
 from mercer.kernels.features import Matrix, Vector
-from mercer.landmarks.growth import UNKNOWN, Growth, LandmarkOptions, LandmarkSolution, Restricted, is_rounded
+from mercer.landmarks.growth import (
+    UNKNOWN,
+    Growth,
+    LandmarkOptions,
+    LandmarkSolution,
+    Restricted,
+    check_choice,
+    is_rounded,
+)
 from mercer.landmarks.landmark_certificate import ROWS_OF_ESTIMATE, Lost, Share, certify, lost, lost_about, share_of
 from mercer.landmarks.nystroem_factor import Factor
 from mercer.linear import hybrid
@@ -25,7 +33,7 @@ from mercer.linear.central_path import follow
 from mercer.linear.linear_plan import solve_linear
 from mercer.linear.linear_problem import LinearProblem, Rows
 from mercer.linear.linear_solution import LinearOptions, LinearSolution
-from mercer.losses import HardMargin, Loss, OneClass
+from mercer.losses import Loss, OneClass
 from mercer.problems.clock import Clock
 from mercer.problems.dual import feasible_start
 from mercer.problems.solution import Options, Solution, Status
@@ -59,7 +67,12 @@ class LandmarkSolver:
         start: Vector | None,
     ) -> Solution:
         """Choose landmarks, solve, certify for the exact problem, and polish if asked."""
-        _check(data, loss, options)
+        check_choice(loss, options)
+        if not data.psd:
+            raise InvalidInputError(
+                f"Landmarks need a positive semidefinite kernel, but {data.kernel!r} is not one: there is no feature "
+                "space to project in. Use another kernel, or landmarks=None."
+            )
         problem = data, loss, y, weight, intercept
         found = ArrayGrowth(*problem, options, clock, self.options, start).run()
         if options.precision == "auto" and is_rounded(found, self.options.tol) and clock.over() is None:
@@ -68,24 +81,6 @@ class LandmarkSolver:
             return found
         exact = solve_problem(data, loss, y, weight, intercept, options, clock, found.beta)
         return replace(exact, trace=found.trace + exact.trace, steps=found.steps + exact.steps)
-
-
-def _check(data: Data, loss: Loss, options: Options) -> None:
-    if isinstance(loss, HardMargin):
-        raise InvalidInputError(
-            "A hard margin (C=inf) has no landmark machine: the span of the landmarks need not separate the classes. "
-            "Use a large finite C, or landmarks=None."
-        )
-    if not data.psd:
-        raise InvalidInputError(
-            f"Landmarks need a positive semidefinite kernel, but {data.kernel!r} is not one: there is no feature space "
-            "to project in. Use another kernel, or landmarks=None."
-        )
-    if options.solver != "auto" or options.trace:
-        raise InvalidInputError(
-            f"solver={options.solver!r} solves the exact problem, and landmarks restrict it. Use solver='auto' and "
-            "trace=False with landmarks, or landmarks=None."
-        )
 
 
 class ArrayGrowth(Growth):

@@ -22,10 +22,11 @@ from mercer.gram.operator import product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Csr, Matrix, Vector, take_samples
 from mercer.landmarks import factor_part
-from mercer.landmarks.growth import Growth, LandmarkOptions, LandmarkSolution, Restricted, is_rounded
+from mercer.landmarks.growth import Growth, LandmarkOptions, LandmarkSolution, Restricted, check_choice, is_rounded
 from mercer.landmarks.landmark_certificate import PAIRS_UP_TO, ROWS, ROWS_OF_ESTIMATE, Lost, Share, bound
 from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, extend_root
-from mercer.linear.linear_solution import LinearOptions, LinearSolution
+from mercer.landmarks.saved_growth import SavedGrowth
+from mercer.linear.linear_solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, Hinge, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.layout import Part, Parts
 from mercer.parts.linear_part import Statement
@@ -35,7 +36,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 
 LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared)
-# bytes of drawn samples that are sent in one pass
+# bytes of drawn samples that are sent in one pass at least
 SENT = 1 << 23
 
 
@@ -136,12 +137,15 @@ def solve_over_parts(
     clock: Clock,
     choice: LandmarkOptions,
     pairs_up_to: int = PAIRS_UP_TO,
+    saved: SavedGrowth | None = None,
+    keep: Callable[[SavedGrowth], None] | None = None,
 ) -> PartsSolution:
     """Choose landmarks among the rows of all parts, solve, and certify for the exact problem.
 
     The kernel is bound (`bind_over_parts`). Samples whose weight is 0 are left out. Given landmarks are the samples of
     ``choice.given``; ``choice.polish`` is not available. Up to so many pairs of support vectors β'Kβ is computed;
-    beyond, it is bounded.
+    beyond, it is bounded. ``keep`` is called with the state of each step; a later run that gets it as ``saved``
+    continues there.
 
     Examples
     --------
@@ -162,6 +166,7 @@ def solve_over_parts(
     >>> found.certificate.valid and found.certificate.relative_gap <= 0.01
     True
     """
+    check_choice(statement.loss, options)
     if type(statement.loss) not in LOSSES:
         raise InvalidInputError(
             f"The loss {statement.loss.name!r} is not available for rows in parts: the linear solver over parts takes "
@@ -172,10 +177,10 @@ def solve_over_parts(
             "polish=True continues to the exact machine, which is not available for rows in parts. Use polish=False "
             "with a smaller landmark_tol."
         )
-    found = PartsGrowth(parts, kernel, statement, options, clock, choice, pairs_up_to).run()
+    more = clock, choice, pairs_up_to, saved, keep
+    found: PartsSolution = PartsGrowth(parts, kernel, statement, options, *more).run()
     if options.precision == "auto" and is_rounded(found, choice.tol) and clock.over() is None:
-        options = replace(options, precision="float64")
-        found = PartsGrowth(parts, kernel, statement, options, clock, choice, pairs_up_to).run()
+        found = PartsGrowth(parts, kernel, statement, replace(options, precision="float64"), *more).run()
     parts.map(factor_part.end_factor, reads=False)
     return found
 
@@ -192,9 +197,11 @@ class PartsGrowth(Growth):
         clock: Clock,
         choice: LandmarkOptions,
         pairs_up_to: int,
+        saved: SavedGrowth | None,
+        keep: Callable[[SavedGrowth], None] | None,
     ) -> None:
         super().__init__(options, clock, choice)
-        self.exact_up_to = int(np.sqrt(pairs_up_to))
+        self.exact_up_to, self.saved, self.keep = int(np.sqrt(pairs_up_to)), saved, keep
         self.parts, self.kernel, self.statement = parts, kernel, statement
         self.loss, self.sums = statement.loss, np.zeros(int(statement.intercept))
         begun = parts.map(factor_part.begin_factor, statement, kernel, self.dtype)
@@ -203,6 +210,8 @@ class PartsGrowth(Growth):
             raise InvalidInputError("No sample has a positive weight: give at least one.")
         self.largest = max(own.largest for own in begun)
         self.rows_in_one_place, self.memory = max(own.n for own in begun), available_bytes()
+        if parts.work is not None:
+            self.rows_in_one_place, self.memory = self.n, min(parts.work, self.memory)
         # the number of the first sample of each part, among all rows and among those with a weight
         self.first_rows = _starts((own.part, own.rows) for own in begun)
         self.starts = _starts((own.part, own.n) for own in begun)
@@ -210,7 +219,8 @@ class PartsGrowth(Growth):
         self.map = LandmarkMap(kernel, None, np.empty((0, 0)))
         self.rows, self.targets = np.empty(0, np.int64), np.empty(0)
         self.evaluations = 0
-        self.last: LinearSolution | None = None
+        # w and b of the last solution
+        self.last: tuple[Vector, float] | None = None
         # seconds that one landmark took for all rows, and an estimate of what is lost
         self.landmark_seconds = self.estimate_seconds = 0.0
         # the number of support vectors of the last solution
@@ -227,19 +237,29 @@ class PartsGrowth(Growth):
     # ---- landmarks -----------------------------------------------------------------------------------------------
 
     def _begin(self, count: int) -> int:
-        given = self.choice.given
-        if given is not None:
-            return self._add(_Samples(given.samples, np.arange(given.n, dtype=np.int64), np.zeros(given.n)))
-        numbers = np.sort(self.random.permutation(self.n)[:count])
-        return self._add(self._joined(self.parts.map(factor_part.take_rows, _by_part(numbers, self.starts))))
+        given, saved = self.choice.given, self.saved
+        if saved is not None:
+            chosen = self._add(_Samples(saved.samples, saved.rows, saved.targets))
+            self.last = self.root.T @ saved.coef[chosen], saved.intercept
+        elif given is not None:
+            chosen = self._add(_Samples(given.samples, np.arange(given.n, dtype=np.int64), np.zeros(given.n)))
+        else:
+            numbers = np.sort(self.random.permutation(self.n)[:count])
+            chosen = self._add(self._joined(self.parts.map(factor_part.take_rows, _by_part(numbers, self.starts))))
+        return len(chosen)
 
     def _extend(self, count: int) -> int:
-        arguments = count, self.options.seed, len(self.rounds), self.starts
+        arguments = count, self.options.seed, self._turn, self.starts
         keys = np.sort(np.concatenate(self.parts.map(factor_part.landmark_keys, *arguments, reads=False)))
         if len(keys) == 0:
             return 0
         limit = float(keys[min(count, len(keys)) - 1])
-        return self._add(self._joined(self.parts.map(factor_part.take_smallest, limit)))
+        return len(self._add(self._joined(self.parts.map(factor_part.take_smallest, limit))))
+
+    @property
+    def _turn(self) -> int:
+        """The number of rounds so far, with those before the saved state."""
+        return len(self.rounds) + (0 if self.saved is None else self.saved.turn)
 
     def _joined(self, found: list[Any]) -> _Samples | None:
         """The drawn samples of all parts."""
@@ -249,10 +269,10 @@ class PartsGrowth(Growth):
         numbers = np.concatenate([first + part.at for first, part in drawn]).astype(np.int64)
         return _Samples(stacked([part.samples for _, part in drawn]), numbers, np.concatenate([p.y for _, p in drawn]))
 
-    def _add(self, new: _Samples | None) -> int:
-        """Make samples landmarks, and extend the rows of L. Returns how many were added."""
+    def _add(self, new: _Samples | None) -> Vector:
+        """Make samples landmarks, and extend the rows of L. Returns which of them were added."""
         if new is None:
-            return 0
+            return np.empty(0, np.intp)
         old = None if self.m == 0 else self.kernel.prepare(self.map.landmarks, np.float64)
         offered = self.kernel.prepare(new.samples, np.float64)
         found = extend_root(self.kernel, self.map.root, old, offered, self.largest, self.dtype)
@@ -262,7 +282,7 @@ class PartsGrowth(Growth):
                 raise InvalidInputError(
                     f"{self.kernel!r} is 0 for all drawn samples: there is no landmark. Use another kernel, or scale X."
                 )
-            return 0
+            return np.empty(0, np.intp)
         chosen = take_samples(new.samples, found.chosen)
         landmarks = chosen if self.m == 0 else stacked([self.map.landmarks, chosen])
         self.map = LandmarkMap(self.kernel, landmarks, found.root)
@@ -273,14 +293,15 @@ class PartsGrowth(Growth):
         self.landmark_seconds = (self.clock.seconds - begun) / len(found.chosen)
         self.L.kept = computed_anew == 0
         self.evaluations += self.n * len(found.chosen)
-        return len(found.chosen)
+        return found.chosen
 
     # ---- solve ---------------------------------------------------------------------------------------------------
 
     def _solve(self, tol: float) -> Restricted:
         statement = Statement(self.loss, 1.0, self.statement.intercept)
         options = LinearOptions(tol=tol, max_iter=self.options.max_iter, seed=self.options.seed)
-        self.last = found = solve_parts(self.L, statement, options, self.clock, self._start())
+        found = solve_parts(self.L, statement, options, self.clock, self._start(), self._keep if self.keep else None)
+        self.last = found.w, found.intercept
         (v,) = self.L.total(factor_part.feature_sum)
         return Restricted(found.w, found.intercept, v, found.certificate, found.n_iter)
 
@@ -288,8 +309,15 @@ class PartsGrowth(Growth):
         """The last model as one of the present landmarks: the columns of L before the new ones are the same."""
         if self.last is None:
             return None
-        w = np.append(self.last.w, np.zeros(self.m - len(self.last.w)))
-        return np.append(w, self.last.intercept) if self.statement.intercept else w
+        w = np.append(self.last[0], np.zeros(self.m - len(self.last[0])))
+        return np.append(w, self.last[1]) if self.statement.intercept else w
+
+    def _keep(self, w: Vector) -> None:
+        """Pass on the state of a step."""
+        assert self.keep is not None
+        weights, b = (w[:-1], float(w[-1])) if self.statement.intercept else (w, 0.0)
+        coef = coefficients(self.root, weights)
+        self.keep(SavedGrowth(self.map.landmarks, self.rows, self.targets, coef, b, self._turn))
 
     def _lost_about(self, found: Restricted) -> float:
         begun = self.clock.seconds
@@ -311,40 +339,42 @@ class PartsGrowth(Growth):
         self.support, scale = sum(part.support for part in spread), sum(part.scale for part in spread)
         if self.support == 0:
             return np.zeros(1), 0.0
-        positions = None
-        if self.support > exact_up_to:
-            # draws are points of [0, S), divided into the intervals of the parts
+        is_exact = self.support <= exact_up_to
+        # draws are points of [0, S), divided into the intervals of the parts; or all support vectors by their numbers
+        points: Vector = np.arange(self.support)
+        if not is_exact:
             points = np.sort(np.random.default_rng(self.options.seed).random(count)) * scale
-            ends = np.cumsum([part.scale for part in spread])
-            cuts = np.searchsorted(points, ends[:-1])
-            own = np.split(points, cuts)
-            before = np.append(0.0, ends[:-1])
-            positions = {part.part: x - a for part, x, a in zip(spread, own, before, strict=True)}
-        found = [s for s in self.parts.map(factor_part.sample_support, self.largest, positions) if s is not None]
-        samples = stacked([part.samples for part in found])
-        beta, share, times = (np.concatenate([part[k] for part in found]) for k in (1, 2, 3))
-        g = self._times_beta(samples)
-        if positions is None:
-            return np.array([beta @ g - v @ v]), 0.0
-        explained = product(
-            self.kernel,
-            self.kernel.prepare(samples, np.float64),
-            self.kernel.prepare(self.map.landmarks, np.float64),
-            coefficients(self.map.root, v),
-            self.options.n_threads,
-        )
-        return np.repeat(beta * (g - explained) * scale / share, times), scale
+        sizes = np.array([part.support if is_exact else part.scale for part in spread])
+        ends, terms = np.cumsum(sizes), []
+        for some in np.array_split(points, -(-len(points) // self._rows_at_once)):
+            own = np.split(some, np.searchsorted(some, ends[:-1]))
+            wanted = {part.part: x - a for part, x, a in zip(spread, own, ends - sizes, strict=True)}
+            terms.append(self._terms_at(wanted, is_exact, scale, coefficients(self.root, v)))
+        if is_exact:
+            return np.array([sum(float(own.sum()) for own in terms) - v @ v]), 0.0
+        return np.concatenate(terms), scale
 
-    def _times_beta(self, samples: Any) -> Vector:
-        """K(samples, all support vectors) β, from passes that send few bytes."""
-        n = samples.shape[0]
-        step = max(1, SENT // (8 * samples.shape[1]))
-        found = []
-        for first in range(0, n, step):
-            values, computed = self.parts.total(factor_part.times_beta, samples[first : first + step])
-            found.append(values)
-            self.evaluations += int(computed)
-        return np.concatenate(found)
+    def _terms_at(self, wanted: dict[int, Vector], is_exact: bool, scale: float, coef: Vector) -> Vector:
+        """βᵢgᵢ/pᵢ of some rows; βᵢ(Kβ)ᵢ if they are all support vectors."""
+        found = self.parts.map(factor_part.sample_support, self.largest, wanted, is_exact)
+        drawn = [own for own in found if own is not None]
+        samples = stacked([own.samples for own in drawn])
+        beta, share, times = (np.concatenate([own[k] for own in drawn]) for k in (1, 2, 3))
+        g, computed = self.parts.total(factor_part.times_beta, samples)
+        self.evaluations += int(computed)
+        if is_exact:
+            return np.asarray(beta * g)
+        a, b = (self.kernel.prepare(rows, np.float64) for rows in (samples, self.map.landmarks))
+        explained = product(self.kernel, a, b, coef, self.options.n_threads)
+        return np.repeat(beta * (g - explained) * scale / share, times)
+
+    @property
+    def _rows_at_once(self) -> int:
+        """Drawn rows that come to the caller, and go to all parts, in one pass."""
+        landmarks = self.map.landmarks
+        stored = landmarks.data.size if sp.issparse(landmarks) else landmarks.size
+        bytes_at_once = SENT if self.parts.work is None else max(SENT, self.parts.budget // 8)
+        return max(1, int(bytes_at_once / 8 / (stored / self.m + 1)))
 
     def _check(self, coef: Vector, intercept: float) -> tuple[list[Share], float]:
         checked = self.parts.map(factor_part.check_function, self.map.landmarks, coef, float(intercept))
