@@ -410,7 +410,8 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     # ---- fit -------------------------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
-        self._check_checkpoint(X)
+        if self.checkpoint is not None:
+            self._check_checkpoint(X)
         if isinstance(X, RowSource):
             if self.landmarks is not None:
                 self._fit_source(X, y, sample_weight, clock)

@@ -372,7 +372,8 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         self._given_pool = None
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
-        self._check_checkpoint(X)
+        if self.checkpoint is not None:
+            self._check_checkpoint(X)
         if not isinstance(X, RowSource) or self.landmarks is None:
             super()._fit(X, y, sample_weight, clock)
             return

@@ -206,8 +206,8 @@ class LandmarkMixin:
         raise NotImplementedError
 
     def _check_checkpoint(self, X: Any) -> None:
-        """Raise if there is nothing to continue."""
-        if self.checkpoint is not None and (self.landmarks is None or not isinstance(X, RowSource)):
+        """Raise if a checkpoint was given and cannot be used."""
+        if self.landmarks is None or not isinstance(X, RowSource):
             raise InvalidInputError(
                 f"checkpoint={str(self.checkpoint)!r} is for rows on disk with landmarks, but X is of type "
                 f"{type(X).__name__} and landmarks is {'None' if self.landmarks is None else 'given'}. Open the rows "
