@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer import SVC, SVR, KernelRidge
+from mercer import SVC, SVR, KernelRidge, OneClassSVM
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Linear, Precomputed, Sigmoid
@@ -15,7 +15,7 @@ from mercer.landmarks.landmark_certificate import lost
 from mercer.landmarks.nystroem_factor import Factor, LandmarkMap
 from mercer.landmarks.over_parts import bind_over_parts, solve_over_parts
 from mercer.landmarks.saved_growth import SavedGrowth
-from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Squared, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, OneClass, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.layout import Held, LocalParts
 from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock
@@ -87,6 +87,27 @@ def test_the_certificate_bounds_the_distance_to_the_exact_machine(name):
         primals.append(proof.primal)
     # the landmarks are the same samples, and each machine is within a tenth of landmark_tol of their best one
     np.testing.assert_allclose(primals, primals[0], rtol=0.1 * 0.01 * 2)
+
+
+@pytest.mark.parametrize("at", CUTS.values(), ids=CUTS)
+@pytest.mark.parametrize("nu", [0.02, 0.5, 0.8, 1.0])
+def test_one_class(nu, at):
+    """The machine whose Σβ is νW: certified for the exact machine, which has the same region."""
+    X, y, weight = samples(EpsilonInsensitive(0.1))
+    exact = OneClassSVM(nu=nu, gamma=0.5, tol=1e-6).fit(X, None, weight)
+    found = solve(cut(X, y, weight, at, n_threads=2), OneClass(nu))
+    proof, optimum = found.certificate, exact.certificate_
+    slack = 1e-5 * abs(optimum.primal)
+    assert proof.valid and found.status is Status.CONVERGED and proof.relative_gap <= 0.01
+    assert proof.dual <= optimum.primal + slack
+    assert optimum.dual - slack <= proof.primal <= optimum.primal + proof.gap + slack
+    loss, f = OneClass(nu), values(found, X)
+    total = nu * weight.sum()
+    primal = loss.primal(found.size, y, f - found.thresholds[0], weight, found.thresholds, np.array([total]))
+    assert primal == pytest.approx(proof.primal, rel=1e-9)
+    with Clock(0.0) as clock:
+        early = solve(cut(X, y, weight, at), OneClass(nu), clock=clock)
+    assert early.status is Status.TIME_LIMIT and early.certificate.valid
 
 
 @pytest.mark.parametrize("at", CUTS.values(), ids=CUTS)
@@ -220,7 +241,7 @@ def test_what_is_refused():
         bind_over_parts(cut(wrong, y, weight, [50]), Gaussian())
     parts = cut(X, y, weight, [50])
     with pytest.raises(InvalidInputError, match="is not available for rows in parts: the linear solver over parts"):
-        solve(parts, OneClass(0.5))
+        solve(parts, NuHinge(0.5))
     with pytest.raises(InvalidInputError, match="polish=True continues to the exact machine, which is not available"):
         solve(parts, polish=True)
     with pytest.raises(InvalidInputError, match="Rows in parts are vectors of numbers, but"):

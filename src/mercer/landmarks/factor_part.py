@@ -109,12 +109,17 @@ class FactorPart(Part):
 
 
 class Begun(NamedTuple):
-    """The samples of a part: how many have a positive weight, how many there are, and the largest k(x, x)."""
+    """The samples of a part: how many have a positive weight, and how many there are; the largest k(x, x).
+
+    ``weight`` is the sum of the weights, ``total`` their share of what Σβ must be.
+    """
 
     part: int
     n: int
     rows: int
     largest: float
+    weight: float
+    total: float
 
 
 def begin_factor(part: Part, statement: Statement, kernel: Kernel, dtype: Any) -> Begun:
@@ -123,7 +128,9 @@ def begin_factor(part: Part, statement: Statement, kernel: Kernel, dtype: Any) -
     y, price = statement.targets(part.block())
     used = np.flatnonzero(price > 0)
     part.state = FactorPart(FactorRows(part, used, y[used], price[used], kernel, dtype))
-    return Begun(part.index, len(used), part.n, float(part.state.residual.max(initial=0.0)))
+    total = float(statement.loss.box_qp(y[used], price[used], statement.intercept).sums.sum())
+    largest, weight = float(part.state.residual.max(initial=0.0)), float(price[used].sum())
+    return Begun(part.index, len(used), part.n, largest, weight, total)
 
 
 def end_factor(part: Part) -> None:
@@ -199,6 +206,12 @@ def take_smallest(part: Part, limit: float) -> Drawn | None:
     index = np.flatnonzero(own.keys <= limit)
     own.keys = np.empty(0)
     return take_rows(part, {part.index: index}) if own.n else None
+
+
+def weight_sum(own: Part) -> tuple[Vector]:
+    """L'weight, where the part is that of L."""
+    block = own.block()
+    return (Rows(block.X).tdot(block.weight, own.n_threads),)
 
 
 # ---- certificate -------------------------------------------------------------------------------------------------

@@ -154,21 +154,27 @@ class ArrayGrowth(Growth):
 
     def _one_class(self, rows: Rows, tol: float) -> Restricted:
         """The one-class machine: Σβ = νW is the constant feature of a central path, with v₀ = −νW."""
+        threads, known = self.options.n_threads, (self.qp, self.loss, self.y, self.weight)
         with_bias = Rows(rows.X, 1.0)
         q, fixed = np.ones(with_bias.d), np.zeros(with_bias.d)
-        q[-1], fixed[-1] = 0.0, -float(self.qp.sums[0])
+        q[-1], fixed[-1] = 0.0, -float(self.sums[0])
+        # decision values are of the size of Σβ: those of some β tell how far the path begins from its bounds
+        beta = self.beta if len(self.beta) else self.weight * (self.sums[0] / self.weight.sum())
+        w = rows.tdot(beta, threads)
+        F = rows.dot(w, threads)
+        b = float(self.loss.best_thresholds(self.y, F, self.weight)[0])
+        start, mu = np.append(w, b), float(self.weight.mean() * np.abs(F + b).mean()) or 1.0
         steps, asked = 0, 0.2 * tol
         for _ in range(ATTEMPTS):
             path = follow(
-                with_bias, self.qp, q, np.zeros(with_bias.d), tol=asked, fixed=fixed, n_threads=self.options.n_threads,
+                with_bias, self.qp, q, np.zeros(with_bias.d), tol=asked, fixed=fixed, n_threads=threads, w=start, mu=mu,
                 over=lambda _: self.clock.over() is not None,
             )  # fmt: skip
             steps += path.n_iter
             # β is moved to the sum; the path must be near enough to its end for that to matter little
             w, b, beta = path.w[:-1], float(path.w[-1]), feasible_start(self.qp, near=path.beta)
-            v = rows.tdot(beta, self.options.n_threads)
-            F, known = rows.dot(w, self.options.n_threads), (self.qp, self.loss, self.y, self.weight)
-            proof = certify(*known, beta, F, b, float(w @ w), float(v @ v))
+            v = rows.tdot(beta, threads)
+            proof = certify(*known, beta, rows.dot(w, threads), b, float(w @ w), float(v @ v))
             if proof.relative_gap <= tol or self.clock.over() is not None:
                 break
             asked *= 0.01

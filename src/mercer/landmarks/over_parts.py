@@ -27,7 +27,7 @@ from mercer.landmarks.landmark_certificate import PAIRS_UP_TO, ROWS, ROWS_OF_EST
 from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, extend_root
 from mercer.landmarks.saved_growth import SavedGrowth
 from mercer.linear.linear_solution import LinearOptions
-from mercer.losses import EpsilonInsensitive, Hinge, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.layout import Part, Parts
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_run import stacked
@@ -35,7 +35,7 @@ from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 
-LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared)
+LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared, OneClass)
 # bytes of drawn samples that are sent in one pass at least
 SENT = 1 << 23
 
@@ -170,7 +170,7 @@ def solve_over_parts(
     if type(statement.loss) not in LOSSES:
         raise InvalidInputError(
             f"The loss {statement.loss.name!r} is not available for rows in parts: the linear solver over parts takes "
-            "hinge, epsilon-insensitive and squared losses. Use the estimator of the same name in mercer."
+            "hinge, epsilon-insensitive, squared and one-class losses. Use the estimator of the same name in mercer."
         )
     if choice.polish:
         raise InvalidInputError(
@@ -203,9 +203,11 @@ class PartsGrowth(Growth):
         super().__init__(options, clock, choice)
         self.exact_up_to, self.saved, self.keep = int(np.sqrt(pairs_up_to)), saved, keep
         self.parts, self.kernel, self.statement = parts, kernel, statement
-        self.loss, self.sums = statement.loss, np.zeros(int(statement.intercept))
+        self.loss = statement.loss
         begun = parts.map(factor_part.begin_factor, statement, kernel, self.dtype)
         self.n = sum(own.n for own in begun)
+        self.sums = np.full(int(statement.intercept), sum(own.total for own in begun))
+        self.weight = sum(own.weight for own in begun)
         if self.n == 0:
             raise InvalidInputError("No sample has a positive weight: give at least one.")
         self.largest = max(own.largest for own in begun)
@@ -307,6 +309,11 @@ class PartsGrowth(Growth):
 
     def _start(self) -> Vector | None:
         """The last model as one of the present landmarks: the columns of L before the new ones are the same."""
+        if self.last is None and self.sums.any():
+            # one class: β = ν weight is feasible, and ρ = |w|²/νW if all samples are on the border
+            (weighted,) = self.L.total(factor_part.weight_sum)
+            w = weighted * (self.sums[0] / self.weight)
+            self.last = w, -float(w @ w) / float(self.sums[0])
         if self.last is None:
             return None
         w = np.append(self.last[0], np.zeros(self.m - len(self.last[0])))
