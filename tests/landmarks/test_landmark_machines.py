@@ -122,6 +122,16 @@ def test_several_classes_have_landmarks_for_each_pair():
     assert certify(given, X, y).primal == pytest.approx(given.certificate_.primal, rel=1e-9)
 
 
+@pytest.mark.parametrize("nu", [0.02, 0.7, 0.95])
+def test_one_class_machines_of_all_nu(nu):
+    """The decision values grow with nu: the central path begins at their size, and ends near the optimum."""
+    X, *_ = curved()
+    exact = OneClassSVM(gamma=0.3, nu=nu, tol=1e-6).fit(X).certificate_
+    found = OneClassSVM(gamma=0.3, nu=nu, landmarks="auto").fit(X).certificate_
+    assert found.valid and found.relative_gap <= 0.01
+    assert found.primal <= exact.primal + found.gap + 1e-5 * abs(exact.primal)
+
+
 def test_growth_lowers_the_distance():
     """Each round has more landmarks and a lower objective; the last has the gap of the certificate."""
     X, labels, _ = curved()

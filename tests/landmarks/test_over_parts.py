@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer import SVC, SVR, KernelRidge
+from mercer import SVC, SVR, KernelRidge, OneClassSVM
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Linear, Precomputed, Sigmoid
+from mercer.landmarks.growth import LandmarkOptions
 from mercer.landmarks.landmark_certificate import lost
-from mercer.landmarks.landmark_solver import LandmarkOptions
 from mercer.landmarks.nystroem_factor import Factor, LandmarkMap
 from mercer.landmarks.over_parts import bind_over_parts, solve_over_parts
-from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Squared, SquaredEpsilonInsensitive, SquaredHinge
+from mercer.landmarks.saved_growth import SavedGrowth
+from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, OneClass, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.layout import Held, LocalParts
 from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock
@@ -89,6 +90,27 @@ def test_the_certificate_bounds_the_distance_to_the_exact_machine(name):
 
 
 @pytest.mark.parametrize("at", CUTS.values(), ids=CUTS)
+@pytest.mark.parametrize("nu", [0.02, 0.5, 0.8, 1.0])
+def test_one_class(nu, at):
+    """The machine whose Σβ is νW: certified for the exact machine, which has the same region."""
+    X, y, weight = samples(EpsilonInsensitive(0.1))
+    exact = OneClassSVM(nu=nu, gamma=0.5, tol=1e-6).fit(X, None, weight)
+    found = solve(cut(X, y, weight, at, n_threads=2), OneClass(nu))
+    proof, optimum = found.certificate, exact.certificate_
+    slack = 1e-5 * abs(optimum.primal)
+    assert proof.valid and found.status is Status.CONVERGED and proof.relative_gap <= 0.01
+    assert proof.dual <= optimum.primal + slack
+    assert optimum.dual - slack <= proof.primal <= optimum.primal + proof.gap + slack
+    loss, f = OneClass(nu), values(found, X)
+    total = nu * weight.sum()
+    primal = loss.primal(found.size, y, f - found.thresholds[0], weight, found.thresholds, np.array([total]))
+    assert primal == pytest.approx(proof.primal, rel=1e-9)
+    with Clock(0.0) as clock:
+        early = solve(cut(X, y, weight, at), OneClass(nu), clock=clock)
+    assert early.status is Status.TIME_LIMIT and early.certificate.valid
+
+
+@pytest.mark.parametrize("at", CUTS.values(), ids=CUTS)
 def test_growth(at):
     """More landmarks are added where the first do not suffice, without a sample twice; a count is reached."""
     X, y, weight = samples(Hinge())
@@ -148,6 +170,26 @@ def test_sparse_rows_and_given_landmarks():
 
 
 @pytest.mark.parametrize("stored", [np.asarray, sp.csr_array])
+def test_a_saved_state_is_continued(stored):
+    """The landmarks and the function of a step are kept as arrays; a run that starts there has these landmarks."""
+    X, y, weight = samples(Hinge())
+    X[np.abs(X) < 0.4] = 0.0
+    loaders = [Held(stored(X[a:b]), y[a:b], weight[a:b]) for a, b in ((0, 300), (300, 900))]
+    statement, kept = Statement(Hinge(), 1.0, True), []
+    problem = LocalParts(loaders), Gaussian(3.0), statement, Options(), Clock(), LandmarkOptions(tol=1e-3)
+    first = solve_over_parts(*problem, keep=kept.append)
+    again = solve_over_parts(*problem, saved=SavedGrowth.of(kept[-1].arrays()))
+    assert len(first.growth) > len(again.growth) and again.steps < first.steps
+    # without those that depend on others, which are few
+    assert set(again.rows) <= set(first.rows) and len(again.rows) > 0.98 * len(first.rows)
+    assert again.certificate.primal == pytest.approx(first.certificate.primal, rel=1e-3)
+    halfway = SavedGrowth.of(kept[len(kept) // 2].arrays())
+    found = solve_over_parts(*problem, saved=halfway)
+    assert len(set(halfway.rows) & set(found.rows)) > 0.98 * len(halfway.rows)
+    assert found.certificate.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sp.csr_array])
 def test_widths_from_all_parts(stored):
     """gamma="scale" and "auto" are those of all rows, even far from 0."""
     X = np.random.default_rng(0).normal(1e3, 1e-1, (500, 4)) * [1, 1, 1, 5]
@@ -164,6 +206,20 @@ def test_the_time_limit():
         found = solve(cut(X, y, weight, [300]), clock=clock)
     assert found.status is Status.TIME_LIMIT and found.ended_by == "time_limit"
     assert found.certificate.valid and np.isfinite(found.certificate.gap) and len(found.growth) == 1
+
+
+def test_a_factor_in_float32_that_does_not_suffice_is_computed_in_float64():
+    """A large C and a small λ enlarge the rounding of the factor: the machine meets its tolerance nevertheless."""
+    for loss, price in ((Hinge(), 1e6), (Squared(), 1e10)):
+        X, y, weight = samples(loss, n=300)
+        parts, statement = cut(X, y, weight, [100]), Statement(loss, price, True)
+        found = {
+            precision: solve_over_parts(
+                parts, KERNEL, statement, Options(precision=precision), Clock(), LandmarkOptions()
+            ).certificate.relative_gap
+            for precision in ("float32", "auto")
+        }
+        assert found["auto"] <= 0.01 < found["float32"]
 
 
 def test_the_map_is_picklable():
@@ -185,7 +241,7 @@ def test_what_is_refused():
         bind_over_parts(cut(wrong, y, weight, [50]), Gaussian())
     parts = cut(X, y, weight, [50])
     with pytest.raises(InvalidInputError, match="is not available for rows in parts: the linear solver over parts"):
-        solve(parts, OneClass(0.5))
+        solve(parts, NuHinge(0.5))
     with pytest.raises(InvalidInputError, match="polish=True continues to the exact machine, which is not available"):
         solve(parts, polish=True)
     with pytest.raises(InvalidInputError, match="Rows in parts are vectors of numbers, but"):

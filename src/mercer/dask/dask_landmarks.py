@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import scipy.sparse as sp
-
-from mercer.dask.cluster_parts import ClusterParts
 from mercer.dask.machine import DaskMachine, LazyValues
 from mercer.estimators.landmark_machine import LandmarkMixin
 from mercer.exceptions import InvalidInputError
-from mercer.gram.operator import Data
-from mercer.kernels import Kernel
-from mercer.landmarks.landmark_solver import LandmarkOptions
-from mercer.landmarks.over_parts import PartsSolution, bind_over_parts, solve_over_parts
-from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options
 
 
 class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
@@ -28,8 +19,6 @@ class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
         "trace": False,
         "polish": False,
     }
-    _kernel: Kernel
-    shape_fit_: Any
 
     def _check_supported(self) -> None:
         if self.landmarks is None:
@@ -39,27 +28,9 @@ class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
             )
         super()._check_supported()
 
-    def _bind_parts(self, parts: ClusterParts, kernel: Kernel) -> LandmarkOptions:
-        """Bind the kernel to all rows; returns how the landmarks are chosen."""
-        self._kernel = bind_over_parts(parts, kernel)
-        self._gamma = getattr(self._kernel, "gamma", 0.0)
-        self._function_samples = None
-        self.shape_fit_ = (parts.n, self.n_features_in_)
-        self._given_pool = self._given_landmarks(Data(self._kernel, None, 0))
-        choice = self._landmark_solver().options
-        self._given_pool = None
-        return choice
-
-    def _solve_parts(
-        self, parts: ClusterParts, statement: Statement, options: Options, clock: Clock, choice: LandmarkOptions
-    ) -> PartsSolution:
-        """One machine."""
-        return solve_over_parts(parts, self._kernel, statement, options, clock, choice)
-
-    def _landmark_data(self, samples: Any, solutions: list[PartsSolution]) -> Data:
-        """The landmarks as the samples of the local model."""
-        self._sparse = sp.issparse(samples)
-        data = Data(self._kernel, samples, int(samples.shape[0]))
-        data.evaluations.add(sum(solution.evaluations for solution in solutions))
-        self.kernel_evaluations_ = data.evaluations.count
-        return data
+    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        self._check_supported()
+        parts = self._bring_parts(X, y, sample_weight)
+        self._fit_parts(parts, clock)
+        self._passes, self._bytes_received = parts.passes, parts.received
+        self._warn_unfinished()

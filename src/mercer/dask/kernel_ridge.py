@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 import mercer.estimators.kernel_ridge as local
 from mercer.dask.dask_landmarks import DaskLandmarkMachine
 from mercer.estimators.base import keep_parameters
-from mercer.exceptions import InvalidInputError
-from mercer.losses import Squared
-from mercer.parts.linear_part import Statement
-from mercer.problems.clock import Clock
 
 
 class KernelRidge(DaskLandmarkMachine, local.KernelRidge):
@@ -80,23 +74,3 @@ rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as i
         client: Any = None,
     ) -> None:
         keep_parameters(self, locals())
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
-        self._check_supported()
-        price = float(local.target_alphas(self.alpha, 1)[0])
-        if not price > 0:
-            raise InvalidInputError(f"Landmarks need alpha > 0, but alpha={self.alpha!r}. Raise alpha.")
-        self._domain_fit = self._domain()
-        parts = self._bring_parts(X, y, sample_weight)
-        choice = self._bind_parts(parts, self._resolve(self.kernel))
-        # the objective is λ times that of the squared loss with weights w/λ
-        statement = Statement(Squared(), 1.0 / price, bool(self.fit_intercept))
-        found = local.scaled_by(self._solve_parts(parts, statement, self._options(), clock, choice), price)
-        self._forget_landmarks()
-        self._ravel, self.X_fit_ = True, found.samples  # type: ignore[attr-defined]
-        data = self._landmark_data(self.X_fit_, [found])  # type: ignore[list-item]
-        self._publish_function(data, [found], found.coef[:, None], [float(np.sqrt(found.size))])
-        self._publish_growth([found], self.X_fit_, data.n)
-        self._training = local.TrainingSamples(self._kernel, self.X_fit_)
-        self._passes, self._bytes_received = parts.passes, parts.received
-        self._warn_unfinished()

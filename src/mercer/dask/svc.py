@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,30 +11,6 @@ from mercer.dask.dask_landmarks import DaskLandmarkMachine
 from mercer.dask.machine import DaskClassifier
 from mercer.estimators.base import keep_parameters
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import take_samples
-from mercer.landmarks.over_parts import PartsSolution
-from mercer.losses.base import Loss, Vector
-from mercer.parts.linear_part import Statement
-from mercer.parts.linear_run import stacked
-from mercer.problems.clock import Clock
-from mercer.problems.solution import Options, Solution
-from mercer.svm.batch import OneVsOne, class_pairs
-from mercer.validation import resolve_kernel
-
-
-@dataclass(frozen=True)
-class PairOfClasses:
-    """Turns class positions into 1 for class i and -1 for class j; other classes get the weight 0."""
-
-    i: int
-    j: int
-    of_class: Any
-
-    def __call__(self, codes: Vector, weight: Vector) -> tuple[Vector, Vector]:
-        """Targets and weights of one problem."""
-        classes = codes.astype(np.intp)
-        members = (classes == self.i) | (classes == self.j)
-        return np.where(classes == self.i, 1.0, -1.0), np.where(members, weight * self.of_class[classes], 0.0)
 
 
 class SVC(DaskClassifier, DaskLandmarkMachine, local.SVC):
@@ -128,50 +103,6 @@ feature_names_in_ : as in ``mercer.SVC``.
             raise InvalidInputError(
                 "probability=True is not available for rows on several computers: use probability=False."
             )
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
-        self._check_supported()
-        parts = self._bring_parts(X, y, sample_weight)
-        choice = self._bind_parts(parts, resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0))
-        loss, C = self._loss()
-        options, solved = self._options(), []
-        for i, j in class_pairs(len(self.classes_)):
-            found = None
-            if min(self._weight_of_class[i], self._weight_of_class[j]) > 0:
-                code = PairOfClasses(i, j, self.class_weight_)
-                statement = Statement(loss, C, bool(self.fit_intercept), code=code)
-                found = self._solve_parts(parts, statement, options, clock, choice)
-                if choice.given is not None:
-                    # LIBSVM's layout knows a coefficient by a class: a copy of the given ones for each class
-                    found = replace(found, rows=i * choice.given.n + found.rows, targets=np.ones(len(found.rows)))
-            solved.append(found)
-        self._publish_parts(solved, loss, options, clock)
-        self._passes, self._bytes_received = parts.passes, parts.received
-        self._warn_unfinished()
-
-    def _publish_parts(self, solved: list[PartsSolution | None], loss: Loss, options: Options, clock: Clock) -> None:
-        """Publish the machines of all pairs with the landmarks of all of them as the samples."""
-        pairs = class_pairs(len(self.classes_))
-        found = [(pair, one) for pair, one in zip(pairs, solved, strict=True) if one is not None]
-        rows, first = np.unique(np.concatenate([one.rows for _, one in found]), return_index=True)
-        classes = np.concatenate([np.where(one.targets > 0, *pair) for pair, one in found])[first]
-        samples = take_samples(stacked([one.samples for _, one in found]), first)
-        members = [np.flatnonzero(classes == c) for c in range(len(self.classes_))]
-        data = self._landmark_data(samples, [one for _, one in found])
-        machines: list[Solution | None] = []
-        for (i, j), one in zip(pairs, solved, strict=True):
-            if one is None:
-                machines.append(None)
-                continue
-            own = np.concatenate([members[i], members[j]])
-            place = np.empty(len(rows), np.intp)
-            place[own] = np.arange(len(own))
-            machines.append(replace(one, landmarks=place[np.searchsorted(rows, one.rows)], pool=len(own)))
-        self._probA = self._probB = np.empty(0)
-        self._warm = None
-        problems = OneVsOne(data, members, loss, np.zeros(data.n), bool(self.fit_intercept), options, clock)
-        self._publish_pairs(problems, machines)
-        self.support_ = rows[self.support_]
 
     def decision_function(self, X: Any) -> Any:
         """Evaluate the decision function lazily, part by part.

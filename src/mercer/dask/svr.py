@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 import mercer.estimators.svr as local
 from mercer.dask.dask_landmarks import DaskLandmarkMachine
 from mercer.estimators.base import keep_parameters
-from mercer.parts.linear_part import Statement
-from mercer.problems.clock import Clock
-from mercer.validation import resolve_kernel
 
 
 class SVR(DaskLandmarkMachine, local.SVR):
@@ -86,17 +81,3 @@ rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as i
         client: Any = None,
     ) -> None:
         keep_parameters(self, locals())
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
-        self._check_supported()
-        parts = self._bring_parts(X, y, sample_weight)
-        choice = self._bind_parts(parts, resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0))
-        loss = self._loss()
-        statement = Statement(loss, float(self.C), bool(self.fit_intercept))
-        found = self._solve_parts(parts, statement, self._options(), clock, choice)
-        data = self._landmark_data(found.samples, [found])
-        self._warm = None
-        self._publish_one(data, loss, np.arange(data.n), found)
-        self.support_ = found.rows[self.support_]
-        self._passes, self._bytes_received = parts.passes, parts.received
-        self._warn_unfinished()

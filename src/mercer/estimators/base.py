@@ -38,6 +38,7 @@ from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import SupportVectors
 from mercer.estimators.psd_check import find_indefinite
+from mercer.estimators.rows_on_disk import block_by_block
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import Data
@@ -47,8 +48,11 @@ from mercer.kernels.user_defined import depends_on_sets
 from mercer.linear.linear_solution import LinearSolution
 from mercer.linear.multiclass.crammer_singer import JointSolution
 from mercer.losses import Loss
+from mercer.parts.layout import Parts
+from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock, Progress, ended_outside
 from mercer.problems.solution import RULES, Certificate, Options, Solution, Status, TracePoint, combine
+from mercer.sources.checkpoint import Checkpoint
 from mercer.sources.row_source import RowSource, gather
 from mercer.svm.plan import Plan
 from mercer.svm.solve import solve_problem
@@ -217,7 +221,8 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples), or list of object
             Training samples; the kernel matrix for ``kernel="precomputed"``; any objects (strings, sets, graphs,
-            records) for a kernel on these, or for a kernel function. Rows of `mercer.open_rows` are read into memory.
+            records) for a kernel on these, or for a kernel function. Rows of `mercer.open_rows` are read block by block
+            by machines with ``landmarks``, and into memory by others.
         y : array-like of shape (n_samples,)
             Class labels or target values. None if rows on disk have them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -405,7 +410,13 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     # ---- fit -------------------------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        if self.checkpoint is not None:
+            self._check_checkpoint(X)
         if isinstance(X, RowSource):
+            if self.landmarks is not None:
+                self._fit_source(X, y, sample_weight, clock)
+                self._warn_unfinished()
+                return
             X, y, sample_weight = gather(X, y, sample_weight, type(self).__name__)
         X, y = self._validate(X, y, reset=True)
         n = num_samples(X)
@@ -424,9 +435,12 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         """Samples and targets as `validate_samples` gives them."""
         return validate_samples(self, X, y, reset=reset)
 
+    def _parts_kernel(self) -> Kernel:
+        return resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
+
     def _bind(self, X: Any, n: int) -> Data:
         """The samples with the kernel whose parameters they decide."""
-        kernel = resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
+        kernel = self._parts_kernel()
         is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
         self._function_samples = X if is_function else None
         return self._bind_kernel(kernel, training_matrix(self.kernel, X) if is_function else X, X, n)
@@ -474,6 +488,21 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
             )
         self._warm = solution.beta / self._unit if self.warm_start else None
         self._publish_one(data, loss, used, solution)
+
+    def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
+        """Solve and publish a single problem of rows in parts."""
+        choice = self._bind_parts(parts)
+        loss, C = self._single_loss()
+        statement = Statement(loss, C, bool(self.fit_intercept))
+        found = self._solve_parts(parts, statement, self._options(), clock, choice, checkpoint)
+        data = self._landmark_data(found.samples, [found])
+        self._warm = None
+        self._publish_one(data, loss, np.arange(data.n), found)
+        self.support_ = found.rows[self.support_]
+
+    def _single_loss(self) -> tuple[Loss, float]:
+        """The loss of a machine with a single problem, and the factor C of its weights."""
+        raise NotImplementedError
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         """The model of a single problem of the samples ``used``."""
@@ -535,19 +564,29 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         check_is_fitted(self)
         if self._function_samples is not None:
             return call_kernel(self.kernel, X, self._function_samples)
-        X, _ = self._validate(X, None, reset=False)
-        if self._sparse and not sp.issparse(X):
-            X = sp.csr_array(X)
-        if sp.issparse(X) and not self._sparse:
-            raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
+        X = self._as_trained(self._validate(X, None, reset=False)[0])
         vectors = self.support_vectors_
         if isinstance(vectors, np.ndarray) and vectors.size > 0 and self.n_support_.sum() != len(vectors):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return X
 
+    def _as_trained(self, X: Any) -> Any:
+        """Samples stored as the training samples were."""
+        if self._sparse and not sp.issparse(X):
+            X = sp.csr_array(X)
+        if sp.issparse(X) and not self._sparse:
+            raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
+        return X
+
     def _values(self, X: Any, labels_only: bool = False) -> Matrix:
         """Decision values in LIBSVM's convention, one column per problem."""
-        X = self._validate_for_predict(X)
+        if isinstance(X, RowSource):
+            check_is_fitted(self)
+            return block_by_block(self, X, lambda block: self._decide(self._as_trained(block), labels_only))
+        return self._decide(self._validate_for_predict(X), labels_only)
+
+    def _decide(self, X: Any, labels_only: bool) -> Matrix:
+        """Decision values of validated samples."""
         coef = self._dual_coef_.toarray() if sp.issparse(self._dual_coef_) else self._dual_coef_
         return self._support.decision(X, coef, self._intercept_, thread_count(self.n_jobs), labels_only)
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.base import KernelEstimator, keep_parameters, warn_user
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS, LandmarkMixin
+from mercer.estimators.rows_on_disk import block_by_block
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import Data, product
@@ -34,9 +35,13 @@ from mercer.kernels import (
 from mercer.kernels.features import Features, Matrix, Vector, count_samples, take_samples
 from mercer.kernels.user_defined import PrecomputedFeatures
 from mercer.losses import Squared
+from mercer.parts.layout import Parts
+from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options, Solution, Status, combine
 from mercer.ridge.solver import solve
+from mercer.sources.checkpoint import Checkpoint
+from mercer.sources.row_source import RowSource, gather
 from mercer.validation import (
     domain_of,
     is_pairwise,
@@ -48,7 +53,7 @@ from mercer.validation import (
 )
 
 if TYPE_CHECKING:
-    from mercer.landmarks.landmark_solver import LandmarkSolution
+    from mercer.landmarks.growth import LandmarkSolution
 
 # samples predicted at a time
 BATCH = 8192
@@ -118,6 +123,8 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._domain_fit = self._domain()
+        if isinstance(X, RowSource):
+            X, y, sample_weight = gather(X, y, sample_weight, type(self).__name__)
         X, y = validate_samples(self, X, y, reset=True, domain=self._domain_fit, multi_output=True, y_numeric=True)
         n = num_samples(X)
         weight = validate_weights(sample_weight, n, X)
@@ -202,7 +209,12 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
             f(x) = Σ βᵢ k(xᵢ, x) + b.
         """
         check_is_fitted(self)
-        X, _ = validate_samples(self, X, None, reset=False, domain=self._domain_fit)
+        if isinstance(X, RowSource):
+            return block_by_block(self, X, self._predict)
+        return self._predict(validate_samples(self, X, None, reset=False, domain=self._domain_fit)[0])
+
+    def _predict(self, X: Any) -> Matrix:
+        """The values of validated samples."""
         n, b, threads = count_samples(X), self._training.features(), thread_count(self.n_jobs)
         out = np.empty((n, *self.dual_coef_.shape[1:]))
         for start in range(0, n, BATCH):
@@ -257,7 +269,7 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         Precision of the factor. A float32 factor takes half the time and is refined to float64 accuracy; if the
         refinement does not converge, a float64 factor is computed.
     n_jobs, time_limit, verbose : as in ``SVC``.
-    landmarks, landmark_tol, max_landmarks, polish : as in ``SVC``; they need alpha > 0.
+    landmarks, landmark_tol, max_landmarks, polish, checkpoint : as in ``SVC``; landmarks need alpha > 0.
 
     Attributes
     ----------
@@ -318,6 +330,7 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         landmark_tol: float = 1e-2,
         max_landmarks: int = 2000,
         polish: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -332,12 +345,8 @@ class KernelRidge(LandmarkMixin, BaseRidge):
 
     def _fit_landmarks(self, data: Data, Y: Matrix, weight: Vector, alpha: Vector, clock: Clock) -> None:
         """A landmark machine for each target; the objective is λ times that of the squared loss with weights w/λ."""
-        if not (alpha > 0).all() or self.solver != "auto":
-            raise InvalidInputError(
-                f"Landmarks need alpha > 0 and solver='auto', but alpha={self.alpha!r} and solver={self.solver!r}. "
-                "Raise alpha, or use landmarks=None."
-            )
-        from mercer.landmarks.landmark_solver import LandmarkSolution
+        self._check_landmark_alpha(bool((alpha > 0).all()))
+        from mercer.landmarks.growth import LandmarkSolution
 
         self._given_pool = self._given_landmarks(data)
         solver, used = self._landmark_solver(), np.flatnonzero(weight > 0)
@@ -361,6 +370,42 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         self._publish_function(data, list(found), coef, [float(np.sqrt(s.size)) for s in found])
         self._publish_growth(list(found), used[taken] if is_pairwise(data.kernel) else self.X_fit_, len(taken))
         self._given_pool = None
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
+        if self.checkpoint is not None:
+            self._check_checkpoint(X)
+        if not isinstance(X, RowSource) or self.landmarks is None:
+            super()._fit(X, y, sample_weight, clock)
+            return
+        self._fit_source(X, y, sample_weight, clock)
+        self._warn_unfinished()
+
+    def _parts_kernel(self) -> Kernel:
+        return self._resolve(self.kernel)
+
+    def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
+        price = float(target_alphas(self.alpha, 1)[0])
+        self._check_landmark_alpha(price > 0)
+        self._domain_fit = self._domain()
+        choice = self._bind_parts(parts)
+        # the objective is λ times that of the squared loss with weights w/λ
+        statement = Statement(Squared(), 1.0 / price, bool(self.fit_intercept))
+        one = self._solve_parts(parts, statement, self._options(), clock, choice, checkpoint)
+        found = scaled_by(one, price)
+        self._forget_landmarks()
+        self._ravel, self.X_fit_ = True, one.samples
+        data = self._landmark_data(self.X_fit_, [one])
+        self._publish_function(data, [found], found.coef[:, None], [float(np.sqrt(found.size))])
+        self._publish_growth([found], self.X_fit_, data.n)
+        self._training = TrainingSamples(self._kernel, self.X_fit_)
+
+    def _check_landmark_alpha(self, positive: bool) -> None:
+        """Raise for parameters without a landmark machine."""
+        if not positive or self.solver != "auto":
+            raise InvalidInputError(
+                f"Landmarks need alpha > 0 and solver='auto', but alpha={self.alpha!r} and solver={self.solver!r}. "
+                "Raise alpha, or use landmarks=None."
+            )
 
     def _warn_unfinished(self) -> None:
         super()._warn_unfinished()

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
+from mercer.estimators.rows_on_disk import (
+    Targets,
+    Unlabelled,
+    check_given,
+    find_targets,
+    identity,
+    set_features,
+    source_parts,
+)
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.gram.operator import Data
+from mercer.kernels import Kernel
 from mercer.kernels.features import Vector, stack_samples
-from mercer.problems.solution import Certificate, Solution, combine
-from mercer.validation import validate_samples
+from mercer.parts.layout import Parts
+from mercer.parts.linear_part import Statement
+from mercer.problems.clock import Clock
+from mercer.problems.solution import Certificate, Options, Solution, combine
+from mercer.sources.checkpoint import Checkpoint
+from mercer.sources.row_source import RowSource
+from mercer.validation import thread_count, validate_samples, validate_weights
 
 if TYPE_CHECKING:
-    from mercer.landmarks.landmark_solver import GrowthRound, LandmarkSolver
+    from mercer.landmarks.growth import GrowthRound, LandmarkOptions
+    from mercer.landmarks.landmark_solver import LandmarkSolver
+    from mercer.landmarks.over_parts import PartsSolution
+    from mercer.landmarks.saved_growth import SavedGrowth
 
 LANDMARK_PARAMETERS: dict[str, Any] = {
     "landmarks": [
@@ -30,6 +52,7 @@ LANDMARK_PARAMETERS: dict[str, Any] = {
     "landmark_tol": [Interval(Real, 0.0, 1.0, closed="neither")],
     "max_landmarks": [Interval(Integral, 1, None, closed="left")],
     "polish": ["boolean"],
+    "checkpoint": [str, PathLike, None],
 }
 # of the available memory, for cache_size="auto"
 SHARE_OF_MEMORY = 0.4
@@ -51,9 +74,15 @@ class LandmarkMixin:
     landmark_tol: float = 1e-2
     max_landmarks: int = 2000
     polish: bool = False
+    checkpoint: Any = None
     _given_pool: Any = None
+    # whether y is used
+    _uses_targets: ClassVar[bool] = True
     cache_size: Any
+    n_jobs: Any
     # what the estimator itself publishes
+    _kernel: Kernel
+    n_features_in_: int
     certificate_: Certificate
     support_: Vector
     support_vectors_: Any
@@ -71,7 +100,8 @@ class LandmarkMixin:
 
     def _landmark_solver(self) -> LandmarkSolver:
         """The solver that ``landmarks`` asks for."""
-        from mercer.landmarks.landmark_solver import LandmarkOptions, LandmarkSolver
+        from mercer.landmarks.growth import LandmarkOptions
+        from mercer.landmarks.landmark_solver import LandmarkSolver
 
         count = int(self.landmarks) if isinstance(self.landmarks, Integral) else None
         return LandmarkSolver(
@@ -144,3 +174,95 @@ class LandmarkMixin:
             f"{self.certificate_}. {ADVICE[reason].format(most=self.max_landmarks)}",
             ConvergenceWarning,
         )
+
+    # ---- rows in parts -------------------------------------------------------------------------------------------
+
+    def _fit_source(self, source: RowSource, y: Any, sample_weight: Any, clock: Clock) -> None:
+        """Fit rows on disk, block by block."""
+        if getattr(self, "probability", False) not in (False, "deprecated"):
+            raise InvalidInputError(
+                "probability=True needs all rows in memory: use probability=False for landmarks of rows on disk."
+            )
+        labelled, classifies = self._uses_targets, is_classifier(self)
+        check_given(self, source, y if labelled else None, sample_weight, labelled)
+        set_features(self, source)
+        targets: Targets | Unlabelled
+        if labelled:
+            targets = find_targets(self, source, y, sample_weight, classifies)
+        else:
+            targets = Unlabelled(None if sample_weight is None else validate_weights(sample_weight, source.n, source))
+        parts = source_parts(source, targets, thread_count(self.n_jobs), self._landmark_budget())
+        checkpoint = None
+        if self.checkpoint is not None:
+            from mercer.landmarks.saved_growth import SavedGrowth
+
+            n_classes = len(getattr(self, "classes_", ())) if classifies else 2
+            known = identity(self, source, targets)
+            checkpoint = Checkpoint(self.checkpoint, known, n_classes * (n_classes - 1) // 2, SavedGrowth.of)
+        self._fit_parts(parts, clock, checkpoint)
+
+    def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
+        """Solve and publish the machine of rows in parts, whose targets are known."""
+        raise NotImplementedError
+
+    def _check_checkpoint(self, X: Any) -> None:
+        """Raise if a checkpoint was given and cannot be used."""
+        if self.landmarks is None or not isinstance(X, RowSource):
+            raise InvalidInputError(
+                f"checkpoint={str(self.checkpoint)!r} is for rows on disk with landmarks, but X is of type "
+                f"{type(X).__name__} and landmarks is {'None' if self.landmarks is None else 'given'}. Open the rows "
+                "with mercer.open_rows and use landmarks, or use checkpoint=None."
+            )
+
+    def _parts_kernel(self) -> Kernel:
+        """The kernel as its parameters say, not yet bound to samples."""
+        raise NotImplementedError
+
+    def _bind_parts(self, parts: Parts) -> LandmarkOptions:
+        """Bind the kernel to all rows; returns how the landmarks are chosen."""
+        from mercer.landmarks.over_parts import bind_over_parts
+
+        self._kernel = bind_over_parts(parts, self._parts_kernel())
+        self._gamma = getattr(self._kernel, "gamma", 0.0)
+        self._function_samples = None
+        self.shape_fit_: Any = (parts.n, self.n_features_in_)
+        self._given_pool = self._given_landmarks(Data(self._kernel, None, 0))
+        choice = self._landmark_solver().options
+        self._given_pool = None
+        return choice
+
+    def _solve_parts(
+        self,
+        parts: Parts,
+        statement: Statement,
+        options: Options,
+        clock: Clock,
+        choice: LandmarkOptions,
+        checkpoint: Checkpoint | None = None,
+        k: int = 0,
+    ) -> PartsSolution:
+        """One machine, which is problem k of the checkpoint."""
+        from mercer.landmarks.over_parts import solve_over_parts
+        from mercer.landmarks.saved_growth import SavedGrowth
+
+        problem = parts, self._kernel, statement, options, clock, choice
+        if checkpoint is None:
+            return solve_over_parts(*problem)
+        model = checkpoint.model(k)
+        saved = None if model is None else SavedGrowth.of(model)
+        found = solve_over_parts(*problem, saved=saved, keep=partial(_keep, checkpoint, k))
+        checkpoint.write()
+        return found
+
+    def _landmark_data(self, samples: Any, solutions: list[Any]) -> Data:
+        """The landmarks as the samples of the model."""
+        self._sparse = sp.issparse(samples)
+        data = Data(self._kernel, samples, int(samples.shape[0]))
+        data.evaluations.add(sum(solution.evaluations for solution in solutions))
+        self.kernel_evaluations_ = data.evaluations.count
+        return data
+
+
+def _keep(checkpoint: Checkpoint, k: int, state: SavedGrowth) -> None:
+    """Keep the state of problem k."""
+    checkpoint.keep(k, state.arrays())

@@ -29,7 +29,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         fraction of support vectors.
     shrinking, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
-    landmarks, landmark_tol, max_landmarks, polish : as in ``SVC``.
+    landmarks, landmark_tol, max_landmarks, polish, checkpoint : as in ``SVC``.
 
     Attributes
     ----------
@@ -50,6 +50,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         **LANDMARK_PARAMETERS,
     }
     fit_intercept = True
+    _uses_targets = False
 
     def __init__(
         self,
@@ -73,6 +74,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         landmark_tol: float = 1e-2,
         max_landmarks: int = 2000,
         polish: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -101,6 +103,9 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         self._fit_one(data, OneClass(float(self.nu)), y, weight, clock)
+
+    def _single_loss(self) -> tuple[Loss, float]:
+        return OneClass(float(self.nu)), 1.0
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         super()._publish_one(data, loss, used, solution)

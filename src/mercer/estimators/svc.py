@@ -32,8 +32,10 @@ from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Loss, NuHinge
 from mercer.losses.classification import classification_loss
+from mercer.parts.layout import Parts
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Solution
+from mercer.sources.checkpoint import Checkpoint
 from mercer.svm.batch import OneVsOne, SolvePair, class_pairs
 from mercer.svm.solve import solve_problem
 from mercer.validation import check_weighted_classes, class_codes, class_weights
@@ -67,6 +69,8 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         "break_ties": ["boolean"],
         "random_state": ["random_state"],
     }
+    # class_weight="balanced" counts samples, not their weights
+    _balances_weights: ClassVar[bool] = False
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         self.classes_, codes = class_codes(y)
@@ -124,6 +128,11 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._probA = self._probB = np.empty(0)
         if calibrated:
             self._probA, self._probB = fit_sigmoids(problems, self.random_state)
+
+    def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
+        from mercer.estimators.pairs_over_parts import fit_pairs
+
+        fit_pairs(self, parts, clock, checkpoint)
 
     def _publish_pairs(self, problems: OneVsOne, solved: list[Solution | None]) -> None:
         """The coefficients of all pairs in LIBSVM's layout: a sample of class i takes part in n_classes - 1 pairs."""
@@ -367,6 +376,9 @@ class SVC(BaseSVC):
         For "auto": the largest number of landmarks, for each pair of classes.
     polish : bool, default=False
         Continue from the landmark machine to the exact one.
+    checkpoint : str, path or None, default=None
+        For landmarks of rows on disk (`mercer.open_rows`): a file to which landmarks and weights are written once a
+        minute. A fit that finds it continues there.
 
     Attributes
     ----------
@@ -450,6 +462,7 @@ class SVC(BaseSVC):
         landmark_tol: float = 1e-2,
         max_landmarks: int = 2000,
         polish: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         keep_parameters(self, locals())
 

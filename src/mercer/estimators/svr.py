@@ -55,7 +55,7 @@ class SVR(BaseSVR):
         of y given x; it has no tube and ignores epsilon.
     quantile : float, default=0.5
         For loss="pinball": the quantile to estimate, in (0, 1). About this fraction of samples lies below the model.
-    landmarks, landmark_tol, max_landmarks, polish : as in ``SVC``.
+    landmarks, landmark_tol, max_landmarks, polish, checkpoint : as in ``SVC``.
 
     Examples
     --------
@@ -105,11 +105,15 @@ class SVR(BaseSVR):
         landmark_tol: float = 1e-2,
         max_landmarks: int = 2000,
         polish: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         keep_parameters(self, locals())
 
     def _loss(self) -> Loss:
         return regression_loss(self)
+
+    def _single_loss(self) -> tuple[Loss, float]:
+        return self._loss(), float(self.C)
 
 
 class NuSVR(BaseSVR):

@@ -68,7 +68,7 @@ class FactorPart(Part):
     """
 
     def __init__(self, rows: FactorRows) -> None:
-        super().__init__(rows.outer.index, rows, rows.outer.budget)
+        super().__init__(rows.outer.index, rows, rows.outer.work)
         self.rows = rows
         diagonal = rows.kernel.diagonal(rows.features(dtype=rows.dtype)) if rows.n else np.empty(0)
         self.residual: Vector = np.maximum(np.asarray(diagonal, np.float64), 0.0)
@@ -109,12 +109,17 @@ class FactorPart(Part):
 
 
 class Begun(NamedTuple):
-    """The samples of a part: how many have a positive weight, how many there are, and the largest k(x, x)."""
+    """The samples of a part: how many have a positive weight, and how many there are; the largest k(x, x).
+
+    ``weight`` is the sum of the weights, ``total`` their share of what Σβ must be.
+    """
 
     part: int
     n: int
     rows: int
     largest: float
+    weight: float
+    total: float
 
 
 def begin_factor(part: Part, statement: Statement, kernel: Kernel, dtype: Any) -> Begun:
@@ -123,7 +128,9 @@ def begin_factor(part: Part, statement: Statement, kernel: Kernel, dtype: Any) -
     y, price = statement.targets(part.block())
     used = np.flatnonzero(price > 0)
     part.state = FactorPart(FactorRows(part, used, y[used], price[used], kernel, dtype))
-    return Begun(part.index, len(used), part.n, float(part.state.residual.max(initial=0.0)))
+    total = float(statement.loss.box_qp(y[used], price[used], statement.intercept).sums.sum())
+    largest, weight = float(part.state.residual.max(initial=0.0)), float(price[used].sum())
+    return Begun(part.index, len(used), part.n, largest, weight, total)
 
 
 def end_factor(part: Part) -> None:
@@ -201,6 +208,12 @@ def take_smallest(part: Part, limit: float) -> Drawn | None:
     return take_rows(part, {part.index: index}) if own.n else None
 
 
+def weight_sum(own: Part) -> tuple[Vector]:
+    """L'weight, where the part is that of L."""
+    block = own.block()
+    return (Rows(block.X).tdot(block.weight, own.n_threads),)
+
+
 # ---- certificate -------------------------------------------------------------------------------------------------
 
 
@@ -238,20 +251,18 @@ class Sampled(NamedTuple):
     times: Vector
 
 
-def sample_support(part: Part, largest: float, positions: dict[int, Vector] | None) -> Sampled | None:
-    """The samples at these positions of the cumulated |β|√r; for None all support vectors, once."""
-    own = part.state
-    if own.n == 0 or (positions is not None and len(positions[part.index]) == 0):
+def sample_support(part: Part, largest: float, wanted: dict[int, Vector], is_exact: bool) -> Sampled | None:
+    """The samples at these positions of the cumulated |β|√r; if ``is_exact``, the support vectors of these numbers."""
+    own, positions = part.state, wanted[part.index]
+    if own.n == 0 or len(positions) == 0:
         return None
-    beta, share = own.state.beta, _shares(own, largest)
-    if positions is None:
-        index = np.flatnonzero(beta)
-        times = np.ones(len(index), np.intp)
+    beta, share, support = own.state.beta, _shares(own, largest), np.flatnonzero(own.state.beta)
+    if is_exact:
+        index, times = support[positions], np.ones(len(positions), np.intp)
     else:
-        support = np.flatnonzero(beta)
-        at = np.searchsorted(np.cumsum(share[support]), positions[part.index], side="right")
+        at = np.searchsorted(np.cumsum(share[support]), positions, side="right")
         index, times = np.unique(support[np.minimum(at, len(support) - 1)], return_counts=True)
-    return Sampled(own.rows.samples(index), beta[index], share[index], times) if len(index) else None
+    return Sampled(own.rows.samples(index), beta[index], share[index], times)
 
 
 def times_beta(part: Part, samples: Any) -> tuple[Any, ...]:

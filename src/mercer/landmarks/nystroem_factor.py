@@ -20,9 +20,8 @@ from mercer.gram.operator import Data, check_finite, prepare_columns
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, span, take_samples
 
-# a landmark whose residual is at most this share of the largest k(x, x) adds nothing but rounding: it is left out; for
-# L in float32, and in float64
-DEPENDENT, DEPENDENT_IN_DOUBLE = 1e-6, 1e-12
+# a landmark whose residual is at most this share of the largest k(x, x) adds nothing but rounding to L: it is left out
+DEPENDENT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 # rows of L that are computed together
 BLOCK = 2048
 
@@ -63,8 +62,7 @@ class Factor:
         """Add samples of the pool as landmarks, without those that depend on others. Returns how many were added."""
         kernel, new = self.data.kernel, self.pool.exact(index)
         self.data.evaluations.add(len(index) * (len(index) + self.m))
-        share = DEPENDENT if self.L.dtype == np.float32 else DEPENDENT_IN_DOUBLE
-        found = extend_root(kernel, self.root, self.features() if self.m else None, new, self.largest, share)
+        found = extend_root(kernel, self.root, self.features() if self.m else None, new, self.largest, self.L.dtype)
         if found is None:
             return 0
         m, chosen, self.root = self.m, index[found.chosen], found.root
@@ -87,12 +85,12 @@ class ExtendedRoot(NamedTuple):
 
 
 def extend_root(
-    kernel: Kernel, root: Matrix, old: Features | None, new: Features, largest: float, share: float = DEPENDENT
+    kernel: Kernel, root: Matrix, old: Features | None, new: Features, largest: float, dtype: Any
 ) -> ExtendedRoot | None:
     """The Cholesky factor of the landmarks ``old`` and ``new``, without those that depend on others.
 
-    Features are in float64, ``largest`` is the largest k(x, x) of all samples; a landmark depends on others if they
-    leave at most ``share`` of it. None if there is nothing to add.
+    Features are in float64, ``largest`` is the largest k(x, x) of all samples, ``dtype`` that of L. None if there is
+    nothing to add.
     """
     K_new = np.asarray(kernel.block(new, new), np.float64)
     check_finite(K_new)
@@ -100,7 +98,7 @@ def extend_root(
     if old is not None:
         V = linalg.solve_triangular(root, kernel.block(old, new), lower=True, check_finite=False)
     left = K_new - V.T @ V
-    least = share * max(largest, float(np.diagonal(K_new).max(initial=0.0)))
+    least = DEPENDENT[np.dtype(dtype)] * max(largest, float(np.diagonal(K_new).max(initial=0.0)))
     if not float(np.diagonal(left).max(initial=0.0)) > least:  # LAPACK would take the first one nevertheless
         return None
     U, order, kept, _ = linalg.lapack.dpstrf(np.asfortranarray(0.5 * (left + left.T)), lower=1, tol=least)

@@ -40,6 +40,8 @@ from mercer.problems.solution import Status
 
 # distances that are brought to the caller, whose quantile is the radius of the free samples
 DISTANCES = 50_000
+# all distances are below this one
+FAR = float(np.finfo(np.float64).max)
 
 
 def solve(run: PartsRun) -> LinearSolution:
@@ -117,7 +119,11 @@ class PartSystem:
 
 
 def _all_samples(run: PartsRun, tol: float) -> Vector:
-    """The central path with all samples as variables, from a least-squares model."""
+    """The central path with all samples as variables, from a least-squares model; of one class, from the given one."""
+    if run.total and run.start is not None:
+        # decision values are of the size of Σβ: distances from the kinks tell the first μ
+        run.parts.map(linear_part.classify, run.start, max(1, run.usable), True)
+        return _path(run, tol, FAR, run.start).w
     return _path(run, tol, np.inf, None).w
 
 
@@ -166,6 +172,7 @@ def _path(run: PartsRun, tol: float, radius: float, w: Vector | None) -> Path:
     """Follow the central path on the samples within the radius. The path's β is the number of these samples."""
     fixed, constant, unkept, mu_sums, sums = run.parts.total(linear_part.hold, radius)
     n_free, room, distance, n_bounds = sums
+    fixed[-1] -= run.total  # the gradient of the term b Σβ
     mu = None
     if w is not None and radius < np.inf and n_free > 0:
         mu = MU * (room / n_free) * (distance / n_free) or 1.0

@@ -107,11 +107,13 @@ class Part:
     n : the number of rows.
     n_threads : threads that a function may use.
     budget : what the process may keep in memory.
+    work : the same for rows that functions compute, such as those of a landmark machine.
     state : whatever functions keep here between calls of `Parts.map`.
     """
 
-    def __init__(self, index: int, loader: Loader, budget: Budget) -> None:
+    def __init__(self, index: int, loader: Loader, budget: Budget, work: Budget | None = None) -> None:
         self.index, self.loader, self.budget = index, loader, budget
+        self.work = budget if work is None else work
         self.n = int(loader.n)
         self.n_threads = 1
         self.state: Any = None
@@ -197,10 +199,12 @@ class Parts(ABC):
     ----------
     n : the number of rows of all parts.
     budget : bytes that the process of the caller may use for copies.
+    work : bytes for rows that functions compute, of all parts; None: each process has its own.
     """
 
     n: int
     budget: int
+    work: int | None = None
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:
@@ -236,6 +240,7 @@ class LocalParts(Parts):
     n_threads : threads at most: over parts if all are in memory and there are enough of them, else within each part.
     budget : bytes.
     indices : the positions of the loaders among those of all processes; 0, 1, … by default.
+    work : bytes for rows that functions compute; None: they share the budget of the samples.
     """
 
     def __init__(
@@ -244,11 +249,13 @@ class LocalParts(Parts):
         n_threads: int = 1,
         budget: int = NO_LIMIT,
         indices: Sequence[int] | None = None,
+        work: int | None = None,
     ) -> None:
         self._budget = Budget(budget)
-        self.budget = int(budget)
+        self.budget, self.work = int(budget), work
+        own = None if work is None else Budget(work)
         numbered = zip(range(len(loaders)) if indices is None else indices, loaders, strict=True)
-        self.parts = [Part(index, loader, self._budget) for index, loader in numbered if loader.n > 0]
+        self.parts = [Part(index, loader, self._budget, own) for index, loader in numbered if loader.n > 0]
         self.n = sum(part.n for part in self.parts)
         self.n_threads = n_threads
 

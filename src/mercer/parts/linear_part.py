@@ -93,7 +93,8 @@ class LinearState:
 class Facts(NamedTuple):
     """What is known of a part once its problem is stated.
 
-    ``low`` and ``high``: the loss of the part at w = 0 is 0 for an intercept between these.
+    ``low`` and ``high``: the loss of the part at w = 0 is 0 for an intercept between these. ``total``: the part's share
+    of what Σβ must be.
     """
 
     n: int
@@ -106,6 +107,7 @@ class Facts(NamedTuple):
     high: float
     sparse: bool
     row_bytes: float
+    total: float
 
 
 def own_rows(part: Part) -> Rows:
@@ -133,8 +135,8 @@ def state_problem(part: Part, statement: Statement) -> Facts:
     low = float((qp.linear - qp.l1)[qp.upper > 0].max(initial=-np.inf))
     high = float((qp.linear + qp.l1)[qp.lower < 0].min(initial=np.inf))
     usable = int(np.count_nonzero(qp.lower < qp.upper))
-    row_bytes = nbytes(block.X) / part.n
-    return Facts(part.n, rows.d, usable, qp.is_smooth, squares, rows.largest, low, high, rows.sparse, row_bytes)
+    row_bytes, total = nbytes(block.X) / part.n, float(qp.sums.sum())
+    return Facts(part.n, rows.d, usable, qp.is_smooth, squares, rows.largest, low, high, rows.sparse, row_bytes, total)
 
 
 def forget(part: Part) -> None:
@@ -356,6 +358,17 @@ def scale_to_balance(part: Part, sign: float, factor: float) -> None:
     """Multiply the β of this sign."""
     beta = part.state.beta
     beta[sign * beta > 0] *= factor
+
+
+def room_above(part: Part) -> tuple[float]:
+    """Σ (upper − β)."""
+    return (float((part.state.qp.upper - part.state.beta).sum()),)
+
+
+def raise_to_balance(part: Part, share: float) -> None:
+    """Move each β by this share of its distance to the upper bound."""
+    state = part.state
+    state.beta = state.beta + share * (state.qp.upper - state.beta)
 
 
 def _room(state: LinearState) -> Vector:

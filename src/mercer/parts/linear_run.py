@@ -26,7 +26,7 @@ FACTORED_UP_TO = 2000
 MAX_ITER = 200
 # numbers of the random sample at most: 32 MB
 SAMPLE_NUMBERS = 1 << 22
-# Σβ is corrected this often by the samples inside their boxes; then those of one sign are scaled down
+# Σβ is corrected this often by the samples inside their boxes; then those of one sign are scaled down, or all raised
 BALANCING = 3
 # a sum of β up to this share of Σ|β| is rounding
 BALANCED = 1e-14
@@ -35,7 +35,10 @@ COLUMNS = "Scale the columns of X, for example with StandardScaler."
 
 @dataclass(eq=False)
 class PartsRun:
-    """The limits and the progress of one problem over parts; ``d`` counts the constant feature of any intercept."""
+    """The limits and the progress of one problem over parts; ``d`` counts the constant feature of any intercept.
+
+    With a free intercept Σβ = ``total``, which is 0 but for the one-class machine.
+    """
 
     parts: Parts
     statement: Statement
@@ -75,6 +78,7 @@ class PartsRun:
         self.usable = sum(fact.usable for fact in facts)
         self.smooth = all(fact.smooth for fact in facts)
         self.sparse = any(fact.sparse for fact in facts)
+        self.total = sum(fact.total for fact in facts)
         self.row_bytes = sum(fact.row_bytes * fact.n for fact in facts) / self.n
         self.low, self.high = max(fact.low for fact in facts), min(fact.high for fact in facts)
         if not np.isfinite(sum(fact.squares for fact in facts)):
@@ -103,7 +107,7 @@ class PartsRun:
         if self.statement.intercept and self.low <= self.high:
             ends = [end for end in (self.low, self.high) if np.isfinite(end)]
             b = float(np.mean(ends)) if ends else 0.0
-        if not self.low <= b <= self.high:
+        if not self.low <= b <= self.high or self.total:
             return None
         return self.publish(self.joined(np.zeros(self.d - self.statement.intercept), b), "zero", Status.CONVERGED)
 
@@ -114,6 +118,8 @@ class PartsRun:
         """
         if self.start is not None and len(self.start) == self.d:
             return self.start
+        if self.total:
+            return None  # `mercer.linear` has no one-class machine
         share = min(1.0, size / max(1, self.usable))
         found = self.parts.map(linear_part.sample_rows, share, self.options.seed)
         X, y, price = (list(column) for column in zip(*found, strict=True))
@@ -173,28 +179,31 @@ class PartsRun:
             v, loss, gain = v + part.v, loss + part.loss, gain + part.gain
             terms, total = terms + part.terms, total + part.total
         violation, outside, largest = (max(column) for column in list(zip(*found, strict=True))[5:])
-        primal, dual = penalty.value(w) + loss, gain - penalty.conjugate(v)
-        infeasible = max(outside, abs(total)) if self.statement.intercept else outside
+        primal, dual = penalty.value(w) + loss + intercept * self.total, gain - penalty.conjugate(v)
+        infeasible = max(outside, abs(total - self.total)) if self.statement.intercept else outside
         terms += float(np.abs(v) @ np.abs(w))
         if not np.isfinite([primal, dual, infeasible]).all():
             primal, dual, infeasible = np.inf, -np.inf, np.inf
         return conclude_linear(primal, dual, terms, violation, infeasible, largest, self.statement.loss.name)
 
     def _balance(self) -> None:
-        """For a free intercept, put β into its box and make its sum 0."""
+        """For a free intercept, put β into its box and give it its sum."""
         if not self.statement.intercept:
             return
-        for _ in range(BALANCING):
-            total, size, squares = self.parts.total(linear_part.room_in_box, reads=False)
-            if abs(total) <= BALANCED * size:
+        for attempt in range(BALANCING + 1):
+            found, size, squares = self.parts.total(linear_part.room_in_box, reads=False)
+            excess = found - self.total
+            if abs(excess) <= BALANCED * size:
                 return
-            if squares > 0:
-                self.parts.map(linear_part.shift_to_balance, -total / squares, reads=False)
-        total, size, _ = self.parts.total(linear_part.room_in_box, reads=False)
-        if abs(total) > BALANCED * size:
-            sign = float(np.sign(total))
-            (own,) = self.parts.total(linear_part.sum_of_sign, sign, reads=False)
-            self.parts.map(linear_part.scale_to_balance, sign, 1.0 - total / own, reads=False)
+            if squares > 0 and attempt < BALANCING:
+                self.parts.map(linear_part.shift_to_balance, -excess / squares, reads=False)
+        if excess < 0 < self.total:
+            (room,) = self.parts.total(linear_part.room_above, reads=False)
+            self.parts.map(linear_part.raise_to_balance, -excess / room, reads=False)
+            return
+        sign = float(np.sign(excess))
+        (own,) = self.parts.total(linear_part.sum_of_sign, sign, reads=False)
+        self.parts.map(linear_part.scale_to_balance, sign, 1.0 - excess / own, reads=False)
 
 
 def stacked(blocks: list[Any]) -> Any:

@@ -63,7 +63,8 @@ def solve_parts(
         found = run.zero_model()
         if found is not None:
             return found
-        other = rounds.solve if run.d - statement.intercept > FACTORED_UP_TO else kinks.solve
+        has_many_columns = run.d - statement.intercept > FACTORED_UP_TO
+        other = rounds.solve if has_many_columns and not run.total else kinks.solve
         if not run.smooth:
             return other(run)
         found = newton_over_parts.solve(run)

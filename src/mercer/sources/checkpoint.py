@@ -1,8 +1,8 @@
 """The state of a fit to rows on disk, written now and then so that a killed run can be continued.
 
-The file has the weights of each problem as they were last: the solvers start from them, so the continued run ends
-within ``tol`` of the same optimum. It is written to a temporary file that replaces the old one, so it is never half
-written.
+The file has the arrays of each problem as they were last, such as its weights: the solvers start from them, so the
+continued run ends within ``tol`` of the same optimum. It is written to a temporary file that replaces the old one, so
+it is never half written.
 """
 
 from __future__ import annotations
@@ -11,53 +11,56 @@ import json
 import os
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import Vector
 
 # seconds between two writes
 EVERY = 60.0
-FORMAT = "mercer checkpoint 1"
+FORMAT = "mercer checkpoint 2"
+
+Arrays = dict[str, Any]
 
 
 class Checkpoint:
-    """A file with the weights of several problems.
+    """A file with the named arrays of several problems.
 
     Parameters
     ----------
     path : the file; it is read if it exists.
-    identity : texts that say which data and parameters the weights belong to.
+    identity : texts that say which data and parameters the arrays belong to.
     n_problems : the number of problems.
+    check : is called with the arrays of each problem that is read; raises ValueError or KeyError if they are wrong.
     """
 
-    def __init__(self, path: Any, identity: dict[str, str], n_problems: int) -> None:
-        self.path, self._identity = Path(path), identity
-        self._models: list[Vector | None] = [None] * n_problems
+    def __init__(self, path: Any, identity: dict[str, str], n_problems: int, check: Callable[[Arrays], Any]) -> None:
+        self.path, self._identity, self._check = Path(path), identity, check
+        self._models: list[Arrays | None] = [None] * n_problems
         self._written = -np.inf
         if self.path.exists():
             self._read()
         elif not self.path.parent.is_dir():
             raise InvalidInputError(f"checkpoint={str(path)!r}: there is no folder {self.path.parent}.")
 
-    def model(self, k: int) -> Vector | None:
-        """Return the last weights of problem k; None if it has not begun."""
+    def model(self, k: int) -> Arrays | None:
+        """Return the last arrays of problem k; None if it has not begun."""
         return self._models[k]
 
-    def keep(self, k: int, w: Vector) -> None:
-        """Remember the weights of problem k, and write all if the last write was a minute ago."""
-        if not np.isfinite(w).all():
+    def keep(self, k: int, model: Arrays) -> None:
+        """Remember the arrays of problem k, and write all if the last write was a minute ago."""
+        if not all(np.isfinite(array).all() for array in model.values()):
             return
-        self._models[k] = np.array(w, dtype=np.float64)
+        self._models[k] = {name: np.array(array) for name, array in model.items()}
         if time.monotonic() - self._written >= EVERY:
             self.write()
 
     def write(self) -> None:
         """Replace the file."""
-        known = [k for k, model in enumerate(self._models) if model is not None]
+        arrays = {f"{k}.{name}": array for k, model in enumerate(self._models) for name, array in (model or {}).items()}
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
         try:
             with open(temporary, "wb") as file:
@@ -66,8 +69,7 @@ class Checkpoint:
                     format=np.array(FORMAT),
                     identity=np.array(json.dumps(self._identity, sort_keys=True)),
                     n_problems=np.array(len(self._models)),
-                    known=np.array(known, dtype=np.int64),
-                    models=np.array([self._models[k] for k in known], dtype=np.float64),
+                    **arrays,
                 )
                 file.flush()
                 os.fsync(file.fileno())
@@ -87,10 +89,16 @@ class Checkpoint:
                 if str(file["format"]) != FORMAT:
                     raise ValueError(f"its format is {str(file['format'])[:40]!r}, not {FORMAT!r}")
                 identity = json.loads(str(file["identity"]))
-                n_problems, known, models = int(file["n_problems"]), file["known"], file["models"]
-                if models.ndim != 1 + (len(known) > 0) or len(known) != len(models) or not np.isfinite(models).all():
-                    raise ValueError("its weights are not numbers")
-                if len(known) and not 0 <= known.min() <= known.max() < n_problems:
+                n_problems = int(file["n_problems"])
+                models: dict[int, Arrays] = {}
+                for key in set(file.files) - {"format", "identity", "n_problems"}:
+                    number, _, name = key.partition(".")
+                    models.setdefault(int(number), {})[name] = file[key]
+                for model in models.values():
+                    if not all(np.isfinite(array).all() for array in model.values()):
+                        raise ValueError("it has numbers that are not finite")
+                    self._check(model)
+                if not models.keys() <= set(range(n_problems)):
                     raise ValueError("it numbers its problems wrongly")
         except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, TypeError) as error:
             raise InvalidInputError(
@@ -108,5 +116,5 @@ class Checkpoint:
                 f"The checkpoint {self.path} belongs to another fit (different: {what or 'the number of classes'}). "
                 "Fit the same data with the same parameters, remove the file to begin anew, or give another path."
             )
-        for k, model in zip(known.tolist(), models, strict=True):
+        for k, model in models.items():
             self._models[k] = model

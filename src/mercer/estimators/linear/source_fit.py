@@ -2,62 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.multiclass import check_classification_targets
 
+from mercer.estimators.rows_on_disk import (
+    Targets,
+    block_by_block,
+    check_given,
+    find_targets,
+    identity,
+    set_features,
+    source_parts,
+)
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.linear_problem import Penalty
 from mercer.linear.linear_solution import LinearSolution
-from mercer.parts.layout import LocalParts
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
 from mercer.sources.checkpoint import Checkpoint
-from mercer.sources.row_source import BLOCK_SHARE, RowSource, loaders
-from mercer.validation import check_weighted_classes, class_weights, real_targets, thread_count, validate_weights
-
-# blocks in memory beside those that are kept: the present one, and the next one that is read ahead
-BLOCKS = 2
-# more classes than this take so many passes that they are likely numbers to be predicted
-MOST_CLASSES = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """Targets and weights of a fit: those of the source, or those given to ``fit``. Picklable.
-
-    Attributes
-    ----------
-    classes : the sorted labels, which become their positions; None for numbers.
-    y, weight : the targets and sample weights given to ``fit``; None: those of the source, or weights of 1.
-    """
-
-    classes: Vector | None = None
-    y: Vector | None = None
-    weight: Vector | None = None
-
-    def __call__(self, y: Any, weight: Any, start: int, stop: int) -> tuple[Vector, Vector]:
-        """Class indices or values, and weights, of the rows from start to before stop, as float64."""
-        y = y if self.y is None else self.y[start:stop]
-        weight = weight if self.weight is None else self.weight[start:stop]
-        return self.coded(y), np.ones(stop - start) if weight is None else weight
-
-    def coded(self, y: Any) -> Vector:
-        """Class indices or values as float64."""
-        if self.classes is None:
-            return real_targets(y)
-        codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
-        if not (self.classes[codes] == y).all():
-            raise InvalidInputError("A class label has appeared that was not there before: the source has changed.")
-        return codes.astype(np.float64)
+from mercer.sources.row_source import RowSource
+from mercer.validation import thread_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,80 +92,7 @@ def check_parameters(machine: Any, source: RowSource, y: Any, sample_weight: Any
                 f"{source.name} is read block by block. On rows on disk use penalty='l2', a finite C, "
                 "multi_class='ovr' and solver='auto'."
             )
-    if y is None and not source.has_target:
-        raise InvalidInputError(
-            f"{name} requires y to be passed, but the target y is None and {source.name} has no targets. Name them in "
-            "open_rows(..., target=...), or give y to fit."
-        )
-    for what, given, inside in (("y", y, source.has_target), ("sample_weight", sample_weight, source.has_weight)):
-        if given is not None and inside:
-            raise InvalidInputError(f"{what} was given to fit, but {source.name} has its own: give only one of them.")
-    if y is not None and len(y) != source.n:
-        raise InvalidInputError(f"y has {len(y):,} values, but {source.name} has {source.n:,} rows.")
-
-
-def set_features(machine: Any, source: RowSource) -> None:
-    """Set n_features_in_ and, if the columns have names, feature_names_in_."""
-    machine.n_features_in_ = source.n_columns
-    vars(machine).pop("feature_names_in_", None)
-    if source.columns is not None and source.are_inputs:
-        machine.feature_names_in_ = np.array(source.columns, dtype=object)
-
-
-def find_targets(machine: Any, source: RowSource, y: Any, sample_weight: Any, classes: bool) -> Targets:
-    """Find the classes in one pass over the targets, without the samples; sets class_weight_ and classes_."""
-    weight = None if sample_weight is None else validate_weights(sample_weight, source.n, source)
-    given = None if y is None else np.asarray(y)
-    if given is not None and given.ndim != 1:
-        raise InvalidInputError(f"y has the shape {given.shape}: give one value for each row.")
-    if not classes:
-        targets = Targets(None, None if given is None else real_targets(given), weight)
-        _check_weights(_weight_sums(source, targets))
-        return targets
-    totals: dict[Any, float] = {}
-    for labels, weights in _target_blocks(source, given, weight):
-        check_classification_targets(labels)
-        found, codes = np.unique(labels, return_inverse=True)
-        for label, total in zip(found.tolist(), np.bincount(codes, weights, len(found)), strict=True):
-            totals[label] = totals.get(label, 0.0) + float(total)
-        if len(totals) > MOST_CLASSES:
-            raise InvalidInputError(
-                f"{source.name} has more than {MOST_CLASSES:,} classes, such as "
-                f"{', '.join(map(repr, list(totals)[:3]))}. For a regression use LinearSVR."
-            )
-    _check_weights(totals.values())
-    machine.classes_ = np.unique(np.array(list(totals)))
-    if len(machine.classes_) < 2:
-        raise InvalidInputError(
-            "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
-            f"{machine.classes_[0]!r}"
-        )
-    sums = np.array([totals[label] for label in machine.classes_.tolist()])
-    each = np.arange(len(sums))
-    machine.class_weight_ = class_weights(machine.class_weight, machine.classes_, each, sums)
-    check_weighted_classes(each, sums, machine.class_weight_)
-    return Targets(machine.classes_, given, weight)
-
-
-def _target_blocks(source: RowSource, y: Vector | None, weight: Vector | None) -> Iterator[tuple[Any, Vector]]:
-    """Labels and weights of the blocks."""
-    if y is not None and not source.has_weight:
-        yield y, np.ones(source.n) if weight is None else weight
-        return
-    for start, stop, own, own_weight in source.targets():
-        weights = own_weight if weight is None else weight[start:stop]
-        yield own if y is None else y[start:stop], np.ones(stop - start) if weights is None else weights
-
-
-def _weight_sums(source: RowSource, targets: Targets) -> list[float]:
-    if not source.has_weight:
-        return [1.0]
-    return [float(weight.sum()) for _, _, _, weight in source.targets() if weight is not None]
-
-
-def _check_weights(totals: Any) -> None:
-    if not sum(totals) > 0:
-        raise InvalidInputError("Invalid input - all samples have zero or negative weights.")
+    check_given(machine, source, y, sample_weight)
 
 
 def solve_source(
@@ -202,55 +100,32 @@ def solve_source(
 ) -> list[LinearSolution]:
     """Solve a problem for each of ``codes``, one after the other; rows that fit into the memory are read once."""
     bias = constant_feature(machine)
-    budget = int((1.0 - BLOCKS * BLOCK_SHARE) * source.memory)
-    parts = LocalParts(loaders(source, targets), thread_count(machine.n_jobs), budget)
+    parts = source_parts(source, targets, thread_count(machine.n_jobs))
     options = machine._options()
     checkpoint = None
     if machine.checkpoint is not None:
-        checkpoint = Checkpoint(machine.checkpoint, identity(machine, source, targets), len(codes))
+        known = identity(machine, source, targets)
+        checkpoint = Checkpoint(machine.checkpoint, known, len(codes), lambda model: model["w"])
     found: list[LinearSolution] = []
     for k, code in enumerate(codes):
         intercept = bool(machine.fit_intercept and not bias)
         statement = Statement(machine._loss(), float(machine.C), intercept, bias, Penalty(), code)
-        start = None if checkpoint is None else checkpoint.model(k)
-        keep = None if checkpoint is None else partial(checkpoint.keep, k)
-        found.append(solve_parts(parts, statement, options, clock, start, keep))
-        if checkpoint is not None:
-            checkpoint.write()
+        if checkpoint is None:
+            found.append(solve_parts(parts, statement, options, clock))
+            continue
+        saved, keep = checkpoint.model(k), partial(_keep, checkpoint, k)
+        found.append(solve_parts(parts, statement, options, clock, None if saved is None else saved["w"], keep))
+        checkpoint.write()
     return found
 
 
-def identity(machine: Any, source: RowSource, targets: Targets) -> dict[str, str]:
-    """What a checkpoint belongs to: the data, and every parameter on which the optimum depends."""
-    found = {"data": source.fingerprint()}
-    for name in ("y", "weight"):
-        values = getattr(targets, name)
-        if values is not None:
-            found[name] = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
-    free = {"tol", "max_iter", "time_limit", "n_jobs", "verbose", "warm_start", "checkpoint", "random_state", "rule"}
-    return found | {name: repr(value) for name, value in machine.get_params().items() if name not in free | {"dual"}}
+def _keep(checkpoint: Checkpoint, k: int, w: Vector) -> None:
+    """Keep the weights of problem k."""
+    checkpoint.keep(k, {"w": w})
 
 
 def values_of(machine: Any, source: RowSource) -> Matrix:
     """Decision values of all rows, block by block."""
     from mercer.estimators.linear.linear_machine import products
 
-    if source.n_columns != machine.n_features_in_:
-        raise InvalidInputError(
-            f"{source.name} has {source.n_columns} features, but {type(machine).__name__} is expecting "
-            f"{machine.n_features_in_} features as input."
-        )
-    names = getattr(machine, "feature_names_in_", None)
-    if names is not None and source.columns is not None and tuple(names) != source.columns:
-        wrong = next(j for j, (a, b) in enumerate(zip(names, source.columns, strict=True)) if a != b)
-        raise InvalidInputError(
-            f"Column {wrong} of {source.name} is {source.columns[wrong]!r}, but the model was fitted to "
-            f"{names[wrong]!r} there. Open the table with columns=[...] in the order of feature_names_in_."
-        )
-    out: Matrix | None = None
-    for block in source.blocks():
-        values = products(block.X, machine.coef_)
-        out = np.empty((source.n, *values.shape[1:])) if out is None else out
-        out[block.start : block.stop] = values + machine.intercept_
-    assert out is not None
-    return out
+    return block_by_block(machine, source, lambda X: products(X, machine.coef_) + machine.intercept_)

@@ -29,7 +29,7 @@ INSIDE = {
     "mercer.io.model_file.compression": ("Compression",),
     "mercer.io.tables.number_formats": ("NumberFormat",),
     "mercer.io.tables.table_reader": ("TableReader",),
-    "mercer.landmarks.landmark_solver": ("GrowthRound",),
+    "mercer.landmarks.growth": ("GrowthRound",),
     "mercer.problems.solution": ("Status", "TracePoint"),
     "mercer.problems.steps": ("Steps",),
     "mercer.svm.plan": ("Plan",),
