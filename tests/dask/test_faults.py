@@ -51,7 +51,7 @@ def test_the_state_of_a_lost_worker_is_computed_again():
     with cluster(processes=True) as client:
         loaders = [client.submit(Held, chunk.X, chunk.y, pure=False) for chunk in chunks]
         parts = ClusterParts(client, loaders, [5] * 4)
-        assert len(parts.states) == 2
+        assert len(parts.groups) == 2
         assert [parts.map(count_up, step) for step in (1.0, 2.0)] == wanted[:2]
         kill_later(client, 0.0).join()
         assert within(90, lambda: parts.map(count_up, 3.0)) == wanted[2]
