@@ -22,12 +22,14 @@ from distributed.client import FutureCancelledError
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import ClusterError
 from mercer.gram.memory import available_bytes
-from mercer.parts.layout import Loader, LocalParts, Parts, added
+from mercer.parts.layout import NO_LIMIT, Held, Loader, LocalParts, Parts, added
 
 # seconds between two looks at the cluster, and at the state of the groups, while results are awaited
 LOOK, GLANCE = 2.0, 0.2
 # seconds without any worker after which a fit ends
 WITHOUT_WORKERS = 60.0
+# rows that are computed in each pass are kept up to this share of the worker's memory, less so many numbers per row
+BUDGET, VECTORS = 0.4, 20
 # a group that is lost more often during one pass is given up
 LOSSES = 3
 
@@ -51,7 +53,13 @@ class Group:
     """The parts of one worker, an actor. It counts its passes, so that none is run twice or left out."""
 
     def __init__(self, loaders: list[Loader], indices: list[int]) -> None:
-        self.parts = LocalParts(loaders, n_threads=get_worker().state.nthreads, indices=indices)
+        worker = get_worker()
+        own = sum(loader.n for loader in loaders)
+        # rows in memory belong to dask's collections; of others so many are kept as leave room for vectors over rows
+        limit = worker.memory_manager.memory_limit
+        held = limit is None or all(isinstance(loader, Held) for loader in loaders)
+        budget = NO_LIMIT if held else max(0, int(BUDGET * limit) - VECTORS * 8 * own)
+        self.parts = LocalParts(loaders, worker.state.nthreads, budget, indices)
         self.passes = 0
         self.last: Any = None
 
@@ -85,6 +93,9 @@ class ClusterParts(Parts):
     passes : their number.
     """
 
+    # 8 MB: to send more takes longer than the pass that a better start saves
+    sample_numbers = 1 << 20
+
     def __init__(
         self,
         client: Client,
@@ -107,7 +118,7 @@ class ClusterParts(Parts):
         self.loaders = list(loaders)
         self.members = list(groups.values())
         self.groups = [self._submit(members, address) for address, members in groups.items()]
-        self.actors = gather(client, self.groups, without_workers)
+        self.actors = [self._actor(k) for k in range(len(self.groups))]
 
     def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:
         """function(part, *args) of each part, on its worker."""
@@ -125,6 +136,19 @@ class ClusterParts(Parts):
         at = {"workers": [address], "allow_other_workers": True} if address else {}
         own = [self.loaders[index] for index in members]
         return self.client.submit(Group, own, members, actor=True, pure=False, **at)
+
+    def _actor(self, k: int) -> Any:
+        """The actor of a group; if it is lost at once, another one."""
+        for _ in range(LOSSES + 1):
+            try:
+                return gather(self.client, [self.groups[k]], self.without_workers)[0]
+            except ClusterError:
+                raise
+            except RuntimeError as error:
+                if "Actor" not in str(error):
+                    raise
+                self.groups[k] = self._submit(self.members[k], "")
+        raise _given_up(LOSSES + 1)
 
     def _advance(self, call: Call) -> list[Any]:
         """One pass: the result of each group."""
@@ -155,7 +179,7 @@ class ClusterParts(Parts):
             except _LostError:
                 pass
             self.groups[k] = self._submit(self.members[k], "")
-            (self.actors[k],) = gather(self.client, [self.groups[k]], self.without_workers)
+            self.actors[k] = self._actor(k)
             reply = self._ask(k, 0, self.calls)
         raise _given_up(LOSSES + 1)
 

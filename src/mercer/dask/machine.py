@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,8 @@ from distributed import Client, Future, default_client
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.dask.cluster_parts import ClusterParts, gather
-from mercer.dask.collections import Chunks, apply_lazily, chunks_of, coded, is_collection, labels_of, numbered
+from mercer.dask.cluster_parts import ClusterParts
+from mercer.dask.collections import Chunks, apply_lazily, chunks_of, coded, is_collection, numbered
 from mercer.estimators.base import Machine
 from mercer.exceptions import ClusterError, InvalidInputError
 from mercer.losses.base import Vector
@@ -34,7 +35,7 @@ class DaskMachine(Machine):
     def _bring_parts(self, X: Any, y: Any, sample_weight: Any) -> ClusterParts:
         """X, y and weights of each part with one worker. Sets the number and the names of the columns."""
         client = self._find_client()
-        chunks = chunks_of(client, X, y, sample_weight)
+        chunks = chunks_of(client, X, y, sample_weight, has_classes=isinstance(self, DaskClassifier))
         first = next(fact for fact in chunks.facts if fact.n)
         self.n_features_in_ = first.d
         if first.names is not None:
@@ -42,12 +43,11 @@ class DaskMachine(Machine):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         # the raw parts are no longer needed afterwards: their rows belong to the loaders
-        return ClusterParts(client, self._loaders(client, chunks), chunks.sizes)
+        return ClusterParts(client, self._loaders(chunks), chunks.sizes)
 
-    def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
+    def _loaders(self, chunks: Chunks) -> list[Future]:
         """Futures of the loaders of all parts, targets as numbers. Classifiers code and set their classes."""
-        indices = list(range(len(chunks.futures)))
-        return list(client.map(numbered, indices, chunks.futures, pure=False))
+        return chunks.loaders(numbered)
 
     def _find_client(self) -> Client:
         """The client that was given, or the default one."""
@@ -154,11 +154,9 @@ class DaskClassifier(DaskMachine):
         """
         return self._predicted(X, self._local.predict, self.to_local().classes_.dtype, 0)
 
-    def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
-        """Targets as positions in ``classes_``, which one pass over all parts finds."""
-        indices = list(range(len(chunks.futures)))
-        found = gather(client, client.map(labels_of, indices, chunks.futures, pure=False))
-        filled = [part for part in found if len(part.classes)]
+    def _loaders(self, chunks: Chunks) -> list[Future]:
+        """Targets as positions in ``classes_``, which one pass over all parts has found."""
+        filled = [fact.labels for fact in chunks.facts if fact.labels is not None and fact.n]
         self.classes_ = np.unique(np.concatenate([part.classes for part in filled]))
         if len(self.classes_) < 2:
             raise InvalidInputError(
@@ -175,4 +173,4 @@ class DaskClassifier(DaskMachine):
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, balanced)
         check_weighted_classes(codes, weight, self.class_weight_)
         self._weight_of_class = weight * self.class_weight_
-        return list(client.map(coded, indices, chunks.futures, classes=self.classes_, pure=False))
+        return chunks.loaders(partial(coded, classes=self.classes_))

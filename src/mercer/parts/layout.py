@@ -197,10 +197,12 @@ class Parts(ABC):
     ----------
     n : the number of rows of all parts.
     budget : bytes that the process of the caller may use for copies.
+    sample_numbers : numbers of a random sample of rows at most, which comes to the caller: 32 MB.
     """
 
     n: int
     budget: int
+    sample_numbers: int = 1 << 22
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:

@@ -245,21 +245,27 @@ def start_at_kinks(part: Part, mu: float) -> tuple[Any, ...]:
 
 
 def start(part: Part, w: Vector, mu: float) -> tuple[Any, ...]:
-    """A'β, the loss and the gap with every sample on the central path at Aw."""
+    """A'β with every sample on the central path at Aw; the loss, the gap and the sums of `_predict`."""
     samples, rows = part.state.samples, _inner(part)
     samples.start(rows.dot(w, part.n_threads), mu)
-    return rows.tdot(samples.beta, part.n_threads), *samples.loss_and_gap()
+    return rows.tdot(samples.beta, part.n_threads), *samples.loss_and_gap(), *_predict(part, rows)
 
 
-def weigh(part: Part, target: float, keep: bool) -> tuple[Any, ...]:
-    """A'(β + Dg) for the wanted products; with target 0 also A'DA. ``keep`` remembers β as the best one."""
-    if keep:
-        keep_best(part)
-    samples, rows = part.state.samples, _inner(part)
-    samples.aim(target)
+def _predict(part: Part, rows: Rows) -> tuple[Any, Any]:
+    """A'(β + Dg) and A'DA for the predictor, whose wanted products are 0."""
+    samples = part.state.samples
+    samples.aim(0.0)
     samples.weigh()
     total = rows.tdot(samples.beta + samples.Dg, part.n_threads)
-    return (total, weighted_gram(rows, samples.D, part.n_threads)) if target == 0 else (total,)
+    return total, weighted_gram(rows, samples.D, part.n_threads)
+
+
+def correct(part: Part, target: float) -> tuple[Any]:
+    """A'(β + Dg) for the corrector."""
+    samples = part.state.samples
+    samples.aim(target)
+    samples.weigh()
+    return (_inner(part).tdot(samples.beta + samples.Dg, part.n_threads),)
 
 
 def step(part: Part, dw: Vector) -> Vector:
@@ -269,10 +275,15 @@ def step(part: Part, dw: Vector) -> Vector:
     return np.asarray(state.samples.step(state.change))
 
 
-def move(part: Part, length: float) -> tuple[float, float]:
-    """Move along the last step; returns the loss and the gap."""
+def move(part: Part, length: float, keep: bool) -> tuple[Any, ...]:
+    """Move along the last step; returns the loss, the gap and the sums of `_predict`.
+
+    ``keep`` remembers the β before the move as the best one.
+    """
+    if keep:
+        keep_best(part)
     part.state.samples.move(length, part.state.change)
-    return part.state.samples.loss_and_gap()
+    return *part.state.samples.loss_and_gap(), *_predict(part, _inner(part))
 
 
 def keep_best(part: Part) -> None:
