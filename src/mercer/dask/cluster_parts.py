@@ -43,6 +43,13 @@ class Call(NamedTuple):
     reads: bool
 
 
+class Traffic(NamedTuple):
+    """What some passes have exchanged."""
+
+    passes: int
+    bytes: int
+
+
 class Failure(NamedTuple):
     """An error that a pass has raised on a worker; errors of the connection are raised by dask."""
 
@@ -89,8 +96,8 @@ class ClusterParts(Parts):
 
     Attributes
     ----------
-    sent, received : bytes of the arguments and of the results of all passes.
-    passes : their number.
+    passes, received : their number, and the bytes of their results.
+    traffic : for each function the number of its passes, and the bytes of their arguments and results.
     """
 
     # 8 MB: to send more takes longer than the pass that a better start saves
@@ -106,7 +113,8 @@ class ClusterParts(Parts):
         self.client, self.without_workers = client, without_workers
         self.n = int(sum(sizes))
         self.budget = available_bytes() // 2
-        self.sent = self.received = self.passes = 0
+        self.received = self.passes = 0
+        self.traffic: dict[str, Traffic] = {}
         self.calls: list[Call] = []
         wait_for(client, loaders, without_workers)
         where = client.who_has(loaders)
@@ -156,8 +164,11 @@ class ClusterParts(Parts):
         replies = [self._ask(k, self.passes, [call]) for k in range(len(self.groups))]
         found = [self._result(k, reply) for k, reply in enumerate(replies)]
         self.passes += 1
-        self.sent += len(found) * _size(call.args)
-        self.received += sum(_size(result) for result in found)
+        received = _size(found)
+        self.received += received
+        name = getattr(call.function, "__name__", "other")
+        before = self.traffic.get(name, Traffic(0, 0))
+        self.traffic[name] = Traffic(before.passes + 1, before.bytes + received + len(found) * _size(call.args))
         return found
 
     def _ask(self, k: int, first: int, calls: list[Call]) -> Any:

@@ -28,7 +28,7 @@ class DaskLinearMachine(LazyValues, DaskMachine, LinearMachine):
         parts, options = self._bring_parts(X, y, sample_weight), self._options()
         solutions = [solve_parts(parts, statement, options, clock) for statement in self._statements()]
         self._publish_solutions(solutions)
-        self._passes, self._bytes_received = parts.passes, parts.received
+        self._passes, self._traffic = parts.passes, parts.traffic
         self._warn_unfinished()
 
     def _statement(self, code: Any = None) -> Statement:

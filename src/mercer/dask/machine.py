@@ -90,7 +90,7 @@ class DaskMachine(Machine):
         own = self.get_params(deep=False)
         own.pop("client")
         model = self._local(**own)
-        names = set(vars(self)) - set(own) - {"client", "_passes", "_bytes_received"}
+        names = set(vars(self)) - set(own) - {"client", "_passes", "_bytes_received", "_traffic"}
         for name in names:
             setattr(model, name, getattr(self, name))
         return model
