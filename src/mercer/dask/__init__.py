@@ -16,7 +16,8 @@ except ImportError:
 from mercer.dask.kernel_ridge import KernelRidge
 from mercer.dask.linear_svc import LinearSVC
 from mercer.dask.linear_svr import LinearSVR
+from mercer.dask.pegasos import PegasosClassifier
 from mercer.dask.svc import SVC
 from mercer.dask.svr import SVR
 
-__all__ = ["SVC", "SVR", "KernelRidge", "LinearSVC", "LinearSVR"]
+__all__ = ["SVC", "SVR", "KernelRidge", "LinearSVC", "LinearSVR", "PegasosClassifier"]

@@ -3,9 +3,9 @@
 The parts of a worker are one `LocalParts`, the *group*: a dask actor, which keeps the vectors of its rows from pass to
 pass. A pass is one message to each group and one reply, not a chain of tasks: on a small cluster a tenth of the time.
 
-Dask does not compute an actor again when its worker dies. The client keeps the calls of all passes, which are small
-(functions by name, models, numbers). If a group is lost, it is made again from its rows, which dask computes again, on
-another worker, and repeats all calls in their order.
+Dask does not compute an actor again when its worker dies. The client keeps the calls that make the present
+state, which are small (functions by name, models, numbers). If a group is lost, it is made again from its rows, which
+dask computes again, on another worker, and repeats these calls in their order.
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ class Call(NamedTuple):
     args: tuple[Any, ...]
     reads: bool
 
+    def on(self, parts: LocalParts) -> Any:
+        """The result for these parts."""
+        return getattr(parts, self.how)(self.function, *self.args, reads=self.reads)
+
+    def has(self, mark: str) -> bool:
+        """Whether the function was marked by `keeps_state` or `sets_state`."""
+        return bool(getattr(self.function, mark, False))
+
 
 class Traffic(NamedTuple):
     """What some passes have exchanged."""
@@ -59,7 +67,7 @@ class Failure(NamedTuple):
 class Group:
     """The parts of one worker, an actor. It counts its passes, so that none is run twice or left out."""
 
-    def __init__(self, loaders: list[Loader], indices: list[int]) -> None:
+    def __init__(self, loaders: list[Loader], indices: list[int], passes: int) -> None:
         worker = get_worker()
         own = sum(loader.n for loader in loaders)
         # rows in memory belong to dask's collections; of others so many are kept as leave room for vectors over rows
@@ -67,18 +75,23 @@ class Group:
         held = limit is None or all(isinstance(loader, Held) for loader in loaders)
         budget = NO_LIMIT if held else max(0, int(BUDGET * limit) - VECTORS * 8 * own)
         self.parts = LocalParts(loaders, worker.state.nthreads, budget, indices)
-        self.passes = 0
+        self.passes = passes
         self.last: Any = None
 
-    def run(self, first: int, calls: list[Call]) -> Any:
-        """Run the calls, whose numbers begin with ``first``, except those that are done; the result of the last one."""
+    def run(self, first: int, calls: list[Call], question: Call | None) -> Any:
+        """Run the calls, whose numbers begin with ``first``, except those that are done; the result of the last one.
+
+        A question is asked afterwards. It keeps the state and is not counted.
+        """
         try:
             if first > self.passes:
                 raise ClusterError(f"A worker was asked for pass {first} of a fit after {self.passes}. Fit again.")
             with one_blas_thread(), np.errstate(all="ignore"):
                 for call in calls[self.passes - first :]:
-                    self.last = getattr(self.parts, call.how)(call.function, *call.args, reads=call.reads)
+                    self.last = call.on(self.parts)
                     self.passes += 1
+                if question is not None:
+                    return question.on(self.parts)
         except Exception as error:
             return Failure(_picklable(error))
         return self.last
@@ -115,7 +128,9 @@ class ClusterParts(Parts):
         self.budget = available_bytes() // 2
         self.received = self.passes = 0
         self.traffic: dict[str, Traffic] = {}
+        # the calls that a new group repeats, and the number of the first
         self.calls: list[Call] = []
+        self.first = 0
         wait_for(client, loaders, without_workers)
         where = client.who_has(loaders)
         groups: dict[str, list[int]] = {}
@@ -143,7 +158,7 @@ class ClusterParts(Parts):
         """Make the group of these parts, at this worker if it lives."""
         at = {"workers": [address], "allow_other_workers": True} if address else {}
         own = [self.loaders[index] for index in members]
-        return self.client.submit(Group, own, members, actor=True, pure=False, **at)
+        return self.client.submit(Group, own, members, self.first, actor=True, pure=False, **at)
 
     def _actor(self, k: int) -> Any:
         """The actor of a group; if it is lost at once, another one."""
@@ -160,9 +175,14 @@ class ClusterParts(Parts):
 
     def _advance(self, call: Call) -> list[Any]:
         """One pass: the result of each group."""
-        self.calls.append(call)
-        replies = [self._ask(k, self.passes, [call]) for k in range(len(self.groups))]
-        found = [self._result(k, reply) for k, reply in enumerate(replies)]
+        question = call if call.has("keeps_state") else None
+        done = self.first + len(self.calls)
+        if question is None:
+            if call.has("sets_state"):
+                self.first, self.calls = done, []
+            self.calls.append(call)
+        replies = [self._ask(k, done, [] if question else [call], question) for k in range(len(self.groups))]
+        found = [self._result(k, reply, question) for k, reply in enumerate(replies)]
         self.passes += 1
         received = _size(found)
         self.received += received
@@ -171,14 +191,14 @@ class ClusterParts(Parts):
         self.traffic[name] = Traffic(before.passes + 1, before.bytes + received + len(found) * _size(call.args))
         return found
 
-    def _ask(self, k: int, first: int, calls: list[Call]) -> Any:
+    def _ask(self, k: int, first: int, calls: list[Call], question: Call | None) -> Any:
         """Send calls to a group; None if it is lost."""
         try:
-            return self.actors[k].run(first, calls)
+            return self.actors[k].run(first, calls, question)
         except RuntimeError:
             return None
 
-    def _result(self, k: int, reply: Any) -> Any:
+    def _result(self, k: int, reply: Any, question: Call | None) -> Any:
         """The result of a group; if it is lost, that of the group that replaces it."""
         for _ in range(LOSSES + 1):
             try:
@@ -191,7 +211,7 @@ class ClusterParts(Parts):
                 pass
             self.groups[k] = self._submit(self.members[k], "")
             self.actors[k] = self._actor(k)
-            reply = self._ask(k, 0, self.calls)
+            reply = self._ask(k, self.first, self.calls, question)
         raise _given_up(LOSSES + 1)
 
     def _awaited(self, k: int, reply: Any) -> Any:

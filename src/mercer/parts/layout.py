@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from mercer.linear.linear_problem import Rows
 from mercer.losses.base import Vector
 
 NO_LIMIT = 1 << 62
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Loader(Protocol):
@@ -188,6 +189,18 @@ def nbytes(X: Any) -> int:
     if isinstance(X, Csr):
         return int(X.indptr.nbytes + X.indices.nbytes + X.data.nbytes)
     return 0 if isinstance(X, np.memmap) else int(X.nbytes)
+
+
+def keeps_state(function: Function) -> Function:
+    """Mark a function that does not change ``part.state``: it is not repeated when a lost part is made again."""
+    function.keeps_state = True  # type: ignore[attr-defined]
+    return function
+
+
+def sets_state(function: Function) -> Function:
+    """Mark a function whose ``part.state`` follows from its arguments: earlier functions need not be repeated."""
+    function.sets_state = True  # type: ignore[attr-defined]
+    return function
 
 
 class Parts(ABC):

@@ -20,7 +20,7 @@ from mercer.linear.near_kinks import ends_of
 from mercer.linear.newton import newton_pass
 from mercer.linear.systems import column_squares, weighted_gram
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.parts.layout import Block, Part, nbytes
+from mercer.parts.layout import Block, Part, keeps_state, nbytes
 
 # the constant feature that stands for a free intercept has this value
 ONE = 1.0
@@ -144,6 +144,7 @@ def forget(part: Part) -> None:
     part.state = None
 
 
+@keeps_state
 def sample_rows(part: Part, share: float, seed: int) -> tuple[Any, Vector, Vector]:
     """X, targets and prices of a random share of the usable rows."""
     state, usable = part.state, part.state.usable
@@ -320,6 +321,7 @@ def newton_point(part: Part, u: Vector, is_new_step: bool, is_small: bool) -> tu
     return loss, v, gram, int(np.count_nonzero(state.D))
 
 
+@keeps_state
 def curvature_product(part: Part, p: Vector) -> tuple[Vector]:
     """X'DX p."""
     rows = all_rows(part)
@@ -331,6 +333,7 @@ def begin_line(part: Part) -> None:
     part.state.change = part.state.f - part.state.f_from
 
 
+@keeps_state
 def line_point(part: Part, s: float) -> tuple[float, float]:
     """The derivatives of the loss along the step."""
     from mercer.linear._newton_loops import line_derivatives
@@ -357,6 +360,7 @@ def shift_to_balance(part: Part, x: float) -> None:
     state.beta = np.clip(state.beta + x * _room(state) ** 2, state.qp.lower, state.qp.upper)
 
 
+@keeps_state
 def sum_of_sign(part: Part, sign: float) -> tuple[float]:
     """The sum of the β of this sign."""
     beta = part.state.beta
