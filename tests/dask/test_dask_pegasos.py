@@ -74,8 +74,9 @@ def test_the_run_is_that_of_the_local_class(client, parameters, n_classes):
     assert type(local) is mercer.PegasosClassifier
     np.testing.assert_array_equal(model.predict(dX).compute(), expected.predict(X))
     np.testing.assert_allclose(model.decision_function(dX).compute(), expected.decision_function(X), atol=1e-9)
-    local.partial_fit(X[:10], y[:10])
-    assert local.t_ == model.t_ + 10
+    if settings.get("average") != "tail":  # partial_fit does not know the number of steps
+        local.partial_fit(X[:10], y[:10])
+        assert local.t_ == model.t_ + 10
 
 
 def test_sparse_parts(client):
