@@ -71,8 +71,10 @@ def against_local(client, options):
     X, y = client.persist(rows(options.n, options.columns, options.parts))
     wait([X, y])
     X_local, y_local = X.compute(), y.compute()
-    print("loss            local s   dask s   ratio   passes   bytes of a step   sample, distances   primal / local - 1")
-    for loss in LOSSES:
+    print(
+        "loss            local s   dask s   ratio   passes   bytes of a step   sample, distances   primal / local - 1"
+    )
+    for loss in options.losses:
         (local, remote), (expected, model) = seconds(
             lambda loss=loss: mercer.LinearSVC(loss=loss, n_jobs=options.workers).fit(X_local, y_local),
             lambda loss=loss: mercer.dask.LinearSVC(loss=loss).fit(X, y),
@@ -93,7 +95,7 @@ def lazily(client, options):
     small = rows(20_000, options.columns, options.parts)
     print(f"rows: {X.nbytes / 2**20:.0f} MB, a part {X.nbytes / 2**20 / options.parts:.0f} MB")
     print("loss             dask s   passes   bytes of a step   relative gap   peak MB of the workers (before)")
-    for loss in LOSSES:
+    for loss in options.losses:
         mercer.dask.LinearSVC(loss=loss).fit(*small)
         before = list(client.run(peak_megabytes).values())
         begin = time.perf_counter()
@@ -115,6 +117,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--memory", default="auto", help="of a worker, such as 1.5GB")
+    parser.add_argument("--losses", nargs="+", choices=LOSSES, default=LOSSES)
     parser.add_argument("--lazy", action="store_true", help="generate the rows in each pass")
     options = parser.parse_args()
     options.parts = options.parts or options.workers * (20 if options.lazy else 2)

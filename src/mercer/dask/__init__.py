@@ -13,6 +13,8 @@ except ImportError:
 
     raise MissingExtraError("mercer.dask", package="dask and distributed", extra="dask") from None
 
+from mercer.dask.dask_evaluation import evaluate
+from mercer.dask.dask_searches import SVCCV, LinearSVCCV
 from mercer.dask.kernel_ridge import KernelRidge
 from mercer.dask.linear_svc import LinearSVC
 from mercer.dask.linear_svr import LinearSVR
@@ -20,4 +22,14 @@ from mercer.dask.pegasos import PegasosClassifier
 from mercer.dask.svc import SVC
 from mercer.dask.svr import SVR
 
-__all__ = ["SVC", "SVR", "KernelRidge", "LinearSVC", "LinearSVR", "PegasosClassifier"]
+__all__ = [
+    "SVC",
+    "SVCCV",
+    "SVR",
+    "KernelRidge",
+    "LinearSVC",
+    "LinearSVCCV",
+    "LinearSVR",
+    "PegasosClassifier",
+    "evaluate",
+]

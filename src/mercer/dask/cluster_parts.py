@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Client, Future, KilledWorker, get_worker, wait
-from distributed.client import FutureCancelledError
+from distributed.client import CancelledError
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import ClusterError
@@ -28,7 +28,8 @@ from mercer.parts.layout import NO_LIMIT, Held, Loader, LocalParts, Parts, added
 LOOK, GLANCE = 2.0, 0.2
 # seconds without any worker after which a fit ends
 WITHOUT_WORKERS = 60.0
-# rows that are computed in each pass are kept up to this share of the worker's memory, less so many numbers per row
+# where rows are computed in each pass, functions keep some of them: up to this share of the worker's memory, less so
+# many numbers per row
 BUDGET, VECTORS = 0.4, 20
 # a group that is lost more often during one pass is given up
 LOSSES = 3
@@ -70,11 +71,11 @@ class Group:
     def __init__(self, loaders: list[Loader], indices: list[int], passes: int) -> None:
         worker = get_worker()
         own = sum(loader.n for loader in loaders)
-        # rows in memory belong to dask's collections; of others so many are kept as leave room for vectors over rows
+        # rows in memory belong to dask's collections; others exceed it, and the samples of a central path go first
         limit = worker.memory_manager.memory_limit
         held = limit is None or all(isinstance(loader, Held) for loader in loaders)
         budget = NO_LIMIT if held else max(0, int(BUDGET * limit) - VECTORS * 8 * own)
-        self.parts = LocalParts(loaders, worker.state.nthreads, budget, indices)
+        self.parts = LocalParts(loaders, worker.state.nthreads, budget, indices, keep_parts=held)
         self.passes = passes
         self.last: Any = None
 
@@ -266,7 +267,7 @@ def gather(client: Client, futures: Sequence[Future], without_workers: float = W
         return list(client.gather(list(futures)))
     except KilledWorker as error:
         raise _given_up(error.allowed_failures + 1) from error
-    except (FutureCancelledError, TimeoutError) as error:
+    except (CancelledError, TimeoutError) as error:
         raise ClusterError(
             f"The rows of the fit were lost with their worker and cannot be computed again ({error}). Give collections "
             "that dask can compute again (from files, say) instead of scattered data, or fit again."
@@ -284,7 +285,7 @@ def wait_for(client: Client, futures: Sequence[Future], without_workers: float =
             return
         except TimeoutError:
             watch.look()
-        except FutureCancelledError:
+        except CancelledError:
             return  # gather says why
 
 

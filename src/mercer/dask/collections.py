@@ -114,8 +114,8 @@ def is_frame(X: Any) -> bool:
     return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "npartitions")
 
 
-def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: bool = False) -> Chunks:
-    """Bring X, y and weights of each part to one worker, and wait for them. ``has_classes`` finds those of y."""
+def aligned_parts(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
+    """The delayed parts of X, of y and, unless it is None, of sample_weight: as many of each."""
     if not is_collection(X):
         raise InvalidInputError(f"X is of the type {type(X).__name__}: give {ALLOWED}")
     rows = X.chunks[0] if isinstance(X, da.Array) else None
@@ -128,6 +128,12 @@ def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: b
                 f"X has {len(pieces[0])} parts, but {name} has {len(piece)}. Give both the same parts, for example "
                 "with rechunk or repartition."
             )
+    return pieces
+
+
+def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: bool = False) -> Chunks:
+    """Bring X, y and weights of each part to one worker, and wait for them. ``has_classes`` finds those of y."""
+    pieces = aligned_parts(X, y, sample_weight)
     make = dask.delayed(_chunk, pure=False)
     delayed = [make(index, *parts) for index, parts in enumerate(zip(*pieces, strict=True))]
     futures = _recipes(client, delayed) if _exceeds_memory(client, X, y, sample_weight) else client.compute(delayed)

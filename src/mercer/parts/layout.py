@@ -111,8 +111,8 @@ class Part:
     state : whatever functions keep here between calls of `Parts.map`.
     """
 
-    def __init__(self, index: int, loader: Loader, budget: Budget) -> None:
-        self.index, self.loader, self.budget = index, loader, budget
+    def __init__(self, index: int, loader: Loader, budget: Budget, may_keep: bool = True) -> None:
+        self.index, self.loader, self.budget, self.may_keep = index, loader, budget, may_keep
         self.n = int(loader.n)
         self.n_threads = 1
         self.state: Any = None
@@ -125,7 +125,7 @@ class Part:
         if self._block is None:
             pending, self._pending = self._pending, None
             self._block = self._load() if pending is None else pending.result()
-            self._keeps = self._keeps or self.budget.take(nbytes(self._block.X))
+            self._keeps = self._keeps or (self.may_keep and self.budget.take(nbytes(self._block.X)))
         return self._block
 
     def read_ahead(self, reader: ThreadPoolExecutor) -> None:
@@ -251,6 +251,7 @@ class LocalParts(Parts):
     n_threads : threads at most: over parts if all are in memory and there are enough of them, else within each part.
     budget : bytes.
     indices : the positions of the loaders among those of all processes; 0, 1, … by default.
+    keep_parts : whether the budget may be used for parts, or only for what functions keep.
     """
 
     def __init__(
@@ -259,11 +260,12 @@ class LocalParts(Parts):
         n_threads: int = 1,
         budget: int = NO_LIMIT,
         indices: Sequence[int] | None = None,
+        keep_parts: bool = True,
     ) -> None:
         self._budget = Budget(budget)
         self.budget = int(budget)
         numbered = zip(range(len(loaders)) if indices is None else indices, loaders, strict=True)
-        self.parts = [Part(index, loader, self._budget) for index, loader in numbered if loader.n > 0]
+        self.parts = [Part(index, loader, self._budget, keep_parts) for index, loader in numbered if loader.n > 0]
         self.n = sum(part.n for part in self.parts)
         self.n_threads = n_threads
 
