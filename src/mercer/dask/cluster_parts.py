@@ -1,40 +1,101 @@
 """Rows in parts on the workers of a cluster.
 
-The parts of a worker are one `LocalParts`, the *group*, and a pass is one task for each group: a function of the last
-state of the group, which returns the next state and a result. A state is a future; only results come to the client.
-If a worker is lost, dask computes the group again from its rows on another worker, by the same tasks in the same order.
+The parts of a worker are one `LocalParts`, the *group*: a dask actor, which keeps the vectors of its rows from pass to
+pass. A pass is one message to each group and one reply, not a chain of tasks: on a small cluster a tenth of the time.
 
-A task edits the vectors of its group in place, since a group has one next state only. The count of passes tells if that
-ever fails.
+Dask does not compute an actor again when its worker dies. The client keeps the calls that make the present
+state, which are small (functions by name, models, numbers). If a group is lost, it is made again from its rows, which
+dask computes again, on another worker, and repeats these calls in their order.
 """
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Client, Future, KilledWorker, get_worker, wait
-from distributed.client import FutureCancelledError
+from distributed.client import CancelledError
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import ClusterError
 from mercer.gram.memory import available_bytes
-from mercer.parts.layout import Loader, LocalParts, Parts, added
+from mercer.parts.layout import NO_LIMIT, Held, Loader, LocalParts, Parts, added
 
-# seconds between two looks at the cluster while results are awaited
-LOOK = 2.0
+# seconds between two looks at the cluster, and at the state of the groups, while results are awaited
+LOOK, GLANCE = 2.0, 0.2
 # seconds without any worker after which a fit ends
 WITHOUT_WORKERS = 60.0
+# where rows are computed in each pass, functions keep some of them: up to this share of the worker's memory, less so
+# many numbers per row
+BUDGET, VECTORS = 0.4, 20
+# a group that is lost more often during one pass is given up
+LOSSES = 3
 
 
-class Group(NamedTuple):
-    """The state of a worker's parts after some passes, and the result of the last one."""
+class Call(NamedTuple):
+    """One pass: ``how`` is map or total."""
 
-    parts: LocalParts
+    how: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    reads: bool
+
+    def on(self, parts: LocalParts) -> Any:
+        """The result for these parts."""
+        return getattr(parts, self.how)(self.function, *self.args, reads=self.reads)
+
+    def has(self, mark: str) -> bool:
+        """Whether the function was marked by `keeps_state` or `sets_state`."""
+        return bool(getattr(self.function, mark, False))
+
+
+class Traffic(NamedTuple):
+    """What some passes have exchanged."""
+
     passes: int
-    result: Any
+    bytes: int
+
+
+class Failure(NamedTuple):
+    """An error that a pass has raised on a worker; errors of the connection are raised by dask."""
+
+    error: Exception
+
+
+class Group:
+    """The parts of one worker, an actor. It counts its passes, so that none is run twice or left out."""
+
+    def __init__(self, loaders: list[Loader], indices: list[int], passes: int) -> None:
+        worker = get_worker()
+        own = sum(loader.n for loader in loaders)
+        # rows in memory belong to dask's collections; others exceed it, and the samples of a central path go first
+        limit = worker.memory_manager.memory_limit
+        held = limit is None or all(isinstance(loader, Held) for loader in loaders)
+        budget = NO_LIMIT if held else max(0, int(BUDGET * limit) - VECTORS * 8 * own)
+        self.parts = LocalParts(loaders, worker.state.nthreads, budget, indices, keep_parts=held)
+        self.passes = passes
+        self.last: Any = None
+
+    def run(self, first: int, calls: list[Call], question: Call | None) -> Any:
+        """Run the calls, whose numbers begin with ``first``, except those that are done; the result of the last one.
+
+        A question is asked afterwards. It keeps the state and is not counted.
+        """
+        try:
+            if first > self.passes:
+                raise ClusterError(f"A worker was asked for pass {first} of a fit after {self.passes}. Fit again.")
+            with one_blas_thread(), np.errstate(all="ignore"):
+                for call in calls[self.passes - first :]:
+                    self.last = call.on(self.parts)
+                    self.passes += 1
+                if question is not None:
+                    return question.on(self.parts)
+        except Exception as error:
+            return Failure(_picklable(error))
+        return self.last
 
 
 class ClusterParts(Parts):
@@ -46,7 +107,15 @@ class ClusterParts(Parts):
     loaders : futures of loaders; their workers are where the parts stay.
     sizes : the number of rows of each.
     without_workers : seconds to wait for a worker if there is none.
+
+    Attributes
+    ----------
+    passes, received : their number, and the bytes of their results.
+    traffic : for each function the number of its passes, and the bytes of their arguments and results.
     """
+
+    # 8 MB: to send more takes longer than the pass that a better start saves
+    sample_numbers = 1 << 20
 
     def __init__(
         self,
@@ -58,8 +127,11 @@ class ClusterParts(Parts):
         self.client, self.without_workers = client, without_workers
         self.n = int(sum(sizes))
         self.budget = available_bytes() // 2
-        # what has come back to the client, in bytes, and the number of passes
         self.received = self.passes = 0
+        self.traffic: dict[str, Traffic] = {}
+        # the calls that a new group repeats, and the number of the first
+        self.calls: list[Call] = []
+        self.first = 0
         wait_for(client, loaders, without_workers)
         where = client.who_has(loaders)
         groups: dict[str, list[int]] = {}
@@ -67,42 +139,125 @@ class ClusterParts(Parts):
             if sizes[index]:
                 workers = sorted(where.get(loader.key) or ("",))
                 groups.setdefault(workers[0], []).append(index)
-        self.workers = [[address] if address else None for address in groups]
+        self.loaders = list(loaders)
         self.members = list(groups.values())
-        self.states = [
-            client.submit(_begin, [loaders[index] for index in members], members, pure=False, **_at(address))
-            for address, members in zip(self.workers, self.members, strict=True)
-        ]
+        self.groups = [self._submit(members, address) for address, members in groups.items()]
+        self.actors = [self._actor(k) for k in range(len(self.groups))]
 
     def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:
         """function(part, *args) of each part, on its worker."""
         found: dict[int, Any] = {}
-        for members, results in zip(self.members, self._advance("map", function, args, reads), strict=True):
+        for members, results in zip(self.members, self._advance(Call("map", function, args, reads)), strict=True):
             found.update(zip(members, results, strict=True))
         return [found[index] for index in sorted(found)]
 
     def total(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> tuple[Any, ...]:
         """The sums; each worker adds those of its own parts."""
-        return added(self._advance("total", function, args, reads))
+        return added(self._advance(Call("total", function, args, reads)))
 
-    def _advance(self, how: str, function: Callable[..., Any], args: tuple[Any, ...], reads: bool) -> list[Any]:
-        """One pass: replace all states by the next ones, and return the result of each group."""
-        pairs = list(zip(self.states, self.workers, strict=True))
-        submit = self.client.submit
-        states = [
-            submit(_next, state, self.passes, how, function, args, reads, pure=False, **_at(address))
-            for state, address in pairs
-        ]
-        results = [
-            submit(_result, state, pure=False, **_at(address))
-            for state, address in zip(states, self.workers, strict=True)
-        ]
-        # the last states are released: dask keeps how they were computed as long as later ones need it
-        self.states = states
+    def _submit(self, members: list[int], address: str) -> Future:
+        """Make the group of these parts, at this worker if it lives."""
+        at = {"workers": [address], "allow_other_workers": True} if address else {}
+        own = [self.loaders[index] for index in members]
+        return self.client.submit(Group, own, members, self.first, actor=True, pure=False, **at)
+
+    def _actor(self, k: int) -> Any:
+        """The actor of a group; if it is lost at once, another one."""
+        for _ in range(LOSSES + 1):
+            try:
+                return gather(self.client, [self.groups[k]], self.without_workers)[0]
+            except ClusterError:
+                raise
+            except RuntimeError as error:
+                if "Actor" not in str(error):
+                    raise
+                self.groups[k] = self._submit(self.members[k], "")
+        raise _given_up(LOSSES + 1)
+
+    def _advance(self, call: Call) -> list[Any]:
+        """One pass: the result of each group."""
+        question = call if call.has("keeps_state") else None
+        done = self.first + len(self.calls)
+        if question is None:
+            if call.has("sets_state"):
+                self.first, self.calls = done, []
+            self.calls.append(call)
+        replies = [self._ask(k, done, [] if question else [call], question) for k in range(len(self.groups))]
+        found = [self._result(k, reply, question) for k, reply in enumerate(replies)]
         self.passes += 1
-        found = gather(self.client, results, self.without_workers)
-        self.received += sum(_size(result) for result in found)
+        received = _size(found)
+        self.received += received
+        name = getattr(call.function, "__name__", "other")
+        before = self.traffic.get(name, Traffic(0, 0))
+        self.traffic[name] = Traffic(before.passes + 1, before.bytes + received + len(found) * _size(call.args))
         return found
+
+    def _ask(self, k: int, first: int, calls: list[Call], question: Call | None) -> Any:
+        """Send calls to a group; None if it is lost."""
+        try:
+            return self.actors[k].run(first, calls, question)
+        except RuntimeError:
+            return None
+
+    def _result(self, k: int, reply: Any, question: Call | None) -> Any:
+        """The result of a group; if it is lost, that of the group that replaces it."""
+        for _ in range(LOSSES + 1):
+            try:
+                if reply is not None:
+                    result = self._awaited(k, reply)
+                    if isinstance(result, Failure):
+                        raise result.error
+                    return result
+            except _LostError:
+                pass
+            self.groups[k] = self._submit(self.members[k], "")
+            self.actors[k] = self._actor(k)
+            reply = self._ask(k, self.first, self.calls, question)
+        raise _given_up(LOSSES + 1)
+
+    def _awaited(self, k: int, reply: Any) -> Any:
+        """Wait for a reply; raises `_LostError` if the group is lost."""
+        watch = Watch(self.client, self.without_workers)
+        while True:
+            try:
+                return reply.result(timeout=GLANCE)
+            except TimeoutError:
+                # a connection that was refused is tried for 30 seconds: dask knows earlier that the worker is lost
+                if self.groups[k].status != "finished":
+                    raise _LostError from None
+                watch.look()
+            except OSError:
+                raise _LostError from None
+
+
+class _LostError(Exception):
+    """A group was lost with its worker."""
+
+
+class Watch:
+    """Looks at a cluster from time to time; raises if it has lost its scheduler or, for some time, all workers."""
+
+    def __init__(self, client: Client, without_workers: float) -> None:
+        self.client, self.without_workers = client, without_workers
+        self.last_look = self.last_seen = time.monotonic()
+
+    def look(self) -> None:
+        """Look, unless that was done a moment ago."""
+        now = time.monotonic()
+        if now - self.last_look < min(LOOK, self.without_workers):
+            return
+        self.last_look = now
+        if self.client.status not in ("running", "connecting"):
+            raise ClusterError(
+                f"The client is {self.client.status}: the fit has lost its scheduler. Connect and fit again."
+            )
+        if self.client.nthreads():
+            self.last_seen = now
+        elif now - self.last_seen >= self.without_workers:
+            raise ClusterError(
+                f"The cluster has had no worker for {self.without_workers:g} seconds: the fit ends. Start workers, and "
+                "fit again."
+            )
 
 
 def gather(client: Client, futures: Sequence[Future], without_workers: float = WITHOUT_WORKERS) -> list[Any]:
@@ -111,11 +266,8 @@ def gather(client: Client, futures: Sequence[Future], without_workers: float = W
     try:
         return list(client.gather(list(futures)))
     except KilledWorker as error:
-        raise ClusterError(
-            f"A part of the fit was given up because {error.allowed_failures + 1} workers died while they computed it: "
-            "the memory of a worker may be too small for its rows. Use more workers, or more memory for each."
-        ) from error
-    except (FutureCancelledError, TimeoutError) as error:
+        raise _given_up(error.allowed_failures + 1) from error
+    except (CancelledError, TimeoutError) as error:
         raise ClusterError(
             f"The rows of the fit were lost with their worker and cannot be computed again ({error}). Give collections "
             "that dask can compute again (from files, say) instead of scattered data, or fit again."
@@ -126,58 +278,31 @@ def wait_for(client: Client, futures: Sequence[Future], without_workers: float =
     """Wait until all have ended; look at the cluster from time to time."""
     if client.asynchronous:
         raise ClusterError("The client is asynchronous: give fit a client made with asynchronous=False.")
-    last_seen = time.monotonic()
+    watch = Watch(client, without_workers)
     while True:
         try:
             wait(list(futures), timeout=min(LOOK, max(0.1, without_workers)))
             return
         except TimeoutError:
-            pass
-        except FutureCancelledError:
+            watch.look()
+        except CancelledError:
             return  # gather says why
-        if client.status not in ("running", "connecting"):
-            raise ClusterError(f"The client is {client.status}: the fit has lost its scheduler. Connect and fit again.")
-        now = time.monotonic()
-        if client.nthreads():
-            last_seen = now
-        elif now - last_seen >= without_workers:
-            raise ClusterError(
-                f"The cluster has had no worker for {without_workers:g} seconds: the fit ends. Start workers, and fit "
-                "again."
-            )
 
 
-def _at(workers: list[str] | None) -> dict[str, Any]:
-    """The arguments of submit that keep a task with its rows while their worker lives."""
-    return {} if workers is None else {"workers": workers, "allow_other_workers": True}
+def _given_up(n_workers: int) -> ClusterError:
+    return ClusterError(
+        f"A part of the fit was given up because {n_workers} workers died while they computed it: "
+        "the memory of a worker may be too small for its rows. Use more workers, or more memory for each."
+    )
 
 
-def _begin(loaders: list[Loader], indices: list[int]) -> Group:
-    """The first state of a group. Runs on a worker, with its number of threads."""
-    return Group(LocalParts(loaders, n_threads=get_worker().state.nthreads, indices=indices), 0, None)
-
-
-def _next(
-    group: Group, passes: int, how: str, function: Callable[..., Any], args: tuple[Any, ...], reads: bool
-) -> Group:
-    """The next state of a group. Runs on a worker; edits the vectors of the parts."""
-    parts = group.parts
-    # counted in the parts themselves, which all states of a group share
-    done = getattr(parts, "passes", 0)
-    if done != passes:
-        raise ClusterError(
-            f"A worker was asked for pass {passes} of a fit after {done} passes: the cluster has run a task twice. "
-            "Fit again."
-        )
-    parts.passes = passes + 1  # type: ignore[attr-defined]
-    with one_blas_thread(), np.errstate(all="ignore"):
-        result = getattr(parts, how)(function, *args, reads=reads)
-    return Group(parts, passes + 1, result)
-
-
-def _result(group: Group) -> Any:
-    """The result of a pass."""
-    return group.result
+def _picklable(error: Exception) -> Exception:
+    """The error, or its text if it cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def _size(result: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,13 +10,20 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed
-from distributed import Client, Future
+from dask.highlevelgraph import HighLevelGraph
+from dask.local import get_sync
+from dask.optimization import cull
+from dask.utils import ensure_dict
+from distributed import Client, Future, futures_of
 
 import dask
-from mercer.dask.cluster_parts import gather, wait_for
+from mercer.dask.cluster_parts import gather
 from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
-from mercer.parts.layout import Held
+from mercer.parts.layout import Held, Loader
+
+# rows that exceed this share of the workers' memory are computed in each pass instead of kept
+SHARE_OF_MEMORY = 0.4
 
 ALLOWED = (
     "a dask array of rows, a dask frame, or a list of delayed parts. For data in memory use the class of the same name "
@@ -24,24 +32,62 @@ ALLOWED = (
 
 
 class Chunk(NamedTuple):
-    """X, y and weights of one part, as they were given but for their types."""
+    """X of one part as numbers, y as it was given, weights, and how the columns are called, if they are."""
 
     X: Any
     y: Any
     weight: Vector
+    names: list[str] | None
+
+    def load(self) -> Chunk:
+        """Itself."""
+        return self
+
+
+class Recipe(NamedTuple):
+    """A part that is computed each time it is asked for, by the thread that asks: for rows that exceed the memory."""
+
+    graph: dict[Any, Any]
+    key: Any
+
+    def load(self) -> Chunk:
+        """The part."""
+        found: Chunk = get_sync(self.graph, self.key)
+        return found
+
+
+class Recomputed:
+    """A loader of rows that do not stay in memory. ``prepare`` makes a loader of a chunk in memory."""
+
+    def __init__(self, index: int, recipe: Recipe, n: int, prepare: Callable[[int, Chunk], Loader]) -> None:
+        self.index, self.recipe, self.n, self.prepare = index, recipe, n, prepare
+
+    def __call__(self) -> tuple[Any, Vector, Vector]:
+        """(X, y, weight)."""
+        return self.prepare(self.index, self.recipe.load())()
+
+
+class Labels(NamedTuple):
+    """The classes of a part, their total weights and their numbers of samples."""
+
+    classes: Any
+    weights: Any
+    counts: Any
 
 
 class Facts(NamedTuple):
-    """What the client knows of a part: its size, and how the columns are called, if they are."""
+    """What the client knows of a part: its size, how the columns are called, and of classifiers the classes."""
 
     n: int
     d: int
     names: list[str] | None
+    labels: Labels | None
 
 
 class Chunks(NamedTuple):
-    """The parts on the workers."""
+    """The parts on the workers: futures of `Chunk`, or of `Recipe` if the rows exceed the memory."""
 
+    client: Client
     futures: list[Future]
     facts: list[Facts]
 
@@ -49,6 +95,11 @@ class Chunks(NamedTuple):
     def sizes(self) -> list[int]:
         """The number of rows of each."""
         return [fact.n for fact in self.facts]
+
+    def loaders(self, prepare: Callable[[int, Chunk], Loader]) -> list[Future]:
+        """Futures of the loaders that ``prepare`` makes."""
+        indices = list(range(len(self.futures)))
+        return list(self.client.map(_loader, indices, self.futures, self.sizes, prepare=prepare, pure=False))
 
 
 def is_collection(X: Any) -> bool:
@@ -63,8 +114,8 @@ def is_frame(X: Any) -> bool:
     return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "npartitions")
 
 
-def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any) -> Chunks:
-    """Bring X, y and weights of each part to one worker, and wait for them."""
+def aligned_parts(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
+    """The delayed parts of X, of y and, unless it is None, of sample_weight: as many of each."""
     if not is_collection(X):
         raise InvalidInputError(f"X is of the type {type(X).__name__}: give {ALLOWED}")
     rows = X.chunks[0] if isinstance(X, da.Array) else None
@@ -77,12 +128,51 @@ def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any) -> Chunks:
                 f"X has {len(pieces[0])} parts, but {name} has {len(piece)}. Give both the same parts, for example "
                 "with rechunk or repartition."
             )
+    return pieces
+
+
+def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: bool = False) -> Chunks:
+    """Bring X, y and weights of each part to one worker, and wait for them. ``has_classes`` finds those of y."""
+    pieces = aligned_parts(X, y, sample_weight)
     make = dask.delayed(_chunk, pure=False)
     delayed = [make(index, *parts) for index, parts in enumerate(zip(*pieces, strict=True))]
-    futures = client.compute(delayed)
-    wait_for(client, futures)
-    facts = gather(client, client.map(_facts, futures, pure=False))
-    return Chunks(list(futures), _checked(facts))
+    futures = _recipes(client, delayed) if _exceeds_memory(client, X, y, sample_weight) else client.compute(delayed)
+    indices = list(range(len(futures)))
+    facts = gather(client, client.map(_facts, indices, futures, has_classes=has_classes, pure=False))
+    return Chunks(client, list(futures), _checked(facts))
+
+
+def _exceeds_memory(client: Client, *collections: Any) -> bool:
+    """Whether the rows would take too much of the workers' memory, and can be computed again instead of kept."""
+    X = collections[0]
+    if not isinstance(X, da.Array) or np.isnan(X.nbytes) or any(futures_of(c) for c in collections if c is not None):
+        return False
+    limits = client.run(_memory_limit).values()
+    return bool(limits) and all(limits) and X.nbytes > SHARE_OF_MEMORY * sum(limits)
+
+
+def _memory_limit(dask_worker: Any) -> int:
+    """The memory of a worker, in bytes; 0 for no limit."""
+    return int(dask_worker.memory_manager.memory_limit or 0)
+
+
+def _recipes(client: Client, delayed: list[Any]) -> list[Future]:
+    """A recipe of each part; the number of parts of a worker is in proportion to its memory."""
+    graph = ensure_dict(HighLevelGraph.merge(*(part.__dask_graph__() for part in delayed)))
+    workers = client.run(_memory_limit)
+    addresses, edges = list(workers), np.cumsum(list(workers.values()), dtype=np.float64)
+    futures = []
+    for k, part in enumerate(delayed):
+        own, _ = cull(graph, [part.key])
+        address = addresses[int(np.searchsorted(edges, (k + 0.5) / len(delayed) * edges[-1]))]
+        # a graph must not be an argument by itself: dask would look for tasks in it
+        recipe = dask.delayed(_recipe, pure=False)(pickle.dumps(own), part.key)
+        futures.append(client.compute(recipe, workers=[address], allow_other_workers=True))
+    return futures
+
+
+def _recipe(graph: bytes, key: Any) -> Recipe:
+    return Recipe(pickle.loads(graph), key)
 
 
 def delayed_parts(name: str, collection: Any, rows: tuple[float, ...] | None = None) -> list[Any]:
@@ -126,7 +216,7 @@ def _chunk(index: int, X: Any, y: Any, weight: Any = None) -> Chunk:
             f"sample_weight is {weights[wrong[0]]:g} in part {index}, row {wrong[0]}: weights must be finite and at "
             "least 0."
         )
-    return Chunk(X, targets, weights)
+    return Chunk(numeric(index, X), targets, weights, _columns_of(X))
 
 
 def _columns_of(X: Any) -> list[str] | None:
@@ -136,8 +226,14 @@ def _columns_of(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _facts(chunk: Chunk) -> Facts:
-    return Facts(int(chunk.X.shape[0]), int(chunk.X.shape[1]) if len(chunk.X.shape) > 1 else 0, _columns_of(chunk.X))
+def _facts(index: int, source: Chunk | Recipe, has_classes: bool) -> Facts:
+    chunk = source.load()
+    d = int(chunk.X.shape[1]) if len(chunk.X.shape) > 1 else 0
+    return Facts(int(chunk.X.shape[0]), d, chunk.names, labels_of(index, chunk) if has_classes else None)
+
+
+def _loader(index: int, source: Chunk | Recipe, n: int, prepare: Callable[[int, Chunk], Loader]) -> Loader:
+    return prepare(index, source) if isinstance(source, Chunk) else Recomputed(index, source, n, prepare)
 
 
 def _checked(facts: list[Facts]) -> list[Facts]:
@@ -171,14 +267,6 @@ def numeric(index: int, X: Any) -> Any:
 # ---- targets -----------------------------------------------------------------------------------------------------
 
 
-class Labels(NamedTuple):
-    """The classes of a part, their total weights and their numbers of samples."""
-
-    classes: Any
-    weights: Any
-    counts: Any
-
-
 def labels_of(index: int, chunk: Chunk) -> Labels:
     """The classes of a part."""
     y = chunk.y
@@ -195,7 +283,7 @@ def labels_of(index: int, chunk: Chunk) -> Labels:
 
 def coded(index: int, chunk: Chunk, classes: Vector) -> Held:
     """A loader whose targets are positions in ``classes``."""
-    return Held(numeric(index, chunk.X), np.searchsorted(classes, chunk.y).astype(np.float64), chunk.weight)
+    return Held(chunk.X, np.searchsorted(classes, chunk.y).astype(np.float64), chunk.weight)
 
 
 def numbered(index: int, chunk: Chunk) -> Held:
@@ -204,7 +292,7 @@ def numbered(index: int, chunk: Chunk) -> Held:
         y = chunk.y.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"y cannot be converted to numbers in part {index}: {error}.") from None
-    return Held(numeric(index, chunk.X), y, chunk.weight)
+    return Held(chunk.X, y, chunk.weight)
 
 
 # ---- predictions -------------------------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mercer.dask.machine import DaskMachine, LazyValues
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.linear.linear_solution import LinearSolution
+from mercer.losses.base import Vector
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
@@ -23,12 +26,24 @@ class DaskLinearMachine(LazyValues, DaskMachine, LinearMachine):
         "warm_start": False,
     }
 
+    # of a search: the models of the last fit, from which the next one starts; None to start anew
+    _last_models: list[Vector] | None = None
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._check_supported()
         parts, options = self._bring_parts(X, y, sample_weight), self._options()
-        solutions = [solve_parts(parts, statement, options, clock) for statement in self._statements()]
+        statements = self._statements()
+        starts = (
+            self._last_models if self._last_models is not None and len(self._last_models) == len(statements) else None
+        )
+        solutions = [
+            solve_parts(parts, statement, options, clock, None if starts is None else starts[k])
+            for k, statement in enumerate(statements)
+        ]
+        if self._last_models is not None:
+            self._last_models = [np.append(s.w, s.intercept) if statements[0].intercept else s.w for s in solutions]
         self._publish_solutions(solutions)
-        self._passes, self._bytes_received = parts.passes, parts.received
+        self._passes, self._traffic = parts.passes, parts.traffic
         self._warn_unfinished()
 
     def _statement(self, code: Any = None) -> Statement:

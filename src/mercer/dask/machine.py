@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from distributed import Client, Future, default_client
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.dask.cluster_parts import ClusterParts, gather
-from mercer.dask.collections import Chunks, apply_lazily, chunks_of, coded, is_collection, labels_of, numbered
+from mercer.dask.cluster_parts import ClusterParts
+from mercer.dask.collections import Chunks, apply_lazily, chunks_of, coded, is_collection, numbered
 from mercer.estimators.base import Machine
 from mercer.exceptions import ClusterError, InvalidInputError
 from mercer.losses.base import Vector
 from mercer.validation import check_weighted_classes, class_weights
 
 
-class DaskMachine(Machine):
-    """A machine whose rows stay with the workers of a cluster."""
+class OnCluster(BaseEstimator):  # type: ignore[misc]
+    """What machines and searches over dask collections share: a client, which is never pickled."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"client": "no_validation"}
-    # the ordinary class with the same parameters
-    _local: ClassVar[type[Any]]
     # the only value of some parameters
     _available: ClassVar[dict[str, Any]] = {}
-
     client: Any
-
-    # ---- fit -----------------------------------------------------------------------------------------------------
-
-    def _bring_parts(self, X: Any, y: Any, sample_weight: Any) -> ClusterParts:
-        """X, y and weights of each part with one worker. Sets the number and the names of the columns."""
-        client = self._find_client()
-        chunks = chunks_of(client, X, y, sample_weight)
-        first = next(fact for fact in chunks.facts if fact.n)
-        self.n_features_in_ = first.d
-        if first.names is not None:
-            self.feature_names_in_ = np.array(first.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        # the raw parts are no longer needed afterwards: their rows belong to the loaders
-        return ClusterParts(client, self._loaders(client, chunks), chunks.sizes)
-
-    def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
-        """Futures of the loaders of all parts, targets as numbers. Classifiers code and set their classes."""
-        indices = list(range(len(chunks.futures)))
-        return list(client.map(numbered, indices, chunks.futures, pure=False))
 
     def _find_client(self) -> Client:
         """The client that was given, or the default one."""
@@ -76,6 +53,41 @@ class DaskMachine(Machine):
         if not np.isfinite(getattr(self, "C", 1.0)):
             raise InvalidInputError("C=inf is not available for rows on several computers: give a finite C.")
 
+    def __getstate__(self) -> Any:
+        return {**super().__getstate__(), "client": None}
+
+    def __sklearn_clone__(self) -> Any:
+        own = self.get_params(deep=False)
+        client = own.pop("client")
+        return type(self)(**{name: clone(value, safe=False) for name, value in own.items()}, client=client)
+
+
+class DaskMachine(OnCluster, Machine):
+    """A machine whose rows stay with the workers of a cluster."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"client": "no_validation"}
+    # the ordinary class with the same parameters
+    _local: ClassVar[type[Any]]
+
+    # ---- fit -----------------------------------------------------------------------------------------------------
+
+    def _bring_parts(self, X: Any, y: Any, sample_weight: Any) -> ClusterParts:
+        """X, y and weights of each part with one worker. Sets the number and the names of the columns."""
+        client = self._find_client()
+        chunks = chunks_of(client, X, y, sample_weight, has_classes=isinstance(self, DaskClassifier))
+        first = next(fact for fact in chunks.facts if fact.n)
+        self.n_features_in_ = first.d
+        if first.names is not None:
+            self.feature_names_in_ = np.array(first.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        # the raw parts are no longer needed afterwards: their rows belong to the loaders
+        return ClusterParts(client, self._loaders(chunks), chunks.sizes)
+
+    def _loaders(self, chunks: Chunks) -> list[Future]:
+        """Futures of the loaders of all parts, targets as numbers. Classifiers code and set their classes."""
+        return chunks.loaders(numbered)
+
     # ---- the model -------------------------------------------------------------------------------------------------
 
     def to_local(self) -> Any:
@@ -90,7 +102,7 @@ class DaskMachine(Machine):
         own = self.get_params(deep=False)
         own.pop("client")
         model = self._local(**own)
-        names = set(vars(self)) - set(own) - {"client", "_passes", "_bytes_received"}
+        names = set(vars(self)) - set(own) - {"client", "_passes", "_bytes_received", "_traffic", "_last_models"}
         for name in names:
             setattr(model, name, getattr(self, name))
         return model
@@ -99,14 +111,6 @@ class DaskMachine(Machine):
         """Lazily for a collection, at once for data in memory."""
         model = self.to_local()
         return apply_lazily(X, function, model, dtype, n_columns) if is_collection(X) else function(model, X)
-
-    def __getstate__(self) -> Any:
-        return {**super().__getstate__(), "client": None}
-
-    def __sklearn_clone__(self) -> Any:
-        own = self.get_params(deep=False)
-        client = own.pop("client")
-        return type(self)(**{name: clone(value, safe=False) for name, value in own.items()}, client=client)
 
 
 class LazyValues:
@@ -154,11 +158,9 @@ class DaskClassifier(DaskMachine):
         """
         return self._predicted(X, self._local.predict, self.to_local().classes_.dtype, 0)
 
-    def _loaders(self, client: Client, chunks: Chunks) -> list[Future]:
-        """Targets as positions in ``classes_``, which one pass over all parts finds."""
-        indices = list(range(len(chunks.futures)))
-        found = gather(client, client.map(labels_of, indices, chunks.futures, pure=False))
-        filled = [part for part in found if len(part.classes)]
+    def _loaders(self, chunks: Chunks) -> list[Future]:
+        """Targets as positions in ``classes_``, which one pass over all parts has found."""
+        filled = [fact.labels for fact in chunks.facts if fact.labels is not None and fact.n]
         self.classes_ = np.unique(np.concatenate([part.classes for part in filled]))
         if len(self.classes_) < 2:
             raise InvalidInputError(
@@ -175,4 +177,4 @@ class DaskClassifier(DaskMachine):
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, balanced)
         check_weighted_classes(codes, weight, self.class_weight_)
         self._weight_of_class = weight * self.class_weight_
-        return list(client.map(coded, indices, chunks.futures, classes=self.classes_, pure=False))
+        return chunks.loaders(partial(coded, classes=self.classes_))

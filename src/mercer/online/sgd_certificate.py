@@ -61,7 +61,12 @@ def primal(run: Run, squares: Vector, f: Matrix) -> Vector:
 
 
 def objective_point(run: Run, evaluated: Evaluation) -> ObjectivePoint:
-    """The objective, summed over the problems, with its bound.
+    """The objective, summed over the problems, with its bound."""
+    return bounded_point(run, evaluated.t, evaluated.primal)
+
+
+def bounded_point(run: Run, t: int, primal: Vector) -> ObjectivePoint:
+    """The objective after t steps, from ½|w|² + Σ Cᵢ max(0, 1 − yᵢ fᵢ) of each problem, with its bound.
 
     With rho = max |φ(x)|, |w*| ≤ rho/lam and |v_t + lam w_t| ≤ 2 rho, follow-the-leader on the losses
     <v_t, w> + lam/2 |w|² has the regret bound 4 rho²/lam (1 + log T) of [SSBD] 14.5.3; for w_t = theta_t/(lam t) the
@@ -72,11 +77,11 @@ def objective_point(run: Run, evaluated: Evaluation) -> ObjectivePoint:
     The expectation is over independently drawn samples. For the last iterate, for a mean over the tail and for steps of
     other sizes there is no bound: inf.
     """
-    lam, t, bound = run.rule.lam, evaluated.t, np.inf
+    lam, bound = run.rule.lam, np.inf
     if run.rule.start == 0 and run.rule.budget < 0 and run.rule.eta is None and t > 0:
         rho2 = float(run.squared_lengths.max(initial=0.0)) + run.rule.bias
         bound = float(len(run.y) * rho2 / (lam * t) * (0.5 + 2.0 * np.log1p(t)))
-    return ObjectivePoint(t, lam * float(evaluated.primal.sum()), bound)
+    return ObjectivePoint(t, lam * float(primal.sum()), bound)
 
 
 def certificates(run: Run, evaluated: Evaluation, psd: bool = True, n_threads: int = 1) -> list[Certificate]:
@@ -90,13 +95,23 @@ def certificates(run: Run, evaluated: Evaluation, psd: bool = True, n_threads: i
 
     beta, slope = run.dual_points()
     curvature = run.squared_norms(run.from_coefficients(beta), None, n_threads)
-    part = np.divide(slope, curvature, out=np.ones_like(slope), where=curvature > slope)
-    with np.errstate(over="ignore", invalid="ignore"):
-        best = part * slope - 0.5 * part**2 * curvature
+    part, best = scaled_duals(slope, curvature)
     worst = np.empty(len(part))
     hinge_violations(run.y, evaluated.f, run.weight, run.unit, beta, part, worst)
+    return conclude(evaluated.primal, best, worst, psd)
+
+
+def scaled_duals(slope: Vector, curvature: Vector) -> tuple[Vector, Vector]:
+    """The s in [0, 1] that maximises slope·s − ½ curvature·s², and that maximum."""
+    part = np.divide(slope, curvature, out=np.ones_like(slope), where=curvature > slope)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return part, part * slope - 0.5 * part**2 * curvature
+
+
+def conclude(primals: Vector, duals: Vector, violations: Vector, psd: bool = True) -> list[Certificate]:
+    """The certificate of each problem."""
     found = []
-    for p, d, violation in zip(evaluated.primal, best, worst, strict=True):
+    for p, d, violation in zip(primals, duals, violations, strict=True):
         primal, dual = _finite(p, d)
         reason = "" if psd else NOT_PSD
         gap, most = max(0.0, primal - dual), np.inf if np.isnan(violation) else float(violation)

@@ -4,13 +4,16 @@ The method is that of `mercer.linear.near_kinks`: a model of a random sample of 
 their boxes; the central path on the samples near a kink; once more with the samples that were fixed at the wrong end.
 Squared losses and few rows per column take the path over all samples.
 
-A round reads all rows twice. A step of the path reads the free rows four times; they are copied if the budget of
-their process allows it. Each part returns X'β, X'DX and scalars.
+A round reads all rows twice. A step of the path is four passes over the free rows, which are copied if the budget of
+their process allows it: the move of the last step is one pass with the weights of the next. Each part returns X'β, X'DX
+and scalars.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -78,13 +81,13 @@ class PartSystem:
 
     def start(self, w: Vector, mu: float) -> Vector:
         """A'β with every sample on the central path at Aw."""
-        v, *self.values = self.parts.total(linear_part.start, w, mu, reads=self.reads)
+        v, *found = self.parts.total(linear_part.start, w, mu, reads=self.reads)
+        self._keep_values(found)
         return np.asarray(v)
 
     def loss_and_gap(self) -> tuple[float, float]:
         """As the last start or move found them."""
-        loss, gap = self.values
-        return loss, gap
+        return self.values
 
     def keep(self) -> None:
         """With the next pass."""
@@ -97,11 +100,10 @@ class PartSystem:
         return np.empty(0)
 
     def weigh(self, target: float) -> Vector:
-        """A'(β + Dg); for target 0 the parts return A'DA as well."""
-        total, *gram = self.parts.total(linear_part.weigh, target, self.better, reads=self.reads)
-        self.better = False
-        if gram:
-            (self.gram,) = gram
+        """A'(β + Dg); for target 0 as the last start or move found it."""
+        if target == 0:
+            return self.predicted
+        (total,) = self.parts.total(linear_part.correct, target, reads=self.reads)
         return np.asarray(total)
 
     def factor(self, diagonal: Vector) -> bool:
@@ -114,8 +116,14 @@ class PartSystem:
         return np.array([found[:, 0].max(), *found[:, 1:].sum(axis=0)])
 
     def move(self, length: float) -> None:
-        """Move along the step."""
-        self.values = list(self.parts.total(linear_part.move, length, reads=False))
+        """Move along the step, and begin the next one."""
+        self._keep_values(self.parts.total(linear_part.move, length, self.better, reads=self.reads))
+        self.better = False
+
+    def _keep_values(self, found: Sequence[Any]) -> None:
+        """The loss and the gap, and A'(β + Dg) and A'DA of the next step."""
+        loss, gap, self.predicted, self.gram = found
+        self.values = loss, gap
 
 
 def _all_samples(run: PartsRun, tol: float) -> Vector:

@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from mercer.linear.linear_problem import Rows
 from mercer.losses.base import Vector
 
 NO_LIMIT = 1 << 62
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Loader(Protocol):
@@ -111,8 +112,10 @@ class Part:
     state : whatever functions keep here between calls of `Parts.map`.
     """
 
-    def __init__(self, index: int, loader: Loader, budget: Budget, work: Budget | None = None) -> None:
-        self.index, self.loader, self.budget = index, loader, budget
+    def __init__(
+        self, index: int, loader: Loader, budget: Budget, may_keep: bool = True, work: Budget | None = None
+    ) -> None:
+        self.index, self.loader, self.budget, self.may_keep = index, loader, budget, may_keep
         self.work = budget if work is None else work
         self.n = int(loader.n)
         self.n_threads = 1
@@ -126,7 +129,7 @@ class Part:
         if self._block is None:
             pending, self._pending = self._pending, None
             self._block = self._load() if pending is None else pending.result()
-            self._keeps = self._keeps or self.budget.take(nbytes(self._block.X))
+            self._keeps = self._keeps or (self.may_keep and self.budget.take(nbytes(self._block.X)))
         return self._block
 
     def read_ahead(self, reader: ThreadPoolExecutor) -> None:
@@ -192,6 +195,18 @@ def nbytes(X: Any) -> int:
     return 0 if isinstance(X, np.memmap) else int(X.nbytes)
 
 
+def keeps_state(function: Function) -> Function:
+    """Mark a function that does not change ``part.state``: it is not repeated when a lost part is made again."""
+    function.keeps_state = True  # type: ignore[attr-defined]
+    return function
+
+
+def sets_state(function: Function) -> Function:
+    """Mark a function whose ``part.state`` follows from its arguments: earlier functions need not be repeated."""
+    function.sets_state = True  # type: ignore[attr-defined]
+    return function
+
+
 class Parts(ABC):
     """Rows in parts. Empty parts are left out.
 
@@ -200,11 +215,13 @@ class Parts(ABC):
     n : the number of rows of all parts.
     budget : bytes that the process of the caller may use for copies.
     work : bytes for rows that functions compute, of all parts; None: each process has its own.
+    sample_numbers : numbers of a random sample of rows at most, which comes to the caller: 32 MB.
     """
 
     n: int
     budget: int
     work: int | None = None
+    sample_numbers: int = 1 << 22
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:
@@ -240,6 +257,7 @@ class LocalParts(Parts):
     n_threads : threads at most: over parts if all are in memory and there are enough of them, else within each part.
     budget : bytes.
     indices : the positions of the loaders among those of all processes; 0, 1, … by default.
+    keep_parts : whether the budget may be used for parts, or only for what functions keep.
     work : bytes for rows that functions compute; None: they share the budget of the samples.
     """
 
@@ -249,13 +267,14 @@ class LocalParts(Parts):
         n_threads: int = 1,
         budget: int = NO_LIMIT,
         indices: Sequence[int] | None = None,
+        keep_parts: bool = True,
         work: int | None = None,
     ) -> None:
         self._budget = Budget(budget)
         self.budget, self.work = int(budget), work
         own = None if work is None else Budget(work)
         numbered = zip(range(len(loaders)) if indices is None else indices, loaders, strict=True)
-        self.parts = [Part(index, loader, self._budget, own) for index, loader in numbered if loader.n > 0]
+        self.parts = [Part(index, loader, self._budget, keep_parts, own) for index, loader in numbered if loader.n > 0]
         self.n = sum(part.n for part in self.parts)
         self.n_threads = n_threads
 

@@ -20,7 +20,7 @@ from mercer.linear.near_kinks import ends_of
 from mercer.linear.newton import newton_pass
 from mercer.linear.systems import column_squares, weighted_gram
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.parts.layout import Block, Part, nbytes
+from mercer.parts.layout import Block, Part, keeps_state, nbytes
 
 # the constant feature that stands for a free intercept has this value
 ONE = 1.0
@@ -146,6 +146,7 @@ def forget(part: Part) -> None:
     part.state = None
 
 
+@keeps_state
 def sample_rows(part: Part, share: float, seed: int) -> tuple[Any, Vector, Vector]:
     """X, targets and prices of a random share of the usable rows."""
     state, usable = part.state, part.state.usable
@@ -247,21 +248,27 @@ def start_at_kinks(part: Part, mu: float) -> tuple[Any, ...]:
 
 
 def start(part: Part, w: Vector, mu: float) -> tuple[Any, ...]:
-    """A'β, the loss and the gap with every sample on the central path at Aw."""
+    """A'β with every sample on the central path at Aw; the loss, the gap and the sums of `_predict`."""
     samples, rows = part.state.samples, _inner(part)
     samples.start(rows.dot(w, part.n_threads), mu)
-    return rows.tdot(samples.beta, part.n_threads), *samples.loss_and_gap()
+    return rows.tdot(samples.beta, part.n_threads), *samples.loss_and_gap(), *_predict(part, rows)
 
 
-def weigh(part: Part, target: float, keep: bool) -> tuple[Any, ...]:
-    """A'(β + Dg) for the wanted products; with target 0 also A'DA. ``keep`` remembers β as the best one."""
-    if keep:
-        keep_best(part)
-    samples, rows = part.state.samples, _inner(part)
-    samples.aim(target)
+def _predict(part: Part, rows: Rows) -> tuple[Any, Any]:
+    """A'(β + Dg) and A'DA for the predictor, whose wanted products are 0."""
+    samples = part.state.samples
+    samples.aim(0.0)
     samples.weigh()
     total = rows.tdot(samples.beta + samples.Dg, part.n_threads)
-    return (total, weighted_gram(rows, samples.D, part.n_threads)) if target == 0 else (total,)
+    return total, weighted_gram(rows, samples.D, part.n_threads)
+
+
+def correct(part: Part, target: float) -> tuple[Any]:
+    """A'(β + Dg) for the corrector."""
+    samples = part.state.samples
+    samples.aim(target)
+    samples.weigh()
+    return (_inner(part).tdot(samples.beta + samples.Dg, part.n_threads),)
 
 
 def step(part: Part, dw: Vector) -> Vector:
@@ -271,10 +278,15 @@ def step(part: Part, dw: Vector) -> Vector:
     return np.asarray(state.samples.step(state.change))
 
 
-def move(part: Part, length: float) -> tuple[float, float]:
-    """Move along the last step; returns the loss and the gap."""
+def move(part: Part, length: float, keep: bool) -> tuple[Any, ...]:
+    """Move along the last step; returns the loss, the gap and the sums of `_predict`.
+
+    ``keep`` remembers the β before the move as the best one.
+    """
+    if keep:
+        keep_best(part)
     part.state.samples.move(length, part.state.change)
-    return part.state.samples.loss_and_gap()
+    return *part.state.samples.loss_and_gap(), *_predict(part, _inner(part))
 
 
 def keep_best(part: Part) -> None:
@@ -311,6 +323,7 @@ def newton_point(part: Part, u: Vector, is_new_step: bool, is_small: bool) -> tu
     return loss, v, gram, int(np.count_nonzero(state.D))
 
 
+@keeps_state
 def curvature_product(part: Part, p: Vector) -> tuple[Vector]:
     """X'DX p."""
     rows = all_rows(part)
@@ -322,6 +335,7 @@ def begin_line(part: Part) -> None:
     part.state.change = part.state.f - part.state.f_from
 
 
+@keeps_state
 def line_point(part: Part, s: float) -> tuple[float, float]:
     """The derivatives of the loss along the step."""
     from mercer.linear._newton_loops import line_derivatives
@@ -348,6 +362,7 @@ def shift_to_balance(part: Part, x: float) -> None:
     state.beta = np.clip(state.beta + x * _room(state) ** 2, state.qp.lower, state.qp.upper)
 
 
+@keeps_state
 def sum_of_sign(part: Part, sign: float) -> tuple[float]:
     """The sum of the β of this sign."""
     beta = part.state.beta

@@ -24,8 +24,6 @@ from mercer.problems.solution import Certificate, Status, TracePoint
 # up to this many columns the matrix over pairs of features is computed and factored
 FACTORED_UP_TO = 2000
 MAX_ITER = 200
-# numbers of the random sample at most: 32 MB
-SAMPLE_NUMBERS = 1 << 22
 # Σβ is corrected this often by the samples inside their boxes; then those of one sign are scaled down, or all raised
 BALANCING = 3
 # a sum of β up to this share of Σ|β| is rounding
@@ -142,7 +140,7 @@ class PartsRun:
 
     def sample_size(self, wanted: float) -> int:
         """So many rows, or as many as the caller's memory allows."""
-        most = min(SAMPLE_NUMBERS // self.d, int(self.parts.budget / 8 / max(1.0, self.row_bytes)))
+        most = min(self.parts.sample_numbers // self.d, int(self.parts.budget / 8 / max(1.0, self.row_bytes)))
         return int(min(wanted, most))
 
     def report(self, gap: float, dual: float, active: int, w: Vector | None = None) -> None:

@@ -194,7 +194,7 @@ def evaluate_folds(
         raise InvalidInputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     n = num_samples(X)
     weight = None if sample_weight is None else validate_weights(sample_weight, n, X)
-    scoring, name = _scoring(estimator, scoring, weight is not None)
+    scoring, name = scoring_of(estimator, scoring, weight is not None)
     scorer = check_scoring(estimator, scoring=scoring)
     splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
     if len(splits) < 2:
@@ -249,7 +249,7 @@ def evaluate_folds(
     )
 
 
-def _scoring(estimator: Any, scoring: Any, weighted: bool) -> tuple[Any, str]:
+def scoring_of(estimator: Any, scoring: Any, weighted: bool) -> tuple[Any, str]:
     """The scoring to use, and its name. With weights a scorer by name is used: ``estimator.score`` may ignore them."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     given = getattr(last, "scoring", None) if scoring is None else scoring

@@ -145,6 +145,8 @@ class PegasosClassifier(OnlineClassifier):
     ) -> None:
         keep_parameters(self, locals())
 
+    certificates_: list[Certificate]
+
     def _rule(self, n_steps: int | None) -> Rule:
         if self.average == "tail" and n_steps is None:
             raise InvalidInputError(
@@ -180,16 +182,19 @@ class PegasosClassifier(OnlineClassifier):
             )
         return float(eta)
 
+    def _weighted(self, codes: Vector, weight: Vector) -> Vector:
+        """The weights of the samples times those of their classes."""
+        return weight if self.class_weight is None else weight * self.class_weight_[codes]
+
     def _train(self, data: Data, codes: Vector, weight: Vector, clock: Clock) -> Run:
-        if self.class_weight is not None:
-            weight = weight * self.class_weight_[codes]
+        weight = self._weighted(codes, weight)
         draws = Draws(self._generator(), weight, self.sampling == "shuffled", int(self.batch_size))
         per_pass = -(-draws.size // int(self.batch_size))
         n_steps = int(self.max_iter) * per_pass if self.n_steps is None else int(self.n_steps)
         if self.average == "last":
             n_steps -= 1  # they lead to the last of as many iterates, since the first is 0
         # shuffled samples are used equally often, so their weights scale the steps
-        step = weight * draws.size / weight.sum() if draws.shuffled else np.ones(data.n)
+        step = weight * draws.size / weight.sum() if draws.shuffled else np.broadcast_to(1.0, data.n)
         run = self._begin(data, codes, weight, step, self._rule(n_steps), clock)
         self._record(run, draws.size)
         n_threads = thread_count(self.n_jobs)
@@ -222,14 +227,20 @@ class PegasosClassifier(OnlineClassifier):
 
         Extends ``objective_trace_``, sets the certificates and empties ``seen``.
         """
-        evaluated = evaluate_all(run, seen, n_threads)
+        points, self.certificates_ = self._judged(run, seen, psd, n_threads)
         seen.clear()
-        self.objective_trace_ += [objective_point(run, one) for one in evaluated]
-        self.certificates_: list[Certificate] = certificates(run, evaluated[-1], psd, n_threads)
+        self.objective_trace_ += points
         several = f"{len(self.certificates_)} one-vs-rest problems" if len(self.certificates_) > 1 else None
         self.certificate_ = found = combine(self.certificates_, of=several)
         clock.report(TracePoint(clock.seconds, run.t, found.kkt_violation, found.dual, len(run.weight)), lambda: run)
         return self.tol is not None and found.valid and found.relative_gap <= self.tol
+
+    def _judged(
+        self, run: Run, seen: list[tuple[int, Model]], psd: bool, n_threads: int
+    ) -> tuple[list[ObjectivePoint], list[Certificate]]:
+        """The objectives of these models, and the certificates of the last one."""
+        evaluated = evaluate_all(run, seen, n_threads)
+        return [objective_point(run, one) for one in evaluated], certificates(run, evaluated[-1], psd, n_threads)
 
     def _warn_unfinished(self) -> None:
         if self._status is Status.CONVERGED:

@@ -161,8 +161,8 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         budget = int(MEMORY_SHARE * available_bytes()) if cache_size == "auto" else budget_bytes(cache_size)
         return Options(tol=float(self.tol), budget=budget, n_threads=thread_count(self.n_jobs), precision=precision)
 
-    def _publish_choice(self, table: Table, folds: list[tuple[Any, Any]], n: int, clock: Clock) -> None:
-        """Set the best candidate, its score and its held-out values; warn if the search was cut short."""
+    def _choose(self, table: Table, clock: Clock) -> None:
+        """Set the best candidate and its score; warn if the search was cut short."""
         missed = [c for c in table.candidates if not c.complete]
         failed = [c for c in table.candidates if c.complete and not np.isfinite(c.mean)]
         over = clock.over()
@@ -194,6 +194,10 @@ class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
         self.best_index_ = best.number
         self.best_params_ = dict(best.params)
         self.best_score_ = best.mean
+
+    def _publish_choice(self, table: Table, folds: list[tuple[Any, Any]], n: int, clock: Clock) -> None:
+        """Set the best candidate, its score and its held-out values."""
+        self._choose(table, clock)
         columns = table.best_values[0].shape[1] if table.best_values else self._columns()
         self.cv_fold_ = np.full(n, -1, np.intp)
         values = np.full((n, columns), np.nan)

@@ -1,0 +1,111 @@
+"""Searches and evaluations over dask collections: parts are the folds, scores those of the local machines."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from tests.dask.clusters import cluster, within
+
+import mercer
+from mercer.exceptions import InvalidInputError
+
+da = pytest.importorskip("dask.array")
+mercer_dask = pytest.importorskip("mercer.dask")
+
+LIMIT = 120
+# the second part is empty: folds 0 and 1 have two parts each, and fold 2 one
+CHUNKS = (200, 0, 150, 250, 120, 180)
+FOLD_OF_PART = (0, -1, 1, 2, 0, 1)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster() as client:
+        yield client
+
+
+def samples(curved):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(sum(CHUNKS), 3))
+    f = (X[:, 0] * X[:, 1] if curved else X[:, 0] + 0.5 * X[:, 1]) + 0.4 * rng.normal(size=len(X))
+    return X, np.where(f > 0.1, "yes", "no"), rng.uniform(0.5, 1.5, len(X))
+
+
+def arrays(X, *others):
+    return (da.from_array(X, chunks=(CHUNKS, -1)), *(da.from_array(other, chunks=(CHUNKS,)) for other in others))
+
+
+def splits():
+    """The folds as (train, test) pairs of rows."""
+    fold = np.repeat(FOLD_OF_PART, CHUNKS)
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
+
+
+@pytest.mark.parametrize("scoring", [None, "roc_auc"])
+def test_linear_search(client, scoring):
+    """The scores are those of the local search with these folds, and so are the choice and the model."""
+    X, y, weight = samples(curved=False)
+    settings = {"Cs": [0.001, 0.1, 10.0], "tol": 1e-6, "scoring": scoring}
+    expected = mercer.LinearSVCCV(cv=splits(), **settings).fit(X, y, weight)
+    model = mercer_dask.LinearSVCCV(cv=3, client=client, **settings)
+    dX, dy, dw = arrays(X, y, weight)
+    within(LIMIT, lambda: model.fit(dX, dy, dw))
+    for f in range(3):
+        name = f"split{f}_test_score"
+        np.testing.assert_allclose(model.cv_results_[name], expected.cv_results_[name], atol=0.01)
+    assert model.best_params_ == expected.best_params_ and model.C_ == expected.C_
+    assert model.best_score_ == pytest.approx(expected.best_score_, abs=0.01)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-2)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert np.mean(model.predict(dX).compute() == expected.predict(X)) > 0.995
+    assert model.certificate_.relative_gap <= 1e-6
+    with pytest.raises(AttributeError, match="predict_proba is not available for rows on several computers"):
+        model.predict_proba(dX)
+    assert clone(model).client is client and pickle.loads(pickle.dumps(model)).client is None
+
+
+def test_kernel_search_and_evaluation(client):
+    """SVCCV chooses as the local search does; the scores differ by what landmark_tol allows."""
+    X, y, _ = samples(curved=True)
+    settings = {"Cs": [0.01, 1.0], "gammas": [0.3]}
+    expected = mercer.SVCCV(cv=splits(), **settings).fit(X, y)
+    model = mercer_dask.SVCCV(cv=3, client=client, **settings)
+    dX, dy = arrays(X, y)
+    within(LIMIT, lambda: model.fit(dX, dy))
+    assert model.best_params_ == expected.best_params_ == {"C": 1.0, "gamma": 0.3}
+    assert model.best_score_ == pytest.approx(expected.best_score_, abs=0.02)
+    assert type(model.best_estimator_.to_local()) is mercer.SVC
+
+
+def test_evaluation(client):
+    """Scores, training scores and Wilson's interval are those of mercer.evaluate with these folds."""
+    X, y, weight = samples(curved=False)
+    expected = mercer.evaluate(mercer.LinearSVC(tol=1e-6), X, y, cv=splits(), sample_weight=weight)
+    dX, dy, dw = arrays(X, y, weight)
+    machine = mercer_dask.LinearSVC(tol=1e-6, client=client)
+    found = within(LIMIT, lambda: mercer_dask.evaluate(machine, dX, dy, cv=3, sample_weight=dw))
+    np.testing.assert_allclose(found.scores, expected.scores, atol=0.01)
+    np.testing.assert_allclose(found.training_scores, expected.training_scores, atol=0.01)
+    np.testing.assert_allclose(found.interval, expected.interval, atol=0.01)
+    assert found.held_out == expected.held_out == len(X) and found.scoring == "accuracy"
+    target = X[:, 0] + 0.1 * X[:, 1]
+    expected = mercer.evaluate(mercer.LinearSVR(tol=1e-6), X, target, cv=splits())
+    machine, dt = mercer_dask.LinearSVR(tol=1e-6, client=client), da.from_array(target, chunks=(CHUNKS,))
+    found = within(LIMIT, lambda: mercer_dask.evaluate(machine, dX, dt, cv=3))
+    np.testing.assert_allclose(found.scores, expected.scores, atol=0.01)
+    assert found.scoring == "r2" and np.isnan(found.interval).all()
+
+
+def test_bad_folds_are_refused(client):
+    """More folds than parts, splitters, and estimators of rows in memory."""
+    X, y, _ = samples(curved=False)
+    dX, dy = arrays(X, y)
+    with pytest.raises(InvalidInputError, match="X has 5 parts with rows, but cv=6 folds of whole parts are asked for"):
+        mercer_dask.LinearSVCCV(cv=6, client=client).fit(dX, dy)
+    with pytest.raises(InvalidInputError, match="parts are the folds of rows on several computers"):
+        mercer_dask.LinearSVCCV(cv=splits(), client=client).fit(dX, dy)
+    with pytest.raises(InvalidInputError, match=r"give one of mercer\.dask, or use mercer.evaluate"):
+        mercer_dask.evaluate(mercer.LinearSVC(), dX, dy)
+    with pytest.raises(InvalidInputError, match="search='local' is not available"):
+        mercer_dask.SVCCV(search="local", client=client).fit(dX, dy)
