@@ -1,4 +1,4 @@
-"""The base of the landmark machines over dask collections: see `mercer.landmarks.over_parts`."""
+"""The base of kernel machines over dask collections, by landmarks (`mercer.landmarks.over_parts`) or exact."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from mercer.dask.cluster_parts import ClusterParts
 from mercer.dask.machine import DaskMachine, LazyValues
+from mercer.estimators.exact_over_parts import fit_exact
 from mercer.estimators.landmark_machine import LandmarkMixin
-from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Kernel
 from mercer.landmarks.landmark_solver import LandmarkOptions
@@ -20,7 +20,7 @@ from mercer.problems.solution import Options
 
 
 class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
-    """A landmark machine whose rows stay with the workers of a cluster."""
+    """A kernel machine whose rows stay with the workers of a cluster."""
 
     _available: ClassVar[dict[str, Any]] = {
         "solver": "auto",
@@ -31,13 +31,11 @@ class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
     _kernel: Kernel
     shape_fit_: Any
 
-    def _check_supported(self) -> None:
-        if self.landmarks is None:
-            raise InvalidInputError(
-                "landmarks=None asks for the exact machine, which is not available for rows on several computers. Use "
-                f'landmarks="auto" with the landmark_tol that you need, or mercer.{type(self).__name__} on one of them.'
-            )
-        super()._check_supported()
+    def _fit_exact(self, parts: ClusterParts, clock: Clock) -> None:
+        """Fit the machine without landmarks."""
+        fit_exact(self, parts, clock)
+        self._passes, self._bytes_received = parts.passes, parts.received
+        self._warn_unfinished()
 
     def _bind_parts(self, parts: ClusterParts, kernel: Kernel) -> LandmarkOptions:
         """Bind the kernel to all rows; returns how the landmarks are chosen."""

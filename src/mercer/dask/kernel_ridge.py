@@ -81,6 +81,14 @@ rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as i
     ) -> None:
         keep_parameters(self, locals())
 
+    def _check_supported(self) -> None:
+        if self.landmarks is None:
+            raise InvalidInputError(
+                "landmarks=None asks for the exact machine, which is not available for rows on several computers. Use "
+                'landmarks="auto" with the landmark_tol that you need, or mercer.KernelRidge on one of them.'
+            )
+        super()._check_supported()
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._check_supported()
         price = float(local.target_alphas(self.alpha, 1)[0])

@@ -1,8 +1,8 @@
-"""Support vector classification of dask collections, by landmarks."""
+"""Support vector classification of dask collections, by landmarks or exact."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,31 +11,17 @@ import mercer.estimators.svc as local
 from mercer.dask.dask_landmarks import DaskLandmarkMachine
 from mercer.dask.machine import DaskClassifier
 from mercer.estimators.base import keep_parameters
+from mercer.estimators.exact_over_parts import PairOfClasses
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import take_samples
 from mercer.landmarks.over_parts import PartsSolution
-from mercer.losses.base import Loss, Vector
+from mercer.losses.base import Loss
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_run import stacked
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options, Solution
 from mercer.svm.batch import OneVsOne, class_pairs
 from mercer.validation import resolve_kernel
-
-
-@dataclass(frozen=True)
-class PairOfClasses:
-    """Turns class positions into 1 for class i and -1 for class j; other classes get the weight 0."""
-
-    i: int
-    j: int
-    of_class: Any
-
-    def __call__(self, codes: Vector, weight: Vector) -> tuple[Vector, Vector]:
-        """Targets and weights of one problem."""
-        classes = codes.astype(np.intp)
-        members = (classes == self.i) | (classes == self.j)
-        return np.where(classes == self.i, 1.0, -1.0), np.where(members, weight * self.of_class[classes], 0.0)
 
 
 class SVC(DaskClassifier, DaskLandmarkMachine, local.SVC):
@@ -45,6 +31,9 @@ class SVC(DaskClassifier, DaskLandmarkMachine, local.SVC):
     kernel values with the landmarks; drawn samples and a matrix over the landmarks are exchanged. More than two classes
     are solved one against one, each pair over the rows of its two classes.
 
+    ``landmarks=None`` solves the exact machine: β and the decision values of a row stay with it, the worst violators of
+    all parts come to the client, which solves their problem, and their changes go to all workers.
+
     Parameters
     ----------
     C, kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
@@ -52,15 +41,15 @@ decision_function_shape, break_ties, random_state, loss, fit_intercept, n_jobs, 
 solver, rule, trace, landmark_tol, max_landmarks, polish : as in ``mercer.SVC``.
         Only kernels on vectors, solver="auto", warm_start=False, trace=False, polish=False, probability=False and a
         finite C are available. ``cache_size`` and ``n_jobs`` are not used: each worker has its own memory and threads.
-    landmarks : "auto", int or samples, default="auto"
-        As in ``mercer.SVC``. None, the exact machine, is not available.
+    landmarks : "auto", int, samples or None, default="auto"
+        As in ``mercer.SVC``. None is the exact machine.
     client : distributed.Client or None, default=None
         The client of the cluster; None for the one that was made last. It is not pickled with the model.
 
     Attributes
     ----------
     support_ : ndarray
-        The numbers of the landmarks among all rows, in the order of the parts.
+        The numbers of the landmarks, or the support vectors, among all rows, in the order of the parts.
     support_vectors_, dual_coef_, intercept_, classes_, class_weight_, certificate_, certificates_, landmarks_, \
 n_landmarks_, landmark_certificate_, growth_, margin_, rkhs_norm_, function_, trace_, n_iter_, n_features_in_, \
 feature_names_in_ : as in ``mercer.SVC``.
@@ -132,6 +121,9 @@ feature_names_in_ : as in ``mercer.SVC``.
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._check_supported()
         parts = self._bring_parts(X, y, sample_weight)
+        if self.landmarks is None:
+            self._fit_exact(parts, clock)
+            return
         choice = self._bind_parts(parts, resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0))
         loss, C = self._loss()
         options, solved = self._options(), []

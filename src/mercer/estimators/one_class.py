@@ -102,6 +102,9 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         self._fit_one(data, OneClass(float(self.nu)), y, weight, clock)
 
+    def _single_loss(self) -> tuple[Loss, float]:
+        return OneClass(float(self.nu)), 1.0
+
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         super()._publish_one(data, loss, used, solution)
         self.offset_ = -self._intercept_

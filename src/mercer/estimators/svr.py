@@ -111,6 +111,9 @@ class SVR(BaseSVR):
     def _loss(self) -> Loss:
         return regression_loss(self)
 
+    def _single_loss(self) -> tuple[Loss, float]:
+        return self._loss(), float(self.C)
+
 
 class NuSVR(BaseSVR):
     """ν-support vector regression: the width of the tube is learnt so that at most a fraction nu lies outside.
