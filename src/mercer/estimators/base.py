@@ -217,7 +217,8 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples), or list of object
             Training samples; the kernel matrix for ``kernel="precomputed"``; any objects (strings, sets, graphs,
-            records) for a kernel on these, or for a kernel function. Rows of `mercer.open_rows` are read into memory.
+            records) for a kernel on these, or for a kernel function. Rows of `mercer.open_rows` are read into memory;
+            if they do not fit, block by block in each round.
         y : array-like of shape (n_samples,)
             Class labels or target values. None if rows on disk have them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -371,6 +372,9 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     _warm: Any
     # how to solve the problem instead of what the sizes suggest
     _plan: ClassVar[Plan | None] = None
+    # whether y is used, and whether the loss can be solved over rows in parts
+    _uses_targets: ClassVar[bool] = True
+    _solves_parts: ClassVar[bool] = False
 
     def _options(self) -> Options:
         solver, random = self._solver(), getattr(self, "random_state", None)
@@ -406,6 +410,12 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         if isinstance(X, RowSource):
+            if self._exceeds_memory(X):
+                from mercer.estimators.exact_over_parts import fit_exact_source
+
+                fit_exact_source(self, X, y, sample_weight, clock)
+                self._warn_unfinished()
+                return
             X, y, sample_weight = gather(X, y, sample_weight, type(self).__name__)
         X, y = self._validate(X, y, reset=True)
         n = num_samples(X)
@@ -419,6 +429,10 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         self._forget_others()
         self.kernel_evaluations_ = data.evaluations.count
         self._warn_unfinished()
+
+    def _exceeds_memory(self, source: RowSource) -> bool:
+        """Whether rows on disk do not fit into their memory, and the exact machine can be solved block by block."""
+        return self._solves_parts and self.landmarks is None and source.n * source.bytes_per_row > source.memory
 
     def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         """Samples and targets as `validate_samples` gives them."""

@@ -9,16 +9,37 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 
+from mercer.estimators.linear.source_fit import (
+    BLOCKS,
+    Targets,
+    Unlabelled,
+    check_given,
+    find_targets,
+    set_features,
+)
+from mercer.exceptions import InvalidInputError
+from mercer.gram.memory import MEGABYTE
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector, take_samples
 from mercer.parts.bound_kernel import bind_to_parts
 from mercer.parts.kernel_solver import KernelPartsSolution, solve_kernel_parts
-from mercer.parts.layout import Parts
+from mercer.parts.layout import LocalParts, Parts
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_run import stacked
 from mercer.problems.clock import Clock
+from mercer.sources.row_source import BLOCK_SHARE, RowSource, loaders
 from mercer.svm.batch import OneVsOne, class_pairs
-from mercer.validation import resolve_kernel
+from mercer.validation import resolve_kernel, thread_count, validate_weights
+
+# of the memory for rows on disk, for the samples of the pool and their copies
+POOL_SHARE = 0.25
+# what some parameters may be if the rows stay on disk
+IN_BLOCKS: dict[str, tuple[Any, ...]] = {
+    "probability": (False, "deprecated"),
+    "solver": ("auto", "decomposition"),
+    "trace": (False,),
+    "warm_start": (False,),
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +76,28 @@ def fit_exact(machine: Any, parts: Parts, clock: Clock) -> None:
     machine.support_ = found.rows[machine.support_]
 
 
+def fit_exact_source(machine: Any, source: RowSource, y: Any, sample_weight: Any, clock: Clock) -> None:
+    """Fit the exact machine of rows that stay on disk."""
+    for name, allowed in IN_BLOCKS.items():
+        value = getattr(machine, name, allowed[0])
+        if value not in allowed:
+            raise InvalidInputError(
+                f"{name}={value!r} needs all rows in memory, but {source.name} takes "
+                f"{source.n * source.bytes_per_row / MEGABYTE:,.0f} MB and memory is "
+                f"{source.memory / MEGABYTE:,.0f} MB. Use {name}={allowed[0]!r}, or open it with a larger memory=..."
+            )
+    labelled = machine._uses_targets
+    check_given(machine, source, y if labelled else None, sample_weight, labelled)
+    set_features(machine, source)
+    targets: Targets | Unlabelled
+    if labelled:
+        targets = find_targets(machine, source, y, sample_weight, is_classifier(machine))
+    else:
+        targets = Unlabelled(None if sample_weight is None else validate_weights(sample_weight, source.n, source))
+    budget = int((1.0 - BLOCKS * BLOCK_SHARE - POOL_SHARE) * source.memory)
+    fit_exact(machine, LocalParts(loaders(source, targets), thread_count(machine.n_jobs), budget), clock)
+
+
 def _solve(machine: Any, parts: Parts, statement: Statement, clock: Clock) -> KernelPartsSolution:
     return solve_kernel_parts(parts, machine._kernel, statement, machine._options(), clock)
 
@@ -81,9 +124,10 @@ def _fit_pairs(machine: Any, parts: Parts, clock: Clock) -> None:
     # the support vectors of all pairs are the samples of the model
     rows, first = np.unique(np.concatenate([one.rows for _, one in found]), return_index=True)
     classes = np.concatenate([np.where(one.targets > 0, *pair) for pair, one in found])[first]
-    data = _support_data(
-        machine, take_samples(stacked([one.samples for _, one in found]), first), [one for _, one in found]
-    )
+    samples = [one.samples for _, one in found]
+    # the rows of one pair are in order already: a copy would double the memory of a large model
+    joined = samples[0] if len(samples) == 1 else take_samples(stacked(samples), first)
+    data = _support_data(machine, joined, [one for _, one in found])
     members = [np.flatnonzero(classes == c) for c in range(len(machine.classes_))]
     machines = []
     for (i, j), one in zip(pairs, solved, strict=True):

@@ -50,6 +50,8 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         **LANDMARK_PARAMETERS,
     }
     fit_intercept = True
+    _uses_targets = False
+    _solves_parts = True
 
     def __init__(
         self,

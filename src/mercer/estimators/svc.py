@@ -67,6 +67,8 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         "break_ties": ["boolean"],
         "random_state": ["random_state"],
     }
+    # class_weight="balanced" counts samples, not their weights
+    _balances_weights: ClassVar[bool] = False
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         self.classes_, codes = class_codes(y)
@@ -418,6 +420,8 @@ class SVC(BaseSVC):
         **STEPWISE_PARAMETERS,
         **LANDMARK_PARAMETERS,
     }
+
+    _solves_parts = True
 
     def __init__(
         self,

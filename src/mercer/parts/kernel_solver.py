@@ -53,7 +53,7 @@ LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pi
 FIRST_SHARE, FIRST_UP_TO = 16, 4096
 # samples of any pool, the bytes of their rows, and these as one part in so many of the caller's memory. 20,000 × 10
 # rows with 10,000 support vectors took 18, 13 and 11 rounds with pools of 2,048, 4,096 and 8,192, and more time
-SMALLEST_POOL, LARGEST_POOL, POOL_BYTES, POOL_SHARE = 512, 8192, 1 << 25, 16
+SMALLEST_POOL, LARGEST_POOL, POOL_BYTES, POOL_SHARE = 512, 8192, 1 << 25, 8
 # bytes of samples in one message
 SENT = 1 << 23
 # a pool is solved to this share of the violation of all rows
@@ -169,11 +169,12 @@ class _Samples:
         fields = {name: take_samples(getattr(self, name), index) for name in self.__dict__ if name != "vectors"}
         return _Samples(**fields, vectors=self.vectors[:, index])
 
-    def joined(self, other: _Samples) -> _Samples:
-        """These and others."""
-        pairs = {name: [getattr(self, name), getattr(other, name)] for name in self.__dict__}
-        special = {"samples": stacked(pairs["samples"]), "vectors": np.concatenate(pairs["vectors"], axis=1)}
-        return _Samples(**{n: special[n] if n in special else np.concatenate(pair) for n, pair in pairs.items()})
+    @classmethod
+    def joined(cls, groups: Sequence[_Samples]) -> _Samples:
+        """The samples of all groups, in their order."""
+        lists = {name: [getattr(group, name) for group in groups] for name in groups[0].__dict__}
+        samples, vectors = stacked(lists.pop("samples")), np.concatenate(lists.pop("vectors"), axis=1)
+        return cls(samples=samples, vectors=vectors, **{name: np.concatenate(own) for name, own in lists.items()})
 
     def program(self, sums: Vector) -> BoxQP:
         """The program of these samples without the others."""
@@ -213,6 +214,8 @@ class _Run:
         self.row_bytes = max(own.row_bytes for own in begun)
         room = int(min(POOL_BYTES, parts.budget // POOL_SHARE) / self.row_bytes)
         self.capacity = capacity or max(SMALLEST_POOL, min(LARGEST_POOL, room))
+        # samples of a message: prepared for the kernel they take as much memory as a pool
+        self.most_sent = max(1, min(int(SENT / self.row_bytes), max(SMALLEST_POOL, self.capacity)))
         self.dtype: Any = np.float64
         self.trace: list[TracePoint] = []
         self.steps = self.rounds = self.evaluations = self.messages = 0
@@ -411,7 +414,7 @@ class _Run:
         if len(pool) > room:
             nearest = np.argsort(-np.maximum(*_excess(pool, level)), kind="stable")[:room]
             pool = pool.take(np.sort(nearest))
-        self.pool = pool.joined(new)
+        self.pool = _Samples.joined([pool, new])
 
     # ---- messages ------------------------------------------------------------------------------------------------
 
@@ -423,7 +426,7 @@ class _Run:
         if len(members) == 0:
             yield Message(ONCE, None, (), [], weights)
             return
-        step = max(1, int(SENT / self.row_bytes))
+        step = self.most_sent
         if positions is None:
             for first in range(0, len(members), step):
                 own = np.arange(first, min(first + step, len(members)))
@@ -482,7 +485,7 @@ class _Run:
     def _support_vectors(self, outside: bool) -> Iterator[_Samples]:
         """The samples with β ≠ 0, or those outside of the pool, in the order of the rows, some at a time."""
         counts = dict(self.parts.map(kernel_part.count_support, outside, reads=False))
-        total, step = sum(counts.values()), max(1, int(SENT / self.row_bytes))
+        total, step = sum(counts.values()), self.most_sent
         for first in range(0, total, step):
             between, start = {}, 0
             for p in self.order:
@@ -517,11 +520,8 @@ class _Run:
             # far from the optimum free samples say little about b: minimise the loss over b
             b = np.array([self._best_threshold(float(b[0]))])
         proof = self._certificate(b)
-        found = list(self._support_vectors(outside=False))
-        chosen = self.pool.take(np.empty(0, np.intp)) if not found else found[0]
-        for more in found[1:]:
-            chosen = chosen.joined(more)
-        chosen = chosen.take(np.argsort(chosen.rows, kind="stable"))
+        self.pool = self.pool.take(np.empty(0, np.intp))
+        chosen = _Samples.joined([self.pool, *self._support_vectors(outside=False)])
         return KernelPartsSolution(
             chosen.beta, chosen.F, b, status, self.steps, self.clock.seconds, proof, self.trace, samples=chosen.samples,
             rows=chosen.rows, targets=chosen.y, evaluations=self.evaluations, rounds=self.rounds,

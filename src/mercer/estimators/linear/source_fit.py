@@ -61,6 +61,18 @@ class Targets:
 
 
 @dataclass(frozen=True, eq=False)
+class Unlabelled:
+    """Targets of 1, for machines that ignore them, and weights. Picklable."""
+
+    weight: Vector | None = None
+
+    def __call__(self, y: Any, weight: Any, start: int, stop: int) -> tuple[Vector, Vector]:
+        """Targets and weights of the rows from start to before stop."""
+        weight = weight if self.weight is None else self.weight[start:stop]
+        return np.ones(stop - start), np.ones(stop - start) if weight is None else weight
+
+
+@dataclass(frozen=True, eq=False)
 class OneVsRest:
     """Class indices into ±1 of class k against the rest, with class weights as in `one_vs_rest`. Picklable."""
 
@@ -121,10 +133,15 @@ def check_parameters(machine: Any, source: RowSource, y: Any, sample_weight: Any
                 f"{source.name} is read block by block. On rows on disk use penalty='l2', a finite C, "
                 "multi_class='ovr' and solver='auto'."
             )
-    if y is None and not source.has_target:
+    check_given(machine, source, y, sample_weight)
+
+
+def check_given(machine: Any, source: RowSource, y: Any, sample_weight: Any, needs_target: bool = True) -> None:
+    """Raise for targets or weights given twice or not at all."""
+    if y is None and not source.has_target and needs_target:
         raise InvalidInputError(
-            f"{name} requires y to be passed, but the target y is None and {source.name} has no targets. Name them in "
-            "open_rows(..., target=...), or give y to fit."
+            f"{type(machine).__name__} requires y to be passed, but the target y is None and {source.name} has no "
+            "targets. Name them in open_rows(..., target=...), or give y to fit."
         )
     for what, given, inside in (("y", y, source.has_target), ("sample_weight", sample_weight, source.has_weight)):
         if given is not None and inside:
@@ -142,7 +159,11 @@ def set_features(machine: Any, source: RowSource) -> None:
 
 
 def find_targets(machine: Any, source: RowSource, y: Any, sample_weight: Any, classes: bool) -> Targets:
-    """Find the classes in one pass over the targets, without the samples; sets class_weight_ and classes_."""
+    """Find the classes in one pass over the targets, without the samples.
+
+    Sets classes_, class_weight_, which may depend on the weights of the classes (``_balances_weights``) or the numbers
+    of their samples, and ``_weight_of_class``, the weight of each class with its class weight.
+    """
     weight = None if sample_weight is None else validate_weights(sample_weight, source.n, source)
     given = None if y is None else np.asarray(y)
     if given is not None and given.ndim != 1:
@@ -152,11 +173,14 @@ def find_targets(machine: Any, source: RowSource, y: Any, sample_weight: Any, cl
         _check_weights(_weight_sums(source, targets))
         return targets
     totals: dict[Any, float] = {}
+    counts: dict[Any, int] = {}
     for labels, weights in _target_blocks(source, given, weight):
         check_classification_targets(labels)
         found, codes = np.unique(labels, return_inverse=True)
-        for label, total in zip(found.tolist(), np.bincount(codes, weights, len(found)), strict=True):
+        sums, numbers = np.bincount(codes, weights, len(found)), np.bincount(codes, minlength=len(found))
+        for label, total, count in zip(found.tolist(), sums, numbers, strict=True):
             totals[label] = totals.get(label, 0.0) + float(total)
+            counts[label] = counts.get(label, 0) + int(count)
         if len(totals) > MOST_CLASSES:
             raise InvalidInputError(
                 f"{source.name} has more than {MOST_CLASSES:,} classes, such as "
@@ -169,10 +193,14 @@ def find_targets(machine: Any, source: RowSource, y: Any, sample_weight: Any, cl
             "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
             f"{machine.classes_[0]!r}"
         )
-    sums = np.array([totals[label] for label in machine.classes_.tolist()])
-    each = np.arange(len(sums))
-    machine.class_weight_ = class_weights(machine.class_weight, machine.classes_, each, sums)
+    labels = machine.classes_.tolist()
+    sums, each = np.array([totals[label] for label in labels]), np.arange(len(labels))
+    balanced = (
+        sums if getattr(machine, "_balances_weights", True) else np.array([float(counts[label]) for label in labels])
+    )
+    machine.class_weight_ = class_weights(machine.class_weight, machine.classes_, each, balanced)
     check_weighted_classes(each, sums, machine.class_weight_)
+    machine._weight_of_class = sums * machine.class_weight_
     return Targets(machine.classes_, given, weight)
 
 
