@@ -1,4 +1,4 @@
-"""The base of the landmark machines over dask collections: see `mercer.landmarks.over_parts`."""
+"""The base of kernel machines over dask collections, by landmarks (`mercer.landmarks.over_parts`) or exact."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 from mercer.dask.machine import DaskMachine, LazyValues
 from mercer.estimators.landmark_machine import LandmarkMixin
-from mercer.exceptions import InvalidInputError
 from mercer.problems.clock import Clock
 
 
 class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
-    """A landmark machine whose rows stay with the workers of a cluster."""
+    """A kernel machine whose rows stay with the workers of a cluster."""
 
     _available: ClassVar[dict[str, Any]] = {
         "solver": "auto",
@@ -19,14 +18,6 @@ class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
         "trace": False,
         "polish": False,
     }
-
-    def _check_supported(self) -> None:
-        if self.landmarks is None:
-            raise InvalidInputError(
-                "landmarks=None asks for the exact machine, which is not available for rows on several computers. Use "
-                f'landmarks="auto" with the landmark_tol that you need, or mercer.{type(self).__name__} on one of them.'
-            )
-        super()._check_supported()
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         self._check_supported()

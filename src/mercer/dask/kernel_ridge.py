@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import mercer.estimators.kernel_ridge as local
 from mercer.dask.dask_landmarks import DaskLandmarkMachine
 from mercer.estimators.base import keep_parameters
+from mercer.exceptions import InvalidInputError
 
 
 class KernelRidge(DaskLandmarkMachine, local.KernelRidge):
@@ -74,3 +75,11 @@ rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as i
         client: Any = None,
     ) -> None:
         keep_parameters(self, locals())
+
+    def _check_supported(self) -> None:
+        if self.landmarks is None:
+            raise InvalidInputError(
+                "landmarks=None asks for the exact machine, which is not available for rows on several computers. Use "
+                'landmarks="auto" with the landmark_tol that you need, or mercer.KernelRidge on one of them.'
+            )
+        super()._check_supported()

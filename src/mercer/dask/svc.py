@@ -1,4 +1,4 @@
-"""Support vector classification of dask collections, by landmarks."""
+"""Support vector classification of dask collections, by landmarks or exact."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ class SVC(DaskClassifier, DaskLandmarkMachine, local.SVC):
     kernel values with the landmarks; drawn samples and a matrix over the landmarks are exchanged. More than two classes
     are solved one against one, each pair over the rows of its two classes.
 
+    ``landmarks=None`` solves the exact machine: β and the decision values of a row stay with it, the worst violators of
+    all parts come to the client, which solves their problem, and their changes go to all workers.
+
     Parameters
     ----------
     C, kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
@@ -27,15 +30,15 @@ decision_function_shape, break_ties, random_state, loss, fit_intercept, n_jobs, 
 solver, rule, trace, landmark_tol, max_landmarks, polish : as in ``mercer.SVC``.
         Only kernels on vectors, solver="auto", warm_start=False, trace=False, polish=False, probability=False and a
         finite C are available. ``cache_size`` and ``n_jobs`` are not used: each worker has its own memory and threads.
-    landmarks : "auto", int or samples, default="auto"
-        As in ``mercer.SVC``. None, the exact machine, is not available.
+    landmarks : "auto", int, samples or None, default="auto"
+        As in ``mercer.SVC``. None is the exact machine.
     client : distributed.Client or None, default=None
         The client of the cluster; None for the one that was made last. It is not pickled with the model.
 
     Attributes
     ----------
     support_ : ndarray
-        The numbers of the landmarks among all rows, in the order of the parts.
+        The numbers of the landmarks, or the support vectors, among all rows, in the order of the parts.
     support_vectors_, dual_coef_, intercept_, classes_, class_weight_, certificate_, certificates_, landmarks_, \
 n_landmarks_, landmark_certificate_, growth_, margin_, rkhs_norm_, function_, trace_, n_iter_, n_features_in_, \
 feature_names_in_ : as in ``mercer.SVC``.

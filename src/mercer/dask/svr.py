@@ -1,4 +1,4 @@
-"""Support vector regression of dask collections, by landmarks."""
+"""Support vector regression of dask collections, by landmarks or exact."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class SVR(DaskLandmarkMachine, local.SVR):
     kernel, degree, gamma, coef0, tol, C, epsilon, shrinking, cache_size, verbose, max_iter, loss, quantile, \
 fit_intercept, n_jobs, time_limit, warm_start, precision, solver, rule, trace, landmark_tol, max_landmarks, polish : \
 as in ``mercer.SVR``, with the limits of ``mercer.dask.SVC``.
-    landmarks : "auto", int or samples, default="auto"
-        As in ``mercer.SVC``. None, the exact machine, is not available.
+    landmarks : "auto", int, samples or None, default="auto"
+        As in ``mercer.SVC``. None is the exact machine.
     client : distributed.Client or None, default=None
         The client of the cluster; None for the one that was made last. It is not pickled with the model.
 
     Attributes
     ----------
     support_ : ndarray
-        The numbers of the landmarks among all rows, in the order of the parts.
+        The numbers of the landmarks, or the support vectors, among all rows, in the order of the parts.
     support_vectors_, dual_coef_, intercept_, certificate_, landmarks_, n_landmarks_, landmark_certificate_, growth_, \
 rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as in ``mercer.SVR``.
 

@@ -222,7 +222,8 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples), or list of object
             Training samples; the kernel matrix for ``kernel="precomputed"``; any objects (strings, sets, graphs,
             records) for a kernel on these, or for a kernel function. Rows of `mercer.open_rows` are read block by block
-            by machines with ``landmarks``, and into memory by others.
+            by machines with ``landmarks``, and into memory by others; if they do not fit, SVC, SVR and OneClassSVM read
+            them block by block in each round.
         y : array-like of shape (n_samples,)
             Class labels or target values. None if rows on disk have them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -376,6 +377,9 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     _warm: Any
     # how to solve the problem instead of what the sizes suggest
     _plan: ClassVar[Plan | None] = None
+    # whether y is used, and whether the loss can be solved over rows in parts
+    _uses_targets: ClassVar[bool] = True
+    _solves_parts: ClassVar[bool] = False
 
     def _options(self) -> Options:
         solver, random = self._solver(), getattr(self, "random_state", None)
@@ -413,7 +417,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         if self.checkpoint is not None:
             self._check_checkpoint(X)
         if isinstance(X, RowSource):
-            if self.landmarks is not None:
+            if self.landmarks is not None or self._exceeds_memory(X):
                 self._fit_source(X, y, sample_weight, clock)
                 self._warn_unfinished()
                 return
@@ -430,6 +434,10 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         self._forget_others()
         self.kernel_evaluations_ = data.evaluations.count
         self._warn_unfinished()
+
+    def _exceeds_memory(self, source: RowSource) -> bool:
+        """Whether rows on disk do not fit into their memory, and the exact machine can be solved block by block."""
+        return self._solves_parts and source.n * source.bytes_per_row > source.memory
 
     def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         """Samples and targets as `validate_samples` gives them."""
@@ -495,7 +503,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         loss, C = self._single_loss()
         statement = Statement(loss, C, bool(self.fit_intercept))
         found = self._solve_parts(parts, statement, self._options(), clock, choice, checkpoint)
-        data = self._landmark_data(found.samples, [found])
+        data = self._parts_data(found.samples, [found])
         self._warm = None
         self._publish_one(data, loss, np.arange(data.n), found)
         self.support_ = found.rows[self.support_]

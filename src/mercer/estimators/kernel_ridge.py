@@ -384,6 +384,8 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         return self._resolve(self.kernel)
 
     def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
+        from mercer.landmarks.growth import LandmarkSolution
+
         price = float(target_alphas(self.alpha, 1)[0])
         self._check_landmark_alpha(price > 0)
         self._domain_fit = self._domain()
@@ -391,10 +393,11 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         # the objective is λ times that of the squared loss with weights w/λ
         statement = Statement(Squared(), 1.0 / price, bool(self.fit_intercept))
         one = self._solve_parts(parts, statement, self._options(), clock, choice, checkpoint)
+        assert isinstance(one, LandmarkSolution)
         found = scaled_by(one, price)
         self._forget_landmarks()
         self._ravel, self.X_fit_ = True, one.samples
-        data = self._landmark_data(self.X_fit_, [one])
+        data = self._parts_data(self.X_fit_, [one])
         self._publish_function(data, [found], found.coef[:, None], [float(np.sqrt(found.size))])
         self._publish_growth([found], self.X_fit_, data.n)
         self._training = TrainingSamples(self._kernel, self.X_fit_)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mercer.landmarks.landmark_solver import LandmarkSolver
     from mercer.landmarks.over_parts import PartsSolution
     from mercer.landmarks.saved_growth import SavedGrowth
+    from mercer.parts.kernel_solver import KernelPartsSolution
 
 LANDMARK_PARAMETERS: dict[str, Any] = {
     "landmarks": [
@@ -56,6 +57,15 @@ LANDMARK_PARAMETERS: dict[str, Any] = {
 }
 # of the available memory, for cache_size="auto"
 SHARE_OF_MEMORY = 0.4
+# of the memory for rows on disk, for the samples of an exact machine's pool and their copies
+POOL_SHARE = 0.25
+# what some parameters may be if rows are read block by block
+IN_BLOCKS: dict[str, tuple[Any, ...]] = {
+    "probability": (False, "deprecated"),
+    "solver": ("auto", "decomposition"),
+    "trace": (False,),
+    "warm_start": (False,),
+}
 # what the user can do if growth ended before landmark_tol was met
 ADVICE = {
     "max_landmarks": "Raise max_landmarks (now {most}) or landmark_tol, or use landmarks=None for the exact machine.",
@@ -179,10 +189,7 @@ class LandmarkMixin:
 
     def _fit_source(self, source: RowSource, y: Any, sample_weight: Any, clock: Clock) -> None:
         """Fit rows on disk, block by block."""
-        if getattr(self, "probability", False) not in (False, "deprecated"):
-            raise InvalidInputError(
-                "probability=True needs all rows in memory: use probability=False for landmarks of rows on disk."
-            )
+        self._check_blockwise(source)
         labelled, classifies = self._uses_targets, is_classifier(self)
         check_given(self, source, y if labelled else None, sample_weight, labelled)
         set_features(self, source)
@@ -191,7 +198,11 @@ class LandmarkMixin:
             targets = find_targets(self, source, y, sample_weight, classifies)
         else:
             targets = Unlabelled(None if sample_weight is None else validate_weights(sample_weight, source.n, source))
-        parts = source_parts(source, targets, thread_count(self.n_jobs), self._landmark_budget())
+        threads = thread_count(self.n_jobs)
+        if self.landmarks is None:
+            parts = source_parts(source, targets, threads, reserved=POOL_SHARE)
+        else:
+            parts = source_parts(source, targets, threads, self._landmark_budget())
         checkpoint = None
         if self.checkpoint is not None:
             from mercer.landmarks.saved_growth import SavedGrowth
@@ -200,6 +211,18 @@ class LandmarkMixin:
             known = identity(self, source, targets)
             checkpoint = Checkpoint(self.checkpoint, known, n_classes * (n_classes - 1) // 2, SavedGrowth.of)
         self._fit_parts(parts, clock, checkpoint)
+
+    def _check_blockwise(self, source: RowSource) -> None:
+        """Raise for parameters that need all rows in memory."""
+        for name, allowed in IN_BLOCKS.items():
+            if self.landmarks is not None and name != "probability":
+                continue  # the solver has its own answer
+            value = getattr(self, name, allowed[0])
+            if value not in allowed:
+                raise InvalidInputError(
+                    f"{name}={value!r} needs all rows in memory, but {source.name} is read block by block. Use "
+                    f"{name}={allowed[0]!r}, or give the rows to fit as an array."
+                )
 
     def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
         """Solve and publish the machine of rows in parts, whose targets are known."""
@@ -218,14 +241,18 @@ class LandmarkMixin:
         """The kernel as its parameters say, not yet bound to samples."""
         raise NotImplementedError
 
-    def _bind_parts(self, parts: Parts) -> LandmarkOptions:
-        """Bind the kernel to all rows; returns how the landmarks are chosen."""
-        from mercer.landmarks.over_parts import bind_over_parts
-
-        self._kernel = bind_over_parts(parts, self._parts_kernel())
+    def _bind_parts(self, parts: Parts) -> LandmarkOptions | None:
+        """Bind the kernel to all rows; returns how the landmarks are chosen, None for the exact machine."""
+        if self.landmarks is None:
+            from mercer.parts.bound_kernel import bind_to_parts as bind
+        else:
+            from mercer.landmarks.over_parts import bind_over_parts as bind
+        self._kernel = bind(parts, self._parts_kernel())
         self._gamma = getattr(self._kernel, "gamma", 0.0)
         self._function_samples = None
         self.shape_fit_: Any = (parts.n, self.n_features_in_)
+        if self.landmarks is None:
+            return None
         self._given_pool = self._given_landmarks(Data(self._kernel, None, 0))
         choice = self._landmark_solver().options
         self._given_pool = None
@@ -237,11 +264,15 @@ class LandmarkMixin:
         statement: Statement,
         options: Options,
         clock: Clock,
-        choice: LandmarkOptions,
+        choice: LandmarkOptions | None,
         checkpoint: Checkpoint | None = None,
         k: int = 0,
-    ) -> PartsSolution:
-        """One machine, which is problem k of the checkpoint."""
+    ) -> PartsSolution | KernelPartsSolution:
+        """One machine, which is problem k of the checkpoint; the exact one if ``choice`` is None."""
+        if choice is None:
+            from mercer.parts.kernel_solver import solve_kernel_parts
+
+            return solve_kernel_parts(parts, self._kernel, statement, options, clock)
         from mercer.landmarks.over_parts import solve_over_parts
         from mercer.landmarks.saved_growth import SavedGrowth
 
@@ -254,8 +285,8 @@ class LandmarkMixin:
         checkpoint.write()
         return found
 
-    def _landmark_data(self, samples: Any, solutions: list[Any]) -> Data:
-        """The landmarks as the samples of the model."""
+    def _parts_data(self, samples: Any, solutions: list[Any]) -> Data:
+        """The landmarks, or the support vectors, as the samples of the model."""
         self._sparse = sp.issparse(samples)
         data = Data(self._kernel, samples, int(samples.shape[0]))
         data.evaluations.add(sum(solution.evaluations for solution in solutions))

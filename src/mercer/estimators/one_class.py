@@ -51,6 +51,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
     }
     fit_intercept = True
     _uses_targets = False
+    _solves_parts = True
 
     def __init__(
         self,

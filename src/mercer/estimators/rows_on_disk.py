@@ -161,9 +161,14 @@ def _check_weights(totals: Any) -> None:
         raise InvalidInputError("Invalid input - all samples have zero or negative weights.")
 
 
-def source_parts(source: RowSource, targets: Any, n_threads: int, work: int | None = None) -> LocalParts:
-    """The blocks of a source as parts, kept in memory within its budget; ``work`` is that of computed rows."""
-    budget = int((1.0 - BLOCKS * BLOCK_SHARE) * source.memory)
+def source_parts(
+    source: RowSource, targets: Any, n_threads: int, work: int | None = None, reserved: float = 0.0
+) -> LocalParts:
+    """The blocks of a source as parts, kept in memory within its budget; ``work`` is that of computed rows.
+
+    ``reserved`` is a share of the memory that is used otherwise.
+    """
+    budget = int((1.0 - BLOCKS * BLOCK_SHARE - reserved) * source.memory)
     return LocalParts(loaders(source, targets), n_threads, budget, work=work)
 
 

@@ -431,6 +431,8 @@ class SVC(BaseSVC):
         **LANDMARK_PARAMETERS,
     }
 
+    _solves_parts = True
+
     def __init__(
         self,
         *,

@@ -77,6 +77,8 @@ class SVR(BaseSVR):
         **LANDMARK_PARAMETERS,
     }
 
+    _solves_parts = True
+
     def __init__(
         self,
         *,

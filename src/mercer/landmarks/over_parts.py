@@ -20,7 +20,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import product
 from mercer.kernels.base import Kernel
-from mercer.kernels.features import Csr, Matrix, Vector, take_samples
+from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.landmarks import factor_part
 from mercer.landmarks.growth import Growth, LandmarkOptions, LandmarkSolution, Restricted, check_choice, is_rounded
 from mercer.landmarks.landmark_certificate import PAIRS_UP_TO, ROWS, ROWS_OF_ESTIMATE, Lost, Share, bound
@@ -28,7 +28,8 @@ from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, extend_r
 from mercer.landmarks.saved_growth import SavedGrowth
 from mercer.linear.linear_solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
-from mercer.parts.layout import Part, Parts
+from mercer.parts.bound_kernel import bind_to_parts
+from mercer.parts.layout import Parts
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_run import stacked
 from mercer.parts.linear_solver import solve_parts
@@ -57,58 +58,21 @@ class PartsSolution(LandmarkSolution):
     targets: Vector = field(default_factory=lambda: np.empty(0))
     evaluations: int = 0
 
+    def placed(self, rows: Vector, own: Vector) -> PartsSolution:
+        """The solution whose pool are the samples at ``own`` among the samples with these sorted numbers."""
+        place = np.empty(len(rows), np.intp)
+        place[own] = np.arange(len(own))
+        return replace(self, landmarks=place[np.searchsorted(rows, self.rows)], pool=len(own))
+
 
 def bind_over_parts(parts: Parts, kernel: Kernel) -> Kernel:
-    """The kernel with parameters such as gamma="scale" replaced by numbers, from one pass over all rows.
-
-    These depend on the variance of all numbers in some columns: two rows, mean ± deviation of each column, have it too.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernels import Gaussian
-    >>> from mercer.landmarks.over_parts import bind_over_parts
-    >>> from mercer.parts.layout import Held, LocalParts
-    >>> X = np.arange(12.0).reshape(6, 2)
-    >>> parts = LocalParts([Held(X[:2], np.ones(2)), Held(X[2:], np.ones(4))])
-    >>> bool(np.isclose(bind_over_parts(parts, Gaussian()).gamma, 1 / (2 * X.var())))
-    True
-    """
-    if kernel.domain != "vectors":
-        raise InvalidInputError(
-            f"Rows in parts are vectors of numbers, but {kernel!r} compares other samples. Use another kernel, or the "
-            "estimator of the same name in mercer."
-        )
-    if not kernel.positive_semidefinite:
+    """`bind_to_parts` of a kernel that landmarks can use."""
+    if kernel.domain == "vectors" and not kernel.positive_semidefinite:
         raise InvalidInputError(
             f"Landmarks need a positive semidefinite kernel, but {kernel!r} is not one: there is no feature space to "
             "project in. Use another kernel."
         )
-    n, mean, squares = 0, np.zeros(1), np.zeros(1)
-    for count, own_mean, own_squares in parts.map(column_moments):
-        total = n + count
-        # the sums of squared deviations of both, and between their means
-        squares = squares + own_squares + (own_mean - mean) ** 2 * (n * count / total)
-        mean, n = mean + (own_mean - mean) * (count / total), total
-    if n == 0:
-        raise InvalidInputError("All parts are empty: give at least one row.")
-    spread = np.sqrt(squares / n)
-    return kernel.bind(np.stack([mean - spread, mean + spread]))
-
-
-def column_moments(part: Part) -> tuple[int, Vector, Vector]:
-    """The number of rows, and of each column the mean and the sum of squared deviations."""
-    X = part.block().X
-    if isinstance(X, Csr):
-        X = sp.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
-        mean = np.asarray(X.sum(axis=0)).ravel() / part.n
-        squares = np.asarray(X.multiply(X).sum(axis=0)).ravel()
-        return part.n, mean, np.maximum(squares - part.n * mean**2, 0.0)
-    mean = X.mean(axis=0, dtype=np.float64)
-    squares = np.zeros(X.shape[1])
-    for first in range(0, part.n, factor_part.EXACT_ROWS):
-        squares += np.square(X[first : first + factor_part.EXACT_ROWS] - mean).sum(axis=0)
-    return part.n, mean, squares
+    return bind_to_parts(parts, kernel)
 
 
 class FactorParts(Parts):
@@ -142,29 +106,30 @@ def solve_over_parts(
 ) -> PartsSolution:
     """Choose landmarks among the rows of all parts, solve, and certify for the exact problem.
 
-    The kernel is bound (`bind_over_parts`). Samples whose weight is 0 are left out. Given landmarks are the samples of
-    ``choice.given``; ``choice.polish`` is not available. Up to so many pairs of support vectors β'Kβ is computed;
-    beyond, it is bounded. ``keep`` is called with the state of each step; a later run that gets it as ``saved``
-    continues there.
+        The kernel is bound (`bind_over_parts`). Samples whose weight is 0 are left out. Given landmarks are the samples of
+        ``choice.given``; ``choice.polish`` is not available. Up to so many pairs of support vectors β'Kβ is computed;
+        beyond, it is bounded. ``keep`` is called with the state of each step; a later run that gets it as ``saved``
+        continues there.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernels import Gaussian
-    >>> from mercer.landmarks.over_parts import solve_over_parts
-    >>> from mercer.landmarks.landmark_solver import LandmarkOptions
-    >>> from mercer.losses import EpsilonInsensitive
-    >>> from mercer.parts.layout import Held, LocalParts
-    >>> from mercer.parts.linear_part import Statement
-    >>> from mercer.problems.clock import Clock
-    >>> from mercer.problems.solution import Options
-    >>> X = np.linspace(0, 6, 300)[:, None]
-    >>> y = np.sin(X[:, 0])
-    >>> parts = LocalParts([Held(X[:100], y[:100]), Held(X[100:], y[100:])])
-    >>> statement = Statement(EpsilonInsensitive(0.1), intercept=True)
-    >>> found = solve_over_parts(parts, Gaussian(1.0), statement, Options(), Clock(), LandmarkOptions())
-    >>> found.certificate.valid and found.certificate.relative_gap <= 0.01
-    True
+        Examples
+        --------
+        >>> import numpy as np
+    import scipy.sparse as sp
+        >>> from mercer.kernels import Gaussian
+        >>> from mercer.landmarks.over_parts import solve_over_parts
+        >>> from mercer.landmarks.landmark_solver import LandmarkOptions
+        >>> from mercer.losses import EpsilonInsensitive
+        >>> from mercer.parts.layout import Held, LocalParts
+        >>> from mercer.parts.linear_part import Statement
+        >>> from mercer.problems.clock import Clock
+        >>> from mercer.problems.solution import Options
+        >>> X = np.linspace(0, 6, 300)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> parts = LocalParts([Held(X[:100], y[:100]), Held(X[100:], y[100:])])
+        >>> statement = Statement(EpsilonInsensitive(0.1), intercept=True)
+        >>> found = solve_over_parts(parts, Gaussian(1.0), statement, Options(), Clock(), LandmarkOptions())
+        >>> found.certificate.valid and found.certificate.relative_gap <= 0.01
+        True
     """
     check_choice(statement.loss, options)
     if type(statement.loss) not in LOSSES:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -161,17 +162,31 @@ def _over_features(data: Data, problem: DualProblem, options: Options, clock: Cl
     return _certified(data, problem, options, clock, found, None, status, [point])
 
 
+class Descent(NamedTuple):
+    """Where a run on a program ended; F is exact at ``rows``, or everywhere if that is None."""
+
+    point: DualPoint
+    rows: Vector | None
+    status: Status
+    trace: list[TracePoint]
+
+
 def _descend(
     data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int, plan: Plan
 ) -> Solution:
-    """Run SMO from a feasible start, verify in float64, and refine until the violation is at most tol."""
-    qp = problem.qp
+    """The certified solution of `descend` on the program of a problem."""
+    found = descend(data, problem.qp, options, clock, beta, steps, plan)
+    return _certified(data, problem, options, clock, found.point, found.rows, found.status, found.trace)
+
+
+def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector, steps: int, plan: Plan) -> Descent:
+    """Run SMO from a feasible start, verify in float64, and refine until the violation is at most tol. Edits beta."""
     over = clock.over() if clock.left == np.inf else clock.over_in(_start_seconds(data, qp, beta, options))
     if over is not None:  # no time for a run and its certificate
         F = exact_product(data, qp, beta, options) if beta.any() else np.zeros(data.n)
         seen = survey_at(qp, beta, F, None)
         point = TracePoint(clock.seconds, steps, seen.violation, seen.dual, data.n)
-        return _certified(data, problem, options, clock, DualPoint(beta, F, steps, seen), None, over, [point])
+        return Descent(DualPoint(beta, F, steps, seen), None, over, [point])
     run = _start(data, qp, beta, steps, options, clock, plan)
     trace: list[TracePoint] = []
     previous, rescued = np.inf, False
@@ -219,8 +234,7 @@ def _descend(
         if size > 0:
             factor = 1 / size if np.isfinite(size) else 0.0
             run.beta, run.F = (factor * np.nan_to_num(values) for values in (run.beta, run.F))
-    state = DualPoint(run.beta, run.F, run.steps, seen)
-    return _certified(data, problem, options, clock, state, rows, status, trace)
+    return Descent(DualPoint(run.beta, run.F, run.steps, seen), rows, status, trace)
 
 
 def _certified(

@@ -132,10 +132,10 @@ def test_an_exact_kernel_machine_from_disk(kind, tmp_path):
 
 
 def test_an_exact_kernel_machine_that_does_not_fit(path):
-    """The error has the numbers and the next step."""
-    message = r"SVC compares all pairs .* needs 0 MB, but memory is 0 MB\. .* or use landmarks: Nystroem followed by"
+    """Machines whose loss is not solved block by block: the error has the numbers and the next step."""
+    message = r"NuSVC compares all pairs .* needs 0 MB, but memory is 0 MB\. .* or use landmarks: Nystroem followed by"
     with pytest.raises(InvalidInputError, match=message):
-        mercer.SVC().fit(open_rows(path, target=THREE, memory=0.2))
+        mercer.NuSVC().fit(open_rows(path, target=THREE, memory=0.2))
 
 
 MEASURED = """

@@ -32,6 +32,18 @@ from mercer.validation import thread_count
 
 
 @dataclass(frozen=True, eq=False)
+class Unlabelled:
+    """Targets of 1, for machines that ignore them, and weights. Picklable."""
+
+    weight: Vector | None = None
+
+    def __call__(self, y: Any, weight: Any, start: int, stop: int) -> tuple[Vector, Vector]:
+        """Targets and weights of the rows from start to before stop."""
+        weight = weight if self.weight is None else self.weight[start:stop]
+        return np.ones(stop - start), np.ones(stop - start) if weight is None else weight
+
+
+@dataclass(frozen=True, eq=False)
 class OneVsRest:
     """Class indices into ±1 of class k against the rest, with class weights as in `one_vs_rest`. Picklable."""
 

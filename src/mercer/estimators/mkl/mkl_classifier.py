@@ -110,6 +110,8 @@ class MKLClassifier(KernelLearner, SVC):
     }
     probability = "deprecated"
 
+    _solves_parts = False
+
     def __init__(
         self,
         kernels: Any = ("linear", "rbf"),

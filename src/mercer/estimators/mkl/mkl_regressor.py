@@ -57,6 +57,8 @@ class MKLRegressor(KernelLearner, SVR):
         **KernelLearner._parameter_constraints,
     }
 
+    _solves_parts = False
+
     def __init__(
         self,
         kernels: Any = ("linear", "rbf"),
