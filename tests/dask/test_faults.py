@@ -93,7 +93,7 @@ def curved_rows(n=6000, d=4):
 def test_workers_killed_at_random_moments(kind, nanny):
     """20 kills, 5 for each kind of fit with and without replacement: the model is the same within tol.
 
-    The moments are drawn from twice the time that a fit takes without a kill: the first fit of a worker loads code.
+    The moments are drawn from twice the time of a fit without a kill, since the first fit of a worker loads code.
     """
     X, y = curved_rows()
     rng = np.random.default_rng([kind == "linear", nanny])

@@ -147,7 +147,7 @@ def _exceeds_memory(client: Client, *collections: Any) -> bool:
     X = collections[0]
     if not isinstance(X, da.Array) or np.isnan(X.nbytes) or any(futures_of(c) for c in collections if c is not None):
         return False
-    limits = client.run(_memory_limit).values()
+    limits = client.run(_memory_limit, on_error="ignore").values()
     return bool(limits) and all(limits) and X.nbytes > SHARE_OF_MEMORY * sum(limits)
 
 
@@ -159,7 +159,7 @@ def _memory_limit(dask_worker: Any) -> int:
 def _recipes(client: Client, delayed: list[Any]) -> list[Future]:
     """A recipe of each part; the number of parts of a worker is in proportion to its memory."""
     graph = ensure_dict(HighLevelGraph.merge(*(part.__dask_graph__() for part in delayed)))
-    workers = client.run(_memory_limit)
+    workers = client.run(_memory_limit, on_error="ignore") or {"": 1}
     addresses, edges = list(workers), np.cumsum(list(workers.values()), dtype=np.float64)
     futures = []
     for k, part in enumerate(delayed):
@@ -167,7 +167,8 @@ def _recipes(client: Client, delayed: list[Any]) -> list[Future]:
         address = addresses[int(np.searchsorted(edges, (k + 0.5) / len(delayed) * edges[-1]))]
         # a graph must not be an argument by itself: dask would look for tasks in it
         recipe = dask.delayed(_recipe, pure=False)(pickle.dumps(own), part.key)
-        futures.append(client.compute(recipe, workers=[address], allow_other_workers=True))
+        at = {"workers": [address], "allow_other_workers": True} if address else {}
+        futures.append(client.compute(recipe, **at))
     return futures
 
 

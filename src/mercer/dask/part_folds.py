@@ -104,8 +104,8 @@ def score_parts(client: Client, model: Any, columns: Columns, scoring: Any) -> S
     """The score of a local model on these parts. ``scoring`` None is accuracy or R²."""
     name = scoring or ("accuracy" if is_classifier(model) else "r2")
     weights: Sequence[Any] = columns.weight or [None] * len(columns.X)
-    # without a hash: the future of an equal model that was scored before may just be released
-    sent = client.scatter(model, hash=False)
+    # a task, which dask can repeat if its worker dies, instead of scattered data
+    sent = client.submit(_itself, model, pure=False)
     by_sums = isinstance(name, str) and name in ("accuracy", "r2")
     function = _sums if by_sums else _answers
     found = gather(
@@ -128,6 +128,10 @@ def score_parts(client: Client, model: Any, columns: Columns, scoring: Any) -> S
     scorer = check_scoring(recorded, scoring=name)
     with_weight = {} if columns.weight is None else {"sample_weight": weight}
     return Score(float(scorer(recorded, placeholder, y, **with_weight)), float(weight.sum()), float(weight @ weight))
+
+
+def _itself(model: Any) -> Any:
+    return model
 
 
 def _size(X: Any) -> int:
