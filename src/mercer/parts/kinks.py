@@ -141,7 +141,7 @@ def _near_kinks(run: PartsRun, tol: float) -> Vector:
     w = run.sample_model(size, PART_TOL)
     if w is None:
         return _all_samples(run, tol)
-    share = FREE * float(np.sqrt(d / size))
+    share = FREE * float(np.sqrt(d / max(1, size)))
     share = min(share, WARM_FREE) if is_warm else share
     least, every = 0.0, max(1, n // DISTANCES)
     seen = run.parts.map(linear_part.classify, w, every, True)
