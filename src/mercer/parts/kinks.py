@@ -33,6 +33,7 @@ from mercer.linear.near_kinks import (
     PART_SHARE,
     PART_TOL,
     PART_UP_TO,
+    WARM_FREE,
 )
 from mercer.linear.systems import GramSystem
 from mercer.losses.base import Vector
@@ -43,7 +44,7 @@ from mercer.problems.solution import Status
 
 # distances that are brought to the caller, whose quantile is the radius of the free samples
 DISTANCES = 50_000
-# all distances are below this one
+# a radius within which all samples are
 FAR = float(np.finfo(np.float64).max)
 
 
@@ -126,25 +127,31 @@ class PartSystem:
         self.values = loss, gap
 
 
-def _all_samples(run: PartsRun, tol: float) -> Vector:
-    """The central path with all samples as variables, from a least-squares model; of one class, from the given one."""
-    if run.total and run.start is not None:
-        # decision values are of the size of Σβ: distances from the kinks tell the first μ
-        run.parts.map(linear_part.classify, run.start, max(1, run.usable), True)
-        return _path(run, tol, FAR, run.start).w
-    return _path(run, tol, np.inf, None).w
+def _all_samples(run: PartsRun, tol: float, w: Vector | None = None) -> Vector:
+    """The central path with all samples as variables, from a model, or from that of least squares."""
+    # decision values of a one-class machine are of the size of Σβ, which least squares do not know
+    w = run.start if w is None and run.total else w
+    if w is None:
+        return _path(run, tol, np.inf, None).w
+    run.parts.map(linear_part.classify, w, max(1, run.usable), True)
+    return _path(run, tol, FAR, w).w
 
 
 def _near_kinks(run: PartsRun, tol: float) -> Vector:
     """Rounds over the samples near a kink, from a model, or from that of a random sample of rows."""
     n, d = run.usable, run.d
     size = run.sample_size(max(PART, PART_SHARE * n, min(PART_ROWS_PER_FEATURE * d, PART_UP_TO * n)))
-    if size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d:
-        return _all_samples(run, tol)
+    is_warm = run.start is not None and len(run.start) == d
+    has_many_columns = size > PART_UP_TO * n or size < FEWEST_ROWS_PER_FEATURE * d
+    # with two kinks few samples are far from both
+    if has_many_columns and (not is_warm or getattr(run.statement.loss, "epsilon", 0.0) > 0):
+        return _all_samples(run, tol, run.start if is_warm else None)
     w = run.sample_model(size, PART_TOL)
     if w is None:
         return _all_samples(run, tol)
-    share, least, every = FREE * float(np.sqrt(d / size)), 0.0, max(1, n // DISTANCES)
+    share = FREE * float(np.sqrt(d / max(1, size)))
+    share = min(share, WARM_FREE) if is_warm else share
+    least, every = 0.0, max(1, n // DISTANCES)
     seen = run.parts.map(linear_part.classify, w, every, True)
     for _ in range(MAX_ROUNDS):
         run.stopped = run.stopped or run.clock.over()
