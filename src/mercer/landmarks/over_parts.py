@@ -106,30 +106,29 @@ def solve_over_parts(
 ) -> PartsSolution:
     """Choose landmarks among the rows of all parts, solve, and certify for the exact problem.
 
-        The kernel is bound (`bind_over_parts`). Samples whose weight is 0 are left out. Given landmarks are the samples of
-        ``choice.given``; ``choice.polish`` is not available. Up to so many pairs of support vectors β'Kβ is computed;
-        beyond, it is bounded. ``keep`` is called with the state of each step; a later run that gets it as ``saved``
-        continues there.
+    The kernel is bound (`bind_over_parts`). Samples whose weight is 0 are left out. Given landmarks are the samples of
+    ``choice.given``; ``choice.polish`` is not available. Up to so many pairs of support vectors β'Kβ is computed;
+    beyond, it is bounded. ``keep`` is called with the state of each step; a later run that gets it as ``saved``
+    continues there.
 
-        Examples
-        --------
-        >>> import numpy as np
-    import scipy.sparse as sp
-        >>> from mercer.kernels import Gaussian
-        >>> from mercer.landmarks.over_parts import solve_over_parts
-        >>> from mercer.landmarks.landmark_solver import LandmarkOptions
-        >>> from mercer.losses import EpsilonInsensitive
-        >>> from mercer.parts.layout import Held, LocalParts
-        >>> from mercer.parts.linear_part import Statement
-        >>> from mercer.problems.clock import Clock
-        >>> from mercer.problems.solution import Options
-        >>> X = np.linspace(0, 6, 300)[:, None]
-        >>> y = np.sin(X[:, 0])
-        >>> parts = LocalParts([Held(X[:100], y[:100]), Held(X[100:], y[100:])])
-        >>> statement = Statement(EpsilonInsensitive(0.1), intercept=True)
-        >>> found = solve_over_parts(parts, Gaussian(1.0), statement, Options(), Clock(), LandmarkOptions())
-        >>> found.certificate.valid and found.certificate.relative_gap <= 0.01
-        True
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian
+    >>> from mercer.landmarks.over_parts import solve_over_parts
+    >>> from mercer.landmarks.landmark_solver import LandmarkOptions
+    >>> from mercer.losses import EpsilonInsensitive
+    >>> from mercer.parts.layout import Held, LocalParts
+    >>> from mercer.parts.linear_part import Statement
+    >>> from mercer.problems.clock import Clock
+    >>> from mercer.problems.solution import Options
+    >>> X = np.linspace(0, 6, 300)[:, None]
+    >>> y = np.sin(X[:, 0])
+    >>> parts = LocalParts([Held(X[:100], y[:100]), Held(X[100:], y[100:])])
+    >>> statement = Statement(EpsilonInsensitive(0.1), intercept=True)
+    >>> found = solve_over_parts(parts, Gaussian(1.0), statement, Options(), Clock(), LandmarkOptions())
+    >>> found.certificate.valid and found.certificate.relative_gap <= 0.01
+    True
     """
     check_choice(statement.loss, options)
     if type(statement.loss) not in LOSSES:
