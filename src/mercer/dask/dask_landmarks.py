@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from mercer.dask.cluster_parts import ClusterParts
 from mercer.dask.machine import DaskMachine, LazyValues
-from mercer.estimators.exact_over_parts import fit_exact
 from mercer.estimators.landmark_machine import LandmarkMixin
+from mercer.estimators.over_parts.exact_over_parts import fit_exact
 from mercer.gram.operator import Data
 from mercer.kernels import Kernel
 from mercer.landmarks.landmark_solver import LandmarkOptions

@@ -11,7 +11,7 @@ import mercer.estimators.svc as local
 from mercer.dask.dask_landmarks import DaskLandmarkMachine
 from mercer.dask.machine import DaskClassifier
 from mercer.estimators.base import keep_parameters
-from mercer.estimators.exact_over_parts import PairOfClasses
+from mercer.estimators.over_parts.exact_over_parts import PairOfClasses
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import take_samples
 from mercer.landmarks.over_parts import PartsSolution

@@ -411,7 +411,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         if isinstance(X, RowSource):
             if self._exceeds_memory(X):
-                from mercer.estimators.exact_over_parts import fit_exact_source
+                from mercer.estimators.over_parts.exact_over_parts import fit_exact_source
 
                 fit_exact_source(self, X, y, sample_weight, clock)
                 self._warn_unfinished()

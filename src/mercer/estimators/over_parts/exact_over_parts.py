@@ -133,6 +133,7 @@ def _fit_pairs(machine: Any, parts: Parts, clock: Clock) -> None:
     for (i, j), one in zip(pairs, solved, strict=True):
         own = np.concatenate([members[i], members[j]])
         machines.append(None if one is None else _placed(one, rows, own))
+    del machine._weight_of_class
     machine._probA = machine._probB = np.empty(0)
     options, intercept = machine._options(), bool(machine.fit_intercept)
     machine._publish_pairs(OneVsOne(data, members, loss, np.zeros(data.n), intercept, options, clock), machines)

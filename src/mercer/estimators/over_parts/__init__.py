@@ -1,0 +1,1 @@
+"""Kernel machines of rows in parts as fitted estimators."""
