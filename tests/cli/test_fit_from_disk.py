@@ -91,6 +91,18 @@ def test_what_cannot_be_done(options, message, path, tmp_path, capsys):
     assert status != 0 and message in capsys.readouterr().err
 
 
+def test_a_time_limit_ends_the_fit_to_all_rows(path, tmp_path, capsys):
+    """The model so far is written with its certificate, and the command says what ended the fit."""
+    model = tmp_path / "m.mercer"
+    assert main(["fit", str(path), *QUICK, "--memory", "1", "--model", str(model), "--time-limit", "0"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "--time-limit ended the fit to all rows before the optimum; the model is " in out
+    found = mercer.load(model)
+    proof = found[-1].best_estimator_.certificate_
+    assert np.isfinite(proof.primal) and proof.relative_gap > found[-1].best_estimator_.tol
+    assert found.predict(table(10)).shape == (10,)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_leaves_a_certified_model(tmp_path):

@@ -128,8 +128,8 @@ def test_the_memory_of_a_fit_is_its_budgets(tmp_path):
     h5py = pytest.importorskip("h5py")
     rng = np.random.default_rng(1)
     with h5py.File(tmp_path / "d.h5", "w") as file:
-        X = file.create_dataset("X", (100_000, 100), chunks=(1000, 100))
-        y = file.create_dataset("y", (100_000,))
+        X = file.create_dataset("X", (100_000, 100), "f8", chunks=(1000, 100))
+        y = file.create_dataset("y", (100_000,), "f8")
         for start in range(0, 100_000, 10_000):
             block = rng.standard_normal((10_000, 100))
             X[start : start + 10_000], y[start : start + 10_000] = block, block[:, 0] * 2 + block[:, 1] > 0

@@ -203,7 +203,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="megabytes of rows in memory. A Parquet file or folder that needs more is read from disk, block by block, "
         "and a linear machine is fitted to it (default: a quarter of the available memory)",
     )
-    parser.add_argument("--time-limit", type=number(least=0), metavar="SECONDS", help="time limit of each search")
+    parser.add_argument(
+        "--time-limit",
+        type=number(least=0),
+        metavar="SECONDS",
+        help="time limit of each search, and of the fit to all rows from disk",
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="number of threads (default: all cores)")
     parser.add_argument(
         "--model", metavar="FILE", type=Path, default=Path("model.mercer"), help="model file (default: model.mercer)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from mercer.exceptions import InvalidInputError, MissingExtraError
@@ -161,7 +163,8 @@ def _fit_all(outcome: Outcome, rows: PreparedRows, job: Job) -> Outcome:
     job.kept = "the machine so far is kept, with its certificate"
     job.begin(FIT, f"{rows.n:,} rows from disk")
     ends = nullcontext() if job.interrupted else job.ends_inner_fits()
-    with ends, Clock(None, _progress(machine.tol, job)) as clock:
+    with ends, Clock(search.time_limit, _progress(machine.tol, job)) as clock, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the messages below say it
         machine._fit(rows, None, None, clock)
     search.best_estimator_ = machine
     search.refit_time_ = time.perf_counter() - started
@@ -172,6 +175,9 @@ def _fit_all(outcome: Outcome, rows: PreparedRows, job: Job) -> Outcome:
     ]
     if Status.INTERRUPTED in machine._statuses:
         messages.append(f"The fit to all rows was interrupted; the model is {machine.certificate_}.")
+    elif machine._statuses != [Status.CONVERGED] * len(machine._statuses):
+        why = "--time-limit ended" if Status.TIME_LIMIT in machine._statuses else "Rounding or max_iter ended"
+        messages.append(f"{why} the fit to all rows before the optimum; the model is {machine.certificate_}.")
     return replace(
         outcome,
         model=model,

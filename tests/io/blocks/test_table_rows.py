@@ -1,6 +1,9 @@
 """Rows of Parquet tables: numbers as they are, and columns prepared as `mercer fit` prepares them."""
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +181,65 @@ def test_a_missing_cell_is_named(tmp_path):
     ):
         list(mercer.open_rows(tmp_path, target="y").blocks())
     assert np.isfinite(stacked(mercer.open_rows(tmp_path, target="y", prepare=True))).all()
+
+
+def test_wide_row_groups_are_decoded_some_columns_at_a_time(tmp_path):
+    """More columns than are decoded together, in any ranges of rows, with a target between them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 45))
+    frame = pandas.DataFrame(X, columns=[f"c{j}" for j in range(45)])
+    frame.insert(20, "y", np.arange(1000) % 3)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=300)
+    rows = mercer.open_rows(tmp_path / "t.parquet", target="y")
+    for start, stop in ((0, 1000), (10, 20), (290, 610), (599, 600), (900, 1000)):
+        block = rows.block(start, stop)
+        assert np.array_equal(block.X, X[start:stop]) and np.array_equal(block.y, frame["y"][start:stop])
+    assert np.array_equal(np.concatenate([block.X for block in rows.blocks(70)]), X)
+
+
+MEASURED = """
+import sys, threading, time
+import numpy as np, mercer
+
+def anonymous():
+    for line in open("/proc/self/status"):
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) / 1024
+
+small = mercer.open_rows(sys.argv[1], memory=20)
+small.block(0, 10)  # imports, and the description of the file
+del small
+before, peak, done = anonymous(), [0.0], []
+
+def watch():
+    while not done:
+        peak[0] = max(peak[0], anonymous())
+        time.sleep(0.002)
+
+thread = threading.Thread(target=watch)
+thread.start()
+for _ in range(2):
+    for block in mercer.open_rows(sys.argv[1], memory=20).blocks():
+        pass
+done.append(True)
+thread.join()
+print(peak[0] - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_the_memory_of_a_pass_is_about_a_row_group(tmp_path):
+    """160 MB of rows in row groups of 8 MB: a pass takes less than three of them."""
+    rng, path, writer = np.random.default_rng(0), tmp_path / "t.parquet", None
+    for _ in range(20):
+        X = rng.standard_normal((2500, 400))
+        table = pyarrow.table({f"c{j}": X[:, j] for j in range(400)})
+        writer = writer or parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    writer.close()
+    done = subprocess.run([sys.executable, "-c", MEASURED, str(path)], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 3 * 8
 
 
 def test_a_cell_that_does_not_fit_is_named(tmp_path):

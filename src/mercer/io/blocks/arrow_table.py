@@ -1,7 +1,9 @@
 """A Parquet file, a folder of Parquet files or an Arrow dataset as one table that is read by ranges of rows.
 
 A piece is a row group of a Parquet file, or a whole file of another format. A range of rows is read from the pieces
-that it meets, in small batches, so that a large row group need not be in memory.
+that it meets. A row group is stored column by column: to decode some rows of it takes a page of each column, a megabyte
+of numbers, and twice as much for buffers. Up to two megabytes a column, a row group is decoded instead, some columns at
+a time, and its rows are served from there; a larger one is decoded in small batches.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from mercer.exceptions import InvalidInputError, MissingExtraError
 BATCH, FEWEST, MOST = 1 << 22, 256, 1 << 14
 # bytes of a column of a row group that are read at a time
 BUFFER = 1 << 16
+# up to so many bytes a column a row group is decoded at once, so many columns at a time
+DECODED, TOGETHER = 1 << 21, 16
 # a message shows at most this many names
 SHOWN = 20
 SUFFIXES = (".parquet", ".pq")
@@ -152,9 +156,11 @@ class ArrowTable:
         for piece in self.pieces[first:]:
             skipped = max(0, start - piece.start)
             for batch in self._of_piece(piece, names):
-                if skipped < batch.num_rows:
+                rows = batch.num_rows
+                if skipped < rows:
                     yield batch.slice(skipped)
-                skipped = max(0, skipped - batch.num_rows)
+                skipped = max(0, skipped - rows)
+                del batch  # it keeps all rows of its piece, while the next one is decoded
 
     def _of_piece(self, piece: Piece, names: Sequence[str]) -> Iterator[Any]:
         """Read a piece in batches, of a large row group one after the other."""
@@ -166,9 +172,16 @@ class ArrowTable:
 
                 # a dataset decodes whole row groups, a file decodes batches
                 with piece.fragment.open() as opened:
-                    file = pyarrow.parquet.ParquetFile(opened, pre_buffer=False, buffer_size=BUFFER)
+                    # the description of all row groups is parsed once, when the table is opened
+                    known = piece.fragment.metadata
+                    file = pyarrow.parquet.ParquetFile(opened, metadata=known, pre_buffer=False, buffer_size=BUFFER)
                     groups = [group.id for group in piece.fragment.row_groups]
-                    yield from file.iter_batches(rows, row_groups=groups, columns=own, use_threads=False)
+                    if len(own) > TOGETHER and piece.n * self.bytes_per_row(names) <= DECODED * len(own):
+                        yield from _by_columns(file, groups, own).to_batches(rows)
+                    else:
+                        yield from file.iter_batches(rows, row_groups=groups, columns=own, use_threads=False)
+                # what was freed goes back to the system, not to a pool
+                pyarrow.default_memory_pool().release_unused()
                 return
             yield from piece.fragment.to_batches(
                 schema=self._schema, columns=own, batch_size=rows, batch_readahead=0, fragment_readahead=0,
@@ -263,6 +276,18 @@ def _pieces(dataset: Any, name: str) -> list[Piece]:
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{name} cannot be read as Parquet: {str(error).rstrip('.')}.") from None
     return found
+
+
+def _by_columns(file: Any, groups: list[int], names: Sequence[str]) -> Any:
+    """Decode row groups, some columns at a time."""
+    import pyarrow
+
+    parts = [
+        file.read_row_groups(groups, columns=list(names[first : first + TOGETHER]), use_threads=False)
+        for first in range(0, len(names), TOGETHER)
+    ]
+    columns = [column for part in parts for column in part.columns]
+    return pyarrow.Table.from_arrays(columns, [name for part in parts for name in part.column_names])
 
 
 def _is_plain(fragment: Any, schema: Any, names: Sequence[str]) -> bool:
