@@ -15,7 +15,7 @@ A penalised intercept is one more feature of constant value, whose weight is par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -250,6 +250,12 @@ class LinearProblem:
                 f"The {self.loss.name} has thresholds of its own: the linear solvers take losses of one intercept only."
             )
         return qp
+
+    def with_rows(self, rows: Rows) -> LinearProblem:
+        """The same samples with other features; the program is shared."""
+        found = replace(self, rows=rows)
+        vars(found)["qp"] = self.qp
+        return found
 
     def primal(self, w: Vector, intercept: float, f: Vector | None = None) -> float:
         """P(w) + Σ weight · loss(y, f + b) with f = Xw.
