@@ -317,6 +317,7 @@ def linear_certificate(
     vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
     decision = f + intercept if intercept else f
     violation, outside, total = check_optimality(np.ascontiguousarray(beta), decision, *vectors, largest)
+    del decision  # a vector over all rows
     infeasible = max(outside, abs(total)) if problem.intercept else outside
     infeasible = np.inf if np.isnan(total) else infeasible
     primal, dual = problem.primal(w, intercept, f), problem.dual(beta, v)
