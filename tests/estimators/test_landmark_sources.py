@@ -136,7 +136,7 @@ def test_limits_leave_a_certified_machine(path):
         (SVC(landmarks=10, probability=True), "probability=True needs all rows in memory"),
         (SVC(landmarks=10, kernel="sigmoid"), "Landmarks need a positive semidefinite kernel"),
         (SVC(landmarks=10, kernel=lambda A, B: A @ B.T), "Rows in parts are vectors of numbers"),
-        (SVC(landmarks=np.ones((3, 5))), "has 5 features, but SVC is expecting 3 features"),
+        (SVC(landmarks=np.ones((3, 5))), "landmarks has 5 features, but X has 3"),
         (KernelRidge(landmarks=10, alpha=0.0), "Landmarks need alpha > 0"),
     ],
 )

@@ -244,9 +244,9 @@ def test_weights_of_zero_leave_samples_out():
         (SVC(kernel="sigmoid", landmarks=10), "Landmarks need a positive semidefinite kernel"),
         (SVC(solver="qp", landmarks=10), "solver='qp' solves the exact problem"),
         (KernelRidge(alpha=0.0, landmarks=10), "Landmarks need alpha > 0"),
-        (SVC(landmarks=np.ones((3, 5))), "X has 5 features, but SVC is expecting 3 features"),
+        (SVC(landmarks=np.ones((3, 5))), "landmarks has 5 features, but X has 3: landmarks must be samples"),
         (SVC(landmarks=np.full((3, 3), np.nan)), "NaN"),
-        (SVC(landmarks=np.empty((0, 3))), "0 sample"),
+        (SVC(landmarks=np.empty((0, 3))), "landmarks is empty: give at least one sample"),
     ],
 )
 def test_what_has_no_landmark_machine_is_refused(machine, message):

@@ -33,7 +33,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Certificate, Options, Solution, combine
 from mercer.sources.checkpoint import Checkpoint
 from mercer.sources.row_source import RowSource
-from mercer.validation import thread_count, validate_samples, validate_weights
+from mercer.validation import thread_count, validate_landmarks, validate_weights
 
 if TYPE_CHECKING:
     from mercer.landmarks.growth import GrowthRound, LandmarkOptions
@@ -129,7 +129,7 @@ class LandmarkMixin:
                 "With a precomputed kernel or a kernel function the landmarks are chosen among the training samples. "
                 'Use landmarks="auto", or the number of landmarks.'
             )
-        given, _ = validate_samples(self, self.landmarks, None, reset=False, domain=data.kernel.domain)
+        given = validate_landmarks(self, self.landmarks, data.kernel.domain)
         return Data(data.kernel, given, num_samples(given), data.psd)
 
     def _add_given_landmarks(self, data: Data, y: Vector, weight: Vector) -> tuple[Data, Vector, Vector]:

@@ -19,13 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.gram.operator import product, symmetric_product
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Features, Vector
 from mercer.landmarks.nystroem_factor import Factor
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, Certificate, finished
 
 # up to this many pairs of samples β'Kβ is computed; beyond, it is bounded from this many rows
 PAIRS_UP_TO, ROWS = 4_000_000_000, 20_000
+# support vectors that are prepared together for kernel values with drawn rows
+COLUMNS = 1 << 17
 # rows for an estimate between two rounds of growth
 ROWS_OF_ESTIMATE = 500
 # the probability that the bound does not hold
@@ -90,9 +92,14 @@ def _terms(
     drawn = np.random.default_rng(seed).choice(len(used), count, p=share / scale)
     rows, times = np.unique(drawn, return_counts=True)
     at = used[rows]
-    double = dtype == np.float64
-    a, b = (data.exact(index) if double else data.features(dtype).take(index) for index in (at, used))
-    K_beta = product(data.kernel, a, b, weights, factor.n_threads, data.evaluations)
+
+    def prepared(index: Vector) -> Features:
+        return data.exact(index) if dtype == np.float64 else data.features(dtype).take(index)
+
+    a, K_beta = prepared(at), np.zeros(len(at))
+    for first in range(0, len(used), COLUMNS):
+        some = slice(first, first + COLUMNS)
+        K_beta += product(data.kernel, a, prepared(used[some]), weights[some], factor.n_threads, data.evaluations)
     g = K_beta - factor.L[at].astype(np.float64) @ v
     return np.repeat(weights[rows] * g * scale / share[rows], times), scale
 

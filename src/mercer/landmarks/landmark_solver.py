@@ -101,7 +101,9 @@ class ArrayGrowth(Growth):
         super().__init__(options, clock, choice)
         self.data, self.loss, self.y, self.weight = data, loss, y, weight
         self.intercept = intercept or isinstance(loss, OneClass)
-        self.qp = loss.box_qp(y, weight, self.intercept)
+        # the rows are those of the factor, once it has some
+        self.problem = LinearProblem(Rows(np.empty((data.n, 0), self.dtype)), loss, y, weight, self.intercept)
+        self.qp = loss.box_qp(y, weight, True) if isinstance(loss, OneClass) else self.problem.qp
         self.n, self.rows_in_one_place, self.sums = data.n, data.n, self.qp.sums
         self.memory = min(available_bytes(), max(options.budget, LEAST_BUDGET))
         self.beta = np.empty(0) if start is None or len(start) != data.n else start
@@ -139,7 +141,7 @@ class ArrayGrowth(Growth):
         """A linear machine over the rows of L: coordinate descent from the last β, then what `linear_plan` ranks."""
         own, threads = self.options, self.options.n_threads
         options = LinearOptions(tol=tol, max_iter=own.max_iter, n_threads=threads, seed=own.seed, budget=own.budget)
-        problem = LinearProblem(rows, self.loss, self.y, self.weight, self.intercept)
+        problem = self.problem.with_rows(rows)
         start = None
         if len(self.beta):
             w = rows.tdot(self.beta, threads)

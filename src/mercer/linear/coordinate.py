@@ -247,6 +247,7 @@ class Descent:
             w[-1] += shift
             F += self.bias * shift
         if problem.intercept:
+            del F  # three vectors less while β is balanced and the intercept found
             beta = balanced(problem.qp, beta)
         v = self.rows.tdot(beta, self.options.n_threads)
         if problem.intercept:

@@ -15,7 +15,7 @@ A penalised intercept is one more feature of constant value, whose weight is par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -251,6 +251,12 @@ class LinearProblem:
             )
         return qp
 
+    def with_rows(self, rows: Rows) -> LinearProblem:
+        """The same samples with other features; the program is shared."""
+        found = replace(self, rows=rows)
+        vars(found)["qp"] = self.qp
+        return found
+
     def primal(self, w: Vector, intercept: float, f: Vector | None = None) -> float:
         """P(w) + Σ weight · loss(y, f + b) with f = Xw.
 
@@ -311,6 +317,7 @@ def linear_certificate(
     vectors = qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper
     decision = f + intercept if intercept else f
     violation, outside, total = check_optimality(np.ascontiguousarray(beta), decision, *vectors, largest)
+    del decision  # a vector over all rows
     infeasible = max(outside, abs(total)) if problem.intercept else outside
     infeasible = np.inf if np.isnan(total) else infeasible
     primal, dual = problem.primal(w, intercept, f), problem.dual(beta, v)

@@ -240,7 +240,7 @@ def program(
     n = len(linear)
     return BoxQP(
         linear=np.asarray(linear, dtype=np.float64),
-        l1=np.full(n, l1),
+        l1=np.full(n, l1) if l1 else np.zeros(n),  # zeros that are only read take no memory
         ridge=np.zeros(n) if ridge is None else ridge,
         lower=lower,
         upper=upper,

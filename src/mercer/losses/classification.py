@@ -43,7 +43,9 @@ class Hinge(Loss):
 
     def value(self, y: Vector, f: Vector) -> Vector:
         """max(0, 1 − yf)."""
-        return np.maximum(0.0, 1.0 - y * f)
+        value = np.asarray(y * f)
+        np.subtract(1.0, value, out=value)
+        return np.maximum(0.0, value, out=value)
 
     def box_qp(self, y: Vector, weight: Vector, intercept: bool) -> BoxQP:
         """Linear y, box [0, C]·y, Σβ = 0."""

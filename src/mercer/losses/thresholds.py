@@ -11,24 +11,34 @@ def lowest_linear(breakpoints: Vector, weight: Vector, slope: float) -> float:
     """The minimiser over b of  slope · b + Σ weight_k max(0, b − breakpoint_k).
 
     A falling hinge is written as  max(0, z − b) = z − b + max(0, b − z),  which adds −weight to the slope.
-    The derivative starts at ``slope`` and rises by weight_k at each breakpoint; b is where it crosses zero.
+    The derivative starts at ``slope`` and rises by weight_k at each breakpoint; b is where it crosses zero. If all
+    weights are equal, it may reorder ``breakpoints``.
     """
-    used = weight > 0
-    z, w = breakpoints[used], weight[used]
-    if len(z) == 0:
+    z, w, used = breakpoints, weight, weight > 0
+    if not used.all():
+        z, w = z[used], w[used]
+    n = len(z)
+    if n == 0:
         return 0.0
-    order = np.argsort(z, kind="stable")
-    z = z[order]
-    climb = np.cumsum(w[order])
-    rounding = 1e-13 * max(float(climb[-1]), abs(slope))
+    rounding = 1e-13 * max(float(w.sum()), abs(slope))
     if slope >= -rounding:
-        return float(z[0])
-    k = int(np.searchsorted(climb, -slope - rounding))
-    if k >= len(z) - 1:
-        return float(z[-1])
-    if climb[k] + slope <= rounding:
-        return float(0.5 * (z[k] + z[k + 1]))
-    return float(z[k])
+        return float(z.min())
+    if w.min() == w.max():
+        # equal weights: an order statistic, without sorting
+        k = int(np.ceil((-slope - rounding) / float(w[0]))) - 1
+        if k >= n - 1:
+            return float(z.max())
+        z.partition([k, k + 1])
+        climb, low, high = (k + 1) * float(w[0]), z[k], z[k + 1]
+    else:
+        order = np.argsort(z, kind="stable")
+        sums = w[order]
+        np.cumsum(sums, out=sums)
+        k = int(np.searchsorted(sums, -slope - rounding))
+        if k >= n - 1:
+            return float(z[order[-1]])
+        climb, low, high = float(sums[k]), z[order[k]], z[order[k + 1]]
+    return float(0.5 * (low + high) if climb + slope <= rounding else low)
 
 
 def lowest_quadratic(falling: Vector, falling_weight: Vector, rising: Vector, rising_weight: Vector) -> float:

@@ -178,15 +178,13 @@ class OneVsOne:
             data = self.data.take(index, pair)
             return self.solve_pair(data, loss, y, self.factor[index], self.intercept, self.options, self.clock, start)
         # two classes: keep the order of the data, so that nothing is copied if all samples take part
-        order = np.argsort(index, kind="stable")
-        samples, back = index[order], np.empty(len(order), np.intp)
-        back[order] = np.arange(len(order))
-        data = self.data if len(index) == self.data.n else self.data.take(samples)
-        start = None if start is None or len(start) != len(index) else start[order]
+        data, factor, back = self.data, self.factor, index
+        if len(index) < data.n:
+            samples = np.sort(index)
+            data, factor, back = data.take(samples), factor[samples], np.searchsorted(samples, index)
+        start = None if start is None or len(start) != len(index) else _at(back, start)
         with self.clock.map_states(lambda solution: solution.taken(back)):
-            found = self.solve_pair(
-                data, loss, y[order], self.factor[samples], self.intercept, self.options, self.clock, start
-            )
+            found = self.solve_pair(data, loss, _at(back, y), factor, self.intercept, self.options, self.clock, start)
         return found.taken(back)
 
     def _solve_pair(self, blocks: ClassBlocks | None, pair: tuple[int, int], start: Vector | None) -> Solution | None:
@@ -435,3 +433,10 @@ def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs |
         assert isinstance(part, VectorFeatures)
         classes.append(ClassBlock(part.X, part.norms, part.panels, within))
     return LazyPairs(blocks, classes, formula_of(*single), options, data.evaluations)
+
+
+def _at(places: Vector, values: Vector) -> Vector:
+    """The vector with these values at these places, which are all."""
+    found = np.empty_like(values)
+    found[places] = values
+    return found
