@@ -35,10 +35,10 @@ from mercer._sklearn_compat import (
 )
 from mercer.estimators.landmark_machine import LandmarkMixin
 from mercer.estimators.model_function import FunctionMixin
+from mercer.estimators.over_parts.rows_on_disk import block_by_block
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import SupportVectors
 from mercer.estimators.psd_check import find_indefinite
-from mercer.estimators.rows_on_disk import block_by_block
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import Data

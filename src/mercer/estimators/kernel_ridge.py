@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.base import KernelEstimator, keep_parameters, warn_user
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS, LandmarkMixin
-from mercer.estimators.rows_on_disk import block_by_block
+from mercer.estimators.over_parts.rows_on_disk import block_by_block
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import Data, product

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
-from mercer.estimators.rows_on_disk import (
+from mercer.estimators.over_parts.rows_on_disk import (
     Targets,
     Unlabelled,
     check_given,

@@ -130,7 +130,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             self._probA, self._probB = fit_sigmoids(problems, self.random_state)
 
     def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
-        from mercer.estimators.pairs_over_parts import fit_pairs
+        from mercer.estimators.over_parts.pairs_over_parts import fit_pairs
 
         fit_pairs(self, parts, clock, checkpoint)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from mercer.estimators.rows_on_disk import (
+from mercer.estimators.over_parts.rows_on_disk import (
     Targets,
     block_by_block,
     check_given,

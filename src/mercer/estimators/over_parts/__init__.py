@@ -1,0 +1,1 @@
+"""Estimators of rows in parts: on disk, or on the workers of a cluster."""
