@@ -2,8 +2,8 @@
 
 The classes have the parameters of mercer's local ones, and ``client``. The rows stay with the workers; each step of a
 fit exchanges vectors and a matrix over the columns. `mercer.parts` has the methods. Kernel machines are restricted to
-landmarks, and exchange vectors and a matrix over these (`mercer.landmarks.over_parts`). Searches and `evaluate` hold out
-whole parts.
+landmarks, and exchange vectors and a matrix over these (`mercer.landmarks.over_parts`). Searches and `evaluate` hold
+out whole parts.
 """
 
 try:
