@@ -91,7 +91,7 @@ def curved_rows(n=6000, d=4):
 @pytest.mark.parametrize("nanny", [True, False])
 @pytest.mark.parametrize("kind", ["linear", "landmarks"])
 def test_workers_killed_at_random_moments(kind, nanny):
-    """20 kills, 5 for each kind of fit with and without replacement: the model is the same within tol.
+    """The model is the same within tol, whenever a worker dies.
 
     The moments are drawn from twice the time of a fit without a kill, since the first fit of a worker loads code.
     """
@@ -110,7 +110,7 @@ def test_workers_killed_at_random_moments(kind, nanny):
             begin = time.monotonic()
             expected = within(LIMIT, lambda: model(client).fit(dX, dy))
             taken = time.monotonic() - begin
-    for _ in range(5):
+    for _ in range(KILLS):
         with cluster(processes=True, n_workers=3) as client:
             if not nanny:
                 client.run(leave_the_dead, nanny=True)
