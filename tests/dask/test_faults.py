@@ -20,6 +20,8 @@ ClusterParts = pytest.importorskip("mercer.dask.cluster_parts").ClusterParts
 
 
 LIMIT = 150
+# for each kind of fit, with and without replacement: MERCER_KILLS=5 makes 20 in all, some minutes
+KILLS = int(os.environ.get("MERCER_KILLS", "1"))
 
 
 def slow_rows(block, seconds):
