@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import mercer
 from mercer.exceptions import InvalidInputError
@@ -148,6 +149,7 @@ def test_a_changed_file_is_an_error(tmp_path):
         (X[0], {}, "has the shape (5,), but rows need two axes"),
         (X[:0], {}, "is empty: its shape is (0, 5)"),
         (X.astype(str), {}, "but samples must be numbers"),
+        (sp.csr_matrix(X), {}, "csr_matrix is a sparse matrix, which is in memory already"),
         (object(), {}, "X is of type object: give an array on disk"),
         (X, {"target": Y[:5]}, "target has the shape (5,), but the numpy ndarray has 1,000 rows"),
         (X, {"target": 7}, "target=7: the numpy ndarray has the columns 0 to 4"),

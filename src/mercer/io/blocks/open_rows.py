@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import scipy.sparse as sp
+
 from mercer.exceptions import InvalidInputError
 from mercer.io.blocks.arrow_table import is_arrow
 from mercer.io.blocks.table_rows import PreparedRows, TableRows, check_preparation
@@ -22,7 +24,7 @@ def open_rows(
     memory: float | str = "auto",
     prepare: Any = False,
 ) -> RowSource:
-    """Open samples that stay on disk, for `LinearSVC` and `LinearSVR`, which read them block by block.
+    """Open samples that stay on disk, for linear, landmark and exact machines that read them block by block.
 
     A fit reads all rows several times and holds at most ``memory`` of them, besides a few numbers per row (target,
     weight, dual variable). Nothing may write to the files meanwhile: a changed file is an error.
@@ -72,6 +74,10 @@ def open_rows(
     """
     if isinstance(data, RowSource):
         raise InvalidInputError(f"{data!r} is open already: use it as it is.")
+    if sp.issparse(data):
+        raise InvalidInputError(
+            f"{type(data).__name__} is a sparse matrix, which is in memory already: give it to fit as it is."
+        )
     if is_arrow(data):
         for what, name in (("target", target), ("weight", weight)):
             if name is not None and not isinstance(name, str):
