@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer.gram.operator import GramOperator, prepare_columns, product
 from mercer.kernels.base import Kernel
@@ -109,5 +110,6 @@ class Evidence:
                 weights = np.where(after > 0, weights, np.where(after == 0, 0.5 * weights, 0.0))
             parts[task] = kernel.gradient_products(features.take(rows), features.take(columns), weights)
 
-        run_tasks(one, len(tiles), self.n_threads)
+        with one_blas_thread():  # in each of our threads
+            run_tasks(one, len(tiles), self.n_threads)
         return parts.sum(axis=0)

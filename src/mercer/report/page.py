@@ -47,11 +47,14 @@ def write_report(outcome: Outcome, path: Any, *, model_path: Any = "model.mercer
     """
     plt = pyplot()
     backend = plt.get_backend()
-    plt.switch_backend("agg")
+    switched = backend.lower() != "agg"
+    if switched:
+        plt.switch_backend("agg")
     try:
         text = html.page(f"{outcome.task} of {outcome.samples.target}", _body(outcome, str(model_path), str(source)))
     finally:
-        plt.switch_backend(backend)
+        if switched:
+            plt.switch_backend(backend)
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
