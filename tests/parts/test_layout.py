@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from tests.parts.rows import cut, samples
 
 from mercer.exceptions import InvalidInputError
-from mercer.parts.layout import Held, LocalParts, Mapped
+from mercer.parts.layout import Held, LocalParts
 
 
 class Counting(Held):
@@ -64,13 +64,6 @@ def test_state_stays_with_the_part():
     expected = parts.map(lambda part: part.state, reads=False)
     again = pickle.loads(pickle.dumps(parts))
     assert again.map(lambda part: part.state, reads=False) == expected
-
-
-def test_mapped_rows_are_features():
-    """A landmark machine is the linear machine over a map of the rows."""
-    X, y, weight = samples(20, 2)
-    parts = LocalParts([Mapped(Held(X, y, weight), np.square)])
-    np.testing.assert_array_equal(parts.map(lambda part: part.block().X)[0], X**2)
 
 
 @pytest.mark.parametrize("stored", [np.asarray, sp.csr_array])

@@ -3,13 +3,15 @@
 The parts of a worker are one `LocalParts`, the *group*: a dask actor, which keeps the vectors of its rows from pass to
 pass. A pass is one message to each group and one reply, not a chain of tasks: on a small cluster a tenth of the time.
 
-Dask does not compute an actor again when its worker dies. The client keeps the calls that make the present
-state, which are small (functions by name, models, numbers). If a group is lost, it is made again from its rows, which
-dask computes again, on another worker, and repeats these calls in their order.
+Dask does not compute an actor again when its worker dies. The client keeps the calls that make the present state, from
+the last one that begins a problem: functions by name, models, numbers, and the samples that were sent to the groups. If
+a group is lost, it is made again from its rows, which dask computes again, on another worker, and repeats these calls
+in their order.
 """
 
 from __future__ import annotations
 
+import copy
 import pickle
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +24,7 @@ from distributed.client import CancelledError
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import ClusterError
 from mercer.gram.memory import available_bytes
-from mercer.parts.layout import NO_LIMIT, Held, Loader, LocalParts, Parts, added
+from mercer.parts.layout import NO_LIMIT, Held, Loader, LocalParts, Parts, Reads, added
 
 # seconds between two looks at the cluster, and at the state of the groups, while results are awaited
 LOOK, GLANCE = 2.0, 0.2
@@ -41,7 +43,7 @@ class Call(NamedTuple):
     how: str
     function: Callable[..., Any]
     args: tuple[Any, ...]
-    reads: bool
+    reads: Reads
 
     def on(self, parts: LocalParts) -> Any:
         """The result for these parts."""
@@ -49,6 +51,8 @@ class Call(NamedTuple):
 
     def has(self, mark: str) -> bool:
         """Whether the function was marked by `keeps_state` or `sets_state`."""
+        if mark == "keeps_state" and getattr(self.function, "runs_another", False):
+            return bool(getattr(self.args[0], mark, False))
         return bool(getattr(self.function, mark, False))
 
 
@@ -144,14 +148,14 @@ class ClusterParts(Parts):
         self.groups = [self._submit(members, address) for address, members in groups.items()]
         self.actors = [self._actor(k) for k in range(len(self.groups))]
 
-    def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:
+    def map(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> list[Any]:
         """function(part, *args) of each part, on its worker."""
         found: dict[int, Any] = {}
         for members, results in zip(self.members, self._advance(Call("map", function, args, reads)), strict=True):
             found.update(zip(members, results, strict=True))
         return [found[index] for index in sorted(found)]
 
-    def total(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> tuple[Any, ...]:
+    def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
         """The sums; each worker adds those of its own parts."""
         return added(self._advance(Call("total", function, args, reads)))
 
@@ -179,6 +183,8 @@ class ClusterParts(Parts):
         question = call if call.has("keeps_state") else None
         done = self.first + len(self.calls)
         if question is None:
+            # a solver may change its vectors in place: the call that is repeated must have those of its time
+            call = call._replace(args=copy.deepcopy(call.args))
             if call.has("sets_state"):
                 self.first, self.calls = done, []
             self.calls.append(call)

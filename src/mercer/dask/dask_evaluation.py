@@ -68,6 +68,8 @@ def evaluate(
             f"The estimator is of the type {type(estimator).__name__}: give one of mercer.dask, or use mercer.evaluate "
             "for data in memory."
         )
+    if isinstance(estimator, DaskSearchCV) and not estimator.refit:
+        raise InvalidInputError("evaluate needs the machine that a search has chosen: use refit=True.")
     started = time.perf_counter()
     scoring, name = scoring_of(estimator, scoring, sample_weight is not None)
     folds = PartFolds.of(estimator._find_client(), X, y, sample_weight, cv)

@@ -116,10 +116,12 @@ def score_parts(client: Client, model: Any, columns: Columns, scoring: Any) -> S
         ],
     )
     if by_sums:
-        total, squares, right, y1, y2, left = np.sum(found, axis=0)
+        total, squares, right, _, spread, left = np.sum(found, axis=0)
         if name == "accuracy":
             return Score(right / total if total > 0 else np.nan, total, squares)
-        spread = y2 - y1 * y1 / total if total > 0 else np.nan
+        # the squared deviations from the mean of all: within the parts, and of their means
+        own, means = np.array(found)[:, 0], np.array(found)[:, 3]
+        spread += own @ (means - own @ means / total) ** 2 if total > 0 else np.nan
         return Score(1.0 - left / spread if spread > 0 else np.nan, total, squares)
     answers = {key: np.concatenate([one[0][key] for one in found]) for key in found[0][0]}
     y, weight = (np.concatenate([one[k] for one in found]) for k in (1, 2))
@@ -151,13 +153,14 @@ def _targets(y: Any, weight: Any) -> tuple[Vector, Vector]:
 
 
 def _sums(model: Any, X: Any, y: Any, weight: Any) -> Vector:
-    """Σw, Σw², Σw[right], Σwy, Σwy², Σw(y − f)²; the last three for regression."""
+    """Σw, Σw², Σw[right]; for regression the mean of y, Σw(y − mean)², Σw(y − f)²."""
     targets, w = _targets(y, weight)
     predicted = model.predict(X)
     if is_classifier(model):
         return np.array([w.sum(), w @ w, w @ (predicted == targets), 0.0, 0.0, 0.0])
-    values = targets.astype(np.float64)
-    return np.array([w.sum(), w @ w, 0.0, w @ values, w @ values**2, w @ (values - predicted) ** 2])
+    values, total = targets.astype(np.float64), w.sum()
+    mean = w @ values / total if total > 0 else 0.0
+    return np.array([total, w @ w, 0.0, mean, w @ (values - mean) ** 2, w @ (values - predicted) ** 2])
 
 
 def _answers(model: Any, X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Vector, Vector]:

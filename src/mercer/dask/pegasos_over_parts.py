@@ -4,7 +4,8 @@
 
 Steps depend on each other, and each needs one row or a batch of rows. So the client draws the rows of many steps from
 all rows, as it would in memory; the parts send these rows, and the client takes the steps. The run is that of
-`LinearRun` for the same seed, whatever the parts. What travels are the drawn rows, d numbers for each.
+`LinearRun` for the same seed, whatever the parts. What travels are the drawn rows, d numbers for each;
+and for each certificate two numbers for each row and problem, to every worker.
 
 Objectives and certificates are sums over all rows, which the parts compute. The client keeps two numbers for each row
 and problem: how often it was drawn, and how often it changed w.

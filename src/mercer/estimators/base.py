@@ -506,7 +506,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         data = self._parts_data(found.samples, [found])
         self._warm = None
         self._publish_one(data, loss, np.arange(data.n), found)
-        self.support_ = found.rows[self.support_]
+        self.support_ = self._row_numbers(found.rows[self.support_])
 
     def _single_loss(self) -> tuple[Loss, float]:
         """The loss of a machine with a single problem, and the factor C of its weights."""

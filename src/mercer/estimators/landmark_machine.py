@@ -285,6 +285,10 @@ class LandmarkMixin:
         checkpoint.write()
         return found
 
+    def _row_numbers(self, rows: Vector) -> Vector:
+        """Numbers among all rows, as int32 wherever that suffices."""
+        return rows.astype(np.int32 if self.shape_fit_[0] <= np.iinfo(np.int32).max else np.int64)
+
     def _parts_data(self, samples: Any, solutions: list[Any]) -> Data:
         """The landmarks, or the support vectors, as the samples of the model."""
         self._sparse = sp.issparse(samples)

@@ -394,7 +394,8 @@ class SVC(BaseSVC):
         w as a function Σ βᵢ k(xᵢ, ·), whose norm is |w|: the decision function without the intercept. For more than two
         classes a list with one for each pair, as in ``intercept_``. Not available for a precomputed kernel.
     plan_ : Plan
-        How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line.
+        How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line. None if rows
+        on disk were read block by block.
     trace_ : list of TracePoint
         Seconds, steps, violation, dual value and active samples of every round.
     steps_ : Steps, or a list of them

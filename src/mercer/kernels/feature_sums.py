@@ -165,9 +165,10 @@ class SumKernel(Kernel):
         return 1.0 if self.plan(b)[1] in (IDENTITY, SERIES) else self.width_factor(b)
 
     def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix | None, Matrix]:
-        """u and weights ψ'(u), in float64; no u for Gaussian values, whose derivatives do not need it."""
+        """u and weights ψ'(u), in float64; no u for Gaussian values of dense samples, which need none."""
         term, code, params = self.plan(b)
-        if code == EXPONENTIAL and (term == SQUARE or params[0]):
+        # sparse samples keep u: moments of their features would need them dense
+        if code == EXPONENTIAL and (term == SQUARE or params[0]) and not (a.sparse or b.sparse):
             change = self.block(a, b)
             change *= -weights
             return None, change

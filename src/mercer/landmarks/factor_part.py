@@ -20,7 +20,7 @@ from mercer.kernels.features import Csr, Features, Vector, take_samples
 from mercer.landmarks.landmark_certificate import Share, drawing_shares, share_of
 from mercer.landmarks.nystroem_factor import LandmarkMap
 from mercer.linear.linear_problem import Rows
-from mercer.parts.layout import Block, Part
+from mercer.parts.layout import Block, Part, keeps_state, runs_another, sets_state
 from mercer.parts.linear_part import Statement, forget
 
 # share of the available memory that the factor of a part may take
@@ -122,6 +122,7 @@ class Begun(NamedTuple):
     total: float
 
 
+@sets_state
 def begin_factor(part: Part, statement: Statement, kernel: Kernel, dtype: Any) -> Begun:
     """State the problem for the samples with a positive weight."""
     end_factor(part)
@@ -133,6 +134,7 @@ def begin_factor(part: Part, statement: Statement, kernel: Kernel, dtype: Any) -
     return Begun(part.index, len(used), part.n, largest, weight, total)
 
 
+@sets_state
 def end_factor(part: Part) -> None:
     """Drop everything that belongs to the last machine."""
     if isinstance(part.state, FactorPart):
@@ -147,6 +149,7 @@ def grow_factor(part: Part, to_rows: LandmarkMap) -> tuple[int]:
     return (int(own.n > 0 and not own.grow(to_rows)),)
 
 
+@runs_another
 def on_factor(part: Part, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """function(part of L, *args); an empty tuple if there are no samples."""
     own = part.state
@@ -208,6 +211,7 @@ def take_smallest(part: Part, limit: float) -> Drawn | None:
     return take_rows(part, {part.index: index}) if own.n else None
 
 
+@keeps_state
 def weight_sum(own: Part) -> tuple[Vector]:
     """L'weight, where the part is that of L."""
     block = own.block()
@@ -217,6 +221,7 @@ def weight_sum(own: Part) -> tuple[Vector]:
 # ---- certificate -------------------------------------------------------------------------------------------------
 
 
+@keeps_state
 def feature_sum(own: Part) -> tuple[Vector]:
     """L'β, where the part is that of L."""
     return (Rows(own.block().X).tdot(own.state.beta, own.n_threads),)
@@ -234,6 +239,7 @@ def _shares(own: FactorPart, largest: float) -> Vector:
     return drawing_shares(own.state.beta, own.residual, own.rows.dtype, largest)
 
 
+@keeps_state
 def sum_shares(part: Part, largest: float) -> Spread:
     """How much of the drawing falls to this part."""
     own = part.state
@@ -251,6 +257,7 @@ class Sampled(NamedTuple):
     times: Vector
 
 
+@keeps_state
 def sample_support(part: Part, largest: float, wanted: dict[int, Vector], is_exact: bool) -> Sampled | None:
     """The samples at these positions of the cumulated |β|√r; if ``is_exact``, the support vectors of these numbers."""
     own, positions = part.state, wanted[part.index]
@@ -265,6 +272,7 @@ def sample_support(part: Part, largest: float, wanted: dict[int, Vector], is_exa
     return Sampled(own.rows.samples(index), beta[index], share[index], times)
 
 
+@keeps_state
 def times_beta(part: Part, samples: Any) -> tuple[Any, ...]:
     """K(samples, support vectors of the part) β, and the number of kernel values."""
     own = part.state
@@ -277,6 +285,7 @@ def times_beta(part: Part, samples: Any) -> tuple[Any, ...]:
     return found, len(rows) * len(columns)
 
 
+@keeps_state
 def check_function(part: Part, landmarks: Any, coef: Vector, intercept: float) -> Share | None:
     """The part's share of the certificate of Σ coef k(landmark, ·) + b, in float64."""
     own = part.state

@@ -29,7 +29,7 @@ from mercer.landmarks.saved_growth import SavedGrowth
 from mercer.linear.linear_solution import LinearOptions
 from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.bound_kernel import bind_to_parts
-from mercer.parts.layout import Parts
+from mercer.parts.layout import Parts, Reads
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_run import stacked
 from mercer.parts.linear_solver import solve_parts
@@ -83,12 +83,12 @@ class FactorParts(Parts):
         # whether all parts keep their rows of L, so that the samples are not read
         self.kept = False
 
-    def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:
+    def map(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> list[Any]:
         """function(part of L, *args) of each part with samples."""
         found = self.parts.map(factor_part.on_factor, function, args, reads=reads and not self.kept)
         return [result for result in found if not (isinstance(result, tuple) and not result)]
 
-    def total(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> tuple[Any, ...]:
+    def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
         """The sums, added where the parts are."""
         return self.parts.total(factor_part.on_factor, function, args, reads=reads and not self.kept)
 

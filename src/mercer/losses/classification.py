@@ -43,7 +43,7 @@ class Hinge(Loss):
 
     def value(self, y: Vector, f: Vector) -> Vector:
         """max(0, 1 − yf)."""
-        value = np.asarray(y * f)
+        value = np.asarray(np.multiply(y, f, dtype=np.float64))
         np.subtract(1.0, value, out=value)
         return np.maximum(0.0, value, out=value)
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Csr, Vector
-from mercer.parts.layout import Part, Parts
+from mercer.parts.layout import Part, Parts, keeps_state
 
 # the squared deviations of so many rows are computed together
 ROWS = 1 << 16
@@ -47,6 +47,7 @@ def bind_to_parts(parts: Parts, kernel: Kernel) -> Kernel:
     return kernel.bind(np.stack([mean - spread, mean + spread]))
 
 
+@keeps_state
 def column_moments(part: Part) -> tuple[int, Vector, Vector]:
     """The number of rows, and of each column the mean and the sum of squared deviations."""
     X = part.block().X

@@ -18,7 +18,7 @@ from mercer.gram.operator import check_finite, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Csr, Features, Matrix, Vector, take_samples
 from mercer.losses.base import BoxQP, Index, Loss
-from mercer.parts.layout import Part, nbytes
+from mercer.parts.layout import Part, keeps_state, nbytes, sets_state
 from mercer.parts.linear_part import Statement, forget
 from mercer.parts.linear_run import stacked
 from mercer.problems.dual import fill_survey
@@ -75,8 +75,8 @@ def row_bytes(part: Part) -> float:
 class Begun(NamedTuple):
     """A part whose problem is stated.
 
-    ``n`` samples have a positive weight, of so many ``rows``. ``largest`` is the largest k(x, x), ``sums`` the part's
-    share of the sums that β must have.
+    ``n`` samples have a positive weight, of so many ``rows``. ``sums`` is the part's share of the sums that β
+    must have.
     """
 
     part: int
@@ -84,10 +84,10 @@ class Begun(NamedTuple):
     rows: int
     d: int
     row_bytes: float
-    largest: float
     sums: Vector
 
 
+@sets_state
 def begin(part: Part, statement: Statement, kernel: Kernel) -> Begun:
     """State the problem of the samples with a positive weight: β = 0."""
     end(part)
@@ -99,14 +99,12 @@ def begin(part: Part, statement: Statement, kernel: Kernel) -> Begun:
     part.state = state = KernelState(
         kernel, statement.loss, used, y, price, qp, np.zeros(len(used)), np.zeros(len(used))
     )
-    largest = 0.0
     for _, rows in _tiles(part, np.float64):
-        diagonal = np.asarray(kernel.diagonal(rows), np.float64)
-        check_finite(diagonal)
-        largest = max(largest, float(np.abs(diagonal).max(initial=0.0)))
-    return Begun(part.index, state.n, part.n, int(block.X.shape[1]), row_bytes(part), largest, qp.sums)
+        check_finite(np.asarray(kernel.diagonal(rows), np.float64))
+    return Begun(part.index, state.n, part.n, int(block.X.shape[1]), row_bytes(part), qp.sums)
 
 
+@sets_state
 def end(part: Part) -> None:
     """Drop everything that belongs to the last machine."""
     forget(part)
@@ -139,6 +137,7 @@ class Named(NamedTuple):
     vectors: Matrix
 
 
+@keeps_state
 def name_samples(part: Part, wanted: dict[int, Index]) -> Named | None:
     """The samples at these positions; None for none."""
     at = wanted.get(part.index, NO_ROWS)
@@ -244,6 +243,7 @@ def advance(
     return look(part)._replace(named=named, evaluations=evaluations)
 
 
+@keeps_state
 def look(part: Part) -> Report:
     """Optimality of the part's β for its F."""
     state = part.state
@@ -273,6 +273,7 @@ def worst_violators(state: KernelState, level: float, tol: float, count: int) ->
 # ---- start and end -----------------------------------------------------------------------------------------------
 
 
+@keeps_state
 def room_below(part: Part, limits: Vector) -> tuple[Vector]:
     """The sum of the upper bounds of all samples whose F is below each of these limits."""
     state = part.state
@@ -281,6 +282,7 @@ def room_below(part: Part, limits: Vector) -> tuple[Vector]:
     return (room[np.searchsorted(state.F[order], limits)],)
 
 
+@keeps_state
 def ends_of_F(part: Part) -> tuple[float, float]:
     """The smallest and the largest F."""
     F = part.state.F
@@ -293,11 +295,13 @@ def start_below(part: Part, low: float, high: float, share: float) -> None:
     state.beta = np.select([low > state.F, high > state.F], [1.0, share], 0.0) * state.qp.upper
 
 
+@keeps_state
 def count_support(part: Part, outside: bool) -> tuple[int, int]:
     """The index of the part, and the number of samples with β ≠ 0; only those outside of the pool if asked."""
     return part.index, len(_support(part.state, outside))
 
 
+@keeps_state
 def name_support(part: Part, outside: bool, between: dict[int, tuple[int, int]]) -> Named | None:
     """Some of these samples, by their numbers among them."""
     first, last = between.get(part.index, (0, 0))
@@ -311,6 +315,7 @@ def _support(state: KernelState, outside: bool) -> Index:
     return np.flatnonzero(carries)
 
 
+@keeps_state
 def ends_of_kinks(part: Part) -> tuple[float, float]:
     """The smallest and the largest intercept at which some sample changes its side of a kink or its target."""
     state = part.state
@@ -319,6 +324,7 @@ def ends_of_kinks(part: Part) -> tuple[float, float]:
     return float(away.min(initial=np.inf)) - width, float(away.max(initial=-np.inf)) + width
 
 
+@keeps_state
 def losses_at(part: Part, thresholds: Vector) -> tuple[Vector]:
     """The loss of the part's samples for each of these intercepts."""
     state = part.state

@@ -294,7 +294,7 @@ class _Run:
         ends = np.cumsum([self.sizes[p] for p in self.order])
         own = np.split(drawn, np.searchsorted(drawn, ends[:-1]))
         wanted = {p: mine - (end - self.sizes[p]) for p, mine, end in zip(self.order, own, ends, strict=True)}
-        self.pool = self._named(self.parts.map(kernel_part.name_samples, wanted, reads=False))
+        self.pool = self._named(self.parts.map(kernel_part.name_samples, wanted, reads="some"))
         data = self._data()
         plan = plan_descent(data, self.pool.program(self.sums), self.options, self.clock.left, True)
         self.dtype = plan.dtype
@@ -302,7 +302,7 @@ class _Run:
             self.seen = self._merged(self.parts.map(kernel_part.look, reads=False))
             return
         self._start_with_sum(data)
-        self.pool = self._named(self.parts.map(kernel_part.name_samples, wanted, reads=False))
+        self.pool = self._named(self.parts.map(kernel_part.name_samples, wanted, reads="some"))
         self._gradient(self.dtype)
 
     def _named(self, found: list[Named | None]) -> _Samples:
@@ -500,7 +500,7 @@ class _Run:
                 if own[0] < own[1]:
                     between[p] = own
                 start += counts[p]
-            yield self._named(self.parts.map(kernel_part.name_support, outside, between, reads=False))
+            yield self._named(self.parts.map(kernel_part.name_support, outside, between, reads="some"))
 
     def _merged(self, reports: Sequence[Report]) -> Survey:
         """The survey of all rows from those of the parts, added in their order."""

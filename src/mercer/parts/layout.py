@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from mercer.losses.base import Vector
 
 NO_LIMIT = 1 << 62
 Function = TypeVar("Function", bound=Callable[..., Any])
+Reads = bool | Literal["some"]
 
 
 class Loader(Protocol):
@@ -54,18 +55,6 @@ class Held:
     def __call__(self) -> tuple[Any, Vector, Vector]:
         """(X, y, weight)."""
         return self.X, self.y, self.weight
-
-
-class Mapped:
-    """A loader of features: ``features`` is a picklable function from the X of a part to an array."""
-
-    def __init__(self, loader: Loader, features: Callable[[Any], Any]) -> None:
-        self.loader, self.features, self.n = loader, features, loader.n
-
-    def __call__(self) -> tuple[Any, Vector, Vector]:
-        """(features(X), y, weight)."""
-        X, y, weight = self.loader()
-        return self.features(X), y, weight
 
 
 class Block(NamedTuple):
@@ -207,6 +196,12 @@ def sets_state(function: Function) -> Function:
     return function
 
 
+def runs_another(function: Function) -> Function:
+    """Mark a function that runs its first argument: that one decides whether ``part.state`` is kept."""
+    function.runs_another = True  # type: ignore[attr-defined]
+    return function
+
+
 class Parts(ABC):
     """Rows in parts. Empty parts are left out.
 
@@ -224,13 +219,14 @@ class Parts(ABC):
     sample_numbers: int = 1 << 22
 
     @abstractmethod
-    def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:
+    def map(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> list[Any]:
         """function(part, *args) of each part, run where the part is; the results are in the order of the parts.
 
-        ``reads`` says whether the function asks for the part's samples. The function may replace ``part.state``.
+        ``reads`` says whether the function asks for the part's samples; "some" if only some parts do, which are then
+        not read ahead. The function may replace ``part.state``.
         """
 
-    def total(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> tuple[Any, ...]:
+    def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
         """The sums of the tuples of numbers and arrays that `map` returns, in the order of the parts."""
         return added(self.map(function, *args, reads=reads))
 
@@ -278,7 +274,7 @@ class LocalParts(Parts):
         self.n = sum(part.n for part in self.parts)
         self.n_threads = n_threads
 
-    def map(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> list[Any]:
+    def map(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> list[Any]:
         """function(part, *args) of each part."""
         at_once = self._at_once(reads)
         results: list[Any] = [None] * len(self.parts)
@@ -291,17 +287,17 @@ class LocalParts(Parts):
 
             run_tasks(one, len(self.parts), self.n_threads)
             return results
-        return list(self._one_by_one(function, args, reads))
+        return list(self._one_by_one(function, args, reads is True))
 
-    def total(self, function: Callable[..., Any], *args: Any, reads: bool = True) -> tuple[Any, ...]:
+    def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
         """The sums over parts; part by part only one result is in memory."""
         if self._at_once(reads):
             return added(self.map(function, *args, reads=reads))
         for part in self.parts:
             part.n_threads = self.n_threads
-        return added(self._one_by_one(function, args, reads))
+        return added(self._one_by_one(function, args, reads is True))
 
-    def _at_once(self, reads: bool) -> bool:
+    def _at_once(self, reads: Reads) -> bool:
         """Whether threads take whole parts."""
         if self.n_threads <= 1 or len(self.parts) < self.n_threads:
             return False

@@ -20,7 +20,7 @@ from mercer.linear.near_kinks import ends_of
 from mercer.linear.newton import newton_pass
 from mercer.linear.systems import column_squares, weighted_gram
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.parts.layout import Block, Part, keeps_state, nbytes
+from mercer.parts.layout import Block, Part, keeps_state, nbytes, sets_state
 
 # the constant feature that stands for a free intercept has this value
 ONE = 1.0
@@ -121,6 +121,7 @@ def all_rows(part: Part) -> Rows:
     return Rows(part.block().X, ONE if statement.intercept else statement.bias)
 
 
+@sets_state
 def state_problem(part: Part, statement: Statement) -> Facts:
     """Begin a problem: β = 0."""
     forget(part)

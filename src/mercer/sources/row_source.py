@@ -225,7 +225,7 @@ def gather(source: RowSource, y: Any, sample_weight: Any, name: str) -> tuple[An
         raise InvalidInputError(
             f"{name} compares all pairs of rows and keeps them in memory: {source.name} needs {size / MEGABYTE:,.0f} "
             f"MB, but memory is {source.memory / MEGABYTE:,.0f} MB. Open it with a larger memory=..., fit a part of "
-            "the rows, or use landmarks: Nystroem followed by LinearSVC or LinearSVR."
+            'the rows, or use landmarks="auto" where the machine has it, else Nystroem with a linear machine.'
         )
     for what, given, inside in (("y", y, source.has_target), ("sample_weight", sample_weight, source.has_weight)):
         if given is not None and inside:

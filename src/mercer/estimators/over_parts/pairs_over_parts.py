@@ -76,4 +76,4 @@ def _publish(machine: Any, solved: Sequence[Any], loss: Loss, options: Options, 
     machine._warm = None
     problems = OneVsOne(data, members, loss, np.zeros(data.n), bool(machine.fit_intercept), options, clock)
     machine._publish_pairs(problems, machines)
-    machine.support_ = rows[machine.support_]
+    machine.support_ = machine._row_numbers(rows[machine.support_])

@@ -178,7 +178,7 @@ def identity(machine: Any, source: RowSource, targets: Targets | Unlabelled) -> 
     for name in ("y", "weight"):
         values = getattr(targets, name)
         if values is not None:
-            found[name] = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
+            found[name] = text_of(np.asarray(values))
     for name, value in machine.get_params(deep=False).items():
         if name not in FREE:
             found[name] = text_of(value)
@@ -190,7 +190,9 @@ def text_of(value: Any) -> str:
     if sp.issparse(value):
         value = value.toarray()
     if isinstance(value, np.ndarray) and value.size > 1:
-        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        # the bytes of objects are addresses, which differ between processes
+        raw = repr(value.tolist()).encode() if value.dtype.hasobject else np.ascontiguousarray(value).tobytes()
+        return hashlib.sha256(raw).hexdigest()
     return repr(value)
 
 
