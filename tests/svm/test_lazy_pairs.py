@@ -13,7 +13,7 @@ from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial
 from mercer.kernels.objects.distributions import InformationDiffusion
 from mercer.losses import Hinge, SquaredHinge
 from mercer.problems.clock import Clock
-from mercer.problems.dual import DualProblem, violation
+from mercer.problems.dual import DualProblem, survey_of, violation
 from mercer.problems.solution import Options
 from mercer.svm.batch import lazy_pairs
 from mercer.svm.plan import plan_pairs
@@ -82,25 +82,35 @@ def test_most_values_are_not_computed():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", [Gaussian(0.1), Gaussian((0.1,) * 6), Linear()], ids=named)
-def test_verification(dtype, kernel):
-    """F of a lazy pair is recomputed in float64, by any number of threads, at all samples with weight and some more."""
+def test_verification_agrees_with_that_of_other_problems(dtype, kernel):
+    """F in float64 at the same samples as `exact_rows`, and the same survey."""
     X = two_classes(0.7).astype(dtype)
-    data, pairs = pairs_for(X, kernel)
+    _, pairs = pairs_for(X, kernel)
     _, _, qp = program(Hinge(), 2.0)
-    beta, F, _, _ = room()
+    beta, F, groups, totals = room()
     assert pairs.solve(PAIR, qp, beta, F) > 0
     F += 1e-2 * np.random.default_rng(1).normal(size=N)
-    rows, values = exact_rows(data, qp, beta, F, Options(n_threads=2))
-    alone, of_one_thread = exact_rows(data, qp, beta, F, Options(n_threads=1))
+    tracked = F.copy()
+    pairs.verify(np.arange(N), qp, beta, F, groups, totals)
+    data = Data(kernel, X.astype(np.float64), N)
+    rows, values = exact_rows(data, qp, beta, tracked, Options(n_threads=2))  # several threads: many calls
+    alone, of_one_call = exact_rows(data, qp, beta, tracked, Options(n_threads=1))
     np.testing.assert_array_equal(alone, rows)
-    np.testing.assert_array_equal(of_one_thread, values)
+    np.testing.assert_allclose(of_one_call, values, rtol=1e-10, atol=1e-11)
     assert 0 < np.count_nonzero(beta) < len(rows)
-    np.testing.assert_allclose(values, (kernel(X.astype(np.float64)) @ beta)[rows], rtol=1e-10, atol=1e-11)
+    np.testing.assert_array_equal(np.flatnonzero(tracked != F), rows)
+    np.testing.assert_allclose(F[rows], values, rtol=1e-10, atol=1e-11)
+    assert survey_of(groups, totals, qp.sums).violation == violation(qp, beta, F)
 
 
 def test_verification_without_weights():
     """β = 0 has F = 0."""
+    _, pairs = pairs_for(two_classes(), Gaussian(0.1))
     _, _, qp = program(Hinge())
+    _, F, groups, totals = room()
+    F[:] = 0.0
+    pairs.verify(np.arange(N), qp, np.zeros(N), F, groups, totals)
+    assert not F.any() and survey_of(groups, totals, qp.sums).violation == 2.0
     for n_threads in (1, 2):
         data = Data(Gaussian(0.1), two_classes(), N)
         rows, values = exact_rows(data, qp, np.zeros(N), np.full(N, 1e-9), Options(n_threads=n_threads))

@@ -43,6 +43,22 @@ LINES_AT_ONCE = 16
 
 
 @compiled()
+def _pack(X, panels):
+    """Write the samples into panels (see `VectorFeatures.panels`); pad the last one with zeros."""
+    width = panels.shape[2]
+    n, d = X.shape
+    for p in range(panels.shape[0]):
+        for c in range(width):
+            sample = p * width + c
+            if sample < n:
+                for k in range(d):
+                    panels[p, k, c] = X[sample, k]
+            else:
+                for k in range(d):
+                    panels[p, k, c] = 0
+
+
+@compiled()
 def _sums(term, A, panels, first, last, sums):
     """sums = sums over features of all rows of A (a multiple of ROWS) with the panels first:last; None: of products."""
     width = panels.shape[2]

@@ -291,6 +291,15 @@ class Data:
         """The samples of this part, in their order; None for all."""
         return self._index
 
+    @property
+    def compares_float32(self) -> bool:
+        """Whether the samples are float32 and the kernel uses them without a copy."""
+        X = self.samples
+        if not isinstance(X, np.ndarray) or X.dtype != np.float32 or self.kernel.domain != "vectors":
+            return False
+        rows = X[:1]
+        return getattr(self.kernel.prepare(rows, np.float32), "X", None) is rows
+
     def own_samples(self) -> Any:
         """The samples of this part, as they were given."""
         return self.samples if self._index is None else take_samples(self.samples, self._index)

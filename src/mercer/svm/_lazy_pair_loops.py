@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_blocks import fill_block
-from mercer._compiled.tiles import add_rows_product
+from mercer._compiled.tiles import _pack, add_rows_product
 
 # give up when the cross rows of both classes hold this share of the cross block (2 at most): nearly all samples have
 # weight, and the dense solver is quicker
@@ -56,22 +56,6 @@ def _copy_samples(X, norms, index, rows, row_norms):
         for k in range(source.shape[0]):
             target[k] = source[k]
         row_norms[t] = norms[index[t]]
-
-
-@compiled()
-def _pack(X, panels):
-    """Write the samples into panels (see `VectorFeatures.panels`); pad the last one with zeros."""
-    width = panels.shape[2]
-    n, d = X.shape
-    for p in range(panels.shape[0]):
-        for c in range(width):
-            sample = p * width + c
-            if sample < n:
-                for k in range(d):
-                    panels[p, k, c] = X[sample, k]
-            else:
-                for k in range(d):
-                    panels[p, k, c] = 0
 
 
 @compiled()

@@ -44,7 +44,7 @@ from mercer.svm.plan import (
     plan_pairs,
 )
 from mercer.svm.solve import solve_problem
-from mercer.svm.verify import exact_rows
+from mercer.svm.verify import ExactFormula, exact_formula, exact_rows
 
 # share of tol for SMO: the rest is left for the rounding of float32 scores
 SHARE_OF_TOL = 0.9
@@ -313,13 +313,17 @@ def solve_on_blocks(
             return
         pair, mine = batch.pairs[k], slice(batch.offsets[k], batch.offsets[k + 1])
         qp, index, beta, F = batch.qp.take(mine, None), batch.index[mine], batch.beta[mine], batch.F[mine]
+        found = batch.groups[k : k + 1], batch.totals[k]
         steps = pairs.solve(pair, qp, beta, F) if lazy and pairs is not None else -1
         if steps < 0:
             steps = _on_matrix(blocks.matrix(*pair), qp, options.tol, beta, F)
         if steps < 0:
             return
-        rows, F[rows] = exact_rows(data.take(index, (blocks, *pair)), qp, beta, F, alone)
-        fill_survey(qp, beta, F, batch.groups[k : k + 1], batch.totals[k])
+        if pairs is not None:
+            pairs.verify(index, qp, beta, F, *found)
+        else:
+            rows, F[rows] = exact_rows(data.take(index, (blocks, *pair)), qp, beta, F, alone)
+            fill_survey(qp, beta, F, *found)
         batch.steps[k] = steps
 
     try:
@@ -376,13 +380,14 @@ class LazyPairs:
     ----------
     blocks : the within-class Gram blocks, and scratch memory.
     classes : each class as the compiled call takes it.
-    formula : the kernel in float32.
+    single, exact : the kernel in float32, to solve, and in float64, to verify.
     options, evaluations : of the fit.
     """
 
     blocks: ClassBlocks
     classes: list[Any]
-    formula: Any
+    single: Any
+    exact: ExactFormula
     options: Options
     evaluations: Evaluations
 
@@ -399,7 +404,7 @@ class LazyPairs:
         size -= size % CACHE_CONFLICT == 0
         first_rows, second_rows = rows[:cross].reshape(len(first.X), -1), rows[cross:].reshape(len(second.X), -1)
         source = LazyPair(
-            self.formula, first, second, first_rows, second_rows, np.full(n, -1), np.zeros(3, np.int64),
+            self.single, first, second, first_rows, second_rows, np.full(n, -1), np.zeros(3, np.int64),
             np.empty((3, n), np.int64), np.empty((6, 3, size), np.int64), np.empty(n),
         )  # fmt: skip
         program = Program(np.arange(n), qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
@@ -417,6 +422,10 @@ class LazyPairs:
         self.evaluations.add(int(source.counts[VALUES]))
         return steps if ended == CONVERGED else -1
 
+    def verify(self, index: Vector, qp: BoxQP, beta: Vector, F: Vector, groups: Matrix, totals: Vector) -> None:
+        """Recompute F in float64 where it matters; ``index`` are the samples. Edits F, fills groups and totals."""
+        self.evaluations.add(self.exact.values(index, qp, beta, F, self.options, np.empty(qp.n_vars), groups, totals))
+
 
 def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs | None:
     """The lazy solver for the pairs of these classes; None if the kernel has no compiled form."""
@@ -428,11 +437,13 @@ def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs |
     if single is None or blocks.dtype != np.float32:
         return None
     assert isinstance(features, VectorFeatures)
+    exact = exact_formula(data)
+    assert exact is not None
     classes = []
     for part, within in zip(blocks.features, blocks.within, strict=True):
         assert isinstance(part, VectorFeatures)
         classes.append(ClassBlock(part.X, part.norms, part.panels, within))
-    return LazyPairs(blocks, classes, formula_of(*single), options, data.evaluations)
+    return LazyPairs(blocks, classes, formula_of(*single), exact, options, data.evaluations)
 
 
 def _at(places: Vector, values: Vector) -> Vector:

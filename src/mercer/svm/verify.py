@@ -6,17 +6,77 @@ is far, a float32 value of F is enough: its error is bounded by SAFETY times the
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from mercer.gram.operator import Data, product, symmetric_product
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import Survey, survey, thresholds
 from mercer.problems.solution import Options
+from mercer.svm.plan import VERIFY_AT_ONCE_UP_TO
 
 # the error of an F that is not recomputed is assumed to be at most this many times the largest error seen
 SAFETY = 4.0
 BATCH = 8192
+
+
+class ExactFormula(NamedTuple):
+    """A kernel in its compiled form and its samples; verifies a small problem in one compiled call.
+
+    X may be float32: samples are converted one by one. ``rows`` are the rows of X that belong to the data, in their
+    order; None for all.
+    """
+
+    formula: Any
+    X: Matrix
+    rows: Vector | None
+
+    def values(
+        self, some: Vector | None, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
+        totals: Vector,
+    ) -> int:  # fmt: skip
+        """Recompute F in float64 where it matters (see `exact_rows`); the number of kernel values computed.
+
+        The program has one variable for each of these samples, or for all. Edits F. Fills ``slacks`` with -inf where F
+        is exact, and groups and totals for `survey_of`.
+        """
+        from mercer.svm._verify_loops import exact_values
+
+        index = np.arange(len(beta)) if some is None else some
+        if self.rows is not None:
+            index = self.rows[index]
+        return int(exact_values(
+            self.formula, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
+            nearness(options), slacks, groups, totals,
+        ))  # fmt: skip
+
+
+def exact_formula(data: Data) -> ExactFormula | None:
+    """The kernel and samples of the data for compiled float64 loops; None if the kernel has no compiled form."""
+    from mercer._compiled.kernel_blocks import formula_of
+
+    index = None
+    if data.compares_float32:
+        # no float64 copy: each sample is converted when it is verified
+        single = data.features(np.float32)
+        assert isinstance(single, VectorFeatures)
+        X, index = data.samples, data.index
+        some = VectorFeatures(X[:1], np.float64, norm_range=single.norm_range)
+    else:
+        double = data.features(np.float64)
+        if not isinstance(double, VectorFeatures):
+            return None
+        X, some = double.X, double
+    found = data.kernel.formula(some)
+    return None if found is None else ExactFormula(formula_of(*found), X, index)
+
+
+def _fits_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
+    """Whether one compiled call can verify the program, and calls from Python would take most of the time."""
+    plain = qp.sample is None and qp.n_groups == 1 and data.matrix_dtype is None
+    return plain and options.n_threads == 1 and data.n <= VERIFY_AT_ONCE_UP_TO and isinstance(data.samples, np.ndarray)
 
 
 def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options) -> tuple[Vector, Vector]:
@@ -27,6 +87,13 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     """
     from mercer.svm._round_loops import near_kinks
 
+    formula = exact_formula(data) if _fits_one_call(data, qp, options) else None
+    if formula is not None:
+        F, slacks = F.copy(), np.empty(data.n)
+        found = np.empty((1, 5)), np.empty(7)
+        data.evaluations.add(formula.values(None, qp, beta, F, options, slacks, *found))
+        rows = np.flatnonzero(slacks == -np.inf)
+        return rows, F[rows]
     weights = qp.at_samples(beta, data.n)
     columns = np.flatnonzero(weights)
     if len(columns) == 0:
