@@ -51,7 +51,7 @@ class Losing(cluster_parts.ClusterParts):
     def __init__(self, chunks):
         self.client, self.without_workers = None, 1.0
         self.chunks, self.n, self.budget = chunks, sum(chunk.n for chunk in chunks), NO_LIMIT
-        self.received = self.passes = self.first = self.made = 0
+        self.passes = self.first = self.made = 0
         self.traffic, self.calls = {}, []
         self.members, self.groups = [[0], list(range(1, len(chunks)))], [None, None]
         self.lost_before = set(range(2, 10_000, 3))

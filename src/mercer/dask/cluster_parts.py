@@ -114,7 +114,7 @@ class ClusterParts(Parts):
 
     Attributes
     ----------
-    passes, received : their number, and the bytes of their results.
+    passes : their number.
     traffic : for each function the number of its passes, and the bytes of their arguments and results.
     """
 
@@ -131,7 +131,7 @@ class ClusterParts(Parts):
         self.client, self.without_workers = client, without_workers
         self.n = int(sum(sizes))
         self.budget = available_bytes() // 2
-        self.received = self.passes = 0
+        self.passes = 0
         self.traffic: dict[str, Traffic] = {}
         # the calls that a new group repeats, and the number of the first
         self.calls: list[Call] = []
@@ -191,11 +191,9 @@ class ClusterParts(Parts):
         replies = [self._ask(k, done, [] if question else [call], question) for k in range(len(self.groups))]
         found = [self._result(k, reply, question) for k, reply in enumerate(replies)]
         self.passes += 1
-        received = _size(found)
-        self.received += received
         name = getattr(call.function, "__name__", "other")
         before = self.traffic.get(name, Traffic(0, 0))
-        self.traffic[name] = Traffic(before.passes + 1, before.bytes + received + len(found) * _size(call.args))
+        self.traffic[name] = Traffic(before.passes + 1, before.bytes + _size(found) + len(found) * _size(call.args))
         return found
 
     def _ask(self, k: int, first: int, calls: list[Call], question: Call | None) -> Any:

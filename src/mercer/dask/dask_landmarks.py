@@ -23,5 +23,5 @@ class DaskLandmarkMachine(LazyValues, LandmarkMixin, DaskMachine):
         self._check_supported()
         parts = self._bring_parts(X, y, sample_weight)
         self._fit_parts(parts, clock)
-        self._passes, self._bytes_received = parts.passes, parts.received
+        self._passes, self._traffic = parts.passes, parts.traffic
         self._warn_unfinished()

@@ -102,7 +102,7 @@ class DaskMachine(OnCluster, Machine):
         own = self.get_params(deep=False)
         own.pop("client")
         model = self._local(**own)
-        names = set(vars(self)) - set(own) - {"client", "_passes", "_bytes_received", "_traffic", "_last_models"}
+        names = set(vars(self)) - set(own) - {"client", "_passes", "_traffic", "_last_models"}
         for name in names:
             setattr(model, name, getattr(self, name))
         return model

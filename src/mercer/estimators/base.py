@@ -377,8 +377,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     _warm: Any
     # how to solve the problem instead of what the sizes suggest
     _plan: ClassVar[Plan | None] = None
-    # whether y is used, and whether the loss can be solved over rows in parts
-    _uses_targets: ClassVar[bool] = True
+    # whether the loss can be solved over rows in parts
     _solves_parts: ClassVar[bool] = False
 
     def _options(self) -> Options:

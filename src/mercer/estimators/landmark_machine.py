@@ -214,9 +214,10 @@ class LandmarkMixin:
 
     def _check_blockwise(self, source: RowSource) -> None:
         """Raise for parameters that need all rows in memory."""
-        for name, allowed in IN_BLOCKS.items():
-            if self.landmarks is not None and name != "probability":
-                continue  # the solver has its own answer
+        # of other parameters the solver of landmarks says what it needs
+        names = IN_BLOCKS if self.landmarks is None else ("probability",)
+        for name in names:
+            allowed = IN_BLOCKS[name]
             value = getattr(self, name, allowed[0])
             if value not in allowed:
                 raise InvalidInputError(

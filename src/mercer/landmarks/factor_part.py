@@ -11,15 +11,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import check_finite, product
 from mercer.kernels.base import Kernel
-from mercer.kernels.features import Csr, Features, Vector, take_samples
+from mercer.kernels.features import Features, Vector
 from mercer.landmarks.landmark_certificate import Share, drawing_shares, share_of
 from mercer.landmarks.nystroem_factor import LandmarkMap
 from mercer.linear.linear_problem import Rows
+from mercer.parts.kernel_part import samples_at
 from mercer.parts.layout import Block, Part, keeps_state, runs_another, sets_state
 from mercer.parts.linear_part import Statement, forget
 
@@ -39,11 +39,9 @@ class FactorRows:
 
     def samples(self, index: Vector | None = None) -> Any:
         """The samples, or some of them, as an array or a scipy matrix."""
-        X = self.outer.block().X
-        if isinstance(X, Csr):
-            X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-        rows = self.used if index is None else self.used[index]
-        return X if len(rows) == X.shape[0] and index is None else take_samples(X, rows)
+        if index is None:
+            return samples_at(self.outer, None if self.n == self.outer.n else self.used)
+        return samples_at(self.outer, self.used[index])
 
     def features(self, index: Vector | None = None, dtype: Any = np.float64) -> Features:
         """The same, prepared for the kernel."""

@@ -27,16 +27,14 @@ from mercer.landmarks.landmark_certificate import PAIRS_UP_TO, ROWS, ROWS_OF_EST
 from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, extend_root
 from mercer.landmarks.saved_growth import SavedGrowth
 from mercer.linear.linear_solution import LinearOptions
-from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.parts.bound_kernel import bind_to_parts
 from mercer.parts.layout import Parts, Reads
-from mercer.parts.linear_part import Statement
+from mercer.parts.linear_part import LOSSES, Statement
 from mercer.parts.linear_run import stacked
 from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 
-LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared, OneClass)
 # bytes of drawn samples that are sent in one pass at least
 SENT = 1 << 23
 

@@ -90,7 +90,7 @@ class Begun(NamedTuple):
 @sets_state
 def begin(part: Part, statement: Statement, kernel: Kernel) -> Begun:
     """State the problem of the samples with a positive weight: β = 0."""
-    end(part)
+    forget(part)
     block = part.block()
     y, price = statement.targets(block)
     used = np.flatnonzero(price > 0)
@@ -102,12 +102,6 @@ def begin(part: Part, statement: Statement, kernel: Kernel) -> Begun:
     for _, rows in _tiles(part, np.float64):
         check_finite(np.asarray(kernel.diagonal(rows), np.float64))
     return Begun(part.index, state.n, part.n, int(block.X.shape[1]), row_bytes(part), qp.sums)
-
-
-@sets_state
-def end(part: Part) -> None:
-    """Drop everything that belongs to the last machine."""
-    forget(part)
 
 
 def _tiles(part: Part, dtype: Any) -> Any:

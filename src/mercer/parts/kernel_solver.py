@@ -25,20 +25,11 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Matrix, Vector, take_samples
-from mercer.losses import (
-    EpsilonInsensitive,
-    Hinge,
-    OneClass,
-    Pinball,
-    Squared,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
 from mercer.losses.base import BoxQP, Index
 from mercer.parts import kernel_part
 from mercer.parts.kernel_part import ONCE, Message, Named, Pool, Report
 from mercer.parts.layout import Parts
-from mercer.parts.linear_part import Statement
+from mercer.parts.linear_part import LOSSES, Statement, forget
 from mercer.parts.linear_run import stacked
 from mercer.problems import _optimality_loops as at
 from mercer.problems.clock import Clock
@@ -48,7 +39,6 @@ from mercer.svm.plan import plan_descent
 from mercer.svm.solve import REFINEMENTS, descend
 from mercer.svm.verify import exact_product
 
-LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared, OneClass)
 # samples of the first pool: one row in so many, and so many at most
 FIRST_SHARE, FIRST_UP_TO = 16, 4096
 # samples of any pool, the bytes of their rows, and these as one part in so many of the caller's memory. 20,000 × 10
@@ -128,7 +118,7 @@ def solve_kernel_parts(
             "name in mercer on rows in memory."
         )
     found = _Run(parts, kernel, statement, options, clock, capacity).run()
-    parts.map(kernel_part.end, reads=False)
+    parts.map(forget, reads=False)
     return found
 
 

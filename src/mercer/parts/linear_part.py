@@ -19,9 +19,12 @@ from mercer.linear.linear_problem import RIDGE, Penalty, Rows
 from mercer.linear.near_kinks import ends_of
 from mercer.linear.newton import newton_pass
 from mercer.linear.systems import column_squares, weighted_gram
+from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.parts.layout import Block, Part, keeps_state, nbytes, sets_state
 
+# losses of machines over parts
+LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared, OneClass)
 # the constant feature that stands for a free intercept has this value
 ONE = 1.0
 
@@ -140,6 +143,7 @@ def state_problem(part: Part, statement: Statement) -> Facts:
     return Facts(part.n, rows.d, usable, qp.is_smooth, squares, rows.largest, low, high, rows.sparse, row_bytes, total)
 
 
+@sets_state
 def forget(part: Part) -> None:
     """Drop the vectors of the last problem."""
     if part.state is not None and part.state.reserved:
