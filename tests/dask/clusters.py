@@ -7,7 +7,12 @@ import warnings
 
 import pytest
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
+
+
+# workers in this process: its memory says nothing of theirs
+NEVER = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause", "terminate")}
 
 
 @contextlib.contextmanager
@@ -16,10 +21,29 @@ def cluster(**options):
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "processes": False} | options
     with (
         warnings.catch_warnings(),
+        dask.config.set(NEVER if "memory_limit" in options else {}),
         distributed.LocalCluster(**settings, silence_logs=50) as local,
         distributed.Client(local) as client,
     ):
         # distributed's own warnings, of ports and of large graphs
+        warnings.filterwarnings("ignore", module="distributed")
+        yield client
+
+
+@contextlib.contextmanager
+def uneven_cluster(memory_limits):
+    """A client of workers in this process, one for each limit of memory in bytes."""
+    scheduler = {"cls": distributed.Scheduler, "options": {"protocol": "inproc://", "dashboard_address": ":0"}}
+    workers = {
+        k: {"cls": distributed.Worker, "options": {"nthreads": 1, "memory_limit": limit, "dashboard": False}}
+        for k, limit in enumerate(memory_limits)
+    }
+    with (
+        warnings.catch_warnings(),
+        dask.config.set(NEVER),
+        distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=50) as uneven,
+        distributed.Client(uneven) as client,
+    ):
         warnings.filterwarnings("ignore", module="distributed")
         yield client
 

@@ -136,19 +136,21 @@ def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: b
     pieces = aligned_parts(X, y, sample_weight)
     make = dask.delayed(_chunk, pure=False)
     delayed = [make(index, *parts) for index, parts in enumerate(zip(*pieces, strict=True))]
-    futures = _recipes(client, delayed) if _exceeds_memory(client, X, y, sample_weight) else client.compute(delayed)
+    limits = _workers_if_exceeded(client, X, y, sample_weight)
+    futures = _recipes(client, delayed, limits) if limits else client.compute(delayed)
     indices = list(range(len(futures)))
     facts = gather(client, client.map(_facts, indices, futures, has_classes=has_classes, pure=False))
     return Chunks(client, list(futures), _checked(facts))
 
 
-def _exceeds_memory(client: Client, *collections: Any) -> bool:
-    """Whether the rows would take too much of the workers' memory, and can be computed again instead of kept."""
+def _workers_if_exceeded(client: Client, *collections: Any) -> dict[str, int]:
+    """The memory of each worker, if the rows would take too much of it and can be computed again; else no worker."""
     X = collections[0]
     if not isinstance(X, da.Array) or np.isnan(X.nbytes) or any(futures_of(c) for c in collections if c is not None):
-        return False
-    limits = client.run(_memory_limit, on_error="ignore").values()
-    return bool(limits) and all(limits) and X.nbytes > SHARE_OF_MEMORY * sum(limits)
+        return {}
+    limits: dict[str, int] = client.run(_memory_limit, on_error="ignore")
+    unlimited = not all(limits.values())
+    return {} if unlimited or X.nbytes <= SHARE_OF_MEMORY * sum(limits.values()) else limits
 
 
 def _memory_limit(dask_worker: Any) -> int:
@@ -156,19 +158,17 @@ def _memory_limit(dask_worker: Any) -> int:
     return int(dask_worker.memory_manager.memory_limit or 0)
 
 
-def _recipes(client: Client, delayed: list[Any]) -> list[Future]:
+def _recipes(client: Client, delayed: list[Any], limits: dict[str, int]) -> list[Future]:
     """A recipe of each part; the number of parts of a worker is in proportion to its memory."""
     graph = ensure_dict(HighLevelGraph.merge(*(part.__dask_graph__() for part in delayed)))
-    workers = client.run(_memory_limit, on_error="ignore") or {"": 1}
-    addresses, edges = list(workers), np.cumsum(list(workers.values()), dtype=np.float64)
+    addresses, edges = list(limits), np.cumsum(list(limits.values()), dtype=np.float64)
     futures = []
     for k, part in enumerate(delayed):
         own, _ = cull(graph, [part.key])
         address = addresses[int(np.searchsorted(edges, (k + 0.5) / len(delayed) * edges[-1]))]
         # a graph must not be an argument by itself: dask would look for tasks in it
         recipe = dask.delayed(_recipe, pure=False)(pickle.dumps(own), part.key)
-        at = {"workers": [address], "allow_other_workers": True} if address else {}
-        futures.append(client.compute(recipe, **at))
+        futures.append(client.compute(recipe, workers=[address], allow_other_workers=True))
     return futures
 
 

@@ -1,4 +1,4 @@
-"""F = K b of a small problem in float64, at the samples that decide its certificate: see `mercer.svm.verify`."""
+"""F = K b of a pair of classes in float64, at the samples that decide its certificate: see `mercer.svm.verify`."""
 
 import numpy as np
 

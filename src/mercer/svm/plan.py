@@ -58,8 +58,6 @@ SINGLE_UP_TO_VALUE = 1e30
 SINGLE_UP_TO_SPREAD = 1e6
 # if the dense matrix takes fewer nanoseconds, one thread is quicker than waking a second
 THREADS_FROM = 1e7
-# up to so many samples a run on one thread is verified in one compiled call
-VERIFY_AT_ONCE_UP_TO = 1536
 # dense SMO: after so many pair steps per variable the settled variables are shrunk once, if at most this share remains:
 # the rows of a smaller matrix are shorter and stay in the cache
 SETTLED_AFTER, MOST_UNSETTLED = 3.0, 0.7

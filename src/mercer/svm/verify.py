@@ -15,7 +15,6 @@ from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import Survey, survey, thresholds
 from mercer.problems.solution import Options
-from mercer.svm.plan import VERIFY_AT_ONCE_UP_TO
 
 # the error of an F that is not recomputed is assumed to be at most this many times the largest error seen
 SAFETY = 4.0
@@ -23,7 +22,7 @@ BATCH = 8192
 
 
 class ExactFormula(NamedTuple):
-    """A kernel in its compiled form and its samples; verifies a small problem in one compiled call.
+    """A kernel in its compiled form and its samples; verifies a pair of classes in one compiled call.
 
     X may be float32: samples are converted one by one. ``rows`` are the rows of X that belong to the data, in their
     order; None for all.
@@ -73,12 +72,6 @@ def exact_formula(data: Data) -> ExactFormula | None:
     return None if found is None else ExactFormula(formula_of(*found), X, index)
 
 
-def _fits_one_call(data: Data, qp: BoxQP, options: Options) -> bool:
-    """Whether one compiled call can verify the program, and calls from Python would take most of the time."""
-    plain = qp.sample is None and qp.n_groups == 1 and data.matrix_dtype is None
-    return plain and options.n_threads == 1 and data.n <= VERIFY_AT_ONCE_UP_TO and isinstance(data.samples, np.ndarray)
-
-
 def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options) -> tuple[Vector, Vector]:
     """The samples whose loss or violation may not be zero, and F there in float64.
 
@@ -87,13 +80,6 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     """
     from mercer.svm._round_loops import near_kinks
 
-    formula = exact_formula(data) if _fits_one_call(data, qp, options) else None
-    if formula is not None:
-        F, slacks = F.copy(), np.empty(data.n)
-        found = np.empty((1, 5)), np.empty(7)
-        data.evaluations.add(formula.values(None, qp, beta, F, options, slacks, *found))
-        rows = np.flatnonzero(slacks == -np.inf)
-        return rows, F[rows]
     weights = qp.at_samples(beta, data.n)
     columns = np.flatnonzero(weights)
     if len(columns) == 0:
