@@ -98,14 +98,18 @@ bench: $(call installed,bench)
 	$(VENV_BIN)/python benchmarks/structured.py $(if $(DATA),--data $(DATA))
 	$(VENV_BIN)/python benchmarks/selection.py $(if $(DATA),--data $(DATA))
 
+# asv describes the machine in a file of the home folder: it gets one in build
+ASV = cd benchmarks/asv && HOME=$(abspath build/asv) PIP_CACHE_DIR=$(abspath build/asv/pip) $(abspath $(VENV_BIN))/asv
+
 asv: $(call installed,asv)
-	cd benchmarks/asv && $(abspath $(VENV_BIN))/asv machine --yes
-	cd benchmarks/asv && $(abspath $(VENV_BIN))/asv run --quick --show-stderr --python=same \
-	  --set-commit-hash=$(shell git rev-parse HEAD) $(ASV_ARGS)
+	mkdir -p build/asv
+	$(ASV) machine --yes
+	$(ASV) run --quick --show-stderr --python=same --set-commit-hash=$(shell git rev-parse HEAD) $(ASV_ARGS)
 
 asv-compare: $(call installed,asv)
-	cd benchmarks/asv && $(abspath $(VENV_BIN))/asv machine --yes
-	cd benchmarks/asv && $(abspath $(VENV_BIN))/asv continuous --factor 1.3 $(ASV_ARGS) $(BASE) HEAD
+	mkdir -p build/asv
+	$(ASV) machine --yes
+	$(ASV) continuous --factor 1.3 $(ASV_ARGS) $(BASE) HEAD
 
 wheel: $(call installed,report)
 	$(VENV_BIN)/python wheels/build.py $(WHEEL_ARGS)
