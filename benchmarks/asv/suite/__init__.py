@@ -1,1 +1,1 @@
-"""Benchmarks that asv runs for each commit: seconds of mercer, and its speed as a multiple of scikit-learn's."""
+"""Benchmarks that asv runs for each commit: seconds of mercer, and its time as a share of scikit-learn's."""

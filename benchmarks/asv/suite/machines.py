@@ -6,7 +6,7 @@ from sklearn.model_selection import GridSearchCV
 
 import mercer
 
-from .turns import times_as_fast
+from .turns import share_of_time
 
 
 def two_classes(n, d):
@@ -33,15 +33,15 @@ class _Machine:
         self.mercer.predict(self.X)
 
     def track_fit(self):
-        return times_as_fast(lambda: self.ours().fit(self.X, self.y), lambda: self.theirs().fit(self.X, self.y))
+        return share_of_time(lambda: self.ours().fit(self.X, self.y), lambda: self.theirs().fit(self.X, self.y))
 
     def track_predict(self):
-        return times_as_fast(lambda: self.mercer.predict(self.X), lambda: self.peer.predict(self.X))
+        return share_of_time(lambda: self.mercer.predict(self.X), lambda: self.peer.predict(self.X))
 
     def track_relative_gap(self):
         return self.mercer.certificate_.relative_gap
 
-    track_fit.unit = track_predict.unit = "times scikit-learn's speed"
+    track_fit.unit = track_predict.unit = "of scikit-learn's time"
     track_relative_gap.unit = "relative duality gap"
 
 
@@ -85,6 +85,6 @@ class Search:
         self.ours()
 
     def track_search(self):
-        return times_as_fast(self.ours, self.theirs, turns=3)
+        return share_of_time(self.ours, self.theirs, turns=3)
 
-    track_search.unit = "times scikit-learn's speed"
+    track_search.unit = "of scikit-learn's time"

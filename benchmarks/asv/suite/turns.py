@@ -18,8 +18,8 @@ def seconds(call: Callable[[], Any]) -> float:
     return (perf_counter() - start) / count
 
 
-def times_as_fast(mercer: Callable[[], Any], peer: Callable[[], Any], turns: int = 5) -> float:
-    """The peer's median time over mercer's: above 1, mercer is faster. The first call of each is not counted."""
+def share_of_time(mercer: Callable[[], Any], peer: Callable[[], Any], turns: int = 5) -> float:
+    """mercer's median time over the peer's: asv takes less for better. The first call of each is not counted."""
     mercer(), peer()
     pairs = [(seconds(mercer), seconds(peer)) for _ in range(turns)]
-    return median(theirs for _, theirs in pairs) / median(ours for ours, _ in pairs)
+    return median(ours for ours, _ in pairs) / median(theirs for _, theirs in pairs)
