@@ -42,7 +42,7 @@ help:
 	@echo "make hooks         check lint and format before each commit, types and layers before each push"
 	@echo "make bench         compare with the peers                 (DATA=folder with the data sets)"
 	@echo "make asv           time this commit against scikit-learn, results in build/asv   (ASV_ARGS='--bench SVC')"
-	@echo "make asv-compare   time two commits, each in an environment of its own   (BASE=HEAD~1)"
+	@echo "make asv-compare   time BASE and this commit, both in an environment that asv makes   (BASE=HEAD~1)"
 	@echo "make wheel         build a wheel with machine code into dist/, for this Python and system (some minutes)"
 	@echo "make wheel-check   build it, install it in a new environment, count what is compiled there: nothing"
 	@echo "make release-check the same, then check the source distribution, its metadata and the README"
