@@ -59,10 +59,12 @@ done
 [[ ${#versions[@]} -gt 0 ]] || versions=(oldest newest)
 [[ $# -eq 0 ]] || TESTS=("$@")
 
+folder=bin
+[[ ${OS:-} != Windows_NT ]] || folder=Scripts
 failed=()
 for version in "${versions[@]}"; do
     environment=$PWD/.venv-$version
-    python=$environment/bin/python
+    python=$environment/$folder/python
     [[ -x $python ]] || "${PYTHON:-python3.11}" -m venv "$environment"
     if [[ $version == oldest ]]; then
         lower_bounds "$python" > "$environment/constraints.txt"

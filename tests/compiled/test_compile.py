@@ -67,7 +67,7 @@ def installed(tmp_path):
 
 
 def own_directory(parent):
-    return parent / f"mercer-{os.getuid()}"
+    return parent / (f"mercer-{os.getuid()}" if os.name == "posix" else "mercer")
 
 
 class TestReadOnlyInstallation:

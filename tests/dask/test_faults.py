@@ -35,7 +35,7 @@ def kill_later(client, seconds, which=0):
 
     def kill():
         time.sleep(seconds)
-        os.kill(process, signal.SIGKILL)
+        os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))  # Windows has no SIGKILL, and ends it at once
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()

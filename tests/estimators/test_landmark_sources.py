@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import time
@@ -191,7 +190,7 @@ def test_a_killed_fit_is_continued(path, tmp_path):
             assert process.poll() is None
             time.sleep(0.01)
     finally:
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
     machine = SVC(landmarks="auto", gamma=1.0)
     model = clone(machine).set_params(checkpoint=file).fit(open_rows(path, target=THREE, memory=MEMORY))

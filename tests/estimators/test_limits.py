@@ -163,6 +163,8 @@ class TestLimits:
 
 def interrupt_after(seconds, times=1, pause=0.2):
     """Send SIGINT to this process from another thread, as Ctrl-C would."""
+    if os.name != "posix":
+        pytest.skip("signals of POSIX")
 
     def send():
         time.sleep(seconds)
@@ -308,6 +310,7 @@ class TestInterrupts:
         assert model.predict(X).shape == y.shape
 
     @pytest.mark.slow
+    @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
     @pytest.mark.parametrize(("program", "found"), PROGRAMS.values(), ids=PROGRAMS)
     def test_programs(self, program, found):
         """The same with the signals of a terminal, in programs of their own."""

@@ -174,6 +174,7 @@ class TestLimits:
         assert model.n_iter_ == max(1, max_iter)
         assert model.certificate_.valid and np.isfinite(values(model, X)).all()
 
+    @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
     @pytest.mark.parametrize("solver", ["interior", "coordinate"])
     def test_interrupt(self, solver):
         """Ctrl-C ends the run with a usable model."""

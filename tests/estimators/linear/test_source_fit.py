@@ -1,7 +1,6 @@
 """LinearSVC and LinearSVR on rows that stay on disk."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -291,7 +290,7 @@ def test_a_killed_fit_is_continued(loss, path, tmp_path):
             assert process.poll() is None
             time.sleep(0.01)
     finally:
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
     model = LinearSVC(loss=loss, tol=1e-7, checkpoint=file).fit(open_rows(path, target=THREE, memory=0.1))
     assert_same_optimum(model, LinearSVC(loss=loss, tol=1e-7).fit(X, THREE))

@@ -524,6 +524,7 @@ def test_time_limit():
     assert model.predict(X).shape == y.shape
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals of POSIX")
 def test_interrupt():
     """Ctrl-C ends the search with a usable model."""
     X, y = load_wine(return_X_y=True)
