@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import sklearn.svm
-from sklearn.datasets import load_iris, make_classification, make_regression
+from sklearn.datasets import load_iris, make_classification, make_moons, make_regression
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, InvalidInputError, KernelRidge, NuSVC, RampSVC
@@ -106,6 +106,16 @@ def test_bounds(kernel, C):
         for method in off:
             off[method] += abs(leave_one_out(model, X, y, method=method).error - exact.error) / 3
     assert off["span"] <= min(off["xi-alpha"], 0.08)
+
+
+def test_bound_without_free_support_vectors():
+    """ξα holds where no support vector is free: its theorem does not apply, so that every sample may be wrong."""
+    X, y = make_moons(150, noise=0.28, random_state=3)
+    model = SVC(C=10**-1.5, gamma=1.0, tol=1e-6).fit(X, y)
+    assert (np.abs(model.dual_coef_) > model.C - 1e-9).all()
+    exact, bound = (leave_one_out(model, X, y, method=method) for method in ("exact", "xi-alpha"))
+    assert exact.error > 0.1
+    assert bound.wrong.all() and bound.error == 1.0
 
 
 def test_bound_without_intercept():

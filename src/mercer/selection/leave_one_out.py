@@ -119,8 +119,9 @@ def leave_one_out(
     X, y, sample_weight : the data that the model was fitted to, in the same order.
     method : {"exact", "span", "xi-alpha"}, default="exact"
         "exact" solves the problem without each support vector, starting from the span estimate. "span" returns the span
-        estimate. "xi-alpha" is an upper bound on the error of a classifier with hinge loss. The last two cost less than
-        a fit.
+        estimate. "xi-alpha" is an upper bound on the error of a classifier with hinge loss (Joachims 2000); it is 1 if
+        the machine has an intercept but no free support vector, which the theorem needs. The last two cost less
+        than a fit.
     tol : float, default=1e-4
         Largest violation of the optimality conditions in the solved problems.
     time_limit : float or None, default=None
@@ -279,6 +280,9 @@ class _Problem:
         slack = self.problem.loss.value(y, self.decision)
         if not self.problem.intercept:
             return np.asarray(alpha * self.diagonal + slack >= 1.0)
+        if len(self.free) == 0:
+            # an interval of intercepts is optimal, any sample may move the chosen one: Joachims' theorem does not hold
+            return np.ones(len(alpha), np.bool_)
         if self.K is None:
             radius = 2.0 * float(np.abs(self.diagonal).max())
         else:
