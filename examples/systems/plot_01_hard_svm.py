@@ -9,7 +9,7 @@ away as possible. With a unit normal :math:`v` this is
 
 [SSBD] (15.1). The equal problem that is solved fixes the smallest value at 1 instead of the length of the normal,
 
-.. math:: \min_{w, b}\ \tfrac12 |w|^2 \quad\text{such that}\quad y_i (\langle w, x_i \rangle + b) \ge 1,
+.. math:: \min_{w, b}\ \tfrac{1}{2} |w|^2 \quad\text{such that}\quad y_i (\langle w, x_i \rangle + b) \ge 1,
 
 [SSBD] (15.2), [D6] Algorithm 13. Then :math:`v = w/|w|`, :math:`a = b/|w|`, and the margin is :math:`1/|w|`. (For
 :math:`a`, Algorithm 13 prints a division by :math:`|b|`, which would move the line.)

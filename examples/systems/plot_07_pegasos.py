@@ -4,7 +4,7 @@ r"""
 
 One random sample per step is enough to minimise
 
-.. math:: F(w) = \tfrac\lambda2 |w|^2 + \tfrac1n \sum_i \max(0, 1 - y_i \langle w, x_i \rangle),
+.. math:: F(w) = \tfrac{\lambda}{2} |w|^2 + \tfrac{1}{n} \sum_i \max(0, 1 - y_i \langle w, x_i \rangle),
 
 [SSBD] (15.12); this is the machine with :math:`C = 1/(\lambda n)`, and :math:`F` is its objective divided by
 :math:`C n`. With :math:`\theta^{(1)} = 0`, step :math:`t` takes

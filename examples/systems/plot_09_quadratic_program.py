@@ -4,7 +4,7 @@ r"""
 
 The dual of the machine with a kernel is
 
-.. math:: \max_\alpha\ \sum_i \alpha_i - \tfrac12 \alpha' Q \alpha, \qquad Q_{ij} = y_i y_j k(x_i, x_j), \qquad
+.. math:: \max_\alpha\ \sum_i \alpha_i - \tfrac{1}{2} \alpha' Q \alpha, \qquad Q_{ij} = y_i y_j k(x_i, x_j), \qquad
           0 \le \alpha_i \le C,\ \sum_i \alpha_i y_i = 0,
 
 [M5]; [SSBD] (16.4) is the corresponding primal over coefficients. A package for quadratic programs solves it as it

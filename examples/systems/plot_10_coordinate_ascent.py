@@ -5,7 +5,7 @@ r"""
 Without a bias the dual has no constraint but the box, so that one multiplier can move alone. The dual as a function of
 :math:`\alpha_i` is a parabola; its maximum, clipped to the box, is
 
-.. math:: \alpha_i \leftarrow \mathrm{clip}\Big(\alpha_i + \frac{1 - y_i f_i}{K_{ii}},\ 0,\ C\Big), \qquad
+.. math:: \alpha_i \leftarrow \mathrm{clip}\left(\alpha_i + \frac{1 - y_i f_i}{K_{ii}},\ 0,\ C\right), \qquad
           f_i = \langle w, x_i \rangle,\quad w = \sum_j \alpha_j y_j x_j.
 
 [M5] names three ways to choose :math:`i`: in turn, at random, and the one that promises the largest improvement. (It
@@ -44,13 +44,13 @@ rng = np.random.default_rng(0)
 n = 60
 y = np.where(np.arange(n) % 2 == 0, 1, -1)
 X = rng.normal(size=(n, 2)) + 0.7 * y[:, None]
-options = {"C": 0.1, "fit_intercept": False, "solver": "coordinate", "random_state": 0}
-optimum = SVC(C=0.1, kernel="linear", fit_intercept=False, tol=1e-10).fit(X, y).certificate_.dual
+options = {"C": 1.0, "fit_intercept": False, "solver": "coordinate", "random_state": 0}
+optimum = SVC(C=1.0, kernel="linear", fit_intercept=False, tol=1e-10).fit(X, y).certificate_.dual
 
 figure, ax = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 for rule, colour in COLOURS.items():
     steps = SVC(kernel="linear", tol=1e-6, rule=rule, trace=True, **options).fit(X, y).steps_
-    ax.semilogy(np.arange(1, len(steps) + 1) / n, np.maximum(optimum - steps.dual, 1e-10), color=colour, label=rule)
+    ax.loglog(np.arange(1, len(steps) + 1) / n, np.maximum(optimum - steps.dual, 1e-10), color=colour, label=rule)
 ax.set(xlabel="passes over the samples", ylabel="optimum − dual value", ylim=(1e-7, None))
 ax.legend(title="choice of i")
 plt.show()

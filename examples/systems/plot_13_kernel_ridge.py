@@ -4,7 +4,7 @@ r"""
 
 With squared errors the solution is a formula. The minimum of
 
-.. math:: \tfrac\lambda2 |f|^2 + \tfrac12 \sum_i (y_i - f(x_i))^2
+.. math:: \tfrac{\lambda}{2} |f|^2 + \tfrac{1}{2} \sum_i (y_i - f(x_i))^2
           \qquad\text{is}\qquad f = \sum_i \beta_i k(x_i, \cdot), \quad \beta = (K + \lambda I)^{-1} y,
 
 [M5]. [SSBD] Exercise 16.3, (16.8), writes :math:`\lambda' |w|^2 + \frac{1}{2n} \sum (\langle w, \psi(x_i) \rangle -

@@ -66,7 +66,7 @@ assert deviation[0] < 0.1 < 0.9 < deviation[1] and np.isclose(deviation[2], 1.0)
 # What to notice
 # --------------
 #
-# * The band is narrow at the samples and returns to the prior within about :math:`1/\sqrt\gamma` of the last one. Far
+# * The band is narrow at the samples and returns to the prior within about :math:`1/\sqrt{\gamma}` of the last one. Far
 #   away nothing was learnt: mean 0, deviation 1.
 # * The variance does not depend on the targets. It is right only as far as the kernel is; ``optimizer`` learns the
 #   kernel's parameters from the likelihood (row 27).

@@ -10,7 +10,7 @@ origin with the margin :math:`\gamma`, it does so at most
 
 [SSBD] Remark 15.1, Exercise 15.2. The reason fits in two lines. Each update raises :math:`\langle w, v \rangle` by at
 least :math:`\gamma`, where :math:`v` is the best unit vector, so :math:`|w| \ge \gamma T`. And each raises
-:math:`|w|^2` by at most :math:`\rho^2`, so :math:`|w| \le \rho \sqrt T`.
+:math:`|w|^2` by at most :math:`\rho^2`, so :math:`|w| \le \rho \sqrt{T}`.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ def samples(gap, n=60, seed=0):
 # ----------
 #
 # Left the two inequalities of the proof in one run: the length of :math:`w` after each update stays between
-# :math:`\gamma T` and :math:`\rho \sqrt T`. Right the number of updates and its bound for gaps of many sizes.
+# :math:`\gamma T` and :math:`\rho \sqrt{T}`. Right the number of updates and its bound for gaps of many sizes.
 
 X, y = samples(0.02)
 model = Perceptron(fit_intercept=False, tol=None, shuffle=False, trace=True).fit(X, y)

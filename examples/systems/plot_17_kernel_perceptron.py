@@ -31,7 +31,7 @@ mistakes = steps.i[steps.mistake]
 #
 # The border after some of the mistakes; rings are the samples that were mistakes so far, the red one is the last.
 
-shown = (3, 8, 20, len(mistakes))
+shown = (3, 6, 10, len(mistakes))
 figure, axes = plt.subplots(1, 4, figsize=(11.6, 3.3), layout="constrained", sharey=True)
 for ax, count in zip(axes, shown, strict=True):
     machine = Perceptron(kernel=kernel, fit_intercept=False)

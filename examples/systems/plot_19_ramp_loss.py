@@ -5,10 +5,10 @@ r"""
 The hinge loss of a sample deep on the wrong side grows without limit, so that one wrong label can turn the machine.
 The ramp loss stops at 1:
 
-.. math:: \min\big(1,\ \max(0, 1 - y f)\big),
+.. math:: \min\left(1,\ \max(0, 1 - y f)\right),
 
 [SSBD] 15.2.3. It lies between the 0–1 loss and the hinge loss, and it is not convex. ``RampSVC`` descends on
-:math:`\frac12 |w|^2 + C \sum \text{ramp}` by a sequence of convex machines, each of which gives up the samples that the
+:math:`\frac{1}{2} |w|^2 + C \sum \text{ramp}` by a sequence of convex machines, each of which gives up the samples that the
 one before left with a loss above 1. It promises a stationary point, not the optimum.
 """
 
@@ -23,8 +23,7 @@ BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#6
 rng = np.random.default_rng(0)
 y = np.where(np.arange(80) % 2 == 0, 1, -1)
 X = rng.normal(size=(80, 2)) * [0.6, 1.0] + np.outer(y, [1.3, 0.0])
-wrong = np.arange(8)
-X = np.vstack([X, [5.5, 0.5] + rng.normal(size=(8, 2)) * 0.4])  # eight negative samples far on the positive side
+X = np.vstack([X, [5.5, 2.2] + rng.normal(size=(8, 2)) * 0.4])  # eight negative samples far on the positive side
 y = np.append(y, np.full(8, -1))
 
 plain = SVC(C=1.0, kernel="linear", tol=1e-6).fit(X, y)

@@ -5,12 +5,12 @@ r"""
 Some kernels have features that can be written down, :math:`\langle \psi(x), \psi(z) \rangle = k(x, z)`. For two
 variables :math:`\langle x, z \rangle^2` has
 
-.. math:: \psi(x) = (x_1^2,\ \sqrt2\, x_1 x_2,\ x_2^2),
+.. math:: \psi(x) = (x_1^2,\ \sqrt{2}\, x_1 x_2,\ x_2^2),
 
 and :math:`(c + \langle x, z \rangle)^k` has all :math:`\binom{d + k}{k}` monomials up to degree :math:`k`:
-[SSBD] 16.1, 16.2, [CS229] 5.4. The Gaussian has infinitely many, for one variable and :math:`\gamma = \frac12`
+[SSBD] 16.1, 16.2, [CS229] 5.4. The Gaussian has infinitely many, for one variable and :math:`\gamma = \frac{1}{2}`
 
-.. math:: \psi_m(x) = \frac{1}{\sqrt{m!}}\, e^{-x^2/2}\, x^m, \qquad m = 0, 1, 2, \dots,
+.. math:: \psi_m(x) = \frac{1}{\sqrt{m!}}\, e^{-x^2/2}\, x^m, \qquad m = 0, 1, 2, \ldots,
 
 [SSBD] Example 16.2. Cut off at degree :math:`m`, they are wrong by no more than the tail of the exponential series.
 """
@@ -47,8 +47,10 @@ for degree in degrees:
     errors.append(np.abs(phi @ phi.T - K).max())
     promised.append(taylor.error)
 
-figure = plt.figure(figsize=(11.4, 3.8), layout="constrained")
-flat, space, right = figure.add_subplot(131), figure.add_subplot(132, projection="3d"), figure.add_subplot(133)
+figure = plt.figure(figsize=(12.0, 3.8), layout="constrained")
+places = figure.add_gridspec(1, 3, width_ratios=[1, 1.25, 1])
+flat, right = figure.add_subplot(places[0]), figure.add_subplot(places[2])
+space = figure.add_subplot(places[1], projection="3d")
 for sign, colour, mark in ((-1, BLUE, "o"), (1, ORANGE, "s")):
     flat.scatter(*X[y == sign].T, s=14, color=colour, marker=mark)
     space.scatter(*psi[y == sign].T, s=10, color=colour, marker=mark, depthshade=False)
@@ -58,6 +60,7 @@ height = -(b + w[0] * a + w[1] * c) / w[2]
 height[(height < 0) | (height > psi[:, 2].max())] = np.nan
 space.plot_surface(a, c, height, color=GREY, alpha=0.4, lw=0)
 space.set(xlabel="x₁²", ylabel="√2 x₁x₂", zlabel="x₂²", title="three features and a plane")
+space.set_box_aspect(None, zoom=1.0)
 space.view_init(elev=18, azim=-70)
 right.semilogy(degrees, np.maximum(errors, 1e-17), "o", color=BLUE, ms=4, label="largest error")
 right.semilogy(degrees, promised, color=RED, lw=1.4, label="bound of the map")
