@@ -25,11 +25,9 @@ extensions = [
     "notebooks",
     "repository_links",
 ]
-exclude_patterns = ["_ext", "_templates", "auto_*/**/*.ipynb", "auto_*/**/*.py", "**/README.rst"]
+exclude_patterns = ["_ext", "_templates", "auto_*/*.ipynb", "auto_*/**/*.ipynb", "**/README.rst"]
 templates_path = ["_templates"]
-# a page that another part of the project brings is listed once it is there: toctrees name it by a pattern
-suppress_warnings = ["toc.empty_glob", "config.cache"]
-nitpicky = False
+suppress_warnings = ["config.cache"]
 
 # pages in Markdown
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

@@ -52,6 +52,15 @@ def process(app: Sphinx, what: str, name: str, obj: object, options: object, lin
     lines[:] = done
 
 
+def process_again(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Escape the bars that numpydoc has added, such as those of the docstrings of properties. Edits the lines in place."""
+    example = False
+    for number, line in enumerate(lines):
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        if not example and not _in_literal(lines[:number], line):
+            lines[number] = escape(line, text=False)
+
+
 def _in_literal(done: list[str], line: str) -> bool:
     """Whether a line belongs to the literal block that the lines before it have begun."""
     if not line.strip():
@@ -77,5 +86,6 @@ def skip(app: Sphinx, what: str, name: str, obj: object, skipped: bool, options:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", process, priority=400)
+    app.connect("autodoc-process-docstring", process_again, priority=600)
     app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from sphinx.application import Sphinx
 
 FILE = re.compile(r"^<!-- file: (\S+) -->\s*$", re.MULTILINE)
-LINK = re.compile(r"(\]\()([\w./-]+)(#[\w-]*)?\)")
+LINK = re.compile(r"\[([^\]]*)\]\(([\w./-]+)(#[\w-]*)?\)")
 # files outside docs/, and where the site has them; others, such as examples, become downloads
 PAGES = {
     "README.md": "index.md",
@@ -19,8 +19,10 @@ PAGES = {
     "GLOSSARY.md": "glossary.md",
     "CONTRIBUTING.md": "contributing.md",
 }
+# entries of toctrees that may be missing, as the part of the project that they describe is, and their files
+OPTIONAL = {"studio": "studio.md", "../tutorials/*": "tutorials"}
 # the README of a folder leads to the pages of that folder
-FOLDER = "\n```{toctree}\n:hidden:\n:glob:\n\n*\n*/README\n```\n"
+FOLDER = "\n```{{toctree}}\n:hidden:\n:glob:\n\n*\n{}```\n"
 
 
 def page_text(docs: Path, docname: str, text: str) -> tuple[str, Path | None]:
@@ -36,13 +38,13 @@ def page_text(docs: Path, docname: str, text: str) -> tuple[str, Path | None]:
         target = _normal(place / link[2])
         anchor = link[3] or ""
         if target in PAGES:
-            return f"{link[1]}/{PAGES[target]}{anchor})"
+            return f"[{link[1]}](/{PAGES[target]}{anchor})"
         if target.startswith("docs/") and target.endswith(".md"):
-            page = root / target
             # a part of the project that is not here: its name without a link
-            return f"{link[1]}/{target.removeprefix('docs/')}{anchor})" if page.exists() else f"{link[1]}#)"
+            here = (root / target).exists()
+            return f"[{link[1]}](/{target.removeprefix('docs/')}{anchor})" if here else link[1]
         if file is not None and (root / target).is_file():
-            return f"{link[1]}/../{target})"
+            return f"[{link[1]}](/../{target})"
         return link[0]
 
     return LINK.sub(rewritten, text), file
@@ -62,8 +64,12 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     if app.env.doc2path(docname).suffix != ".md":
         return
     source[0], file = page_text(Path(app.srcdir), docname, source[0])
+    for entry, file in OPTIONAL.items():
+        if not (Path(app.srcdir) / file).exists():
+            source[0] = re.sub(rf"^{re.escape(entry)}\n", "", source[0], flags=re.MULTILINE)
     if docname.endswith("/README"):
-        source[0] += FOLDER
+        folder = Path(app.srcdir, docname).parent
+        source[0] += FOLDER.format("*/README\n" if any(folder.glob("*/README.md")) else "")
     if file is not None:
         app.env.note_dependency(str(file))
 
