@@ -90,4 +90,5 @@ assert np.allclose(without_kernel.coef_[0], w, rtol=1e-5)
 #         ``SVC.intercept_``; :obj:`mercer.unit_hyperplanes`
 # :Tests: ``tests/notes/test_machines.py::test_01_hard_svm``,
 #         ``tests/notes/test_machines.py::test_01_hard_svm_without_a_kernel``
+# :Studio: lessons ``widest-street``, ``support-vectors`` of ``mercer studio``
 # :See also: :doc:`plot_02_hard_svm_through_the_origin`, :doc:`plot_03_soft_svm`, :doc:`plot_29_margins`

@@ -7,8 +7,8 @@ Without a bias the hyperplane contains the origin:
 .. math:: \min_w\ \tfrac{1}{2} |w|^2 \quad\text{such that}\quad y_i \langle w, x_i \rangle \ge 1,
 
 [SSBD] (15.3), [D6] Definition 19. A bias comes back by a constant feature: with samples :math:`(x, s)` the last weight
-:math:`v` stands for :math:`b = s v`, and the objective becomes :math:`\frac{1}{2} |w|^2 + \frac{1}{2} b^2 / s^2`. So a constant
-feature is a bias that is regularised, and the less so the larger :math:`s` is.
+:math:`v` stands for :math:`b = s v`, and the objective becomes :math:`\frac{1}{2} |w|^2 + \frac{1}{2} b^2 / s^2`. So a
+constant feature is a bias that is regularised, and the less so the larger :math:`s` is.
 """
 
 import matplotlib.pyplot as plt
@@ -52,7 +52,9 @@ for model, colour, name in ((biased, GREY, "with a bias"), (homogeneous, RED, "t
     w, b = model.coef_[0], model.intercept_[0]
     for level, style in ((0.0, "-"), (1.0, "--"), (-1.0, "--")):
         label = f"{name}: {model.margin_[0]:.2f}" if level == 0.0 else None
-        left.plot(ends, (level - b - w[0] * ends) / w[1], style, color=colour, lw=1.5 if level == 0 else 0.9, label=label)
+        left.plot(
+            ends, (level - b - w[0] * ends) / w[1], style, color=colour, lw=1.5 if level == 0 else 0.9, label=label
+        )
 left.plot(0, 0, "+", color="black", ms=12, mew=2)
 left.set(xlim=(-3.0, 3.0), ylim=(-3.0, 3.4), aspect="equal", title="margins; + is the origin")
 left.legend(fontsize="small", loc="upper right")
@@ -95,4 +97,5 @@ assert margins[-1] > 0.99 * biased.margin_[0]
 #
 # :Names: :obj:`mercer.SVC`, :obj:`mercer.LinearSVC` with ``C=inf, fit_intercept=False``
 # :Tests: ``tests/notes/test_machines.py::test_02_hard_svm_homogeneous``
+# :Studio: lesson ``through-the-origin`` of ``mercer studio``
 # :See also: :doc:`plot_01_hard_svm`, :doc:`plot_04_soft_svm_through_the_origin`, :doc:`plot_16_perceptron`

@@ -54,7 +54,9 @@ left.legend(fontsize="small", loc="lower right")
 along = np.linspace(-1.5, 3.0, 300)
 right.plot(along, objective(along[:, None] * w), color=BLUE, lw=1.8, label="P(t w)")
 right.plot(along, 0.5 * along**2 * (w @ w), color=GREY, lw=1.2, ls="--", label="its bowl, ½|tw|²")
-right.plot(along, objective(along[:, None] * w) - 0.5 * along**2 * (w @ w), color=ORANGE, lw=1.2, label="its creases, CΣξ")
+right.plot(
+    along, objective(along[:, None] * w) - 0.5 * along**2 * (w @ w), color=ORANGE, lw=1.2, label="its creases, CΣξ"
+)
 right.plot(1.0, objective(w), "o", color=RED, ms=8, mec="white")
 right.set(xlabel="t", title="along the line from 0 through the minimum", ylim=(0, None))
 right.legend(fontsize="small")
@@ -93,4 +95,5 @@ assert np.allclose(without_kernel.coef_[0], w, atol=1e-4)
 #
 # :Names: :obj:`mercer.SVC`, :obj:`mercer.LinearSVC` with ``fit_intercept=False``; :obj:`mercer.lambda_to_C`
 # :Tests: ``tests/notes/test_machines.py::test_04_soft_svm_homogeneous``
+# :Studio: lessons ``through-the-origin``, ``soft-margin`` of ``mercer studio``
 # :See also: :doc:`plot_03_soft_svm`, :doc:`plot_07_pegasos`, :doc:`plot_10_coordinate_ascent`

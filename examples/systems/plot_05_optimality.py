@@ -5,7 +5,8 @@ r"""
 How does one know that a machine is the best one? The dual problem answers: for every feasible :math:`\alpha`,
 
 .. math:: D(\alpha) = \sum_i \alpha_i - \tfrac{1}{2} \sum_{i,j} \alpha_i \alpha_j y_i y_j k(x_i, x_j)
-          \ \le\ \tfrac{1}{2} |w|^2 + C \sum_i \xi_i = P(w, b, \xi), \qquad 0 \le \alpha_i \le C,\ \sum_i \alpha_i y_i = 0,
+          \ \le\ \tfrac{1}{2} |w|^2 + C \sum_i \xi_i = P(w, b, \xi), \qquad
+          0 \le \alpha_i \le C,\ \sum_i \alpha_i y_i = 0,
 
 weak duality ([SSBD] 15.4). At the optimum both are equal, and :math:`w = \sum \alpha_i y_i \phi(x_i)`. Equality is the
 same as the conditions of Karush, Kuhn and Tucker, with :math:`\mu_i = C - \alpha_i` ([D6] §5, [M5]):
@@ -98,4 +99,5 @@ assert np.array_equal(np.sort(model.support_), np.flatnonzero(found.state != "ze
 # :Names: :obj:`mercer.kkt_report`, :obj:`mercer.certify`, ``SVC.certificate_``, ``SVC.support_``
 # :Tests: ``tests/notes/test_machines.py::test_05_kkt``, ``test_05_multipliers``, ``test_05_support_vectors``,
 #         ``test_05_weak_duality``, ``test_05_strong_duality``
+# :Studio: lessons ``kkt``, ``duality`` of ``mercer studio``
 # :See also: :doc:`plot_06_bias`, :doc:`plot_09_quadratic_program`, :doc:`plot_11_smo`

@@ -8,8 +8,8 @@ back. A free support vector is exactly on its edge, :math:`y_i (f(x_i) + b) = 1`
 .. math:: b = y_i - f(x_i) \quad\text{for every } i \text{ with } 0 < \alpha_i < C.
 
 The mean over all of these rounds errors away: [M5], and [D6] Note 35, which prints :math:`y_i \langle w, x_i \rangle`
-instead. Every other sample gives an inequality. A positive sample with :math:`\alpha = 0` has
-:math:`b \ge 1 - f(x_i)`, one with :math:`\alpha = C` has :math:`b \le 1 - f(x_i)`; for negative samples they turn round.
+instead. Every other sample gives an inequality. A positive sample with :math:`\alpha = 0` has :math:`b \ge 1 - f(x_i)`,
+one with :math:`\alpha = C` has :math:`b \le 1 - f(x_i)`; for negative samples they turn round.
 """
 
 import matplotlib.pyplot as plt
@@ -95,4 +95,5 @@ assert np.isclose(small.intercept_[0], -0.05, atol=1e-6)
 #
 # :Names: ``SVC.intercept_``, :obj:`mercer.kkt_report`
 # :Tests: ``tests/notes/test_machines.py::test_06_bias``
+# :Studio: lesson ``kkt`` of ``mercer studio``
 # :See also: :doc:`plot_05_optimality`, :doc:`plot_02_hard_svm_through_the_origin`

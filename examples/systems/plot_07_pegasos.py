@@ -108,4 +108,5 @@ assert np.allclose(batch.coef_[0], v, rtol=1e-9)
 #         :obj:`mercer.Steps`
 # :Tests: ``tests/notes/test_algorithms.py::test_07_pegasos``, ``test_07_one_step``,
 #         ``test_07_free_steps_and_batches``, ``test_07_steps``
+# :Studio: lesson ``pegasos`` of ``mercer studio``
 # :See also: :doc:`plot_04_soft_svm_through_the_origin`, :doc:`plot_08_pegasos_with_kernels`, :doc:`plot_38_steps`

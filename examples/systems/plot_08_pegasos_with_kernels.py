@@ -80,4 +80,5 @@ assert excess[0] > excess[1] > excess[2] > -1e-6 and excess[2] < 0.02
 #
 # :Names: :obj:`mercer.PegasosClassifier` with ``kernel``; ``trace=True``: :obj:`mercer.Steps`
 # :Tests: ``tests/notes/test_algorithms.py::test_08_pegasos_with_kernels``, ``test_08_steps``
+# :Studio: lesson ``pegasos`` of ``mercer studio``
 # :See also: :doc:`plot_07_pegasos`, :doc:`plot_21_feature_maps`, :doc:`plot_28_representer_theorem`

@@ -88,4 +88,5 @@ assert abs(alpha @ y) < 1e-9 and alpha.min() >= 0 and alpha.max() <= C
 #
 # :Names: :obj:`mercer.SVC` with ``solver="qp"``
 # :Tests: ``tests/notes/test_machines.py::test_09_quadratic_program``
+# :Studio: lesson ``duality`` of ``mercer studio``
 # :See also: :doc:`plot_05_optimality`, :doc:`plot_10_coordinate_ascent`, :doc:`plot_11_smo`

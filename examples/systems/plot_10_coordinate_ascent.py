@@ -89,4 +89,5 @@ assert early.certificate_.dual <= optimum <= early.certificate_.primal
 # :Names: :obj:`mercer.LinearSVC` with ``solver="coordinate"``, ``rule``;
 #         ``display.figures.coordinate_ascent``
 # :Tests: ``tests/notes/test_machines.py::test_10_coordinate_ascent``
+# :Studio: lesson ``coordinate-ascent`` of ``mercer studio``
 # :See also: :doc:`plot_11_smo`, :doc:`plot_37_coordinate_ascent_with_kernels`, :doc:`plot_38_steps`

@@ -88,4 +88,5 @@ assert model.certificate_.relative_gap < 1e-5
 #
 # :Names: :obj:`mercer.SVC` with ``solver="smo"``; ``display.figures.smo``
 # :Tests: ``tests/notes/test_machines.py::test_11_smo``
+# :Studio: lesson ``smo`` of ``mercer studio``
 # :See also: :doc:`plot_05_optimality`, :doc:`plot_10_coordinate_ascent`, :doc:`plot_38_steps`

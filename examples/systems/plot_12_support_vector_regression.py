@@ -86,4 +86,5 @@ assert abs(slope[0] - data.w) < 0.1 < abs(slope[1] - data.w)
 #
 # :Names: :obj:`mercer.SVR`, :obj:`mercer.LinearSVR`
 # :Tests: ``tests/notes/test_machines.py::test_12_svr``, ``test_12_svr_quadratic_program``
+# :Studio: lessons ``epsilon-tube``, ``robust-line`` of ``mercer studio``
 # :See also: :doc:`plot_13_kernel_ridge`, :doc:`plot_36_regularised_losses`, :doc:`plot_40_figures`

@@ -76,4 +76,5 @@ assert deviation[0] < 0.1 < 0.9 < deviation[1] and np.isclose(deviation[2], 1.0)
 #
 # :Names: :obj:`mercer.GaussianProcessRegressor`
 # :Tests: ``tests/notes/test_algorithms.py::test_14_gaussian_process``
+# :Studio: lesson ``gaussian-process`` of ``mercer studio``
 # :See also: :doc:`plot_13_kernel_ridge`, :doc:`plot_27_kernels_from_kernels`, :doc:`plot_39_rkhs`

@@ -98,4 +98,5 @@ assert np.corrcoef(ridge, spectral)[0, 1] > 0.99
 #
 # :Names: :obj:`mercer.KernelLMS`; ``trace=True``: :obj:`mercer.Steps`
 # :Tests: ``tests/notes/test_algorithms.py::test_15_batch_gradient_descent``, ``test_15_steps``
+# :Studio: lesson ``kernel-lms`` of ``mercer studio``
 # :See also: :doc:`plot_13_kernel_ridge`, :doc:`plot_28_representer_theorem`, :doc:`plot_38_steps`

@@ -75,7 +75,8 @@ assert np.allclose(w[-1], model.coef_[0])  # the updates rebuild the weights
 assert np.all(np.linalg.norm(w, axis=1) <= found.rho * np.sqrt(T) + 1e-9)
 assert np.all(np.linalg.norm(w, axis=1) >= found.margin * T * (1 - 1e-3))
 assert np.all(np.array(updates) <= bounds)
-print(f"ρ = {found.rho:.3f}, γ = {found.margin:.4f}: {model.n_updates_[0]} updates, at most {(found.rho / found.margin) ** 2:,.0f}")
+most = (found.rho / found.margin) ** 2
+print(f"ρ = {found.rho:.3f}, γ = {found.margin:.4f}: {model.n_updates_[0]} updates, at most {most:,.0f}")
 print(f"75 data sets: updates are {np.median(np.array(updates) / bounds):.1%} of the bound in the median")
 
 # %%
@@ -93,4 +94,5 @@ print(f"75 data sets: updates are {np.median(np.array(updates) / bounds):.1%} of
 #
 # :Names: :obj:`mercer.Perceptron`, ``Perceptron.update_bound``; ``trace=True``: :obj:`mercer.Steps`
 # :Tests: ``tests/notes/test_algorithms.py::test_16_perceptron``, ``test_16_steps``
+# :Studio: lesson ``perceptron`` of ``mercer studio``
 # :See also: :doc:`plot_17_kernel_perceptron`, :doc:`plot_29_margins`, :doc:`plot_30_error_bounds`

@@ -7,8 +7,8 @@ The weights of a perceptron are a sum of samples, each as often as it was a mist
 
 .. math:: \beta_i := \beta_i + y_i \quad\text{if}\quad y_i \sum_j \beta_j k(x_j, x_i) \le 0,
 
-[SSBD] Exercise 16.2, [CS229] 5.4. With a kernel :math:`k(x, z) = \langle \psi(x), \psi(z) \rangle` these are exactly the
-updates of the linear perceptron on :math:`\psi(x)`, and the bound of row 16 holds with the margin of the features.
+[SSBD] Exercise 16.2, [CS229] 5.4. With a kernel :math:`k(x, z) = \langle \psi(x), \psi(z) \rangle` these are exactly
+the updates of the linear perceptron on :math:`\psi(x)`, and the bound of row 16 holds with the margin of the features.
 """
 
 import matplotlib.pyplot as plt
@@ -72,4 +72,5 @@ assert np.allclose(counts[model.support_], model.dual_coef_[0])
 #
 # :Names: :obj:`mercer.Perceptron` with ``kernel``; ``trace=True``: :obj:`mercer.Steps`
 # :Tests: ``tests/notes/test_algorithms.py::test_17_kernel_perceptron``, ``test_17_steps``
+# :Studio: lesson ``perceptron`` of ``mercer studio``
 # :See also: :doc:`plot_16_perceptron`, :doc:`plot_08_pegasos_with_kernels`, :doc:`plot_21_feature_maps`

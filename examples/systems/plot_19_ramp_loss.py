@@ -8,8 +8,8 @@ The ramp loss stops at 1:
 .. math:: \min\left(1,\ \max(0, 1 - y f)\right),
 
 [SSBD] 15.2.3. It lies between the 0–1 loss and the hinge loss, and it is not convex. ``RampSVC`` descends on
-:math:`\frac{1}{2} |w|^2 + C \sum \text{ramp}` by a sequence of convex machines, each of which gives up the samples that the
-one before left with a loss above 1. It promises a stationary point, not the optimum.
+:math:`\frac{1}{2} |w|^2 + C \sum \text{ramp}` by a sequence of convex machines, each of which gives up the samples that
+the one before left with a loss above 1. It promises a stationary point, not the optimum.
 """
 
 import matplotlib.pyplot as plt
@@ -64,7 +64,8 @@ def objective(model):
 
 clean = slice(0, 80)
 print(f"ramp objective: {objective(plain):.3f} by SVC, {objective(robust):.3f} by RampSVC")
-print(f"correct among the 80 with right labels: {plain.score(X[clean], y[clean]):.1%} and {robust.score(X[clean], y[clean]):.1%}")
+scores = [machine.score(X[clean], y[clean]) for machine in (plain, robust)]
+print(f"correct among the 80 with right labels: {scores[0]:.1%} and {scores[1]:.1%}")
 (trace,) = robust.objective_traces_
 print(f"objective after each convex machine: {', '.join(f'{value:.3f}' for value in trace)}")
 assert np.isclose(objective(robust), robust.objective_, rtol=1e-6) and objective(robust) < objective(plain)

@@ -97,4 +97,5 @@ assert machine.score(psi, y) == 1.0 and np.allclose(psi @ psi.T, kernel(X))
 #
 # :Names: ``Kernel.feature_map`` of every kernel that has one
 # :Tests: ``tests/notes/test_algorithms.py::test_21_feature_maps``, ``test_21_taylor_features_of_the_gaussian``
+# :Studio: lessons ``disc``, ``kernel-trick`` of ``mercer studio``
 # :See also: :doc:`plot_20_kernels_on_vectors`, :doc:`plot_33_dictionaries`, :doc:`plot_40_figures`

@@ -49,7 +49,9 @@ for ax, (name, kernel) in zip(axes.flat, kernels.items(), strict=True):
     ax.imshow(K, cmap="viridis", vmin=np.quantile(off, 0.02), vmax=np.quantile(off, 0.99))
     ax.axhline(29.5, color="white", lw=0.8)
     ax.axvline(29.5, color="white", lw=0.8)
-    ax.set(title=f"{name}: {accuracy[name]:.0%} correct", xticks=[], yticks=[14.5, 44.5], yticklabels=["no motif", "motif"])
+    ax.set(
+        title=f"{name}: {accuracy[name]:.0%} correct", xticks=[], yticks=[14.5, 44.5], yticklabels=["no motif", "motif"]
+    )
 plt.show()
 
 # %%
@@ -77,8 +79,8 @@ assert accuracy["Mismatch(4, 1)"] > 0.9 > 0.75 > accuracy["WeightedDegree(4)"]
 # What to notice
 # --------------
 #
-# * The motif is mutated, so that exact substrings of it are short: kernels that forgive mismatches or gaps see the block
-#   of related proteins (lower right) best.
+# * The motif is mutated, so that exact substrings of it are short: kernels that forgive mismatches or gaps see the
+#   block of related proteins (lower right) best.
 # * The motif may begin anywhere. A kernel that compares the same places, weighted degree, is blind to it; it is meant
 #   for aligned sequences.
 # * [SSBD] 16.2.1 promises a margin of 1 with :math:`|w| = 1` for "contains :math:`v`"; it is ½, as "a" and the empty

@@ -29,7 +29,12 @@ BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#666666"
 side = 5
 nodes = [(c, r) for block in (0, 7) for r in range(side) for c in range(block, block + side)]
 number = {node: i for i, node in enumerate(nodes)}
-edges = [(number[c, r], number[c + dc, r + dr]) for c, r in nodes for dc, dr in ((1, 0), (0, 1)) if (c + dc, r + dr) in number]
+edges = [
+    (number[c, r], number[c + dc, r + dr])
+    for c, r in nodes
+    for dc, dr in ((1, 0), (0, 1))
+    if (c + dc, r + dr) in number
+]
 edges.append((number[4, 2], number[7, 2]))
 graph = Graph(edges)
 place = np.array(nodes, dtype=float)
@@ -40,7 +45,17 @@ for ax, beta in zip(axes, (0.3, 2.0, 20.0), strict=True):
     heat = GraphDiffusion(graph, beta)(range(len(nodes)))[start]
     for a, b in edges:
         ax.plot(*place[[a, b]].T, color=GREY, lw=0.8, zorder=0)
-    ax.scatter(*place.T, s=90, c=np.maximum(heat, 1e-6), cmap="inferno_r", norm="log", vmin=1e-6, vmax=1.0, edgecolors=GREY, lw=0.5)
+    ax.scatter(
+        *place.T,
+        s=90,
+        c=np.maximum(heat, 1e-6),
+        cmap="inferno_r",
+        norm="log",
+        vmin=1e-6,
+        vmax=1.0,
+        edgecolors=GREY,
+        lw=0.5,
+    )
     shown = ax.collections[-1]
     ax.scatter(*place[start], s=220, facecolors="none", edgecolors=BLUE, linewidths=2)
     ax.set(title=f"β = {beta:g}", aspect="equal", xlim=(-0.7, 11.7), ylim=(-0.7, 4.7))

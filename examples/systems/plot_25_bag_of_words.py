@@ -75,7 +75,8 @@ plt.show()
 distinct = max(len(set(re.findall(r"(?u)\b[a-z]{3,}\b", text.lower()))) for text in texts)
 exact = SVC(C=0.1, kernel="linear").fit(X, y)  # the bias is not regularised there
 print(f"{len(texts)} documents, {len(words)} words; ρ² = {rho2:g} distinct words in the longest")
-print(f"best cross-validated error {min(errors):.1%}; always the larger class {np.unique(y, return_counts=True)[1].min() / len(y):.1%}")
+smaller = np.unique(y, return_counts=True)[1].min() / len(y)
+print(f"best cross-validated error {min(errors):.1%}; always the larger class {smaller:.1%}")
 print(f"share of zeros in the matrix {1 - X.nnz / np.prod(X.shape):.1%}")
 assert rho2 == distinct
 assert min(errors) < 0.25 and np.mean(exact.predict(X) == model.predict(X)) > 0.95

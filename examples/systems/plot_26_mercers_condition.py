@@ -94,4 +94,5 @@ assert check_mercer(repaired.matrix).positive_semidefinite
 #
 # :Names: :obj:`mercer.check_mercer`, :obj:`mercer.repair_mercer`
 # :Tests: ``tests/notes/test_kernels.py::test_26_mercers_condition``
+# :Studio: lesson ``mercer`` of ``mercer studio``
 # :See also: :doc:`plot_20_kernels_on_vectors`, :doc:`plot_27_kernels_from_kernels`, :doc:`plot_39_rkhs`

@@ -110,7 +110,8 @@ assert wide.log_marginal_likelihood_value_ > narrow.log_marginal_likelihood_valu
 weights = MKLRegressor([Gaussian(50.0), Gaussian(0.3)], C=1.0).fit(x, target).kernel_weights_
 assert weights[1] > weights[0]  # regression: the wide kernel wins
 near, far = check_mercer(Gaussian(1e4), x), check_mercer(Gaussian(0.3), x)
-print(f"largest similarity to another sample: {near.offdiagonal_ratio:.2f} for γ = 10⁴, {far.offdiagonal_ratio:.2f} for γ = 0.3")
+ratios = near.offdiagonal_ratio, far.offdiagonal_ratio
+print(f"largest similarity to another sample: {ratios[0]:.2f} for γ = 10⁴, {ratios[1]:.2f} for γ = 0.3")
 assert near.near_diagonal and not far.near_diagonal
 
 # %%
@@ -129,4 +130,5 @@ assert near.near_diagonal and not far.near_diagonal
 # :Tests: ``tests/notes/test_kernels.py::test_27_kernels_from_kernels``, ``test_27_near_diagonal``,
 #         ``tests/notes/test_algorithms.py::test_27_learning_a_kernel``,
 #         ``tests/notes/test_selection.py::test_27_weights_of_several_kernels``
+# :Studio: lesson ``mercer`` of ``mercer studio``
 # :See also: :doc:`plot_14_gaussian_process`, :doc:`plot_26_mercers_condition`, :doc:`plot_32_overfitting`

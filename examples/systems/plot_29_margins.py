@@ -88,4 +88,5 @@ for scale in (0.01, 100.0):
 # :Names: :obj:`mercer.margins`, :obj:`mercer.separability`
 # :Tests: ``tests/notes/test_theory.py::test_29_margins``, ``test_29_separable_with_a_margin``,
 #         ``test_29_not_separable``
+# :Studio: lesson ``not-separable`` of ``mercer studio``
 # :See also: :doc:`plot_01_hard_svm`, :doc:`plot_16_perceptron`, :doc:`plot_30_error_bounds`

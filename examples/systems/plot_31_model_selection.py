@@ -7,8 +7,8 @@ has not seen. Three ways are exact and cheap:
 
 * **Cross-validation on a grid.** The folds and the candidates share kernel matrices and solutions.
 * **Leave-one-out.** For ridge regression it is a formula: with :math:`H = (K + \lambda I)^{-1}` and :math:`\beta = Hy`,
-  the error of sample :math:`i` by the machine without it is :math:`\beta_i / H_{ii}`. For an SVM only support vectors can
-  change anything when left out.
+  the error of sample :math:`i` by the machine without it is :math:`\beta_i / H_{ii}`. For an SVM only support vectors
+  can change anything when left out.
 * **The path.** Between finitely many breaks every multiplier is a linear function of :math:`C`, so that all
   solutions can be computed, not a grid of them.
 """
@@ -33,7 +33,7 @@ grid = np.geomspace(0.05, 100.0, 41)
 left_out = [leave_one_out(SVC(C=C, gamma=2.0, tol=1e-4).fit(X, y), X, y).error for C in grid[::4]]
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.2, 3.9), layout="constrained")
-SearchMapDisplay.from_estimator(search, "gamma", "C", ax=left)
+SearchMapDisplay.from_estimator(search, "gamma", "C", ax=left).colorbar_.set_label("")
 left.tick_params(axis="x", rotation=60)
 left.set_title("cross-validated accuracy")
 shown = np.argsort(-np.abs(path.dual_coef).max(axis=0))[:: len(y) // 30]
@@ -65,11 +65,15 @@ for i in range(30):
     beta = np.linalg.solve(kernel(x[keep]) + lam * np.eye(29), target[keep])
     by_hand.append(target[i] - (kernel(x[[i]], x[keep]) @ beta)[0])
 print(f"ridge: mean squared leave-one-out error {np.mean(closed**2):.6f}, by 30 fits {np.mean(np.square(by_hand)):.6f}")
-assert np.allclose(closed, by_hand, rtol=1e-6) and np.isclose(-np.ravel(ridge.scores_)[0], np.mean(closed**2), rtol=1e-6)
+assert np.allclose(closed, by_hand, rtol=1e-6) and np.isclose(
+    -np.ravel(ridge.scores_)[0], np.mean(closed**2), rtol=1e-6
+)
 
 model = SVC(C=1.0, gamma=2.0, tol=1e-6).fit(X, y)
 found = leave_one_out(model, X, y)
-refits = [SVC(C=1.0, gamma=2.0, tol=1e-6).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[[i]])[0] for i in range(100)]
+refits = [
+    SVC(C=1.0, gamma=2.0, tol=1e-6).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[[i]])[0] for i in range(100)
+]
 print(f"SVC: {found}")
 assert found.error == np.mean(np.array(refits) != y) and found.n_solved <= found.n_support
 
@@ -80,7 +84,9 @@ exact[refit.support_] = refit.dual_coef_[0]
 assert np.allclose(path.coefficients(C), exact, atol=1e-4)  # any C of the path, without a fit
 
 nested = evaluate(SVCCV(Cs=[0.1, 1.0, 10.0], gammas=[0.5, 2.0], cv=3), X, y, cv=3)
-print(f"best on the grid {search.best_score_:.3f} with C = {search.best_params_['C']:g}, γ = {search.best_params_['gamma']:g}")
+chosen = search.best_params_
+print(f"best on the grid: {search.best_score_:.3f} with C = {chosen['C']:g}, γ = {chosen['gamma']:g}")
+print(f"nested search: {nested.score:.3f} on held-out samples")
 assert search.best_score_ == np.max(search.cv_results_["mean_test_score"])
 
 # %%
@@ -100,4 +106,5 @@ assert search.best_score_ == np.max(search.cv_results_["mean_test_score"])
 #         :obj:`mercer.solution_path`, :obj:`mercer.evaluate`
 # :Tests: ``tests/notes/test_algorithms.py::test_31_model_selection``,
 #         ``tests/notes/test_selection.py::test_31_parameters_of_a_machine``, ``test_31_leave_one_out``
+# :Studio: lessons ``search-map``, ``leave-one-out`` of ``mercer studio``
 # :See also: :doc:`plot_03_soft_svm`, :doc:`plot_32_overfitting`, :doc:`plot_13_kernel_ridge`

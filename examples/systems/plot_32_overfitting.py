@@ -3,9 +3,9 @@ r"""
 ===========================
 
 Training errors do not show that a machine has learnt its samples by heart. [M5] names two symptoms that do, without any
-new sample: **a small margin** :math:`1/|w|`, and **a large share of support vectors**. A Gaussian that is too narrow has
-both: each sample stands alone, its bump must reach :math:`\pm 1` by itself, and none can be left out. ``diagnose`` looks
-for these and for some more, and says what to change.
+new sample: **a small margin** :math:`1/|w|`, and **a large share of support vectors**. A Gaussian that is too narrow
+has both: each sample stands alone, its bump must reach :math:`\pm 1` by itself, and none can be left out. ``diagnose``
+looks for these and for some more, and says what to change.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ from mercer.display import figures
 # The figure
 # ----------
 #
-# From a wide to a narrow Gaussian, 120 samples. Beyond the best :math:`\gamma` the margin falls and the number of support
-# vectors grows, and errors on new samples grow with them, while training samples have none.
+# From a wide to a narrow Gaussian, 120 samples. Beyond the best :math:`\gamma` the margin falls and the number of
+# support vectors grows, and errors on new samples grow with them, while training samples have none.
 
 figures.overfitting()
 plt.show()
@@ -36,8 +36,8 @@ models = {gamma: SVC(C=10.0, gamma=gamma).fit(X, y) for gamma in (0.1, 2.0, 200.
 figure, axes = plt.subplots(1, 3, figsize=(10.4, 3.3), layout="constrained", sharey=True)
 for ax, (gamma, model) in zip(axes, models.items(), strict=True):
     DecisionDisplay.from_estimator(model, X, y, ax=ax)
-    ax.set(title=f"γ = {gamma:g}: {len(model.support_)} support vectors\nmargin {model.margin_[0]:.3f}", xlabel="", ylabel="",
-           xticks=[], yticks=[])  # fmt: skip
+    ax.set_title(f"γ = {gamma:g}: {len(model.support_)} support vectors\nmargin {model.margin_[0]:.3f}")
+    ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
     ax.get_legend().remove()
 plt.show()
 
@@ -68,4 +68,5 @@ assert models[200.0].margin_[0] < models[2.0].margin_[0]
 #
 # :Names: :obj:`mercer.diagnose`; ``display.figures.overfitting``
 # :Tests: ``tests/notes/test_theory.py::test_32_symptoms_of_overfitting``
+# :Studio: lesson ``gaussian-width`` of ``mercer studio``
 # :See also: :doc:`plot_27_kernels_from_kernels`, :doc:`plot_31_model_selection`, :doc:`plot_40_figures`

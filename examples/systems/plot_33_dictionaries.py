@@ -45,7 +45,9 @@ def errors(make):
 
 curves = {
     "landmarks, at random": errors(lambda m, seed: Nystroem(kernel, n_components=m, random_state=seed)),
-    "landmarks, chosen": errors(lambda m, seed: Nystroem(kernel, n_components=m, random_state=seed, selection="cholesky")),
+    "landmarks, chosen": errors(
+        lambda m, seed: Nystroem(kernel, n_components=m, random_state=seed, selection="cholesky")
+    ),
     "random frequencies": errors(lambda m, seed: RandomFeatures(kernel, n_components=m, random_state=seed)),
 }
 dictionary = Nystroem(kernel, n_components=16, selection="cholesky", random_state=0).fit(X)
@@ -73,11 +75,12 @@ plt.show()
 
 Z, part = dictionary.transform(X), X[dictionary.component_indices_]
 projected = kernel(X, part) @ np.linalg.solve(kernel(part), kernel(part, X))
-print(f"16 chosen landmarks: largest error {np.abs(Z @ Z.T - K).max():.4f}, the transformer says at most {dictionary.largest_error_:.4f}")
+largest = np.abs(Z @ Z.T - K).max()
+print(f"16 chosen landmarks: largest error {largest:.4f}, stated bound {dictionary.largest_error_:.4f}")
 agreement = np.mean(few.predict(X) == exact.predict(X))
 print(f"with 16 landmarks {agreement:.1%} of the answers are those of the exact machine")
 assert np.allclose(Z @ Z.T, projected, atol=1e-5)
-assert np.abs(Z @ Z.T - K).max() <= dictionary.largest_error_ * (1 + 1e-6) + 1e-9
+assert largest <= dictionary.largest_error_ * (1 + 1e-6) + 1e-9
 assert curves["landmarks, chosen"][-1] < 1e-3 and curves["random frequencies"][-1] > 0.02
 assert agreement > 0.95
 
@@ -87,8 +90,8 @@ assert agreement > 0.95
 #
 # * For a smooth kernel the error of landmarks falls faster than any power of :math:`m`, that of random frequencies as
 #   :math:`1/\sqrt{m}`: what depends on the samples has an advantage, as long as they lie on few dimensions.
-# * ``SVC(landmarks="auto")`` chooses the landmarks and their number itself, and its certificate bounds the distance from
-#   the exact machine, not from the best machine of the dictionary.
+# * ``SVC(landmarks="auto")`` chooses the landmarks and their number itself, and its certificate bounds the distance
+#   from the exact machine, not from the best machine of the dictionary.
 #
 # Links
 # -----

@@ -52,7 +52,7 @@ plt.show()
 for name, machine in models.items():
     share = len(machine.support_) / len(y[train])
     score = machine.score(X[test], y[test])
-    print(f"{name:9} {score:.1%} correct, {share:.0%} of the samples are support vectors, {len(machine.certificates_)} pairs")
+    print(f"{name:9} {score:.1%} correct, {share:.0%} are support vectors, {len(machine.certificates_)} pairs")
     assert score > 0.97 and len(machine.certificates_) == 45
     assert all(certificate.valid for certificate in machine.certificates_)
 

@@ -77,13 +77,18 @@ for name, machine in machines.items():
 labels = np.where(y == 1, 1, -1)
 kernel = Gaussian(1.0)
 K = kernel(X)
-for loss, value in (("logistic", lambda f: np.logaddexp(0, -labels * f)), ("hinge", lambda f: np.maximum(0, 1 - labels * f))):
+for loss, value in (
+    ("logistic", lambda f: np.logaddexp(0, -labels * f)),
+    ("hinge", lambda f: np.maximum(0, 1 - labels * f)),
+):
     for penalty, R in (("squared", lambda t: 0.5 * t**2), ("norm", lambda t: t), (3, lambda t: t**3 / 3)):
         machine = KernelERM(loss, penalty, C=0.2, kernel=kernel, tol=1e-6).fit(X, labels)
         beta = np.zeros(len(y))
         beta[machine.support_] = machine.dual_coef_[0]
         objective = R(np.sqrt(beta @ K @ beta)) + 0.2 * value(K @ beta + machine.intercept_[0]).sum()
-        assert np.isclose(objective, machine.certificate_.primal, rtol=1e-6) and machine.certificate_.relative_gap <= 2e-6
+        assert (
+            np.isclose(objective, machine.certificate_.primal, rtol=1e-6) and machine.certificate_.relative_gap <= 2e-6
+        )
 
 linear = KernelLogisticRegression(kernel="linear").fit(X, y)
 theta = X @ linear.coef_[0] + linear.intercept_[0]
@@ -104,4 +109,5 @@ print(f"logistic: C = {logistic.best_params_['C']:.3g}, γ = {logistic.best_para
 #
 # :Names: :obj:`mercer.KernelERM`, :obj:`mercer.KernelLogisticRegression`, :obj:`mercer.KernelLogisticRegressionCV`
 # :Tests: ``tests/notes/test_algorithms.py::test_36_regularised_loss_minimisation``, ``test_36_logistic_confidence``
+# :Studio: lesson ``quantiles`` of ``mercer studio``
 # :See also: :doc:`plot_28_representer_theorem`, :doc:`plot_12_support_vector_regression`, :doc:`plot_13_kernel_ridge`

@@ -2,8 +2,8 @@ r"""
 37. Coordinate ascent with kernels, in three orders
 ===================================================
 
-Without a bias, row 10 works for every kernel. The decision values :math:`f_i = \sum_j \alpha_j y_j k(x_j, x_i)` are kept,
-and a step changes one multiplier and, through one row of :math:`K`, all decision values:
+Without a bias, row 10 works for every kernel. The decision values :math:`f_i = \sum_j \alpha_j y_j k(x_j, x_i)` are
+kept, and a step changes one multiplier and, through one row of :math:`K`, all decision values:
 
 .. math:: \alpha_i \leftarrow \mathrm{clip}\left(\alpha_i + \frac{1 - y_i f_i}{k(x_i, x_i)},\ 0,\ C\right),
           \qquad f_j \leftarrow f_j + \Delta\alpha_i\, y_i\, k(x_i, x_j),
@@ -30,13 +30,18 @@ optimum = exact.certificate_.dual
 # The figure
 # ----------
 #
-# Left the distance of the dual from the optimum. Right how often each sample was visited by the greedy rule: it works
-# where the classes meet, and never touches most samples.
+# Left the distance of the dual from the optimum. Right how often each sample was visited: in turn, all alike; by the
+# greedy rule, those where the classes meet, and most others never.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12.4, 3.7), layout="constrained")
 for rule, colour in COLOURS.items():
     steps = models[rule].steps_
-    left.loglog(np.arange(1, len(steps) + 1), np.maximum(optimum - steps.dual, 1e-9), color=colour, label=f"{rule}: {len(steps):,}")
+    left.loglog(
+        np.arange(1, len(steps) + 1),
+        np.maximum(optimum - steps.dual, 1e-9),
+        color=colour,
+        label=f"{rule}: {len(steps):,}",
+    )
 left.set(xlabel="step", ylabel="optimum − dual value", ylim=(1e-5, None))
 left.legend(title="steps to the end", fontsize="small")
 for ax, rule in ((middle, "round-robin"), (right, "greedy")):
@@ -45,9 +50,11 @@ for ax, rule in ((middle, "round-robin"), (right, "greedy")):
     ax.get_legend().remove()
     for collection in ax.collections[-3:]:
         collection.set_alpha(0.25)
-    drawn = ax.scatter(*X.T, s=18, c=np.maximum(visits, 0.5), cmap="inferno_r", norm="log", zorder=4)
-    figure.colorbar(drawn, ax=ax, label="visits")
+    drawn = ax.scatter(
+        *X.T, s=18, c=np.maximum(visits, 0.5), cmap="inferno_r", norm="log", vmin=0.5, vmax=1000, zorder=4
+    )
     ax.set(title=rule, xlabel="", ylabel="", xticks=[], yticks=[])
+figure.colorbar(drawn, ax=right, label="visits")
 plt.show()
 
 # %%
@@ -88,4 +95,5 @@ assert np.isclose(by_steps.certificate_.dual, SVR(tol=1e-9, **tube).fit(X, targe
 #
 # :Names: :obj:`mercer.SVC`, :obj:`mercer.SVR` with ``solver="coordinate"``, ``rule``, ``fit_intercept=False``
 # :Tests: ``tests/notes/test_machines.py::test_37_coordinate_ascent_with_kernels``
+# :Studio: lesson ``coordinate-ascent`` of ``mercer studio``
 # :See also: :doc:`plot_10_coordinate_ascent`, :doc:`plot_11_smo`, :doc:`plot_38_steps`

@@ -62,8 +62,8 @@ plt.show()
 # %%
 # The convergence of a fit by its own trace: the violation that ``tol`` bounds, and the distance from the optimum.
 
-data = rng.normal(size=(1500, 6))
-labels = data[:, 0] * data[:, 1] > 0.2 * rng.normal(size=1500)
+data = rng.normal(size=(2500, 6))
+labels = data[:, 0] * data[:, 1] > 0.2 * rng.normal(size=2500)
 ConvergenceDisplay.from_estimator(SVC(C=10.0, gamma=0.3).fit(data, labels))
 plt.show()
 
@@ -106,5 +106,6 @@ assert np.allclose(w, machines["perceptron, 3 passes"].coef_[0])
 # :Names: :obj:`mercer.Steps`, ``SVC.steps_`` and others with ``trace=True``; :obj:`mercer.StepsDisplay`,
 #         :obj:`mercer.ConvergenceDisplay`
 # :Tests: ``tests/notes/test_machines.py::test_38_smo_step_by_step``; those of rows 7, 15, 16 and 17
+# :Studio: lessons ``smo``, ``coordinate-ascent``, ``pegasos``, ``perceptron``, ``kernel-lms`` of ``mercer studio``
 # :See also: :doc:`plot_07_pegasos`, :doc:`plot_11_smo`, :doc:`plot_15_kernel_gradient_descent`,
 #            :doc:`plot_16_perceptron`

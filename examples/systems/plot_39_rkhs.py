@@ -8,8 +8,8 @@ The features of a kernel can be taken to be functions: :math:`\phi(x) = k(x, \cd
           \langle f, g \rangle = \sum_{i, j} c_i d_j\, k(x_i, z_j),
 
 are the space in which a kernel machine looks for its function. The inner product with :math:`k(x, \cdot)` reproduces a
-value, :math:`\langle f, k(x, \cdot) \rangle = f(x)`: [SSBD] 16.1, 16.2.2, [L8] 1.1, [M5]. So a value is never larger than
-:math:`|f(x)| \le |f| \sqrt{k(x, x)}`: functions with a small norm are small and change slowly. The projection of
+value, :math:`\langle f, k(x, \cdot) \rangle = f(x)`: [SSBD] 16.1, 16.2.2, [L8] 1.1, [M5]. So a value is never larger
+than :math:`|f(x)| \le |f| \sqrt{k(x, x)}`: functions with a small norm are small and change slowly. The projection of
 :math:`f` onto the bumps of some points is the function of the smallest norm with the same values there.
 """
 
@@ -24,9 +24,9 @@ BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#6
 # The figure
 # ----------
 #
-# Left a function as a sum of three bumps. Middle its projection onto five points: the same values there, and of all such
-# functions the one with the smallest norm. Right the smallest norm depends on the space: through the same points, the
-# functions of the Gaussian are smooth and those of the Laplacian have kinks.
+# Left a function as a sum of three bumps. Middle its projection onto five points: the same values there, and of all
+# such functions the one with the smallest norm. Right the smallest norm depends on the space: through the same points,
+# the functions of the Gaussian are smooth and those of the Laplacian have kinks.
 
 kernel = Gaussian(1.5)
 grid = np.linspace(-3, 3, 400)[:, None]
@@ -65,6 +65,8 @@ print(f"⟨f, k(0.7, ·)⟩ = {f.inner(at):.9f}, f(0.7) = {f([[0.7]])[0]:.9f}")
 assert np.isclose(f.inner(at), f([[0.7]])[0], rtol=1e-12)
 assert np.allclose(p(points), f(points), atol=1e-9)
 assert np.isclose(p.norm() ** 2 + (f - p).norm() ** 2, f.norm() ** 2, rtol=1e-9)  # Pythagoras
+narrow = RKHSFunction(Gaussian(8.0), points, np.linalg.solve(Gaussian(8.0)(points), values))
+assert np.isclose(narrow.norm(), np.linalg.norm(values), rtol=0.02)  # the bumps hardly overlap
 print(f"|p|² + |f − p|² = {p.norm() ** 2 + (f - p).norm() ** 2:.9f}, |f|² = {f.norm() ** 2:.9f}")
 assert np.all(np.abs(f(grid)) <= f.norm())
 
@@ -83,8 +85,9 @@ assert np.isclose(1 / w.norm(), model.margin_[0], rtol=1e-9)
 # What to notice
 # --------------
 #
-# * The norm is not the size of the function but its roughness as the kernel sees it: a narrow Gaussian needs a larger
-#   norm for the same values, since it cannot share them between points.
+# * The norm is not the size of a function but its roughness as the kernel sees it. In the space of a narrow Gaussian
+#   each value is paid for by itself. A wide one charges for a change of sign between neighbours, and shares the cost of
+#   neighbours with like values.
 # * The projection is the proof of the representer theorem in a picture (row 28).
 #
 # Links

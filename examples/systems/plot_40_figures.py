@@ -35,7 +35,7 @@ for name in figures.PLACES:
     plt.close(figure)
     pictures[name] = plt.imread(io.BytesIO(content.getvalue()))
 
-sheet, axes = plt.subplots(5, 3, figsize=(14.0, 15.0), layout="constrained")
+sheet, axes = plt.subplots(5, 3, figsize=(14.0, 13.5), layout="constrained")
 for ax, (name, picture) in zip(axes.flat, pictures.items(), strict=False):
     ax.imshow(picture)
     ax.set_title(name)
@@ -88,4 +88,5 @@ for name, place in figures.PLACES.items():
 #         ``display.figures.effect_of_C``, ``display.figures.effect_of_gamma``, ``display.figures.effect_of_epsilon``,
 #         ``display.figures.overfitting``, ``display.figures.near_diagonal``, :obj:`mercer.StepsDisplay`
 # :Tests: ``tests/notes/test_figures.py::test_40_every_figure``, ``test_40_the_gallery``
+# :Studio: lessons ``slack``, ``disc``, ``epsilon-tube`` of ``mercer studio``
 # :See also: :doc:`plot_01_hard_svm`, :doc:`plot_10_coordinate_ascent`, :doc:`plot_32_overfitting`
