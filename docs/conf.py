@@ -4,6 +4,8 @@ import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+from sphinx_gallery.sorting import ExplicitOrder
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
@@ -47,14 +49,15 @@ add_module_names = False
 GALLERIES = [(f"../examples/{name}", f"auto_{name}") for name in ("systems", "gallery")]
 HEADERS = ("GALLERY_HEADER.rst", "README.rst")
 GALLERIES = [(source, page) for source, page in GALLERIES if any((HERE / source / name).exists() for name in HEADERS)]
+GALLERY_PARTS = ("first_steps", "regression", "choosing", "trust", "objects", "large_data", "inside")
 sphinx_gallery_conf = {
     "examples_dirs": [source for source, _ in GALLERIES],
     "gallery_dirs": [target for _, target in GALLERIES],
     "filename_pattern": r"\.py$",
+    "subsection_order": ExplicitOrder([f"../examples/gallery/{part}" for part in GALLERY_PARTS]),
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("mercer",),
-    "reference_url": {"mercer": None},
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1_000_000,
@@ -74,7 +77,7 @@ html_copy_source = False
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "mercer", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
@@ -82,7 +85,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
     "show_prev_next": False,
-    "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
 }
 html_sidebars = {"index": [], "getting_started": [], "faq": [], "changelog": [], "glossary": []}

@@ -69,6 +69,7 @@ def with_table(readme: str, benchmarks: str) -> str:
 
 
 def main() -> None:
+    """Draw the pictures and write the table of the README."""
     matplotlib.use("Agg")
     for draw in (moons, first_screen):
         draw().savefig(DOCS / "_static" / f"{draw.__name__}.png", dpi=100)

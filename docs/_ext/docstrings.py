@@ -1,7 +1,7 @@
 """Docstrings are written to be read in a terminal; this makes them reStructuredText.
 
-|w| is a norm, not a substitution; a formula that is indented stands as it is; members that scikit-learn documents are left
-to scikit-learn.
+|w| is a norm, not a substitution. A formula that is indented becomes a literal block. Members that scikit-learn
+documents are left to scikit-learn. The text of examples is treated alike.
 """
 
 import re
@@ -29,9 +29,9 @@ def quote_formulas(lines: list[str]) -> list[str]:
     found: list[str] = []
     for number, line in enumerate(lines):
         before = lines[number - 1] if number else ""
-        if line.startswith("    ") and not before.strip() and not MARKUP.match(line):
-            if not any(text.startswith("    ") for text in found[-2:-1]):
-                found += ["::", ""]
+        first = line.startswith("    ") and not before.strip() and not MARKUP.match(line)
+        if first and not any(text.startswith("    ") for text in found[-2:-1]):
+            found += ["::", ""]
         found.append(line)
     return found
 
@@ -53,7 +53,7 @@ def process(app: Sphinx, what: str, name: str, obj: object, options: object, lin
 
 
 def process_again(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Escape the bars that numpydoc has added, such as those of the docstrings of properties. Edits the lines in place."""
+    """Escape the bars that numpydoc has added from docstrings of properties. Edits the lines in place."""
     example = False
     for number, line in enumerate(lines):
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
@@ -75,6 +75,16 @@ def _in_literal(done: list[str], line: str) -> bool:
     return False
 
 
+def read_example(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Escape the bars in the text of examples; code and formulas of their own are indented by three spaces or more."""
+    if docname.startswith("auto_"):
+        lines = source[0].split("\n")
+        text = [not line.startswith(("   ", "..")) for line in lines]
+        source[0] = "\n".join(
+            escape(line, text=False) if prose else line for line, prose in zip(lines, text, strict=True)
+        )
+
+
 def skip(app: Sphinx, what: str, name: str, obj: object, skipped: bool, options: object) -> bool | None:
     """Leave out what scikit-learn, numpy or Python define."""
     function = getattr(obj, "fget", obj)
@@ -85,7 +95,9 @@ def skip(app: Sphinx, what: str, name: str, obj: object, skipped: bool, options:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    """Add this extension to Sphinx."""
     app.connect("autodoc-process-docstring", process, priority=400)
     app.connect("autodoc-process-docstring", process_again, priority=600)
+    app.connect("source-read", read_example)
     app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -75,6 +75,7 @@ class NotebookParser(MystParser):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    """Add this extension to Sphinx."""
     app.add_source_suffix(".ipynb", "ipynb")
     app.add_source_parser(NotebookParser)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

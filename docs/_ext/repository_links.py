@@ -1,8 +1,8 @@
 """Pages of the repository as pages of the site.
 
-The files at the top of the repository (CHANGELOG.md, GLOSSARY.md, CONTRIBUTING.md) are pages of the site too: a page that
-says ``<!-- file: ../GLOSSARY.md -->`` is replaced by that file. Links between the two places are rewritten, so that they
-work both in the repository and on the site.
+The files at the top of the repository (CHANGELOG.md, GLOSSARY.md, CONTRIBUTING.md) are pages of the site, too: a page
+that says ``<!-- file: ../GLOSSARY.md -->`` is replaced by that file. Links between the two places are rewritten, so
+that they work both in the repository and on the site.
 """
 
 import re
@@ -61,6 +61,7 @@ def _normal(path: PurePosixPath) -> str:
 
 
 def read(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Replace the text of a page in Markdown by that of the site."""
     if app.env.doc2path(docname).suffix != ".md":
         return
     source[0], file = page_text(Path(app.srcdir), docname, source[0])
@@ -75,5 +76,6 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    """Add this extension to Sphinx."""
     app.connect("source-read", read)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
