@@ -2,9 +2,9 @@
 The best score of a search is too good
 ======================================
 
-Toss a coin for each label, and let a search choose among sixty machines by cross-validation. The best score is
-well above one half, though nothing can be learnt: it was chosen for being large. ``evaluate`` repeats the whole search
-in each of its folds, on samples that the search has not seen.
+Toss a coin for each label, and let a search choose among sixty machines by cross-validation. The best score is well
+above one half, though nothing can be learnt: it was chosen for being large. ``evaluate`` repeats the whole search in
+each of its folds, on samples that the search has not seen.
 """
 
 import matplotlib.pyplot as plt

@@ -21,8 +21,9 @@ print(f"{len(search.cv_results_['params'])} candidates, best: C = {search.C_:.3g
 print(f"score {search.best_score_:.4f}")
 
 # %%
-# The bright ridge runs along C·γ = constant: a smooth kernel needs a larger C. At its lower end the Gaussian kernel acts
-# like a linear one; above it the machine learns samples by heart; far below, it calls all samples by the larger class.
+# The bright ridge runs along C·γ = constant: a smooth kernel needs a larger C. At its lower end the Gaussian kernel
+# acts like a linear one; above it the machine learns samples by heart; far below, it calls all samples by the larger
+# class.
 
 display = SearchMapDisplay.from_estimator(search, "C", "gamma")
 display.figure_.set_size_inches(7.2, 5.4)
@@ -37,8 +38,8 @@ ax.text(9, 16.2, "learnt by heart", **style)
 plt.show()
 
 # %%
-# Many combinations are as good as the best one: the choice hardly matters along the ridge, and the best of 361 scores is
-# too good to be true. ``evaluate`` gives an honest number.
+# Many combinations are as good as the best one: the choice hardly matters along the ridge, and the best of 361 scores
+# is too good to be true. ``evaluate`` gives an honest number.
 
 good = scores >= search.best_score_ - 0.01
 print(f"{good.sum()} of {good.size} candidates are within one percent of the best")

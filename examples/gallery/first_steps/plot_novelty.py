@@ -21,8 +21,8 @@ blob = rng.normal([0.0, -0.6], [0.45, 0.3], (150, 2))
 X = np.vstack([crescent, blob])
 
 # %%
-# The region for three values of ``nu``. The line is where the decision value is 0; the darker the shade, the
-# further outside.
+# The region for three values of ``nu``. The line is where the decision value is 0; the darker the shade, the further
+# outside.
 
 x, z = np.meshgrid(np.linspace(-3.0, 3.0, 160), np.linspace(-1.9, 2.9, 160))
 grid = np.column_stack([x.ravel(), z.ravel()])

@@ -45,8 +45,8 @@ print({name: f"{value:.1%}" for name, value in accuracy.items()})
 assert accuracy["words at places"] > max(accuracy["words of 3 letters"], accuracy["words of 5, one error"]) + 0.05
 
 # %%
-# The machine is linear in its features. ``feature_map`` names them, and w = Σ β ψ(x) weighs them. The weight of a letter
-# at a place is that of all words which cover it.
+# The machine is linear in its features. ``feature_map`` names them, and w = Σ β ψ(x) weighs them. The weight of a
+# letter at a place is that of all words which cover it.
 
 machine = SVC(kernel=WeightedDegree(3, normalize=True)).fit(X, y)
 psi = machine.kernel.feature_map(machine.support_vectors_)
@@ -66,7 +66,9 @@ for k in range(LENGTH):
         value = max(weight[row, k], 0.0)
         logo.bar(places[k], value, bottom=height, width=0.9, color=COLOURS["ACGT"[row]])
         if value > 0.6:
-            logo.text(places[k], height + value / 2, "ACGT"[row], ha="center", va="center", color="white", weight="bold")
+            logo.text(
+                places[k], height + value / 2, "ACGT"[row], ha="center", va="center", color="white", weight="bold"
+            )
         height += value
 for name, colour in COLOURS.items():
     logo.bar(0, 0, color=colour, label=name)
@@ -74,7 +76,9 @@ logo.set(xlabel="place, counted from the start of transcription", ylabel="weight
 logo.set_title("what the machine has found: TTGACA around −36, TATAAT around −13")
 logo.legend(frameon=False, ncols=4, loc="upper left")
 bars.barh(list(accuracy), list(accuracy.values()), color=["0.6", "0.6", "#0072b2"])
-bars.bar_label(bars.containers[0], [f"{value:.0%}" for value in accuracy.values()], label_type="edge", padding=-32, color="white")
+bars.bar_label(
+    bars.containers[0], [f"{value:.0%}" for value in accuracy.values()], label_type="edge", padding=-32, color="white"
+)
 bars.set(xlabel="cross-validated accuracy", xlim=(0.5, 1))
 bars.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
 for ax in (logo, bars):

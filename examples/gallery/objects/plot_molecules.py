@@ -2,8 +2,9 @@
 Molecules as graphs
 ===================
 
-An alcohol and an ether can have the same formula: C₅H₁₂O is pentanol or a methyl butyl ether. Counting atoms cannot tell
-them apart; what matters is where the oxygen sits. A graph kernel compares the neighbourhoods of atoms, and sees it.
+An alcohol and an ether can have the same formula: C₅H₁₂O is pentanol or a methyl butyl ether. Counting atoms cannot
+tell them apart; what matters is where the oxygen sits. A graph kernel compares the neighbourhoods of atoms, and sees
+it.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +16,8 @@ from mercer import SVC, Graph, WeisfeilerLehman
 BLUE, ORANGE, RED = "#0072b2", "#e69f00", "#d55e00"
 
 # %%
-# Molecules grow atom by atom on a honeycomb, which gives their bonds the right angles. Then one carbon becomes an oxygen:
-# one with a single bond gives an alcohol (–OH; hydrogens are not drawn), one with two bonds an ether (–O–).
+# Molecules grow atom by atom on a honeycomb, which gives their bonds the right angles. Then one carbon becomes an
+# oxygen: one with a single bond gives an alcohol (–OH; hydrogens are not drawn), one with two bonds an ether (–O–).
 
 
 def neighbours(atom):
@@ -86,7 +87,9 @@ for row, (label, name, colour) in enumerate(((1, "alcohols", BLUE), (0, "ethers"
             ax.set_ylabel(name, color=colour, fontsize="large")
 bars = figure.add_subplot(grid[:, 5])
 bars.bar(range(4), accuracy, color=["0.6", BLUE, BLUE, BLUE])
-bars.bar_label(bars.containers[0], [f"{value:.0%}" for value in accuracy], label_type="center", color="white", fontsize="large")
+bars.bar_label(
+    bars.containers[0], [f"{value:.0%}" for value in accuracy], label_type="center", color="white", fontsize="large"
+)
 bars.axhline(0.5, color="black", lw=1, ls="--")
 bars.set(xticks=range(4), xlabel="height h of the neighbourhoods", ylabel="cross-validated accuracy", ylim=(0, 1))
 bars.set_xticks(range(4), ["0: atoms\nalone", "1", "2", "3"])
@@ -95,12 +98,16 @@ bars.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
 plt.show()
 
 # %%
-# Which neighbourhood speaks loudest for an alcohol? The features of the kernel have names: an atom, then its neighbours.
+# Which neighbourhood speaks loudest for an alcohol? The features of the kernel have names: an atom, then its
+# neighbours.
 
 machine = SVC(kernel=WeisfeilerLehman(1), C=10).fit(X, y)
 psi = machine.kernel.feature_map(machine.support_vectors_)
 w = (machine.dual_coef_ @ psi(machine.support_vectors_)).ravel()
-names = ["".join([name]) if isinstance(name, str) else f"{name[0]} beside {' and '.join(n for _, n in name[1])}" for name in psi.names]
+names = [
+    "".join([name]) if isinstance(name, str) else f"{name[0]} beside {' and '.join(n for _, n in name[1])}"
+    for name in psi.names
+]
 ranked = sorted(zip(w, names, strict=True), reverse=True)
 print("for an alcohol:", ranked[0][1], "| for an ether:", ranked[-1][1])
 assert ranked[0][1] == "O beside C" and ranked[-1][1] == "O beside C and C"

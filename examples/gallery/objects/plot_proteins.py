@@ -18,7 +18,7 @@ PALETTE = ("#7f7f7f", "#e69f00", "#0072b2")
 
 example = datasets.make_motifs(6, mutations=2)
 for text, place in zip(example.X, example.places, strict=True):
-    print(text if place < 0 else f"{text[:place]}[{text[place:place + 8]}]{text[place + 8:]}")
+    print(text if place < 0 else f"{text[:place]}[{text[place : place + 8]}]{text[place + 8 :]}")
 
 kernels = {
     "exact words of 3": Spectrum(3, normalize=True),
@@ -58,7 +58,9 @@ left.axhline(0.5, color="black", lw=1, ls="--")
 left.set(xlabel="replaced letters of eight", ylabel="right on new strings", ylim=(0.45, 1.02), xticks=mutations)
 left.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
 left.legend(frameon=False)
-other.set(xlabel="replaced letters of eight", ylabel="normalised kernel value", title="similarity of the motif and its mutant")
+other.set(
+    xlabel="replaced letters of eight", ylabel="normalised kernel value", title="similarity of the motif and its mutant"
+)
 left.set_title("finding the motif")
 for ax in (left, other):
     ax.spines[["top", "right"]].set_visible(False)

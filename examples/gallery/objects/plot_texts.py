@@ -2,8 +2,8 @@
 Which topic is a text about?
 ============================
 
-The texts are at hand everywhere: what scikit-learn says about its own functions and classes. The topic is the package in
-which each stands, and its name is removed from the text. A linear machine on thousands of words learns from a few
+The texts are at hand everywhere: what scikit-learn says about its own functions and classes. The topic is the package
+in which each stands, and its name is removed from the text. A linear machine on thousands of words learns from a few
 hundred texts, and its weights can be read.
 """
 
@@ -66,7 +66,9 @@ for n in sizes:
     curve.append(scores)
 ax = figure.add_subplot(grid[:, 3:])
 mean = np.mean(curve, axis=1)
-ax.fill_between(sizes, np.min(curve, axis=1), np.max(curve, axis=1), color="#e69f00", alpha=0.2, lw=0, label="three draws")
+ax.fill_between(
+    sizes, np.min(curve, axis=1), np.max(curve, axis=1), color="#e69f00", alpha=0.2, lw=0, label="three draws"
+)
 ax.plot(sizes, mean, "o-", color="#e69f00", lw=2, label="mean")
 ax.set(xscale="log", xlabel="texts learnt from", ylabel="right on new texts", ylim=(0.3, 1.02))
 ax.set_xticks(sizes, map(str, sizes))

@@ -16,8 +16,8 @@ from mercer import SVC, GlobalAlignment, check_mercer
 BLUE, ORANGE = "#0072b2", "#e69f00"
 
 # %%
-# Two gestures: up and then down, down and then up. Each is made once in a series of 60 to 100 points, at any time and at
-# its own speed.
+# Two gestures: up and then down, down and then up. Each is made once in a series of 60 to 100 points, at any time and
+# at its own speed.
 
 
 def gesture(sign, rng):
@@ -70,7 +70,9 @@ accuracy = {
 }
 print({name: f"{value:.1%}" for name, value in accuracy.items()})
 ax = figure.add_subplot(grid[:, 2])
-ax.bar(["mean,\ndeviation,\nlength", "point\nby point", "global\nalignment"], accuracy.values(), color=["0.6", "0.6", BLUE])
+ax.bar(
+    ["mean,\ndeviation,\nlength", "point\nby point", "global\nalignment"], accuracy.values(), color=["0.6", "0.6", BLUE]
+)
 ax.bar_label(ax.containers[0], [f"{value:.0%}" for value in accuracy.values()], padding=2)
 ax.axhline(0.5, color="black", lw=1, ls="--")
 ax.set(ylim=(0, 1.05), ylabel="cross-validated accuracy")

@@ -61,7 +61,15 @@ parts = {
 figure = plt.figure(figsize=(12, 5.6), layout="constrained")
 space = figure.add_gridspec(3, 2, width_ratios=(1.7, 1))
 top = figure.add_subplot(space[:, 0])
-top.fill_between(grid, mean + level - 2 * deviation, mean + level + 2 * deviation, color=BLUE, alpha=0.25, lw=0, label="±2 deviations")
+top.fill_between(
+    grid,
+    mean + level - 2 * deviation,
+    mean + level + 2 * deviation,
+    color=BLUE,
+    alpha=0.25,
+    lw=0,
+    label="±2 deviations",
+)
 top.plot(grid, mean + level, color=BLUE, lw=1, label="mean")
 top.plot(years[seen], ppm[seen], ".", color="black", ms=3, label="learnt from")
 top.plot(years[~seen], ppm[~seen], ".", color=RED, ms=5, label="held out")

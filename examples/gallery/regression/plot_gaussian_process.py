@@ -23,7 +23,10 @@ x = np.linspace(0, 10, 250)[:, None]
 # Two kernels: the Gaussian, whose functions are smooth, and a Matérn kernel, whose functions are rough. Five functions
 # are drawn from each belief, before and after seven samples.
 
-kernels = {"Gaussian kernel": 1.0 * Gaussian.from_sigma(1.0), "Matérn kernel, ν = 1/2": 1.0 * Matern(length_scale=1.5, nu=0.5)}
+kernels = {
+    "Gaussian kernel": 1.0 * Gaussian.from_sigma(1.0),
+    "Matérn kernel, ν = 1/2": 1.0 * Matern(length_scale=1.5, nu=0.5),
+}
 figure, axes = plt.subplots(2, 3, figsize=(12.5, 6), layout="constrained", sharex=True, sharey=True)
 for top, row, (name, kernel) in zip((True, False), axes, kernels.items(), strict=True):
     for ax, seen in zip(row, (0, 3, 7), strict=True):

@@ -21,7 +21,9 @@ X, y = load_diabetes(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X, y, test_size=0.4, random_state=0)
 scaler = StandardScaler().fit(X)
 model = SVRCV(Cs=5, gammas=5).fit(scaler.transform(X), y)
-print(f"R² in cross-validation {model.best_score_:.2f}, on new patients {model.score(scaler.transform(X_new), y_new):.2f}")
+print(
+    f"R² in cross-validation {model.best_score_:.2f}, on new patients {model.score(scaler.transform(X_new), y_new):.2f}"
+)
 
 # %%
 # Left: 40 new patients, ordered by prediction, each with an 80 % interval. Squares are outside, which one in five may

@@ -22,18 +22,20 @@ y_new = np.sin(X_new[:, 0] ** 1.5)
 # %%
 # Scores of 40 values of λ and three widths of the Gaussian kernel.
 
-alphas, gammas = np.logspace(-6, 2, 40), (0.3, 3.0, 30.0)
+alphas, gammas = np.logspace(-6, 2, 40), (0.05, 3.0, 30.0)
 model = KernelRidgeCV(alphas, kernel="rbf", kernel_grid={"gamma": list(gammas)}).fit(X, y)
 print(f"chosen: {model.kernel_}, λ = {model.alpha_:.2g}; leave-one-out error {-model.best_score_:.3f}")
 
 figure, axes = plt.subplots(1, 3, figsize=(12.5, 4), layout="constrained", width_ratios=(1.25, 1, 1))
-for scores, kernel, colour, style in zip(model.scores_, model.kernels_, (GREEN, BLUE, ORANGE), ("-.", "-", "--"), strict=True):
+for scores, kernel, colour, style in zip(
+    model.scores_, model.kernels_, (GREEN, BLUE, ORANGE), ("-.", "-", "--"), strict=True
+):
     axes[0].loglog(alphas, -scores, style, color=colour, lw=2, label=f"γ = {kernel.gamma:g}")
 axes[0].plot(model.alpha_, -model.best_score_, "o", color=RED, ms=9, label="chosen")
 axes[0].axhline(0.25**2, color="black", lw=1, ls=":")
 axes[0].text(alphas[-1], 0.25**2 * 0.97, "noise", va="top", ha="right")
-axes[0].set(xlabel="λ", ylabel="leave-one-out squared error", ylim=(0.05, 1.2))
-axes[0].legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 0.35))
+axes[0].set(xlabel="λ", ylabel="leave-one-out squared error", ylim=(0.05, 2.5))
+axes[0].legend(frameon=False, loc="upper left")
 
 # %%
 # Three machines with the chosen kernel. The difference between them is a factor of λ alone.

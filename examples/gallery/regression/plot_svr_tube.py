@@ -2,8 +2,8 @@
 The tube of support vector regression
 =====================================
 
-Support vector regression pays nothing for errors up to ε. Samples inside the tube of this width have no influence; those
-on its edge or outside carry the function. A wider tube leaves fewer of them, and a flatter function.
+Support vector regression pays nothing for errors up to ε. Samples inside the tube of this width have no influence;
+those on its edge or outside carry the function. A wider tube leaves fewer of them, and a flatter function.
 """
 
 import matplotlib.pyplot as plt

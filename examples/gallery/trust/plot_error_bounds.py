@@ -16,7 +16,8 @@ from mercer.theory import bounds
 BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
 
 # %%
-# Samples of length 1 in *d* dimensions, separable through the origin with margin ½. First *d* grows, with 2,000 samples.
+# Samples of length 1 in *d* dimensions, separable through the origin with margin ½. First *d* grows, with 2,000
+# samples.
 
 n, gamma = 2000, 0.5
 dimensions = np.unique(np.logspace(0.5, 3.3, 30).astype(int))

@@ -51,7 +51,9 @@ for machine, colour, style, name in ((plain, "black", "--", "SVC"), (robust, GRE
 for c, colour, marker in ((0, BLUE, "o"), (1, ORANGE, "s")):
     left.scatter(*moved[labels == c].T, s=20, color=colour, marker=marker, alpha=0.7, lw=0, label=f"labelled {c}")
 left.scatter(*moved[robust.given_up_].T, s=80, facecolors="none", edgecolors=RED, lw=1.3, label="given up by RampSVC")
-left.set(xlim=(-5, 7.5), ylim=(-3.5, 6.5), xlabel="$x_1$", ylabel="$x_2$", title=f"{shares[-1]:.0%} of the labels are wrong")
+left.set(
+    xlim=(-5, 7.5), ylim=(-3.5, 6.5), xlabel="$x_1$", ylabel="$x_2$", title=f"{shares[-1]:.0%} of the labels are wrong"
+)
 left.legend(loc="upper left", frameon=False, fontsize="small")
 for (name, values), colour, marker in zip(accuracy.items(), ("black", GREEN), "so", strict=True):
     right.plot(np.array(shares) * 100, values, marker=marker, color=colour, lw=2, label=name)

@@ -62,11 +62,13 @@ left.set(xlabel="$x_1$", ylabel="$x_2$", title=f"{report.wrong.sum()} of {len(X)
 left.legend(loc="lower left", framealpha=0.9)
 assert flips.sum() >= 3
 
-for (name, found), colour, style in zip(
-    {"upper bound by ξα": errors["xi-alpha"], "exact leave-one-out": errors["exact"], "span estimate": errors["span"]}.items(),
-    (GREEN, BLUE, ORANGE), ("-", "-", "--"), strict=True,
-):  # fmt: skip
-    right.semilogx(Cs, found, style, color=colour, lw=2, label=name)
+lines = {
+    "upper bound by ξα": ("xi-alpha", GREEN, "-"),
+    "exact leave-one-out": ("exact", BLUE, "-"),
+    "span estimate": ("span", ORANGE, "--"),
+}
+for name, (method, colour, style) in lines.items():
+    right.semilogx(Cs, errors[method], style, color=colour, lw=2, label=name)
 right.semilogx(Cs, training, ":", color="black", lw=1.2, label="on training samples")
 right.set(xlabel="C", ylabel="error", ylim=(0, None), title="the error along C")
 right.spines[["top", "right"]].set_visible(False)
