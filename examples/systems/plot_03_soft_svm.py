@@ -100,4 +100,5 @@ assert np.allclose(without_kernel.coef_[0], w, atol=1e-4)
 # :Tests: ``tests/notes/test_machines.py::test_03_soft_svm``,
 #         ``tests/notes/test_machines.py::test_03_soft_svm_without_a_kernel``
 # :Studio: lessons ``soft-margin``, ``slack`` of ``mercer studio``
-# :See also: :doc:`plot_01_hard_svm`, :doc:`plot_05_optimality`, :doc:`plot_31_model_selection`
+# :See also: :doc:`plot_01_hard_svm`, :doc:`plot_05_optimality`, :doc:`plot_19_ramp_loss`,
+#            :doc:`plot_31_model_selection`

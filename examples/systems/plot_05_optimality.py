@@ -83,6 +83,7 @@ assert certificate.valid and certificate.relative_gap < 1e-6
 assert np.isclose(certificate.primal, model.certificate_.primal, rtol=1e-12)
 assert max(complementary) <= 1e-6 and abs(found.alpha @ y) < 1e-10
 assert np.all(np.array(dual) <= certificate.primal * (1 + 1e-9)) and np.all(np.array(primal) >= certificate.dual)
+assert np.all(np.diff(dual) > -1e-12) and np.any(np.diff(primal) > 0.1)
 assert np.array_equal(np.sort(model.support_), np.flatnonzero(found.state != "zero"))
 
 # %%

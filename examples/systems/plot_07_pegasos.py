@@ -95,7 +95,7 @@ assert np.allclose(batch.coef_[0], v, rtol=1e-9)
 # --------------
 #
 # * The early iterates are wild, because the first step has the length :math:`1/\lambda`. The mean forgets them slowly;
-#   ``average="suffix"`` or ``"last"`` forgets them sooner.
+#   ``average="tail"`` or ``"last"`` forgets them sooner.
 # * The gap falls about as :math:`1/t`: each further digit costs ten times as many steps. SVC's exact solver gets all
 #   digits in a few milliseconds here; Pegasos pays off where one pass over the samples is all one can afford.
 # * The derivation in [SSBD] 15.5 and the procedure differ by one step in the index of :math:`w`; mercer follows the

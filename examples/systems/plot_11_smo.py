@@ -80,7 +80,7 @@ assert model.certificate_.relative_gap < 1e-5
 # --------------
 #
 # * Many multipliers reach the box in one step and never move again; the last steps all work on the few free ones. This
-#   is why solvers shrink the problem, and why mercer's ``solver="auto"`` ends with a Newton step on the free ones.
+#   is why solvers shrink the problem, and why mercer's ``solver="auto"`` takes Newton steps on the free ones.
 # * The choice of the pair decides the number of steps. mercer takes the second-order rule of Fan, Chen and Lin (2005).
 #
 # Links

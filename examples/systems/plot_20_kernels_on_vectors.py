@@ -98,4 +98,5 @@ assert Gaussian.from_sigma(width) == Gaussian.from_width(width, "cs229")
 # :Tests: ``tests/notes/test_kernels.py::test_20_kernels_on_vectors``, ``test_20_widths_of_the_gaussian``,
 #         ``test_20_inhomogeneous_polynomial``
 # :Studio: lessons ``gaussian-width``, ``kernel-trick`` of ``mercer studio``
-# :See also: :doc:`plot_21_feature_maps`, :doc:`plot_26_mercers_condition`, :doc:`plot_27_kernels_from_kernels`
+# :See also: :doc:`plot_21_feature_maps`, :doc:`plot_26_mercers_condition`, :doc:`plot_27_kernels_from_kernels`,
+#            :doc:`plot_35_digits`

@@ -93,4 +93,4 @@ assert accuracy["Mismatch(4, 1)"] > 0.9 > 0.75 > accuracy["WeightedDegree(4)"]
 #         :obj:`mercer.Window`, :obj:`mercer.WeightedDegree`
 # :Tests: ``tests/notes/test_strings.py::test_22_length_k_substrings``, ``test_22_common_substrings``,
 #         ``test_22_gaps``, ``test_22_mismatches``, ``test_22_sliding_window``
-# :See also: :doc:`plot_23_kernels_on_sets`, :doc:`plot_26_mercers_condition`
+# :See also: :doc:`plot_23_kernels_on_sets`, :doc:`plot_24_diffusion_kernels`, :doc:`plot_26_mercers_condition`

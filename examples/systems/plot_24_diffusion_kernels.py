@@ -9,8 +9,8 @@ nodes is a column of
 
 a kernel between nodes (Kondor and Lafferty 2002; [M5] names another paper). It is the limit of many small steps,
 :math:`(1 - \beta L/m)^m`. Distributions :math:`\theta, \eta` are points of a simplex, on which heat flows too. There
-the distance is :math:`d = 2 \arccos \sum_j \sqrt{\theta_j \eta_j}`, and the kernel of information diffusion is
-:math:`e^{-d^2/(4t)} = e^{-\arccos^2(\cdot)/t}` up to a factor ([M5]).
+the distance is :math:`d = 2 \arccos \sum_j \sqrt{\theta_j \eta_j}`, and the kernel of information diffusion,
+:math:`e^{-d^2/(4t)}`, approximates the flow of heat for short times :math:`t` ([M5]).
 """
 
 import matplotlib.pyplot as plt

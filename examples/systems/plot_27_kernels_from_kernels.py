@@ -68,6 +68,7 @@ plt.show()
 # narrow.
 
 X, y = load_breast_cancer(return_X_y=True)
+X, y = X[:300], y[:300]
 groups = [X[:, 10 * g : 10 * g + 10] for g in range(3)]
 X = StandardScaler().fit_transform(np.hstack([*groups, *(group[rng.permutation(len(y))] for group in groups)]))
 kernels = [On(slice(10 * g, 10 * g + 10), Gaussian(0.03)) for g in range(6)]

@@ -27,9 +27,9 @@ X, y = make_moons(100, noise=0.25, random_state=0)
 # The figure
 # ----------
 
-search = SVCCV(Cs=np.geomspace(0.01, 1000, 9), gammas=np.geomspace(0.01, 100, 9), cv=5).fit(X, y)
+search = SVCCV(Cs=np.geomspace(0.01, 1000, 6), gammas=np.geomspace(0.01, 100, 7), cv=5).fit(X, y)
 path = solution_path(SVC(gamma=2.0), X, y, C_min=0.05, C_max=100.0)
-grid = np.geomspace(0.05, 100.0, 41)
+grid = np.geomspace(0.05, 100.0, 37)
 left_out = [leave_one_out(SVC(C=C, gamma=2.0, tol=1e-4).fit(X, y), X, y).error for C in grid[::4]]
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.2, 3.9), layout="constrained")

@@ -102,7 +102,7 @@ print(f"logistic: C = {logistic.best_params_['C']:.3g}, γ = {logistic.best_para
 # * A convex loss with a known conjugate has a dual, so that each of these machines is certified like an SVM.
 # * The penalty matters less than it seems: each solution with :math:`R(t) = t` or :math:`t^3/3` is a solution with
 #   :math:`t^2/2` for another :math:`C`. The representer theorem needs only that :math:`R` does not fall.
-# * Probabilities flatten out to ½ far from all samples with a Gaussian kernel, where :math:`f` returns to 0.
+# * With a Gaussian kernel :math:`f` returns to 0 far from all samples, and the probability to :math:`1/(1 + e^{-b})`.
 #
 # Links
 # -----

@@ -96,4 +96,5 @@ assert np.isclose(1 / w.norm(), model.margin_[0], rtol=1e-9)
 # :Names: :obj:`mercer.RKHSFunction`, ``RKHSFunction.inner``, ``RKHSFunction.norm``, ``RKHSFunction.project``,
 #         ``SVC.function_``
 # :Tests: ``tests/notes/test_kernels.py::test_39_reproducing_property``, ``test_39_representer_by_projection``
-# :See also: :doc:`plot_28_representer_theorem`, :doc:`plot_14_gaussian_process`, :doc:`plot_26_mercers_condition`
+# :See also: :doc:`plot_28_representer_theorem`, :doc:`plot_14_gaussian_process`, :doc:`plot_18_class_means`,
+#            :doc:`plot_26_mercers_condition`

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from matplotlib.axes import Axes
 
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -44,7 +45,7 @@ def test_page_runs(number, monkeypatch, capsys):
     plt.close("all")
     runpy.run_path(str(PAGES[number]), run_name="__main__")
     drawn = [plt.figure(k) for k in plt.get_fignums()]
-    assert drawn and all(any(ax.has_data() for ax in figure.axes) for figure in drawn)
+    assert drawn and all(any(ax.has_data() for ax in figure.findobj(Axes)) for figure in drawn)
     for figure in drawn:
         figure.draw_without_rendering()  # lays out all text: a missing character is a warning, so an error
     plt.close("all")
