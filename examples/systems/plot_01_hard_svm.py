@@ -5,14 +5,14 @@ r"""
 Many lines separate two classes that can be separated at all. Hard-SVM takes the line whose closest sample is as far
 away as possible. With a unit normal :math:`v` this is
 
-.. math:: \max_{|v| = 1,\, a}\ \min_i\ y_i (\langle v, x_i \rangle + a),
+.. math:: \max_{{|v|} = 1,\, a}\ \min_i\ y_i (\langle v, x_i \rangle + a),
 
 [SSBD] (15.1). The equal problem that is solved fixes the smallest value at 1 instead of the length of the normal,
 
-.. math:: \min_{w, b}\ \tfrac{1}{2} |w|^2 \quad\text{such that}\quad y_i (\langle w, x_i \rangle + b) \ge 1,
+.. math:: \min_{w, b}\ \tfrac{1}{2} {|w|}^2 \quad\text{such that}\quad y_i (\langle w, x_i \rangle + b) \ge 1,
 
-[SSBD] (15.2), [D6] Algorithm 13. Then :math:`v = w/|w|`, :math:`a = b/|w|`, and the margin is :math:`1/|w|`. (For
-:math:`a`, Algorithm 13 prints a division by :math:`|b|`, which would move the line.)
+[SSBD] (15.2), [D6] Algorithm 13. Then :math:`v = w/{|w|}`, :math:`a = b/{|w|}`, and the margin is :math:`1/{|w|}`. (For
+:math:`a`, Algorithm 13 prints a division by :math:`{|b|}`, which would move the line.)
 """
 
 import matplotlib.pyplot as plt
@@ -80,7 +80,7 @@ assert np.allclose(without_kernel.coef_[0], w, rtol=1e-5)
 #
 # * Only the ringed samples, the support vectors, touch the street. Move any other sample, without entering the street,
 #   and nothing changes.
-# * The street is :math:`2/|w|` wide: [M5] calls that width the margin.
+# * The street is :math:`2/{|w|}` wide: [M5] calls that width the margin.
 # * The peak on the right is a kink: there the closest samples of the two classes change places.
 #
 # Links

@@ -4,11 +4,11 @@ r"""
 
 Without a bias the hyperplane contains the origin:
 
-.. math:: \min_w\ \tfrac{1}{2} |w|^2 \quad\text{such that}\quad y_i \langle w, x_i \rangle \ge 1,
+.. math:: \min_w\ \tfrac{1}{2} {|w|}^2 \quad\text{such that}\quad y_i \langle w, x_i \rangle \ge 1,
 
 [SSBD] (15.3), [D6] Definition 19. A bias comes back by a constant feature: with samples :math:`(x, s)` the last weight
-:math:`v` stands for :math:`b = s v`, and the objective becomes :math:`\frac{1}{2} |w|^2 + \frac{1}{2} b^2 / s^2`. So a
-constant feature is a bias that is regularised, and the less so the larger :math:`s` is.
+:math:`v` stands for :math:`b = s v`, and the objective becomes :math:`\frac{1}{2} {|w|}^2 + \frac{1}{2} b^2 / s^2`. So
+a constant feature is a bias that is regularised, and the less so the larger :math:`s` is.
 """
 
 import matplotlib.pyplot as plt

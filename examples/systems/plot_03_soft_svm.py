@@ -5,12 +5,12 @@ r"""
 Classes that overlap leave no street free of samples. Soft-SVM lets a sample enter it, and pays :math:`C` for each unit
 of slack :math:`\xi`:
 
-.. math:: \min_{w, b, \xi}\ \tfrac{1}{2} |w|^2 + C \sum_i \xi_i
+.. math:: \min_{w, b, \xi}\ \tfrac{1}{2} {|w|}^2 + C \sum_i \xi_i
           \quad\text{such that}\quad y_i (\langle w, x_i \rangle + b) \ge 1 - \xi_i,\ \xi_i \ge 0.
 
 The best slack is the hinge loss, :math:`\xi_i = \max(0, 1 - y_i(\langle w, x_i \rangle + b))`: [SSBD] (15.4), (15.5),
-[D6] Algorithm 22, [M5]. The notes also write :math:`\lambda |w|^2 + \frac{1}{n} \sum \xi_i`, (15.4), which is
-:math:`C = 1/(2 \lambda n)`, and :math:`\frac{\lambda}{2} |w|^2 + \frac{1}{n} \sum \xi_i`, (15.12), which is
+[D6] Algorithm 22, [M5]. The notes also write :math:`\lambda {|w|}^2 + \frac{1}{n} \sum \xi_i`, (15.4), which is
+:math:`C = 1/(2 \lambda n)`, and :math:`\frac{\lambda}{2} {|w|}^2 + \frac{1}{n} \sum \xi_i`, (15.12), which is
 :math:`C = 1/(\lambda n)`.
 """
 

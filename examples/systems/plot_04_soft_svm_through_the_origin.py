@@ -4,7 +4,7 @@ r"""
 
 Without a bias and with two features the whole problem is a function on the plane of :math:`w`:
 
-.. math:: P(w) = \tfrac{1}{2} |w|^2 + C \sum_i \max(0, 1 - y_i \langle w, x_i \rangle),
+.. math:: P(w) = \tfrac{1}{2} {|w|}^2 + C \sum_i \max(0, 1 - y_i \langle w, x_i \rangle),
 
 [SSBD] (15.6) times :math:`C n`, with :math:`C = 1/(2 \lambda n)`. It is a bowl plus a fan of creases, one along
 :math:`y_i \langle w, x_i \rangle = 1` for each sample. The sum is strictly convex, so there is one minimum, and every

@@ -5,8 +5,9 @@ r"""
 How does one know that a machine is the best one? The dual problem answers: for every feasible :math:`\alpha`,
 
 .. math:: D(\alpha) = \sum_i \alpha_i - \tfrac{1}{2} \sum_{i,j} \alpha_i \alpha_j y_i y_j k(x_i, x_j)
-          \ \le\ \tfrac{1}{2} |w|^2 + C \sum_i \xi_i = P(w, b, \xi), \qquad
-          0 \le \alpha_i \le C,\ \sum_i \alpha_i y_i = 0,
+          \ \le\ \tfrac{1}{2} {|w|}^2 + C \sum_i \xi_i = P(w, b, \xi),
+
+.. math:: 0 \le \alpha_i \le C,\ \sum_i \alpha_i y_i = 0,
 
 weak duality ([SSBD] 15.4). At the optimum both are equal, and :math:`w = \sum \alpha_i y_i \phi(x_i)`. Equality is the
 same as the conditions of Karush, Kuhn and Tucker, with :math:`\mu_i = C - \alpha_i` ([D6] §5, [M5]):

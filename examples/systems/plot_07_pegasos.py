@@ -4,7 +4,7 @@ r"""
 
 One random sample per step is enough to minimise
 
-.. math:: F(w) = \tfrac{\lambda}{2} |w|^2 + \tfrac{1}{n} \sum_i \max(0, 1 - y_i \langle w, x_i \rangle),
+.. math:: F(w) = \tfrac{\lambda}{2} {|w|}^2 + \tfrac{1}{n} \sum_i \max(0, 1 - y_i \langle w, x_i \rangle),
 
 [SSBD] (15.12); this is the machine with :math:`C = 1/(\lambda n)`, and :math:`F` is its objective divided by
 :math:`C n`. With :math:`\theta^{(1)} = 0`, step :math:`t` takes
@@ -14,7 +14,7 @@ One random sample per step is enough to minimise
           \ \text{ else } \ \theta^{(t)},
 
 with :math:`i` drawn at random, and the result is the mean of all :math:`w^{(t)}`: [SSBD] 15.5. Other steps and batches
-are [D6] Note 26: :math:`w := w - \eta_t (\lambda w - \text{mean of } y_i x_i \text{ over violated margins})`.
+are [D6] Note 26: :math:`w \leftarrow w - \eta_t (\lambda w - \text{mean of } y_i x_i \text{ over violated margins})`.
 """
 
 import matplotlib.pyplot as plt

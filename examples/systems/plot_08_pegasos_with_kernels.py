@@ -6,7 +6,7 @@ Each iterate of row 7 is a combination of samples, so that counts are enough. Le
 :math:`y_j` over the steps in which sample :math:`j` changed :math:`\theta`. Then :math:`w^{(t)} = \frac{1}{\lambda t}
 \sum_j \beta_j \phi(x_j)`, and the step is
 
-.. math:: \beta_i := \beta_i + y_i \quad\text{if}\quad y_i\, \frac{1}{\lambda t} \sum_j \beta_j k(x_j, x_i) < 1,
+.. math:: \beta_i \leftarrow \beta_i + y_i \quad\text{if}\quad y_i\, \frac{1}{\lambda t} \sum_j \beta_j k(x_j, x_i) < 1,
 
 [SSBD] 16.3, [L8] Algorithm 1. Nothing but kernel values is needed. With a kernel whose features
 :math:`\phi` can be written down, these are step by step the steps of the linear procedure on :math:`\phi(x)`.

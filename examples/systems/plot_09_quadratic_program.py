@@ -4,8 +4,9 @@ r"""
 
 The dual of the machine with a kernel is
 
-.. math:: \max_\alpha\ \sum_i \alpha_i - \tfrac{1}{2} \alpha' Q \alpha, \qquad Q_{ij} = y_i y_j k(x_i, x_j), \qquad
-          0 \le \alpha_i \le C,\ \sum_i \alpha_i y_i = 0,
+.. math:: \max_\alpha\ \sum_i \alpha_i - \tfrac{1}{2} \alpha' Q \alpha, \qquad Q_{ij} = y_i y_j k(x_i, x_j),
+
+.. math:: 0 \le \alpha_i \le C,\ \sum_i \alpha_i y_i = 0,
 
 [M5]; [SSBD] (16.4) is the corresponding primal over coefficients. A package for quadratic programs solves it as it
 stands. mercer's ``solver="qp"`` is such a method: it walks through the interior of the box, and each of its few steps

@@ -7,8 +7,9 @@ minimal optimisation moves two. The others are fixed, so that :math:`\alpha_i y_
 pair stays on a line, and inside the box on a segment with :math:`L \le \alpha_j \le H`. There the dual is a parabola,
 whose maximum is
 
-.. math:: \alpha_j^{\text{new}} = \mathrm{clip}\left(\alpha_j + \frac{y_j (E_i - E_j)}{\kappa},\ L,\ H\right), \qquad
-          E_i = f(x_i) - y_i,\quad \kappa = k(x_i, x_i) + k(x_j, x_j) - 2 k(x_i, x_j).
+.. math:: \alpha_j^{\text{new}} = \mathrm{clip}\left(\alpha_j + \frac{y_j (E_i - E_j)}{\kappa},\ L,\ H\right),
+
+.. math:: E_i = f(x_i) - y_i,\quad \kappa = k(x_i, x_i) + k(x_j, x_j) - 2 k(x_i, x_j).
 
 [M5] "SMO (I–III)", [CS229] 6. (In [M5] the constant is a sum over :math:`i = 1, \ldots, m`; it begins at 3.)
 """
@@ -61,7 +62,7 @@ plt.show()
 # The numbers
 # -----------
 #
-# Two samples need one step. Its length is :math:`2/|x - z|^2`, here 0.4, clipped to :math:`C`.
+# Two samples need one step. Its length is :math:`2/{|x - z|}^2`, here 0.4, clipped to :math:`C`.
 
 pair = np.array([[0.0, 0.0], [1.0, 2.0]])
 for box in (0.1, 10.0):

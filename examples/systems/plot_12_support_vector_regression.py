@@ -4,7 +4,7 @@ r"""
 
 For regression the loss is zero inside of a tube of half-width :math:`\varepsilon` and linear outside:
 
-.. math:: \min_{f, b}\ \tfrac{1}{2} |f|^2 + C \sum_i \max(0, |y_i - f(x_i) - b| - \varepsilon),
+.. math:: \min_{f, b}\ \tfrac{1}{2} {|f|}^2 + C \sum_i \max(0, {|y_i - f(x_i) - b|} - \varepsilon),
 
 [M5]. Samples strictly inside of the tube have the multiplier 0. A wider tube therefore has fewer support vectors, and a
 worse fit. Outside, the loss grows like the absolute error, not like its square: a single outlier pulls with the force

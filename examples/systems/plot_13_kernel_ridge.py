@@ -4,10 +4,13 @@ r"""
 
 With squared errors the solution is a formula. The minimum of
 
-.. math:: \tfrac{\lambda}{2} |f|^2 + \tfrac{1}{2} \sum_i (y_i - f(x_i))^2
-          \qquad\text{is}\qquad f = \sum_i \beta_i k(x_i, \cdot), \quad \beta = (K + \lambda I)^{-1} y,
+.. math:: \tfrac{\lambda}{2} {|f|}^2 + \tfrac{1}{2} \sum_i (y_i - f(x_i))^2
 
-[M5]. [SSBD] Exercise 16.3, (16.8), writes :math:`\lambda' |w|^2 + \frac{1}{2n} \sum (\langle w, \psi(x_i) \rangle -
+is the function
+
+.. math:: f = \sum_i \beta_i k(x_i, \cdot), \quad \beta = (K + \lambda I)^{-1} y,
+
+[M5]. [SSBD] Exercise 16.3, (16.8), writes :math:`\lambda' {|w|}^2 + \frac{1}{2n} \sum (\langle w, \psi(x_i) \rangle -
 y_i)^2`: the same with :math:`\lambda = 2 n \lambda'`. Let :math:`K = \sum_m \mu_m u_m u_m'`. The fitted values are
 :math:`\sum_m \frac{\mu_m}{\mu_m + \lambda} \langle u_m, y \rangle u_m`: each direction of the targets is shrunk, and
 the more so the smaller its eigenvalue is.

@@ -6,9 +6,10 @@ Put a Gaussian prior on functions: the values at any points are jointly normal w
 Observe :math:`y_i = h(x_i)` plus noise of variance :math:`\lambda`. Then :math:`h(x_*)` is normal with
 
 .. math:: \text{mean } k_*' (K + \lambda I)^{-1} y, \qquad
-          \text{variance } k(x_*, x_*) - k_*' (K + \lambda I)^{-1} k_*, \qquad (k_*)_i = k(x_i, x_*),
+          \text{variance } k(x_*, x_*) - k_*' (K + \lambda I)^{-1} k_*,
 
-[M5]. The mean is kernel ridge regression with the same :math:`\lambda`; the variance comes besides.
+where :math:`(k_*)_i = k(x_i, x_*)`: [M5]. The mean is kernel ridge regression with the same :math:`\lambda`; the
+variance comes besides.
 """
 
 import matplotlib.pyplot as plt

@@ -5,7 +5,7 @@ r"""
 Least squares by gradient descent moves :math:`\theta` by :math:`\alpha \sum_i (y_i - \theta' \phi(x_i)) \phi(x_i)`.
 Started at 0, it always is :math:`\theta = \sum \beta_i \phi(x_i)`, and the step is one of the coefficients:
 
-.. math:: \beta := \beta + \alpha\, (y - K \beta),
+.. math:: \beta \leftarrow \beta + \alpha\, (y - K \beta),
 
 [CS229] (5.7)–(5.12). In the basis of eigenvectors :math:`u_m` of :math:`K` the steps do not mix: after :math:`t` steps
 the residual has :math:`(1 - \alpha \mu_m)^t` of its first component along :math:`u_m`. It converges if and only if

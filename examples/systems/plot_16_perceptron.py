@@ -3,14 +3,14 @@ r"""
 ================================
 
 Whenever a sample is on the wrong side, :math:`y_i \langle w, x_i \rangle \le 0`, the perceptron adds it:
-:math:`w := w + y_i x_i`. If all samples have :math:`|x_i| \le \rho` and some unit vector separates them through the
-origin with the margin :math:`\gamma`, it does so at most
+:math:`w \leftarrow w + y_i x_i`. If all samples have :math:`{|x_i|} \le \rho` and some unit vector separates them
+through the origin with the margin :math:`\gamma`, it does so at most
 
 .. math:: \left(\frac{\rho}{\gamma}\right)^2 \text{ times},
 
 [SSBD] Remark 15.1, Exercise 15.2. The reason fits in two lines. Each update raises :math:`\langle w, v \rangle` by at
-least :math:`\gamma`, where :math:`v` is the best unit vector, so :math:`|w| \ge \gamma T`. And each raises
-:math:`|w|^2` by at most :math:`\rho^2`, so :math:`|w| \le \rho \sqrt{T}`.
+least :math:`\gamma`, where :math:`v` is the best unit vector, so :math:`{|w|} \ge \gamma T`. And each raises
+:math:`{|w|}^2` by at most :math:`\rho^2`, so :math:`{|w|} \le \rho \sqrt{T}`.
 """
 
 import matplotlib.pyplot as plt

@@ -5,7 +5,7 @@ r"""
 The weights of a perceptron are a sum of samples, each as often as it was a mistake. So counts :math:`\beta` replace
 :math:`w`, and kernel values replace inner products:
 
-.. math:: \beta_i := \beta_i + y_i \quad\text{if}\quad y_i \sum_j \beta_j k(x_j, x_i) \le 0,
+.. math:: \beta_i \leftarrow \beta_i + y_i \quad\text{if}\quad y_i \sum_j \beta_j k(x_j, x_i) \le 0,
 
 [SSBD] Exercise 16.2, [CS229] 5.4. With a kernel :math:`k(x, z) = \langle \psi(x), \psi(z) \rangle` these are exactly
 the updates of the linear perceptron on :math:`\psi(x)`, and the bound of row 16 holds with the margin of the features.

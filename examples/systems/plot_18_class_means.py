@@ -5,8 +5,9 @@ r"""
 The simplest classifier with a kernel takes the class whose mean :math:`c_\pm` in feature space is closer. Expanding
 the squared distances gives a linear rule,
 
-.. math:: h(x) = \mathrm{sign}\left(\langle w, \psi(x) \rangle + b\right), \qquad w = c_+ - c_-, \qquad
-          b = \tfrac{1}{2} \left(|c_-|^2 - |c_+|^2\right),
+.. math:: h(x) = \mathrm{sign}\left(\langle w, \psi(x) \rangle + b\right),
+
+.. math:: w = c_+ - c_-, \qquad b = \tfrac{1}{2} \left({|c_-|}^2 - {|c_+|}^2\right),
 
 [SSBD] Exercise 16.6, and all of it is means of kernel values: :math:`\langle c_+, \psi(x) \rangle` is the mean of
 :math:`k(x_i, x)` over the positive samples. (The exercise has the labels 1 and 0; a sign has 1 and −1.)

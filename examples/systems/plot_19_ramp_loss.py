@@ -8,8 +8,8 @@ The ramp loss stops at 1:
 .. math:: \min\left(1,\ \max(0, 1 - y f)\right),
 
 [SSBD] 15.2.3. It lies between the 0–1 loss and the hinge loss, and it is not convex. ``RampSVC`` descends on
-:math:`\frac{1}{2} |w|^2 + C \sum \text{ramp}` by a sequence of convex machines, each of which gives up the samples that
-the one before left with a loss above 1. It promises a stationary point, not the optimum.
+:math:`\frac{1}{2} {|w|}^2 + C \sum \text{ramp}` by a sequence of convex machines, each of which gives up the samples
+that the one before left with a loss above 1. It promises a stationary point, not the optimum.
 """
 
 import matplotlib.pyplot as plt

@@ -4,9 +4,11 @@ r"""
 
 A kernel is an inner product of features, computed without them. Those of the notes are
 
-.. math:: \langle x, z \rangle, \quad \langle x, z \rangle^k, \quad (c + \langle x, z \rangle)^k, \quad
-          1 + t + t^2 + t^3 \ \ (t = \langle x, z \rangle), \quad e^{-\gamma |x - z|^2}, \quad
-          \tanh(c_1 \langle x, z \rangle + c_2), \quad \sum_j \min(x_j, z_j),
+.. math:: \langle x, z \rangle, \quad {\langle x, z \rangle}^k, \quad (c + \langle x, z \rangle)^k,
+
+.. math:: 1 + t + t^2 + t^3 \ \ (t = \langle x, z \rangle), \quad e^{-\gamma {|x - z|}^2},
+
+.. math:: \tanh(c_1 \langle x, z \rangle + c_2), \quad \sum_j \min(x_j, z_j),
 
 [SSBD] Examples 16.1, 16.2 and Exercise 16.4, [L8] 1.3, [CS229] (5.9) and 5.4, [M5]. The width of the Gaussian has a
 convention in each: :math:`\gamma` is :math:`1/(2\sigma)` in [SSBD], :math:`1/\sigma` in [L8] and

@@ -3,7 +3,7 @@ r"""
 =========================
 
 Some kernels have features that can be written down, :math:`\langle \psi(x), \psi(z) \rangle = k(x, z)`. For two
-variables :math:`\langle x, z \rangle^2` has
+variables :math:`{\langle x, z \rangle}^2` has
 
 .. math:: \psi(x) = (x_1^2,\ \sqrt{2}\, x_1 x_2,\ x_2^2),
 

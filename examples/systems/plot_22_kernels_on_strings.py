@@ -83,7 +83,7 @@ assert accuracy["Mismatch(4, 1)"] > 0.9 > 0.75 > accuracy["WeightedDegree(4)"]
 #   block of related proteins (lower right) best.
 # * The motif may begin anywhere. A kernel that compares the same places, weighted degree, is blind to it; it is meant
 #   for aligned sequences.
-# * [SSBD] 16.2.1 promises a margin of 1 with :math:`|w| = 1` for "contains :math:`v`"; it is ½, as "a" and the empty
+# * [SSBD] 16.2.1 promises a margin of 1 with :math:`{|w|} = 1` for "contains :math:`v`"; it is ½, as "a" and the empty
 #   string are at the distance 1.
 #
 # Links

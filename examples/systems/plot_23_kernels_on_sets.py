@@ -4,7 +4,7 @@ r"""
 
 Sets are vectors of zeros and ones, one for each item there is, and their inner product counts common items:
 
-.. math:: k(x, z) = |x \cap z|, \qquad k(x, z) = \frac{|x \cap z|}{|x \cup z|}.
+.. math:: k(x, z) = {|x \cap z|}, \qquad k(x, z) = \frac{|x \cap z|}{|x \cup z|}.
 
 In the supermarket of [SSBD] Exercise 16.5 a customer with a baby buys at least one of :math:`k` items, among any number
 of others. The hyperplane with the weights 2 for these items and −1 for a constant feature has the value :math:`\ge 1`

@@ -4,7 +4,7 @@ r"""
 
 A document is a vector of zeros and ones, :math:`x_j = 1` where word :math:`j` of the dictionary occurs: [SSBD] 15.2.2.
 There are more words than documents, so that a bound by dimension promises nothing. But :math:`\rho^2`, the largest
-:math:`|x|^2`, is the largest number of distinct words in one document, and a halfspace with small weights for a few
+:math:`{|x|}^2`, is the largest number of distinct words in one document, and a halfspace with small weights for a few
 words has a small norm :math:`B`: with :math:`\rho^2 B^2` in place of the dimension, words cost nothing.
 """
 

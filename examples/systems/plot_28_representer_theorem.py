@@ -4,12 +4,12 @@ r"""
 
 Whatever the loss, if the norm is all that regularises, the best function is a sum of bumps on the samples:
 
-.. math:: f = \sum_i \alpha_i\, k(x_i, \cdot), \qquad |f|^2 = \alpha' K \alpha,
+.. math:: f = \sum_i \alpha_i\, k(x_i, \cdot), \qquad {|f|}^2 = \alpha' K \alpha,
 
 [SSBD] Theorem 16.1, [L8] 1.1, [M5]. The reason is short. Any other function is :math:`f + g` with :math:`g` orthogonal
 to all :math:`k(x_i, \cdot)`. Then :math:`g(x_i) = \langle g, k(x_i, \cdot) \rangle = 0`: it changes no value at a
-sample, so no loss, but :math:`|f + g|^2 = |f|^2 + |g|^2`. A search over infinitely many dimensions becomes one over
-:math:`n` numbers.
+sample, so no loss, but :math:`{|f + g|}^2 = {|f|}^2 + {|g|}^2`. A search over infinitely many dimensions becomes one
+over :math:`n` numbers.
 """
 
 import matplotlib.pyplot as plt

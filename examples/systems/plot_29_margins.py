@@ -2,11 +2,12 @@ r"""
 29. Margins and separability
 ============================
 
-The distance of :math:`x` from the hyperplane :math:`\langle w, x \rangle + b = 0` is :math:`|\langle w, x \rangle +
-b|/|w|`: [SSBD] Claim 15.1. With the label it has a sign,
+The distance of :math:`x` from the hyperplane :math:`\langle w, x \rangle + b = 0` is :math:`{|\langle w, x \rangle +
+b|}/{|w|}`: [SSBD] Claim 15.1. With the label it has a sign,
 
-.. math:: \text{functional margin } y_i (\langle w, x_i \rangle + b), \qquad
-          \text{geometric margin } \frac{y_i (\langle w, x_i \rangle + b)}{|w|},
+.. math:: \text{functional margin } y_i (\langle w, x_i \rangle + b),
+
+.. math:: \text{geometric margin } \frac{y_i (\langle w, x_i \rangle + b)}{|w|},
 
 [CS229] 6, [M5]. Doubling :math:`w` and :math:`b` doubles the first and leaves the second. Samples are separable with a
 :math:`(\gamma, \rho)`-margin if the smallest geometric margin of some hyperplane is :math:`\gamma > 0` and all lengths
@@ -27,7 +28,7 @@ BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#6
 # The figure
 # ----------
 #
-# Left the points −10, …, 10 of [SSBD] 16.1, positive where :math:`|x| > 2`. No threshold separates them; with the
+# Left the points −10, …, 10 of [SSBD] 16.1, positive where :math:`{|x|} > 2`. No threshold separates them; with the
 # feature :math:`x^2` a line does, and the widest street is found. Right the functional margins of a real data set.
 
 line = datasets.make_line()

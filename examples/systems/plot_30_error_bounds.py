@@ -9,11 +9,11 @@ the radius :math:`\rho`, Hard-SVM errs with probability :math:`1 - \delta` at mo
 
 of cases: [SSBD] Theorem 15.4. Soft-SVM with :math:`\lambda` has an expected hinge loss of at most
 
-.. math:: L(u) + \lambda |u|^2 + \frac{2 \rho^2}{\lambda n} \quad\text{for every } u, \qquad
-          \text{best at } \lambda = \sqrt{\frac{2 \rho^2}{B^2 n}} \text{ if } |u| \le B,
+.. math:: L(u) + \lambda {|u|}^2 + \frac{2 \rho^2}{\lambda n} \quad\text{for every } u, \qquad
+          \text{best at } \lambda = \sqrt{\frac{2 \rho^2}{B^2 n}} \text{ if } {|u|} \le B,
 
-Corollary 15.7, because the hinge loss is :math:`|x|`-Lipschitz in :math:`w` (Claim 15.6). Neither knows the dimension.
-The bound by VC dimension does (15.2.2).
+Corollary 15.7, because the hinge loss is :math:`{|x|}`-Lipschitz in :math:`w` (Claim 15.6). Neither knows the
+dimension. The bound by VC dimension does (15.2.2).
 """
 
 import matplotlib.pyplot as plt

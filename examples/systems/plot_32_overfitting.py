@@ -3,7 +3,7 @@ r"""
 ===========================
 
 Training errors do not show that a machine has learnt its samples by heart. [M5] names two symptoms that do, without any
-new sample: **a small margin** :math:`1/|w|`, and **a large share of support vectors**. A Gaussian that is too narrow
+new sample: **a small margin** :math:`1/{|w|}`, and **a large share of support vectors**. A Gaussian that is too narrow
 has both: each sample stands alone, its bump must reach :math:`\pm 1` by itself, and none can be left out. ``diagnose``
 looks for these and for some more, and says what to change.
 """

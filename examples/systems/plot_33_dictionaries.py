@@ -7,9 +7,9 @@ If :math:`n` samples are too many, keep :math:`m` of them as a dictionary and pr
 .. math:: K \approx K_{\cdot m}\, K_{mm}^{-1}\, K_{m \cdot},
 
 [M5]. The machine then is a linear one in :math:`m` features. How good a dictionary is can be measured:
-:math:`k(x, x) - |\phi(x)|^2` is the squared distance of a sample's feature from the span. Without samples, a kernel of
-differences is a mean of cosines, :math:`k(x, z) = E \cos \langle \omega, x - z \rangle`; :math:`m` random frequencies
-:math:`\omega` give it up to about :math:`1/\sqrt{m}`.
+:math:`k(x, x) - {|\phi(x)|}^2` is the squared distance of a sample's feature from the span. Without samples, a kernel
+of differences is a mean of cosines, :math:`k(x, z) = E \cos \langle \omega, x - z \rangle`; :math:`m` random
+frequencies :math:`\omega` give it up to about :math:`1/\sqrt{m}`.
 """
 
 import matplotlib.pyplot as plt

@@ -7,8 +7,8 @@ vectors is slow to evaluate. The matrix :math:`K` has :math:`n^2` entries, but a
 keeps :math:`O(n)` numbers in memory, and computes rows of :math:`K` for samples that may become support vectors. The
 end is the same at every size: a gap, computed over all samples.
 
-For the second warning: by the representer theorem two machines are close if their functions are, :math:`|f(x) - g(x)|
-\le |f - g| \sqrt{k(x, x)}`. ``compress`` looks for a :math:`g` with fewer support vectors and states that bound.
+For the second warning: by the representer theorem two machines are close if their functions are, :math:`{|f(x) - g(x)|}
+\le {|f - g|} \sqrt{k(x, x)}`. ``compress`` looks for a :math:`g` with fewer support vectors and states that bound.
 """
 
 import matplotlib.pyplot as plt

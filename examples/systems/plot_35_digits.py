@@ -5,7 +5,7 @@ r"""
 The example that made support vector machines known: handwritten digits, 16 × 16 pixels, as vectors of 256 numbers,
 with the kernels
 
-.. math:: \langle x, z \rangle^k \qquad\text{and}\qquad e^{-\gamma |x - z|^2},
+.. math:: {\langle x, z \rangle}^k \qquad\text{and}\qquad e^{-\gamma {|x - z|}^2},
 
 [CS229] 5.4. The machine does not know which pixels are neighbours: a fixed permutation of all pixels would change no
 kernel value. Ten classes are solved as 45 pairs, each with its own certificate. The images here are those of

@@ -4,7 +4,7 @@ r"""
 
 Support vector machines, ridge regression and logistic regression with kernels are one problem,
 
-.. math:: \min_{f, b}\ R(|f|) + C \sum_i \ell(y_i, f(x_i) + b),
+.. math:: \min_{f, b}\ R({|f|}) + C \sum_i \ell(y_i, f(x_i) + b),
 
 with any non-decreasing :math:`R` and any loss: [SSBD] (16.2), (16.3), [L8] (2), [M5] Theorem 1. The solution is a sum
 of bumps on the samples each time (row 28). With the logistic loss :math:`\log(1 + e^{-y f})` the decision value is a

@@ -7,8 +7,9 @@ SMO, coordinate ascent, Pegasos, the perceptron and kernel LMS are short loops i
 quantities of that step. For SMO these are the pair :math:`(i, j)`, the ends :math:`L` and :math:`H` of its segment,
 :math:`\alpha_j` before and after clipping,
 
-.. math:: \alpha_j^{\text{clipped}} = \min(H, \max(L, \alpha_j^{\text{unclipped}})), \qquad
-          \alpha_i^{\text{new}} = \alpha_i + y_i y_j (\alpha_j - \alpha_j^{\text{clipped}}),
+.. math:: \alpha_j^{\text{clipped}} = \min(H, \max(L, \alpha_j^{\text{unclipped}})),
+
+.. math:: \alpha_i^{\text{new}} = \alpha_i + y_i y_j (\alpha_j - \alpha_j^{\text{clipped}}),
 
 and the dual value. The rows are enough to run the procedure again on paper.
 """

@@ -9,8 +9,8 @@ The features of a kernel can be taken to be functions: :math:`\phi(x) = k(x, \cd
 
 are the space in which a kernel machine looks for its function. The inner product with :math:`k(x, \cdot)` reproduces a
 value, :math:`\langle f, k(x, \cdot) \rangle = f(x)`: [SSBD] 16.1, 16.2.2, [L8] 1.1, [M5]. So a value is never larger
-than :math:`|f(x)| \le |f| \sqrt{k(x, x)}`: functions with a small norm are small and change slowly. The projection of
-:math:`f` onto the bumps of some points is the function of the smallest norm with the same values there.
+than :math:`{|f(x)|} \le {|f|} \sqrt{k(x, x)}`: functions with a small norm are small and change slowly. The projection
+of :math:`f` onto the bumps of some points is the function of the smallest norm with the same values there.
 """
 
 import matplotlib.pyplot as plt
