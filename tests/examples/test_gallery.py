@@ -51,7 +51,7 @@ def test_script_is_a_page(script):
     assert any(isinstance(node, ast.Assert) for node in ast.walk(tree))
 
 
-@pytest.mark.parametrize("script", cases())
+@pytest.mark.parametrize("script", list(cases()))
 def test_script_draws(script, tmp_path, monkeypatch):
     """The script runs from an empty folder, which it leaves empty; its figures can be drawn and are not blank."""
     plt = pytest.importorskip("matplotlib.pyplot")

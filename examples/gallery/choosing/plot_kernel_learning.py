@@ -26,8 +26,8 @@ names = ["mean", "error", "worst", *(f"{n}, shuffled" for n in ("mean", "error",
 kernels = [On(slice(10 * g, 10 * g + 10), Gaussian(0.03)) for g in range(9)]
 
 # %%
-# Five machines. The weights of the last two are optimised under |η|ₚ ≤ 1: with p = 1 most of them become exactly 0. The
-# problem is convex, and the certificate holds for machine and weights together.
+# Five machines. The weights of the last two are optimised under a p-norm of at most 1: with p = 1 most become exactly
+# 0. The problem is convex, and the certificate holds for machine and weights together.
 
 machines = {
     "one kernel for all columns": SVC(gamma=0.01),

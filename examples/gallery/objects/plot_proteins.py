@@ -28,10 +28,10 @@ kernels = {
 mutations = range(5)
 right = {name: [] for name in kernels}
 for changed in mutations:
-    data = datasets.make_motifs(500, mutations=changed, seed=changed)
+    data = datasets.make_motifs(350, mutations=changed, seed=changed)
     for name, kernel in kernels.items():
-        machine = SVC(kernel=kernel, C=10).fit(data.X[:200], data.y[:200])
-        right[name].append(machine.score(data.X[200:], data.y[200:]))
+        machine = SVC(kernel=kernel, C=10).fit(data.X[:150], data.y[:150])
+        right[name].append(machine.score(data.X[150:], data.y[150:]))
 
 # %%
 # Left: accuracy on new strings. Right: how much a string and its mutant still have in common, on average, for each

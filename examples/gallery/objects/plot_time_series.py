@@ -55,7 +55,7 @@ ax = figure.add_subplot(grid[:, 1])
 order = np.argsort(y, kind="stable")
 ax.imshow(np.log10(np.maximum(K[np.ix_(order, order)], 1e-6)), cmap="viridis")
 ax.set_yticks([19.5, 59.5], NAMES, rotation=90, va="center")
-ax.set(xticks=[], title="log kernel values, ordered by gesture")
+ax.set(xticks=[], xlabel="log kernel values, ordered by gesture")
 
 # %%
 # Against two simpler views: the series resampled to 60 points, and only its mean, deviation and length.
