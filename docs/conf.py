@@ -62,6 +62,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 1_000_000,
     "show_signature": False,
+    # its page of times would load scripts from elsewhere
+    "write_computation_times": False,
     "parallel": 2,
     "matplotlib_animations": False,
 }

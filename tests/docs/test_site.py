@@ -83,7 +83,9 @@ def test_formulas_need_no_script():
     from docutils import nodes
 
     drawn = mathml._mathml(nodes.math(text=r"\tfrac12 |w|^2 + \sum_i \alpha_i"), block=False)
-    assert drawn.startswith("<math") and "<mfrac>" in drawn and "α" in drawn
+    assert drawn.startswith("<math") and "α" in drawn
+    # the digits of a short fraction are its two parts
+    assert re.search(r"<mfrac[^>]*>\s*<mn>1</mn>\s*<mn>2</mn>\s*</mfrac>", drawn)
 
 
 def test_notebooks_show_what_their_cells_print_and_draw(tmp_path):
