@@ -9,15 +9,13 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "examples" / "gallery"
 SCRIPTS = sorted(FOLDER.glob("*/plot_*.py"))
-# scripts that take more than two seconds: `make test` leaves them out
+# scripts that take more than two seconds of a processor: `make test` leaves them out
 SLOW = {
-    "plot_calibration",
-    "plot_co2",
+    "plot_gaussian_process",
     "plot_kernel_learning",
-    "plot_landmarks",
     "plot_nested_evaluation",
+    "plot_overfitting",
     "plot_proteins",
-    "plot_random_features",
     "plot_texts",
     "plot_time_series",
 }
