@@ -71,7 +71,7 @@ class NotebookParser(MystParser):
 
     def parse(self, inputstring: str, document: nodes.document) -> None:
         folder = Path(document["source"]).parent / "generated"
-        super().parse(markdown(inputstring, self.env.docname, folder), document)
+        super().parse(markdown(inputstring, document.settings.env.docname, folder), document)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
