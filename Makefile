@@ -28,12 +28,13 @@ PIP := $(VENV_BIN)/python -m pip --disable-pip-version-check
 installed = $(VENV)/.installed-$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo gallery test test-all test-sklearn coverage check lint types layers schemas hooks bench asv asv-compare wheel wheel-check \
+.PHONY: help demo gallery docs test test-all test-sklearn coverage check lint types layers schemas hooks bench asv asv-compare wheel wheel-check \
   release-check clean
 
 help:
 	@echo "make demo          fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
-	@echo "make gallery       draw the figures of the notes into docs/gallery, and write docs/gallery.md"
+	@echo "make gallery       draw the figures of the notes and of the README, and write docs/gallery.md"
+	@echo "make docs          build the documentation site into build/docs; a warning is an error"
 	@echo "make test          run the tests, without the slow ones   (PYTEST_ARGS='-n 2 --dist loadfile')"
 	@echo "make test-all      run all tests, the slow ones too"
 	@echo "make test-sklearn  run the tests of scikit-learn's contract with the oldest and the newest dependencies"
@@ -45,7 +46,7 @@ help:
 	@echo "make asv-compare   time BASE and this commit, both in an environment that asv makes   (BASE=HEAD~1)"
 	@echo "make wheel         build a wheel with machine code into dist/, for this Python and system (some minutes)"
 	@echo "make wheel-check   build it, install it in a new environment, count what is compiled there: nothing"
-	@echo "make release-check the same, then check the source distribution, its metadata and the README"
+	@echo "make release-check the same, then build the site and check the source distribution, its metadata and the README"
 	@echo "make clean         delete the environment, caches and built files"
 
 demo: $(call installed,report)
@@ -53,6 +54,11 @@ demo: $(call installed,report)
 
 gallery: $(call installed,report)
 	$(VENV_BIN)/python docs/draw_gallery.py
+	$(VENV_BIN)/python docs/draw_pages.py
+
+docs: $(call installed,docs)
+	$(VENV_BIN)/python -m sphinx -W --keep-going -j 2 -b html docs build/docs
+	@echo "The site is in build/docs/index.html"
 
 test: $(call installed,test)
 	$(VENV_BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow"
@@ -117,12 +123,13 @@ wheel: $(call installed,report)
 wheel-check: wheel
 	$(VENV_BIN)/python wheels/check.py
 
-release-check: wheel-check
+release-check: wheel-check docs
 	$(VENV_BIN)/python wheels/release.py
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png
-	find src tests benchmarks examples -type d -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf docs/auto_systems docs/auto_gallery docs/api/generated docs/api/backreferences docs/tutorials/generated docs/sg_execution_times.rst
+	find src tests benchmarks docs examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV_BIN)/pip$(EXE)
 	$(PIP) install --quiet --editable '.[$*]'

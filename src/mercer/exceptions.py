@@ -53,7 +53,17 @@ class ClusterError(MercerError, RuntimeError):
 
 
 class InvalidInputError(MercerError, ValueError):
-    """An argument or the data cannot be used. The message tells what was found, what is allowed and what to do."""
+    """An argument or the data cannot be used. The message tells what was found, what is allowed and what to do.
+
+    Examples
+    --------
+    >>> from mercer import Gaussian, InvalidInputError
+    >>> try:
+    ...     Gaussian(gamma=-1.0)
+    ... except InvalidInputError as error:
+    ...     print(error)
+    gamma=-1.0 must be a finite number, at least 0, or one such number per feature.
+    """
 
 
 class InfeasibleNuError(InvalidInputError):
@@ -183,6 +193,15 @@ class NotSeparableError(MercerError, ValueError):
     intercept : whether the hyperplane may have an intercept.
     proven : whether the distance is 0 up to rounding errors of the samples or of their kernel values.
     margin : the margin of a separating hyperplane, if one was found; else None.
+
+    Examples
+    --------
+    >>> from mercer import SVC, NotSeparableError
+    >>> try:
+    ...     SVC(kernel="linear", C=float("inf")).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    ... except NotSeparableError as error:
+    ...     error.common_point_weights.round(2)
+    array([ 0.5, -1. ,  0.5])
     """
 
     def __init__(

@@ -30,6 +30,17 @@ class GrowthDisplay:
     Attributes
     ----------
     figure_, ax_, lines_ : the figure, its axes and lines.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import make_moons
+    >>> from mercer import SVC, GrowthDisplay
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> model = SVC(landmarks="auto").fit(X, y)
+    >>> GrowthDisplay.from_estimator(model).against
+    'landmarks'
     """
 
     growth: list[Any]

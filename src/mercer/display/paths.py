@@ -30,6 +30,16 @@ class PathDisplay:
     Attributes
     ----------
     figure_, ax_, lines_ : the figure, its axes and lines.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from mercer import SVC, PathDisplay, solution_path
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> display = PathDisplay.from_path(solution_path(SVC(kernel="linear"), X, y))
+    >>> len(display.lines_)
+    4
     """
 
     path: SolutionPath

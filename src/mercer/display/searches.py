@@ -233,6 +233,16 @@ class SearchMapDisplay:
     Attributes
     ----------
     figure_, ax_, image_, colorbar_ : the figure and its parts.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SVCCV, SearchMapDisplay
+    >>> search = SVCCV(Cs=3, gammas=3).fit(*load_iris(return_X_y=True))
+    >>> SearchMapDisplay.from_estimator(search).scores.shape
+    (3, 3)
     """
 
     x: str

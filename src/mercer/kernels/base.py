@@ -30,6 +30,12 @@ class Hyperparameter:
     """One positive number of a kernel that can be learnt, and the bounds of the search for it.
 
     ``name`` is that of ``get_params``, with a position such as [0] if the parameter has several numbers.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian
+    >>> Gaussian(gamma=0.5).hyperparameters()
+    (Hyperparameter(name='gamma', value=0.5, lower=1e-05, upper=100000.0),)
     """
 
     name: str
@@ -61,7 +67,18 @@ def _hyperparameter(name: str, value: float) -> Hyperparameter:
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A similarity k(x, z) = <φ(x), φ(z)>."""
+    """A similarity k(x, z) = <φ(x), φ(z)>.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> kernel = 0.5 * Gaussian(gamma=0.1) + Linear()
+    >>> kernel([[0.0], [1.0]], [[1.0]]).round(3)
+    array([[0.452],
+           [1.5  ]])
+    >>> kernel == 0.5 * Gaussian(gamma=0.1) + Linear()
+    True
+    """
 
     psd: ClassVar[bool] = True
     # names of the parameters that can be learnt (their positive numbers), in the order of the fields

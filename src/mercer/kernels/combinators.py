@@ -158,7 +158,17 @@ def _values(kernel: Kernel, X: Any, Z: Any) -> Matrix:
 
 @dataclass(frozen=True, repr=False)
 class Sum(Combination):
-    """k(x, z) = left(x, z) + right(x, z): the features of both side by side."""
+    """k(x, z) = left(x, z) + right(x, z): the features of both side by side.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> Gaussian(gamma=0.5) + Linear()
+    Gaussian(gamma=0.5) + Linear()
+    >>> (Linear() + Linear())([[1.0], [2.0]])
+    array([[2., 4.],
+           [4., 8.]])
+    """
 
     left: Kernel
     right: Kernel
@@ -187,7 +197,14 @@ class Sum(Combination):
 
 @dataclass(frozen=True, repr=False)
 class Product(Combination):
-    """k(x, z) = left(x, z) right(x, z): all products of a feature of one with a feature of the other."""
+    """k(x, z) = left(x, z) right(x, z): all products of a feature of one with a feature of the other.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> Gaussian(gamma=0.5) * Linear()
+    Gaussian(gamma=0.5) * Linear()
+    """
 
     left: Kernel
     right: Kernel
@@ -219,7 +236,14 @@ class Product(Combination):
 
 @dataclass(frozen=True, repr=False)
 class Scaled(Combination):
-    """k(x, z) = factor kernel(x, z)."""
+    """k(x, z) = factor kernel(x, z).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian
+    >>> 0.5 * Gaussian(gamma=0.1)
+    0.5 * Gaussian(gamma=0.1)
+    """
 
     learnable: ClassVar[tuple[str, ...]] = ("factor",)
     factor: float
@@ -257,7 +281,14 @@ class Scaled(Combination):
 
 @dataclass(frozen=True, repr=False)
 class Power(Combination):
-    """k(x, z) = kernel(x, z)^exponent for a whole exponent."""
+    """k(x, z) = kernel(x, z)^exponent for a whole exponent.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear() ** 2
+    Linear() ** 2
+    """
 
     kernel: Kernel
     exponent: int
@@ -297,7 +328,15 @@ class Power(Combination):
 
 @dataclass(frozen=True)
 class Constant(Kernel):
-    """k(x, z) = value, for samples of any kind. Added to another kernel it acts as a regularised intercept."""
+    """k(x, z) = value, for samples of any kind. Added to another kernel it acts as a regularised intercept.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Constant, Linear
+    >>> (Constant(2.0) + Linear())([[1.0], [2.0]])
+    array([[3., 4.],
+           [4., 6.]])
+    """
 
     learnable: ClassVar[tuple[str, ...]] = ("value",)
     value: float = 1.0

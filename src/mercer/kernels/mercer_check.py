@@ -46,6 +46,13 @@ class MercerReport:
     advice : sentences that say what to do; empty if all is well.
     witness : if an eigenvalue is below -rounding, a vector z of length 1 with z'Kz = smallest_eigenvalue < 0: the proof
         that K is not positive semidefinite. It has a number for each given sample, 0 for those not examined. Else None.
+
+    Examples
+    --------
+    >>> from mercer import check_mercer
+    >>> report = check_mercer([[1.0, 2.0], [2.0, 1.0]])
+    >>> report.symmetric, report.positive_semidefinite
+    (True, False)
     """
 
     n: int

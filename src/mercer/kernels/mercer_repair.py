@@ -34,6 +34,13 @@ class MercerRepair:
     smallest_eigenvalue, largest_eigenvalue : of the given matrix.
     largest_change : the largest |change| of an entry.
     relative_change : |change| / |matrix given|, both Frobenius norms.
+
+    Examples
+    --------
+    >>> from mercer import repair_mercer
+    >>> repair_mercer([[1.0, 2.0], [2.0, 1.0]]).matrix
+    array([[1.5, 1.5],
+           [1.5, 1.5]])
     """
 
     matrix: Matrix

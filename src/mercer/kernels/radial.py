@@ -72,6 +72,15 @@ class Gaussian(RadialKernel):
     """k(x, z) = exp(-γ |x - z|²), or exp(-Σ γ_k (x_k - z_k)²) with one γ per feature.
 
     The notes write the width in three ways: see ``from_width``.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian
+    >>> Gaussian(gamma=0.5)([[0.0], [2.0]]).round(3)
+    array([[1.   , 0.135],
+           [0.135, 1.   ]])
+    >>> Gaussian(gamma=(1.0, 0.0))([[0.0, 5.0]], [[0.0, 9.0]])
+    array([[1.]])
     """
 
     learnable: ClassVar[tuple[str, ...]] = ("gamma",)
@@ -149,7 +158,14 @@ class Gaussian(RadialKernel):
 
 @dataclass(frozen=True)
 class Laplacian(RadialKernel):
-    """k(x, z) = exp(-γ Σ |x_k - z_k|), or exp(-Σ γ_k |x_k - z_k|) with one γ per feature."""
+    """k(x, z) = exp(-γ Σ |x_k - z_k|), or exp(-Σ γ_k |x_k - z_k|) with one γ per feature.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Laplacian
+    >>> Laplacian(gamma=0.5)([[0.0, 0.0]], [[1.0, 1.0]]).round(3)
+    array([[0.368]])
+    """
 
     learnable: ClassVar[tuple[str, ...]] = ("gamma",)
     gamma: Width = "auto"
@@ -175,6 +191,12 @@ class Matern(RadialKernel):
     """Matérn's kernel of smoothness ν = 1/2, 3/2 or 5/2 with r = |x - z| / length_scale.
 
     ν = 1/2: exp(-r);  ν = 3/2: (1 + √3 r) exp(-√3 r);  ν = 5/2: (1 + √5 r + 5r²/3) exp(-√5 r).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Matern
+    >>> Matern(nu=0.5, length_scale=2.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(3)
+    array([[0.082]])
     """
 
     learnable: ClassVar[tuple[str, ...]] = ("length_scale",)
@@ -212,6 +234,13 @@ class RationalQuadratic(RadialKernel):
     """k(x, z) = (1 + |x - z|² / (2 α length_scale²))^-α: a mixture of Gaussian kernels of all widths.
 
     α → ∞ is the Gaussian kernel with that length scale; Rasmussen & Williams (4.19).
+
+    Examples
+    --------
+    >>> from mercer.kernels import RationalQuadratic
+    >>> RationalQuadratic(alpha=1.0)([[0.0], [2.0]]).round(3)
+    array([[1.   , 0.333],
+           [0.333, 1.   ]])
     """
 
     learnable: ClassVar[tuple[str, ...]] = ("alpha", "length_scale")
@@ -249,7 +278,14 @@ class RationalQuadratic(RadialKernel):
 
 @dataclass(frozen=True)
 class Chi2(RadialKernel):
-    """k(x, z) = exp(-γ Σ (x_k - z_k)² / (x_k + z_k)), for non-negative features."""
+    """k(x, z) = exp(-γ Σ (x_k - z_k)² / (x_k + z_k)), for non-negative features.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Chi2
+    >>> Chi2(gamma=0.5)([[1.0, 3.0]], [[1.0, 1.0]]).round(3)
+    array([[0.607]])
+    """
 
     learnable: ClassVar[tuple[str, ...]] = ("gamma",)
     nonnegative: ClassVar[bool] = True
@@ -273,6 +309,12 @@ class AdditiveChi2(SumKernel):
     """k(x, z) = -Σ (x_k - z_k)² / (x_k + z_k), for non-negative features.
 
     It is only conditionally positive semidefinite (for coefficients that sum to 0), so a machine needs an intercept.
+
+    Examples
+    --------
+    >>> from mercer.kernels import AdditiveChi2
+    >>> AdditiveChi2()([[1.0, 3.0]], [[1.0, 1.0]])
+    array([[-1.]])
     """
 
     nonnegative: ClassVar[bool] = True
@@ -309,6 +351,14 @@ class Periodic(RadialKernel):
 
     It is the Gaussian kernel between points on circles, whose squared distance is 4 sin²(π (x - z) / period). So it is
     positive semidefinite for any number of features; MacKay (1998), Rasmussen & Williams (4.31).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Periodic
+    >>> Periodic(period=1.0)([[0.0], [0.5], [1.0]]).round(3)
+    array([[1.   , 0.135, 1.   ],
+           [0.135, 1.   , 0.135],
+           [1.   , 0.135, 1.   ]])
     """
 
     learnable: ClassVar[tuple[str, ...]] = ("length_scale", "period")

@@ -169,6 +169,13 @@ class Precomputed(Kernel):
     To fit, give the square matrix K between the training samples; to predict, the matrix between the new samples
     (rows) and all training samples (columns). ``block(a, b)`` reads the rows of a at the columns of b, so b must be
     training samples or a part of them. The matrix may be CSR. It is assumed to be positive semidefinite.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> K = [[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 2.0]]
+    >>> SVC(kernel="precomputed").fit(K, [0, 0, 1]).predict(K)
+    array([0, 0, 1])
     """
 
     @property
@@ -224,6 +231,15 @@ class PrecomputedLayer(Precomputed):
     """k(x_i, x_j) = K[i, j, layer]: one of several kernel matrices of the same samples, stacked along the last axis.
 
     The samples are given as a stack of matrices, such as ``np.stack([K_1, K_2], axis=2)``.
+
+    Examples
+    --------
+    >>> from mercer.kernels import PrecomputedLayer
+    >>> import numpy as np
+    >>> stack = np.stack([np.eye(2), np.ones((2, 2))], axis=2)
+    >>> PrecomputedLayer(layer=1)(stack)
+    array([[1., 1.],
+           [1., 1.]])
     """
 
     layer: int = 0

@@ -22,7 +22,15 @@ def shift_derivative(shift: float, change: Matrix) -> Vector:
 
 @dataclass(frozen=True)
 class Linear(SumKernel):
-    """k(x, z) = <x, z>."""
+    """k(x, z) = <x, z>.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear()([[1.0, 2.0], [0.0, 1.0]])
+    array([[5., 2.],
+           [2., 1.]])
+    """
 
     def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
@@ -86,7 +94,14 @@ class Polynomial(SumKernel):
 
 @dataclass(frozen=True)
 class PowerSeries(SumKernel):
-    """k(x, z) = sum_k coefficients[k] <x, z>^k; (1, 1, 1, 1) is 1 + t + t² + t³ of the notes."""
+    """k(x, z) = sum_k coefficients[k] <x, z>^k; (1, 1, 1, 1) is 1 + t + t² + t³ of the notes.
+
+    Examples
+    --------
+    >>> from mercer.kernels import PowerSeries
+    >>> PowerSeries((1.0, 1.0, 1.0))([[2.0]], [[3.0]])
+    array([[43.]])
+    """
 
     learnable: ClassVar[tuple[str, ...]] = ("coefficients",)
     coefficients: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
@@ -122,7 +137,14 @@ class PowerSeries(SumKernel):
 
 @dataclass(frozen=True)
 class Sigmoid(SumKernel):
-    """k(x, z) = tanh(γ <x, z> + c): not positive semidefinite in general."""
+    """k(x, z) = tanh(γ <x, z> + c): not positive semidefinite in general.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Sigmoid
+    >>> Sigmoid(gamma=1.0)([[0.5]], [[1.0]]).round(3)
+    array([[0.462]])
+    """
 
     psd: ClassVar[bool] = False
     learnable: ClassVar[tuple[str, ...]] = ("gamma", "coef0")
@@ -154,7 +176,16 @@ class Sigmoid(SumKernel):
 
 @dataclass(frozen=True)
 class Cosine(SumKernel):
-    """k(x, z) = <x, z> / (|x| |z|), and 0 if one of them is zero."""
+    """k(x, z) = <x, z> / (|x| |z|), and 0 if one of them is zero.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Cosine
+    >>> Cosine()([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
 
     @property
     def preparation(self) -> Hashable:
@@ -209,7 +240,14 @@ def unit_rows(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Min(SumKernel):
-    """k(x, z) = sum_k min(x_k, z_k), the histogram intersection, for non-negative features."""
+    """k(x, z) = sum_k min(x_k, z_k), the histogram intersection, for non-negative features.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Min
+    >>> Min()([[1.0, 4.0]], [[2.0, 3.0]])
+    array([[4.]])
+    """
 
     nonnegative: ClassVar[bool] = True
 

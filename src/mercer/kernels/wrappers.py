@@ -47,6 +47,13 @@ class Normalized(Kernel):
     """k(x, z) = kernel(x, z) / sqrt(kernel(x, x) kernel(z, z)), and 0 where kernel(x, x) is 0.
 
     In feature space every sample has length 1, so that k is the cosine of the angle between two samples.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Normalized
+    >>> Normalized(Linear())([[1.0], [5.0]])
+    array([[1., 1.],
+           [1., 1.]])
     """
 
     kernel: Kernel
@@ -128,6 +135,14 @@ class On(Kernel):
     ``columns`` is one column or several: numbers (negative ones count from the end), a slice with an end, or names of a
     data frame's columns. A kernel on vectors always gets a matrix. Any other kernel gets the sequence of values if
     ``columns`` is a single column, such as the strings of a column of texts.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear, On
+    >>> On([0], Linear())([[2.0, 100.0]], [[3.0, -100.0]])
+    array([[6.]])
+    >>> On((0, 1), Gaussian(1.0)) + On(2, Linear())
+    On((0, 1), Gaussian(gamma=1.0)) + On(2, Linear())
     """
 
     columns: Columns

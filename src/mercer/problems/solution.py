@@ -61,6 +61,13 @@ class Certificate:
     of : the problem that is certified.
     reason : why the gap is not a bound; empty if it is one.
     note : how the certified problem differs from the given one; empty if it does not.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> certificate = SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_
+    >>> certificate.dual <= certificate.primal, certificate.valid
+    (True, True)
     """
 
     primal: float

@@ -62,6 +62,14 @@ class Evaluation(HasFindings):
     held_out : the number of scored samples.
     findings : the checks for symptoms, as in ``diagnose``.
     seconds : the time for all fits and scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SVC, evaluate
+    >>> report = evaluate(SVC(), *load_iris(return_X_y=True))
+    >>> bool(report.interval[0] < report.score < report.interval[1])
+    True
     """
 
     estimator: str

@@ -71,6 +71,13 @@ class LeaveOneOut:
     n_support : the number of samples that are support vectors in some problem.
     n_solved : the number of solved problems.
     complete : whether all problems were solved in time; if not, the span estimate is used for the others.
+
+    Examples
+    --------
+    >>> from mercer import SVC, leave_one_out
+    >>> X, y = [[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1]
+    >>> leave_one_out(SVC(kernel="linear").fit(X, y), X, y).error
+    0.0
     """
 
     method: str

@@ -52,6 +52,14 @@ class SolutionPath:
     n_support, n_free : the number of support vectors at each break, and of free ones.
     classes : the two labels.
     constant : whether the last solution is optimal for every larger C, because no sample is inside the margin.
+
+    Examples
+    --------
+    >>> from mercer import SVC, solution_path
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> path = solution_path(SVC(kernel="linear"), X, y, C_min=0.1, C_max=10.0)
+    >>> path.model(1.0).predict([[1.4], [1.6]])
+    array([0, 1])
     """
 
     C: Vector

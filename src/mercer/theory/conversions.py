@@ -112,6 +112,12 @@ def alpha_to_lambda(alpha: float, n: int) -> float:
     -------
     lam : float
         α/(2n).
+
+    Examples
+    --------
+    >>> from mercer.theory import alpha_to_lambda
+    >>> alpha_to_lambda(2.0, n=100)
+    0.01
     """
     return _at_least_zero("alpha", alpha) / (2.0 * sample_count(n))
 

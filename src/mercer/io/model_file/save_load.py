@@ -76,6 +76,15 @@ def load(path: Any) -> Any:
     ------
     ModelFileError
         If the file is damaged, or is not a model file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import mercer
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.mercer")
+    >>> mercer.save(mercer.SVC().fit([[0.0], [1.0]], ["low", "high"]), path)
+    >>> mercer.load(path).predict([[0.9]])
+    array(['high'], dtype='<U4')
     """
     name = str(path) if isinstance(path, str | os.PathLike) else "the file"
     try:
