@@ -44,8 +44,8 @@ for row, (name, chosen) in enumerate((("hardest", hard), ("easiest", easy))):
 plt.show()
 
 # %%
-# All mistakes on new digits. The bars below each image are the decision values of the two classes in question: the
-# machine was nearly undecided.
+# All mistakes on new digits. The bars below each image are the decision values of the two classes in question,
+# which are near each other for most of them.
 
 wrong = np.flatnonzero(predicted != y_new)
 values = machine.decision_function(X_new[wrong])
