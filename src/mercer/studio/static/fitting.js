@@ -80,7 +80,7 @@ export class Fitting {
         this.listeners.result(result, state);
       }
     } catch (error) {
-      if (/** @type {Error} */ (error).name !== "Superseded" && version === this.version) this.listeners.failed(/** @type {Error} */ (error));
+      if (/** @type {Error} */ (error).name !== "AbortError" && version === this.version) this.listeners.failed(/** @type {Error} */ (error));
     } finally {
       this.busy(-1);
     }

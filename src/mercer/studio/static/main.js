@@ -1,8 +1,15 @@
 /**
  * mount(root, call, options): builds the page from web components and wires the store and the transport to them.
  *
- * Components get data by properties (state, result, active, ask, dark) and speak by events (mercer-change, mercer-load,
- * mercer-select, mercer-message, mercer-overlay); only this file knows store and transport.
+ * Components get data by properties (state, result, active, dark) and speak by events that bubble; only this file knows store
+ * and transport:
+ *   ask     {name, payload, resolve, reject}            a question to the back end
+ *   patch   {patch, gesture?, transient?, reset?, axes?} a change of the state; changes in a row with one gesture are one step
+ *           of undo, transient changes none; reset puts the patch onto the default state
+ *   select  {index, other?}                             the point that is selected
+ *   frame   {answer, step, marks}                       a machine to draw on the plane before the exact one; answer null: none
+ *   notice  {text, kind}                                a sentence for the status line
+ *   view    {name}                                      a panel to open
  */
 import "./plane.js";
 import "./controls.js";
@@ -15,7 +22,7 @@ import "./stepper.js";
 import "./lessons.js";
 import "./data.js";
 import "./takeaway.js";
-import { html, send } from "./dom.js";
+import { html } from "./dom.js";
 import { Fitting } from "./fitting.js";
 import { buildHeader } from "./header.js";
 import { Store, StateError, decodeFragment, encodeFragment, parseState, stateText } from "./store.js";
@@ -124,7 +131,7 @@ export function mount(root, call, options = {}) {
 
   store.subscribe((state, previous) => {
     if (FITTED.some((key) => /** @type {any} */ (state)[key] !== /** @type {any} */ (previous)[key])) {
-      plane.overlay = null;
+      plane.frame = null;
       controls.problem = null;
     }
     for (const component of components) component.state = state;
@@ -144,27 +151,36 @@ export function mount(root, call, options = {}) {
     }
   }
 
-  /** @param {string} name @param {(detail: any, event: CustomEvent) => void} listener */
-  function on(name, listener) {
-    root.addEventListener(name, (event) => listener(/** @type {CustomEvent} */ (event).detail, /** @type {CustomEvent} */ (event)));
-  }
-  on("mercer-change", ({ patch, gesture }) => attempt(() => store.update(patch, gesture ?? null)));
-  on("mercer-gesture-end", () => store.endGesture());
-  on("mercer-sliding", ({ sliding }) => {
-    fitting.sliding = sliding;
-  });
-  on("mercer-load", ({ state, axes }) =>
-    attempt(() => {
-      store.load(state);
-      plane.axes = axes ?? null;
-      tell("", "info");
-    }),
-  );
-  on("mercer-select", ({ index }) => attempt(() => store.update({ selected: index })));
-  on("mercer-message", ({ text, kind }) => tell(text, kind));
-  on("mercer-overlay", (detail) => (plane.overlay = detail));
-  on("mercer-resized", () => fitting.changed(store.state, null));
-  on("mercer-panel", ({ id }) => tabs.show(id));
+  /** @type {WeakMap<EventTarget, import("./transport.js").Call>} each component has its own rule of the newest request */
+  const asks = new WeakMap();
+  /** @type {Record<string, (detail: any, target: EventTarget) => void>} */
+  const listeners = {
+    ask({ name, payload, resolve, reject }, target) {
+      if (!asks.has(target)) asks.set(target, newestOnly(call));
+      /** @type {any} */ (asks.get(target))(name, payload).then(resolve, reject);
+    },
+    patch: ({ patch, gesture, transient, reset, axes }) =>
+      attempt(() => {
+        if (reset) {
+          store.load(patch);
+          plane.axes = axes ?? null;
+          tell("", "info");
+        } else store.update(patch, gesture ?? null, transient);
+      }),
+    select({ index, other }) {
+      attempt(() => store.update({ selected: index }));
+      plane.other = other ?? null;
+    },
+    frame: (detail) => (plane.frame = detail.answer ? detail : null),
+    notice: ({ text, kind }) => tell(text, kind),
+    view: ({ name }) => tabs.show(name),
+    "gesture-end": () => store.endGesture(),
+    sliding: ({ sliding }) => (fitting.sliding = sliding),
+    resized: () => fitting.changed(store.state, null),
+  };
+  for (const [name, listener] of Object.entries(listeners))
+    // inputs have a "select" event of their own
+    root.addEventListener(name, (event) => event instanceof CustomEvent && listener(event.detail, /** @type {EventTarget} */ (event.target)));
 
   root.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || /** @type {HTMLElement} */ (event.target).matches("input[type=text], textarea")) return;
@@ -220,11 +236,8 @@ export function mount(root, call, options = {}) {
   }
   if (options.address) addEventListener("hashchange", readAddress);
 
-  for (const panel of panels) panel.element.ask = ask;
-  plane.ask = ask;
-  controls.ask = ask;
   const takeaway = panels.find((panel) => panel.id === "takeaway");
-  if (takeaway) takeaway.element.picture = { svg: () => plane.toSVG(), png: () => plane.toPNG() };
+  if (takeaway) takeaway.element.plane = plane;
   setTheme(header.dark());
   store.set(start() ?? store.state);
   fitting.changed(store.state, null);
@@ -247,7 +260,7 @@ export function mount(root, call, options = {}) {
     plane,
     fitting,
     /** @param {object} part */
-    load: (part) => send(root, "mercer-load", { state: part }),
+    load: (part) => attempt(() => store.load(part)),
     destroy() {
       removeEventListener("hashchange", readAddress);
       root.replaceChildren();

@@ -265,11 +265,11 @@ export class Store {
   /**
    * Change part of the state. Changes in a row with the same gesture are one step of undo.
    *
-   * @param {Partial<State>} patch @param {string | null} [gesture]
+   * @param {Partial<State>} patch @param {string | null} [gesture] @param {boolean} [transient] not a step of undo
    */
-  update(patch, gesture = null) {
+  update(patch, gesture = null, transient = false) {
     const next = checkState(patch, this.state);
-    const recorded = Object.keys(patch).some((key) => !NOT_UNDONE.has(key));
+    const recorded = !transient && Object.keys(patch).some((key) => !NOT_UNDONE.has(key));
     if (recorded) {
       if (!(gesture && gesture === this.gesture)) this.remember();
       this.gesture = gesture;

@@ -2,7 +2,7 @@
  * From the page to the answers: HTTP with a token, and the rule that at most one request of a name runs at a time.
  *
  * While a request runs, the newest waiting one of the same name replaces older ones: their promises reject with
- * `Superseded`. So a dragged point never queues up fits, and the last position is always fitted.
+ * `Superseded` (name "AbortError"). So a dragged point never queues up fits, and the last position is always fitted.
  *
  * @typedef {(name: string, payload: object) => Promise<any>} Call
  */
@@ -21,7 +21,7 @@ export class AnswerError extends Error {
 export class Superseded extends Error {
   constructor() {
     super("a newer request replaced this one");
-    this.name = "Superseded";
+    this.name = "AbortError";
   }
 }
 
