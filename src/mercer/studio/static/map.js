@@ -1,0 +1,167 @@
+/**
+ * <mercer-map>: held-out accuracy over γ and C as a table of buttons. A click goes there.
+ */
+
+import { SCALE, shade } from "./gram.js";
+import { Panel, define, h, machineKey, number, percent } from "./panel.js";
+
+const GAMMAS = [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2].map((power) => 10 ** power);
+const COSTS = [-2, -1, 0, 1, 2, 3, 4].map((power) => 10 ** power);
+
+/** The γ of a kernel's text, or null. @param {string} text @returns {number | null} */
+export function gammaOf(text) {
+  const found = /gamma\s*=\s*([0-9.eE+-]+)/.exec(text ?? "");
+  const value = found ? Number(found[1]) : NaN;
+  return Number.isFinite(value) ? value : null;
+}
+
+/** The kernel's text with another γ; a kernel without one becomes Gaussian. @param {string} text @param {number} gamma */
+export function withGamma(text, gamma) {
+  const short = String(Number(gamma.toPrecision(4)));
+  return gammaOf(text) === null ? `gaussian(gamma=${short})` : text.replace(/gamma\s*=\s*[0-9.eE+-]+/, `gamma=${short}`);
+}
+
+/** The map of held-out accuracies: see the head of this file. */
+export class SearchMap extends Panel {
+  build() {
+    this.setAttribute("role", "group");
+    this.setAttribute("aria-label", "Map of held-out accuracy over gamma and C");
+    this.start = h("button", { type: "button", onclick: () => this.load(true), text: "compute the map" });
+    this.words = h("p", { class: "mp-words", role: "status" });
+    this.table = h("div", { class: "mp-map", role: "grid", "aria-label": "Accuracy; rows are C, columns are γ" });
+    this.best = h("button", { type: "button", hidden: true });
+    this.note = h("p", { class: "mp-muted" });
+    this.append(h("div", { class: "mp-row" }, this.start, this.best), this.errorLine(), this.words, this.table, this.note);
+    this.table.addEventListener("keydown", (event) => this.keyed(event));
+    /** @type {any} */ this.answer = null;
+    /** @type {HTMLElement[][]} rows from the largest C down */ this.cells = [];
+    this.key = "";
+  }
+
+  stateChanged() {
+    const key = this.keyOf();
+    this.start.textContent = this.answer && key !== this.key ? "compute again for these points" : "compute the map";
+    this.start.hidden = Boolean(this.answer) && key === this.key;
+    this.table.classList.toggle("mp-stale", Boolean(this.answer) && key !== this.key);
+    this.place();
+  }
+
+  activeChanged() {
+    if (this.active && !this.answer) this.load(false);
+  }
+
+  /** What the map depends on: everything but γ and C. */
+  keyOf() {
+    if (!this.state) return "";
+    return machineKey({ ...this.state, C: 0, kernel: withGamma(this.state.kernel, 1), view: 0 });
+  }
+
+  /** @param {boolean} asked by the reader; else only for few points */
+  load(asked) {
+    if (!this.active || !this.state) return;
+    if (this.state.mode !== "classify") {
+      this.words.textContent = "The map is for classification.";
+      return;
+    }
+    if (!asked && this.state.points.length > 120) return;
+    const key = this.keyOf();
+    this.words.textContent = "Computing held-out accuracies …";
+    this.start.setAttribute("disabled", "");
+    this.askNewest("search_map", { state: this.state, gammas: GAMMAS, Cs: COSTS }, (answer) => {
+      this.fail(null);
+      this.answer = answer;
+      this.key = key;
+      this.start.removeAttribute("disabled");
+      this.draw();
+      this.stateChanged();
+    }, (error) => {
+      this.start.removeAttribute("disabled");
+      this.words.textContent = "";
+      this.fail(error);
+    });
+  }
+
+  draw() {
+    const { gammas, Cs, accuracy, best, method, note } = this.answer;
+    const all = accuracy.flat().filter(Number.isFinite);
+    const [low, high] = [Math.min(...all), Math.max(...all)];
+    this.table.style.setProperty("--mp-columns", String(gammas.length));
+    this.table.replaceChildren();
+    this.cells = [];
+    for (let c = Cs.length - 1; c >= 0; c--) {
+      const row = h("div", { role: "row", class: "mp-map-row" }, h("span", { class: "mp-map-name", role: "rowheader", text: number(Cs[c], 2) }));
+      this.cells.push(gammas.map((/** @type {number} */ gamma, /** @type {number} */ g) => {
+        const value = accuracy[g][c];
+        const part = high > low ? (value - low) / (high - low) : 1;
+        const isBest = best && best.gamma === gamma && best.C === Cs[c];
+        const label = `γ ${number(gamma, 3)}, C ${number(Cs[c], 3)}: ${percent(value)} right${isBest ? ", the best" : ""}`;
+        const cell = h("button", { type: "button", role: "gridcell", class: "mp-map-cell", tabindex: -1, "aria-label": label,
+          title: label, text: `${Math.round(100 * value)}${isBest ? "★" : ""}`, onclick: () => this.go(gamma, Cs[c]),
+          onfocus: () => { this.words.textContent = label; }, onpointerenter: () => { this.words.textContent = label; } });
+        const rgb = shade(SCALE, Number.isFinite(value) ? part : 0);
+        cell.style.background = `rgb(${rgb.join(",")})`;
+        cell.style.color = 0.3 * rgb[0] + 0.59 * rgb[1] + 0.11 * rgb[2] > 120 ? "#000" : "#fff";
+        row.append(cell);
+        return cell;
+      }));
+      this.table.append(row);
+    }
+    const foot = h("div", { class: "mp-map-row", role: "row" }, h("span", { class: "mp-map-name", role: "columnheader", text: "C ↑ γ →" }));
+    for (const gamma of gammas) foot.append(h("span", { class: "mp-map-name", role: "columnheader", text: number(gamma, 2) }));
+    this.table.append(foot);
+    this.cells[0]?.[0]?.setAttribute("tabindex", "0");
+    const how = method === "leave-one-out" ? "the exact leave-one-out error of each machine" : `held-out points, ${method}`;
+    this.words.textContent = best ? `Best: ${percent(best.accuracy)} right at γ = ${number(best.gamma, 3)}, C = ${number(best.C, 3)}.` : "";
+    this.note.textContent = [`Numbers are per cent right, by ${how}. ▣ is the present machine.`, note].filter(Boolean).join(" ");
+    if (best) {
+      this.best.hidden = false;
+      this.best.textContent = "go to the best ★";
+      this.best.onclick = () => this.go(best.gamma, best.C);
+    }
+    this.place();
+  }
+
+  /** Mark the cell nearest to the present γ and C. */
+  place() {
+    for (const cell of this.cells.flat()) {
+      cell.classList.remove("mp-here");
+      cell.removeAttribute("aria-current");
+    }
+    if (!this.answer || !this.state) return;
+    const gamma = gammaOf(this.state.kernel);
+    const C = this.state.C === "inf" ? Infinity : Number(this.state.C);
+    if (gamma === null || !(gamma > 0)) return;
+    const nearest = (/** @type {number[]} */ values, /** @type {number} */ here) => {
+      const distances = values.map((value) => Math.abs(Math.log10(value) - Math.log10(here)));
+      return distances.indexOf(Math.min(...distances));
+    };
+    const { gammas, Cs } = this.answer;
+    const row = Number.isFinite(C) ? Cs.length - 1 - nearest(Cs, C) : 0;
+    const cell = this.cells[row]?.[nearest(gammas, gamma)];
+    if (!cell) return;
+    cell.classList.add("mp-here");
+    cell.setAttribute("aria-current", "true");
+    for (const other of this.cells.flat()) other.setAttribute("tabindex", other === cell ? "0" : "-1");
+  }
+
+  /** @param {number} gamma @param {number} C */
+  go(gamma, C) {
+    this.emit("patch", { patch: { kernel: withGamma(this.state.kernel, gamma), C }, label: `γ = ${number(gamma, 3)}, C = ${number(C, 3)}` });
+  }
+
+  /** @param {KeyboardEvent} event */
+  keyed(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const row = this.cells.findIndex((cells) => cells.includes(target));
+    if (row < 0) return;
+    const column = this.cells[row].indexOf(target);
+    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const move = moves[/** @type {keyof typeof moves} */ (event.key)];
+    if (!move) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.cells[row + move[0]]?.[column + move[1]]?.focus();
+  }
+}
+
+define("mercer-map", SearchMap);
