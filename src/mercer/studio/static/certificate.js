@@ -77,18 +77,18 @@ class MercerCertificate extends HTMLElement {
     if (!certificate) return;
     const { primal, dual, gap, relative_gap: relative } = certificate;
     // the optimum stands at 62 % of the track: the dual bar comes from the left, the primal bar from the right
-    const low = Math.min(0, dual);
+    const middle = (primal + dual) / 2;
     const scale = Math.max(Math.abs(dual), Math.abs(primal), 1e-12);
-    const share = (/** @type {number} */ value) => Math.max(0.02, Math.min(0.98, (0.62 * (value - low)) / (scale - low || 1)));
+    const share = (/** @type {number} */ value) => Math.max(0.02, Math.min(0.98, 0.62 + (0.38 * (value - middle)) / scale));
     this.dualBar.style.width = `${100 * share(dual)}%`;
     this.primalBar.style.width = `${100 * (1 - share(primal))}%`;
     this.bars.setAttribute("aria-label", `Primal ${tidy(primal, 6)}, dual ${tidy(dual, 6)}, gap ${tidy(gap, 3)}`);
-    const rows = [
+    const rows = /** @type {string[][]} */ ([
       ["dual", "Dual", tidy(dual, 7)],
-      ["gap", "Gap", `${tidy(Math.max(gap, 0), 2)}${relative > 0 ? ` (relative ${tidy(relative, 2)})` : ""}`],
+      ["gap", "Gap", tidy(Math.max(gap, 0), 2), relative > 0 ? `relative ${tidy(relative, 2)}` : ""],
       ["primal", "Primal", tidy(primal, 7)],
-    ];
-    this.values.replaceChildren(...rows.map(([name, title, text]) => html("div", { class: `bar-value ${name}`, title: HELP[/** @type {"gap"} */ (name)] }, html("span", { class: "bar-name", text: title }), html("span", { class: "bar-number", text }))));
+    ]);
+    this.values.replaceChildren(...rows.map(([name, title, text, more]) => html("div", { class: `bar-value ${name}`, title: HELP[/** @type {"gap"} */ (name)] }, html("span", { class: "bar-name", text: title }), html("span", { class: "bar-number", text }), more ? html("span", { class: "bar-more", text: more }) : null)));
   }
 
   /** @param {{name: string, value: any, text?: string, help?: string}[]} numbers */
@@ -101,7 +101,11 @@ class MercerCertificate extends HTMLElement {
     numbers.forEach(({ name, value, text }) => {
       const cell = this.cells?.get(name);
       const shown = text ?? tidy(value);
-      if (cell && cell.textContent !== shown) cell.textContent = shown;
+      if (!cell || cell.title === shown) return;
+      cell.title = shown;
+      const parts = /^(.*) \((.*)\)$/.exec(shown);
+      if (parts) cell.replaceChildren(`${parts[1]} `, html("span", { class: "number-more", text: parts[2] }));
+      else cell.textContent = shown;
     });
   }
 

@@ -16,11 +16,11 @@ const MODES = [
   { id: "process", title: "Process" },
 ];
 const MODE_HELP = {
-  classify: "Points of two or more classes; the machine separates them with the widest street.",
-  regress: "A curve through points: errors inside the ε tube cost nothing.",
-  one_class: "A region that holds most points; a share ν may stay outside.",
-  quantiles: "Curves below which a given share of the points lies.",
-  process: "A Gaussian process: the mean, its deviation, and draws.",
+  classify: "Widest street between the classes.",
+  regress: "A curve; errors inside its ε tube are free.",
+  one_class: "A region around all but a share ν of points.",
+  quantiles: "Curves with given shares of points below.",
+  process: "A Gaussian process: mean, deviation, draws.",
 };
 /** the controls of each mode besides the kernel */
 const PARTS = {
@@ -30,7 +30,7 @@ const PARTS = {
   quantiles: ["C", "quantiles", "bias"],
   process: ["noise"],
 };
-const SWITCHES = { regions: "Regions", margins: "Margins", support: "Support vectors", slack: "Slack" };
+const SWITCHES = { regions: "Regions", support: "Support vectors", margins: "Margins", slack: "Slack" };
 
 class MercerControls extends HTMLElement {
   constructor() {
@@ -148,8 +148,8 @@ class MercerControls extends HTMLElement {
       onChange: () => send(this, "sliding", { sliding: false }),
     });
     this.pathLine = html("p", { class: "hint path-line" });
-    this.previousBreak = html("button", { type: "button", class: "button tiny", text: "◂ break", title: "C at the break before", on: { click: () => this.toBreak(-1) } });
-    this.nextBreak = html("button", { type: "button", class: "button tiny", text: "break ▸", title: "C at the next break", on: { click: () => this.toBreak(1) } });
+    this.previousBreak = html("button", { type: "button", class: "button tiny", text: "◂", title: "C at the break before", "aria-label": "C at the break before", on: { click: () => this.toBreak(-1) } });
+    this.nextBreak = html("button", { type: "button", class: "button tiny", text: "▸", title: "C at the next break", "aria-label": "C at the next break", on: { click: () => this.toBreak(1) } });
     this.pathRow = html("div", { class: "path-row", hidden: true }, this.pathLine, this.previousBreak, this.nextBreak);
     this.hard = html("input", { type: "checkbox", id: "mercer-hard", on: { change: () => this.patch({ C: this.hard.checked ? "inf" : (this.lastC ?? 1) }) } });
     /** @param {string} key @param {any} options */
@@ -365,7 +365,7 @@ class MercerControls extends HTMLElement {
     const before = breaks.findLast((one) => one <= C);
     const after = breaks.find((one) => one > C);
     const place = before !== undefined && after !== undefined ? `between ${tidy(before, 3)} and ${tidy(after, 3)}` : after === undefined ? "above all of them" : "below all of them";
-    this.pathLine.textContent = `Exact path: ${breaks.length} ${breaks.length === 1 ? "break" : "breaks"}; C is ${place}.`;
+    this.pathLine.textContent = `Exact path, ${breaks.length} ${breaks.length === 1 ? "break" : "breaks"}; C is ${place}`;
     this.previousBreak.disabled = before === undefined;
     this.nextBreak.disabled = after === undefined;
   }

@@ -72,7 +72,7 @@ export class Fitting {
     const fromPath = this.sliding && this.pathState !== null && state.C !== "inf";
     this.busy(1);
     try {
-      const result = fromPath ? await this.ask("at_C", { ...payload, C: state.C }) : await this.ask("fit", payload);
+      const result = fromPath ? await this.onPath(payload, state) : await this.ask("fit", payload);
       // a fine grid of an older machine must not replace a newer coarse one
       if (cells === COARSE_CELLS || version === this.version) {
         this.fits++;
@@ -83,6 +83,16 @@ export class Fitting {
       if (/** @type {Error} */ (error).name !== "AbortError" && version === this.version) this.listeners.failed(/** @type {Error} */ (error));
     } finally {
       this.busy(-1);
+    }
+  }
+
+  /** The machine at C from the path; beyond the end of the path a fit. @param {any} payload @param {State} state */
+  async onPath(payload, state) {
+    try {
+      return await this.ask("at_C", { ...payload, C: state.C });
+    } catch (error) {
+      if (/** @type {Error} */ (error).name !== "AnswerError") throw error;
+      return this.ask("fit", payload);
     }
   }
 

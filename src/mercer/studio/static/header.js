@@ -2,6 +2,7 @@
  * The bar at the top: name, undo and redo, files, link, light and dark.
  */
 import { html } from "./dom.js";
+import { icon } from "./icons.js";
 
 const THEME = "mercer-studio-theme";
 
@@ -15,11 +16,11 @@ export function buildHeader(actions) {
   let chosen = recall();
   const dark = () => (chosen === null ? system.matches : chosen === "dark");
 
-  /** @param {string} text @param {string} title @param {() => void} click @param {string} icon */
-  const button = (text, title, click, icon) =>
-    html("button", { type: "button", class: "button header-button", title, "aria-label": title, on: { click } }, html("span", { class: "icon", "aria-hidden": "true", text: icon }), html("span", { class: "wide", text }));
-  const undo = button("Undo", "Undo (Ctrl+Z)", actions.undo, "↶");
-  const redo = button("Redo", "Redo (Ctrl+Shift+Z)", actions.redo, "↷");
+  /** @param {string} text @param {string} title @param {() => void} click @param {string} picture */
+  const button = (text, title, click, picture) =>
+    html("button", { type: "button", class: "button header-button", title, "aria-label": title, on: { click } }, icon(picture), html("span", { class: "wide", text }));
+  const undo = button("Undo", "Undo (Ctrl+Z)", actions.undo, "undo");
+  const redo = button("Redo", "Redo (Ctrl+Shift+Z)", actions.redo, "redo");
   const file = html("input", { type: "file", accept: ".json,application/json", class: "visually-hidden", tabindex: -1, "aria-label": "State file" });
   file.addEventListener("change", async () => {
     const chosenFile = file.files?.[0];
@@ -39,7 +40,7 @@ export function buildHeader(actions) {
   }
 
   function apply() {
-    theme.textContent = dark() ? "☀" : "☾";
+    theme.replaceChildren(icon(dark() ? "sun" : "moon"));
     theme.setAttribute("aria-pressed", String(dark()));
     theme.setAttribute("aria-label", "Dark theme");
     theme.title = dark() ? "Switch to the light theme" : "Switch to the dark theme";
@@ -58,9 +59,9 @@ export function buildHeader(actions) {
       undo,
       redo,
       html("span", { class: "divider", "aria-hidden": "true" }),
-      button("Open", "Open a state file", () => file.click(), "↥"),
-      button("Save", "Save this state as a file", actions.save, "↧"),
-      button("Link", "Copy the address of this state", actions.link, "⎘"),
+      button("Open", "Open a state file", () => file.click(), "open"),
+      button("Save", "Save this state as a file", actions.save, "save"),
+      button("Link", "Copy the address of this state", actions.link, "link"),
       theme,
       file,
     ),

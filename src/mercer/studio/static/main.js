@@ -75,8 +75,8 @@ export function mount(root, call, options = {}) {
     html(
       "div",
       { class: "studio-layout" },
-      html("section", { class: "studio-controls", "aria-label": "Controls" }, controls),
       html("section", { class: "studio-plane", "aria-label": "Points and machine" }, plane),
+      html("section", { class: "studio-controls", "aria-label": "Controls" }, controls),
       html("section", { class: "studio-side", "aria-label": "Certificate and panels" }, certificate, tabs.element),
     ),
   );

@@ -262,7 +262,7 @@ class MercerPlane extends HTMLElement {
       this.change(points, null);
     }
     this.tools.update();
-    this.announce(`Class ${label + 1}, ${className(label)}.`);
+    this.announce(`Class ${label}, ${className(label)}.`);
   }
 
   // ---- keyboard --------------------------------------------------------------------------------------------------

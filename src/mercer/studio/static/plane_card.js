@@ -36,7 +36,7 @@ export class PointCard {
       rows.push(["slack ξ", tidy(answer?.slack ?? points.slack?.[index])]);
     }
     if (points) rows.push([state.mode === "process" ? "mean" : "f(x)", tidy(answer?.f ?? points.f?.[index])]);
-    const title = state.mode === "classify" ? `Point ${index + 1} · class ${label + 1}` : `Point ${index + 1}`;
+    const title = state.mode === "classify" ? `Point ${index + 1} · class ${label}` : `Point ${index + 1}`;
     const names = plane && state.mode === "classify" ? STATES : LINE_STATES;
     this.element.replaceChildren(
       html("p", { class: "card-title" }, html("span", { class: `dot class-${state.mode === "classify" ? label : 0}`, "aria-hidden": "true" }), html("strong", { text: title, title: className(label) }), html("span", { class: "place", text: `(${tidy(x, 3)}, ${tidy(y, 3)})` })),
@@ -53,7 +53,7 @@ export class PointCard {
     const held = answer?.leave_one_out;
     if (!held) return "";
     const text = held.text ?? `Without it: f(x) = ${tidy(held.f)}${held.flips ? ", its label flips" : ", its label stays"}.`;
-    return html("p", { class: `card-line${held.flips ? " flips" : ""}` }, html("strong", { text: "Left out: " }), text);
+    return html("p", { class: `card-line${held.flips ? " flips" : ""}` }, text);
   }
 
   /** Beside a point, inside the plane. @param {number} x @param {number} y @param {number} width @param {number} height */

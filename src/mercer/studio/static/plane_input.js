@@ -179,7 +179,7 @@ export class PlaneInput {
     } else if (event.key === "Escape") {
       plane.select(null);
     } else if (/^[0-9]$/.test(event.key) && plane.state.mode === "classify") {
-      plane.chooseClass((Number(event.key) + 9) % 10, selected);
+      plane.chooseClass(Number(event.key), selected);
     } else if (event.key === "+" || event.key === "=") plane.zoom(0.8);
     else if (event.key === "-") plane.zoom(1.25);
     else return;

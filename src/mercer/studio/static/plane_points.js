@@ -15,7 +15,7 @@ export function markSize(n) {
 export function describePoint(state, result, index) {
   const [x, y, label] = state.points[index];
   const parts = [`Point ${index + 1} of ${state.points.length}`];
-  if (state.mode === "classify") parts.push(`class ${label + 1}, ${className(label)}`);
+  if (state.mode === "classify") parts.push(`class ${label}, ${className(label)}`);
   parts.push(`x ${tidy(x, 3)}, ${["classify", "one_class"].includes(state.mode) ? "y" : "target"} ${tidy(y, 3)}`);
   const points = result?.points;
   if (points?.state && points.state.length === state.points.length && state.mode !== "process") {
@@ -24,6 +24,17 @@ export function describePoint(state, result, index) {
     if (points.slack?.[index] > 1e-6) parts.push(`slack ${tidy(points.slack[index], 3)}`);
   }
   return `${parts.filter(Boolean).join(", ")}.`;
+}
+
+/**
+ * How each point is marked. Almost every point of a quantile regression is at a bound: only those on a curve are marked.
+ *
+ * @param {any} state @param {any} points @returns {(index: number) => string} "zero", "free", "bound" or "plain"
+ */
+function statusOf(state, points) {
+  if (!state.show.support || points?.state?.length !== state.points.length || state.mode === "process") return () => "plain";
+  if (state.mode === "quantiles") return (index) => (points.state[index] === "free" ? "free" : "plain");
+  return (index) => points.state[index];
 }
 
 /** The SVG layer; one group per point, reused between drawings. */
@@ -43,14 +54,13 @@ export class PointLayer {
   draw(state, points, pixels, marked) {
     const size = markSize(state.points.length);
     while (this.items.length > state.points.length) this.items.pop()?.group.remove();
-    const known = state.show.support && points?.state?.length === state.points.length && state.mode !== "process";
+    const status = statusOf(state, points);
     state.points.forEach((/** @type {number[]} */ [x, y, label], /** @type {number} */ index) => {
       const item = (this.items[index] ??= this.create(index));
       const [px, py] = pixels(x, y);
-      const status = known ? points.state[index] : "plain";
       setAttributes(item.group, {
         transform: `translate(${px.toFixed(2)},${py.toFixed(2)})`,
-        class: `point ${status}${state.selected === index ? " selected" : ""}${marked.hover === index ? " hover" : ""}${
+        class: `point ${status(index)}${state.selected === index ? " selected" : ""}${marked.hover === index ? " hover" : ""}${
           marked.other === index || marked.marks.includes(index) ? " marked" : ""
         }`,
       });
@@ -74,23 +84,22 @@ export class PointLayer {
   /** The points on a canvas, for a picture. @param {CanvasRenderingContext2D} context @param {any} state @param {any} points @param {(x: number, y: number) => [number, number]} pixels @param {{ink: string, paper: string}} look */
   paint(context, state, points, pixels, look) {
     const size = markSize(state.points.length);
-    const known = state.show.support && points?.state?.length === state.points.length && state.mode !== "process";
+    const status = statusOf(state, points);
     state.points.forEach((/** @type {number[]} */ [x, y, label], /** @type {number} */ index) => {
       const [px, py] = pixels(x, y);
-      const status = known ? points.state[index] : "plain";
       const alone = state.mode === "classify" ? label : 0;
       context.save();
       context.translate(px, py);
       context.lineWidth = 1.6;
       context.strokeStyle = look.ink;
-      for (const [r, drawn] of [[size + 3.2, status === "free" || status === "bound"], [size + 6.6, status === "bound"]])
+      for (const [r, drawn] of [[size + 3.2, status(index) === "free" || status(index) === "bound"], [size + 6.6, status(index) === "bound"]])
         if (drawn) {
           context.beginPath();
           context.arc(0, 0, Number(r), 0, 2 * Math.PI);
           context.stroke();
         }
       const mark = new Path2D(markPath(alone, size));
-      context.globalAlpha = status === "zero" ? 0.6 : 1;
+      context.globalAlpha = status(index) === "zero" ? 0.6 : 1;
       context.fillStyle = classColour(alone);
       context.fill(mark);
       context.globalAlpha = 1;
@@ -104,18 +113,17 @@ export class PointLayer {
   /** The points as SVG text, for a file. @param {any} state @param {any} points @param {(x: number, y: number) => [number, number]} pixels @param {{ink: string, paper: string}} look */
   write(state, points, pixels, look) {
     const size = markSize(state.points.length);
-    const known = state.show.support && points?.state?.length === state.points.length && state.mode !== "process";
+    const status = statusOf(state, points);
     return state.points
       .map((/** @type {number[]} */ [x, y, label], /** @type {number} */ index) => {
         const [px, py] = pixels(x, y);
-        const status = known ? points.state[index] : "plain";
         const alone = state.mode === "classify" ? label : 0;
-        const rings = status === "free" || status === "bound" ? [size + 3.2] : [];
-        if (status === "bound") rings.push(size + 6.6);
+        const rings = status(index) === "free" || status(index) === "bound" ? [size + 3.2] : [];
+        if (status(index) === "bound") rings.push(size + 6.6);
         return (
           `<g transform="translate(${px.toFixed(2)},${py.toFixed(2)})">` +
           rings.map((r) => `<circle r="${r}" fill="none" stroke="${look.ink}" stroke-width="1.6"/>`).join("") +
-          `<path d="${markPath(alone, size)}" fill="${classColour(alone)}" stroke="${look.paper}" stroke-width="1.2"${status === "zero" ? ' fill-opacity="0.6"' : ""}/></g>`
+          `<path d="${markPath(alone, size)}" fill="${classColour(alone)}" stroke="${look.paper}" stroke-width="1.2"${status(index) === "zero" ? ' fill-opacity="0.6"' : ""}/></g>`
         );
       })
       .join("\n");

@@ -2,13 +2,13 @@
  * The bar above the plane (tools, classes, zoom) and the legend below it.
  */
 import { html, svg } from "./dom.js";
+import { icon } from "./icons.js";
 import { classColour, className, markPath } from "./palette.js";
-import { PLANE_MODES } from "./scene.js";
 
 const TOOLS = [
-  { id: "move", icon: "✥", title: "Point", help: "Click to add a point, drag to move it, click it to select" },
-  { id: "paint", icon: "⁘", title: "Paint", help: "Drag to scatter points under a brush" },
-  { id: "erase", icon: "⌫", title: "Erase", help: "Click or drag to remove points (or the secondary button with any tool)" },
+  { id: "move", title: "Point", help: "Click to add a point, drag to move it, click it to select" },
+  { id: "paint", title: "Paint", help: "Drag to scatter points under a brush" },
+  { id: "erase", title: "Erase", help: "Click or drag to remove points (or the secondary button with any tool)" },
 ];
 
 /** @param {number} label @param {number} [size] @returns {SVGElement} the mark of a class as a small picture */
@@ -19,7 +19,7 @@ export function markIcon(label, size = 16) {
 /** @param {any} plane @returns {{element: HTMLElement, update: () => void, drawLegend: (element: HTMLElement) => void}} */
 export function buildTools(plane) {
   const tools = TOOLS.map((tool) =>
-    html("button", { type: "button", class: "tool", title: tool.help, "aria-pressed": "false", data: { tool: tool.id }, on: { click: () => choose(tool.id) } }, html("span", { class: "icon", "aria-hidden": "true", text: tool.icon }), html("span", { class: "tool-title", text: tool.title })),
+    html("button", { type: "button", class: "tool", title: tool.help, "aria-pressed": "false", data: { tool: tool.id }, on: { click: () => choose(tool.id) } }, icon(tool.id), html("span", { class: "tool-title", text: tool.title })),
   );
   const classes = html("div", { class: "class-chips", role: "radiogroup", "aria-label": "Class of new points" });
   classes.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
@@ -30,8 +30,8 @@ export function buildTools(plane) {
     pick((plane.currentClass + step + count) % count);
     /** @type {HTMLElement | null} */ (classes.querySelector("[aria-checked=true]"))?.focus();
   });
-  /** @param {string} icon @param {string} title @param {() => void} click */
-  const small = (icon, title, click) => html("button", { type: "button", class: "tool small", title, "aria-label": title, on: { click } }, html("span", { class: "icon", "aria-hidden": "true", text: icon }));
+  /** @param {string} picture @param {string} title @param {() => void} click */
+  const small = (picture, title, click) => html("button", { type: "button", class: "tool small", title, "aria-label": title, on: { click } }, icon(picture));
   const element = html(
     "div",
     { class: "plane-tools", role: "toolbar", "aria-label": "Plane" },
@@ -41,10 +41,10 @@ export function buildTools(plane) {
     html(
       "div",
       { class: "tool-group" },
-      small("−", "Zoom out", () => plane.zoom(1.25)),
-      small("+", "Zoom in", () => plane.zoom(0.8)),
-      small("⛶", "Show all points", () => plane.fitView()),
-      small("∅", "Remove all points", () => plane.clear()),
+      small("minus", "Zoom out", () => plane.zoom(1.25)),
+      small("plus", "Zoom in", () => plane.zoom(0.8)),
+      small("all", "Show all points", () => plane.fitView()),
+      small("bin", "Remove all points", () => plane.clear()),
     ),
   );
 
@@ -78,7 +78,7 @@ export function buildTools(plane) {
       ...Array.from({ length: count }, (_, label) => {
         const chosen = label === plane.currentClass;
         const fresh = label === count - 1 && count === highest + 2;
-        const title = fresh ? `New class ${label + 1}, ${className(label)}` : `Class ${label + 1}, ${className(label)}`;
+        const title = fresh ? `New class ${label}, ${className(label)}` : `Class ${label}, ${className(label)}`;
         return html("button", { type: "button", role: "radio", class: `class-chip${fresh ? " fresh" : ""}`, "aria-checked": String(chosen), tabindex: chosen ? 0 : -1, title, "aria-label": title, on: { click: () => pick(label) } }, markIcon(label));
       }),
     );
@@ -102,7 +102,7 @@ export function buildTools(plane) {
       quantiles: [["boundary", "median"], ["curve", "quantiles"]],
       process: [["boundary", "mean"], ["band", "± 1, 2 deviations"], ["sample", "draws"]],
     };
-    const support = show.support && mode !== "process" ? [entry("zero", "α = 0"), entry("free", "free"), entry("bound", PLANE_MODES.has(mode) && mode === "classify" ? "at C" : "at the bound")] : [];
+    const support = !show.support || mode === "process" ? [] : mode !== "quantiles" ? [entry("zero", "α = 0"), entry("free", "free"), entry("bound", mode === "classify" ? "at C" : "at the bound")] : [entry("free", "on a curve")];
     const slack = show.slack && mode !== "process" && mode !== "quantiles" ? [entry("slack", "slack ξ")] : [];
     element.replaceChildren(...lines[mode].map(([name, text]) => entry(name, text)), ...support, ...slack);
   }

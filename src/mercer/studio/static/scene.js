@@ -230,7 +230,7 @@ function process(shapes, pixels, grid, look) {
 
 /**
  * Slack as bars. Where the picture has the slack as a length (the tube of a regression, the margin of a line) the bar has
- * that length; elsewhere a bar beside the point has a height of 16 pixels per unit.
+ * that length; elsewhere a bar beside the point has a height of 20 pixels per unit.
  *
  * @param {Shape[]} shapes @param {Function} pixels @param {any} state @param {any} machine @param {any} look
  */
@@ -251,7 +251,7 @@ function slackBars(shapes, pixels, state, machine, look) {
       const t = (side * xi) / norm2;
       bars.push([at, pixels(x + t * w[0], y + t * w[1])]);
     } else if (PLANE_MODES.has(state.mode)) {
-      bars.push([[at[0] + 11, at[1] + 6], [at[0] + 11, at[1] + 6 - Math.min(64, 16 * xi)]]);
+      bars.push([[at[0] + 18, at[1] + 8], [at[0] + 18, at[1] + 8 - Math.min(72, 20 * xi)]]);
     }
   });
   shapes.push({ lines: bars, stroke: look.paper, width: 5, opacity: 0.8 }, { lines: bars, stroke: look.warn, width: 2.6 });
