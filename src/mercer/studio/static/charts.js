@@ -36,10 +36,10 @@ function powers(low, high) {
  * @typedef {{value: number, label: string}} Level
  *
  * A chart of one or more columns over the number of a step.
- * @param {{title: string, x: number[], series: Series[], levels?: Level[], log?: boolean, xLabel?: string}} options
+ * @param {{title: string, x: number[], series: Series[], levels?: Level[], log?: boolean, xLabel?: string, remark?: string}} options
  * @returns {{element: HTMLElement, moveTo: (position: number) => void}}
  */
-export function lineChart({ title, x, series, levels = [], log = false, xLabel = "step" }) {
+export function lineChart({ title, x, series, levels = [], log = false, xLabel = "step", remark = "" }) {
   const [width, height, left, right, top, bottom] = [380, 210, 52, 12, 12, 34];
   const finite = (/** @type {any} */ v) => typeof v === "number" && Number.isFinite(v) && (!log || v > 0);
   const all = [...series.flatMap((one) => one.values), ...levels.map((level) => level.value)].filter(finite);
@@ -95,6 +95,7 @@ export function lineChart({ title, x, series, levels = [], log = false, xLabel =
   const legend = h("figcaption", { class: "mp-legend" });
   for (const one of series) legend.append(h("span", { class: `mp-key ${one.look}`, text: one.label }), " ");
   if (log) legend.append(h("span", { class: "mp-muted", text: "logarithmic axis" }));
+  if (remark) legend.append(" ", h("span", { class: "mp-muted", text: remark }));
 
   /** @param {number} position index into x */
   function moveTo(position) {

@@ -77,8 +77,8 @@ export class Data extends Panel {
     if (!this.active || this.asked) return;
     this.asked = true;
     try {
-      const answer = await this.ask("table_given", {});
-      if (answer.table) this.take(answer, answer.name ?? "the table of the command line");
+      const { table } = await this.ask("session", {});
+      if (table) this.take(table, table.name ?? "the table of the command line");
     } catch (error) {
       this.fail(error);
     }

@@ -16,6 +16,7 @@ const ALLOWED = new Set(["math", "mrow", "mi", "mo", "mn", "msup", "msub", "msub
 export function formula(text) {
   const found = new DOMParser().parseFromString(text, "application/xml");
   if (found.querySelector("parsererror")) return null;
+  const tall = found.querySelector("mfrac, msqrt, munder, munderover") !== null;
   /** @param {Element} source @returns {Element | null} */
   function copy(source) {
     if (!ALLOWED.has(source.localName)) return null;
@@ -24,6 +25,8 @@ export function formula(text) {
       const value = source.getAttribute(key);
       if (value !== null) made.setAttribute(key, value);
     }
+    // fences of one line stay as high as the line
+    if (source.localName === "mo" && !tall && "()|[]⟨⟩‖".includes((source.textContent ?? "").trim() || " ")) made.setAttribute("stretchy", "false");
     for (const child of source.childNodes) {
       if (child.nodeType === Node.TEXT_NODE) made.append(child.textContent ?? "");
       else if (child.nodeType === Node.ELEMENT_NODE) {
@@ -86,7 +89,7 @@ export class KernelCard extends Panel {
     this.light.className = `mp-light ${good ? "mp-good" : known ? "mp-bad" : "mp-unknown"}`;
     this.light.replaceChildren(
       h("span", { class: "mp-lamp", "aria-hidden": "true", text: good ? "✓" : known ? "✗" : "?" }),
-      h("span", { text: good ? "Positive semidefinite on these points: a kernel, and the dual is convex."
+      h("span", { text: good ? "Positive semidefinite on these points: a kernel, and the dual is concave."
         : known ? "Not positive semidefinite on these points: not a kernel here. The dual value bounds nothing."
           : "Not checked: there are no points yet." }));
     this.numbers.replaceChildren();

@@ -80,6 +80,10 @@ export class Lift extends Panel {
     this.draw();
   }
 
+  resultChanged() {
+    this.draw();
+  }
+
   themeChanged() {
     this.draw();
   }
@@ -121,9 +125,8 @@ export class Lift extends Panel {
       this.offset = offset;
       this.corners = planeInCube(normal, offset);
     }
-    const kind = answer.exact === false ? " The picture is a projection: distances to the plane are not exact." : "";
-    this.caption.textContent = `${answer.title ?? "Feature space"}${answer.formula ? `: ${answer.formula}` : ""}.${kind}` +
-      (plane ? "" : " There is no separating plane to draw in these three dimensions.");
+    const kind = answer.exact === false ? " The picture is a projection: distances are not exact." : "";
+    this.caption.textContent = `${answer.text ?? ""}${kind}${plane || !points.length ? "" : " There is no single plane to draw."}`;
     this.canvas.setAttribute("aria-label", `${this.caption.textContent} Arrow keys turn the picture.`);
     this.draw();
   }
@@ -229,7 +232,7 @@ export class Lift extends Panel {
   /** @param {CanvasRenderingContext2D} pen @param {{index: number, place: number[]}} item */
   drawPoint(pen, { index, place: [x, y, , size] }) {
     this.screen?.push([x, y, index]);
-    const label = this.answer.labels?.[index] ?? this.state.points[index]?.[2] ?? 0;
+    const label = this.state.points[index]?.[2] ?? 0;
     pen.save();
     pen.translate(x, y);
     const shape = new Path2D(markPath(label, 5 * size));
@@ -239,7 +242,8 @@ export class Lift extends Panel {
     pen.lineWidth = 1;
     pen.stroke(shape);
     pen.restore();
-    const support = this.answer.support?.[index];
+    const kind = this.result?.points?.state?.[index];
+    const support = kind === "free" || kind === "bound";
     const selected = index === this.state.selected;
     if (support || selected) {
       pen.strokeStyle = selected ? colour(this, "--mp-accent") : colour(this, "--mp-ink");

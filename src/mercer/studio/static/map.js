@@ -82,21 +82,23 @@ export class SearchMap extends Panel {
   }
 
   draw() {
-    const { gammas, Cs, accuracy, best, method, note } = this.answer;
-    const all = accuracy.flat().filter(Number.isFinite);
+    const { Cs, scores, best, method } = this.answer;
+    // a kernel without a width has a single column
+    const gammas = this.answer.gammas ?? [null];
+    const all = scores.flat().filter(Number.isFinite);
     const [low, high] = [Math.min(...all), Math.max(...all)];
     this.table.style.setProperty("--mp-columns", String(gammas.length));
     this.table.replaceChildren();
     this.cells = [];
     for (let c = Cs.length - 1; c >= 0; c--) {
       const row = h("div", { role: "row", class: "mp-map-row" }, h("span", { class: "mp-map-name", role: "rowheader", text: number(Cs[c], 2) }));
-      this.cells.push(gammas.map((/** @type {number} */ gamma, /** @type {number} */ g) => {
-        const value = accuracy[g][c];
+      this.cells.push(gammas.map((/** @type {number | null} */ gamma, /** @type {number} */ g) => {
+        const value = scores[g][c];
         const part = high > low ? (value - low) / (high - low) : 1;
         const isBest = best && best.gamma === gamma && best.C === Cs[c];
-        const label = `γ ${number(gamma, 3)}, C ${number(Cs[c], 3)}: ${percent(value)} right${isBest ? ", the best" : ""}`;
+        const label = `${gamma === null ? "" : `γ ${number(gamma, 3)}, `}C ${number(Cs[c], 3)}: ${percent(value)} right${isBest ? ", the best" : ""}`;
         const cell = h("button", { type: "button", role: "gridcell", class: "mp-map-cell", tabindex: -1, "aria-label": label,
-          title: label, text: `${Math.round(100 * value)}${isBest ? "★" : ""}`, onclick: () => this.go(gamma, Cs[c]),
+          title: label, text: `${Number.isFinite(value) ? Math.round(100 * value) : "–"}${isBest ? "★" : ""}`, onclick: () => this.go(gamma, Cs[c]),
           onfocus: () => { this.words.textContent = label; }, onpointerenter: () => { this.words.textContent = label; } });
         const rgb = shade(SCALE, Number.isFinite(value) ? part : 0);
         cell.style.background = `rgb(${rgb.join(",")})`;
@@ -107,12 +109,15 @@ export class SearchMap extends Panel {
       this.table.append(row);
     }
     const foot = h("div", { class: "mp-map-row", role: "row" }, h("span", { class: "mp-map-name", role: "columnheader", text: "C ↑ γ →" }));
-    for (const gamma of gammas) foot.append(h("span", { class: "mp-map-name", role: "columnheader", text: number(gamma, 2) }));
+    for (const gamma of gammas) foot.append(h("span", { class: "mp-map-name", role: "columnheader", text: gamma === null ? "this kernel" : number(gamma, 2) }));
     this.table.append(foot);
     this.cells[0]?.[0]?.setAttribute("tabindex", "0");
-    const how = method === "leave-one-out" ? "the exact leave-one-out error of each machine" : `held-out points, ${method}`;
-    this.words.textContent = best ? `Best: ${percent(best.accuracy)} right at γ = ${number(best.gamma, 3)}, C = ${number(best.C, 3)}.` : "";
-    this.note.textContent = [`Numbers are per cent right, by ${how}. ▣ is the present machine.`, note].filter(Boolean).join(" ");
+    const how = method === "leave-one-out" ? "leaving out each point once" : method;
+    this.words.textContent = best ? `Best: ${percent(best.score)} right at ${best.gamma === null ? "" : `γ = ${number(best.gamma, 3)}, `}C = ${number(best.C, 3)}.` : "";
+    this.note.textContent = `Numbers are per cent right, by ${how}. The framed cell is the one nearest to the present machine.` +
+      // a machine that always answers with the larger class never has the point that was left out right
+      (low < 0.2 ? " Numbers near 0: the machine answers with the larger class, and the point that is left out makes its own class the smaller one." : "") +
+      (this.answer.gammas ? "" : " This kernel has no width γ: choose a Gaussian kernel to search over it, too.");
     if (best) {
       this.best.hidden = false;
       this.best.textContent = "go to the best ★";
@@ -130,23 +135,25 @@ export class SearchMap extends Panel {
     if (!this.answer || !this.state) return;
     const gamma = gammaOf(this.state.kernel);
     const C = this.state.C === "inf" ? Infinity : Number(this.state.C);
-    if (gamma === null || !(gamma > 0)) return;
     const nearest = (/** @type {number[]} */ values, /** @type {number} */ here) => {
       const distances = values.map((value) => Math.abs(Math.log10(value) - Math.log10(here)));
       return distances.indexOf(Math.min(...distances));
     };
-    const { gammas, Cs } = this.answer;
+    const { Cs } = this.answer;
+    const gammas = this.answer.gammas ?? [gamma ?? 1];
+    if (gamma === null && this.answer.gammas) return;
     const row = Number.isFinite(C) ? Cs.length - 1 - nearest(Cs, C) : 0;
-    const cell = this.cells[row]?.[nearest(gammas, gamma)];
+    const cell = this.cells[row]?.[nearest(gammas, gamma ?? 1)];
     if (!cell) return;
     cell.classList.add("mp-here");
     cell.setAttribute("aria-current", "true");
     for (const other of this.cells.flat()) other.setAttribute("tabindex", other === cell ? "0" : "-1");
   }
 
-  /** @param {number} gamma @param {number} C */
+  /** @param {number | null} gamma @param {number} C */
   go(gamma, C) {
-    this.emit("patch", { patch: { kernel: withGamma(this.state.kernel, gamma), C }, label: `γ = ${number(gamma, 3)}, C = ${number(C, 3)}` });
+    const kernel = gamma === null ? this.state.kernel : withGamma(this.state.kernel, gamma);
+    this.emit("patch", { patch: { kernel, C }, label: `γ and C of the map` });
   }
 
   /** @param {KeyboardEvent} event */

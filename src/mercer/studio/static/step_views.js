@@ -3,7 +3,7 @@
  *
  * Each view is a function of the answer of `steps`; it returns an element and `show(frame)`, which draws that frame.
  * Over a pair of coordinates (a, b) with the others fixed the dual is, but for a constant,
- *     g₁a + g₂b − ½(K₁₁a² + K₂₂b² + 2 y₁y₂ K₁₂ ab),      g = 1 − y f(others).
+ *     pa + qb − ½(k₁a² + k₂b²) − d ab,      given as [p, q, k₁, k₂, d, constant].
  */
 
 import { contourPath, ticks } from "./charts.js";
@@ -24,11 +24,20 @@ function square(low, high) {
   return { px, py };
 }
 
-/** The dual over a pair. @param {number[]} linear @param {number[]} K @param {boolean} same */
-function quadratic(linear, K, same) {
-  const cross = (same ? 1 : -1) * K[1];
+/** The dual over a pair, but for its constant. @param {number[]} coefficients [p, q, k₁, k₂, d] */
+function quadratic([p, q, first, second, cross]) {
   return (/** @type {number} */ a, /** @type {number} */ b) =>
-    linear[0] * a + linear[1] * b - 0.5 * (K[0] * a * a + K[2] * b * b + 2 * cross * a * b);
+    p * a + q * b - 0.5 * (first * a * a + second * b * b) - cross * a * b;
+}
+
+/**
+ * The pair at the maximum on the line of a step, before it is cut off at the box; null if the line has none.
+ * @param {any} box
+ * @returns {[number, number] | null}
+ */
+function unclippedPair(box) {
+  if (box.unclipped === null) return null;
+  return [box.before[0] + (box.same_sign ? -1 : 1) * (box.unclipped - box.before[1]), box.unclipped];
 }
 
 /** @param {string} look @param {number} x @param {number} y @returns {SVGElement} a mark; its shape tells its kind */
@@ -105,11 +114,11 @@ function drawBox(svg, box) {
   const C = typeof box.C === "number" && Number.isFinite(box.C) ? box.C : null;
   const places = [...box.before, ...box.after, ...(C === null ? [] : [0, C])];
   const reach = Math.max(...places) - Math.min(0, ...places) || 1;
-  // a maximum far outside of the box would make the box tiny: its direction is drawn as far as the edge
-  const far = box.unclipped.map((/** @type {number} */ v) => Math.max(-0.6 * reach, Math.min(1.6 * reach, v)));
-  const outside = far.some((/** @type {number} */ v, /** @type {number} */ k) => v !== box.unclipped[k]);
-  const low = Math.min(0, ...places, ...(outside ? [] : far)) - 0.12 * reach;
-  const high = Math.max(...places, ...(outside ? [] : far)) + 0.12 * reach;
+  // a maximum far outside of the box would make the box tiny: it is told in words
+  const peak = unclippedPair(box);
+  const near = peak !== null && peak.every((value) => value > -reach && value < 2 * reach);
+  const low = Math.min(0, ...places, ...(near ? peak : [])) - 0.12 * reach;
+  const high = Math.max(...places, ...(near ? peak : [])) + 0.12 * reach;
   const scale = square(low, high);
   const { px, py } = scale;
   const slope = box.same_sign ? -1 : 1;
@@ -118,7 +127,7 @@ function drawBox(svg, box) {
   const top = C ?? high;
   svg.append(
     s("rect", { x: px(0), y: py(top), width: px(top) - px(0), height: py(0) - py(top), class: "mp-box" }),
-    s("path", { d: contourPath(quadratic(box.linear, box.K, box.same_sign), [low, high], LEVELS, px, py), class: "mp-contour" }),
+    s("path", { d: box.quadratic ? contourPath(quadratic(box.quadratic), [low, high], LEVELS, px, py) : "", class: "mp-contour" }),
     axes(low, high, C, scale, [`α${subscript(box.i)}`, `α${subscript(box.j)}`]),
   );
   const clip = { x1: px(lineAt(low)), y1: py(low), x2: px(lineAt(high)), y2: py(high) };
@@ -135,7 +144,9 @@ function drawBox(svg, box) {
       s("text", { x: px(low) + 4, y: py(value) + (text === "L" ? -4 : 12), class: "mp-level-label" }, text),
     );
   }
-  if (!outside) svg.append(mark("free", px(far[0]), py(far[1])));
+  if (near) svg.append(mark("free", px(peak[0]), py(peak[1])));
+  else if (peak) svg.append(s("text", { x: SIZE - 12, y: 24, class: "mp-level-label", "text-anchor": "end" },
+    `maximum outside of the picture: α${subscript(box.j)} = ${number(box.unclipped)}`));
   svg.append(mark("start", px(box.before[0]), py(box.before[1])), mark("taken", px(box.after[0]), py(box.after[1])));
   const words = `The pair ${name(box.i)}, ${name(box.j)} in its box: from ${number(box.before[0])}, ${number(box.before[1])} ` +
     `to ${number(box.after[0])}, ${number(box.after[1])}.`;
@@ -148,10 +159,10 @@ export function smoWords(box) {
   const [i, j] = [subscript(box.i), subscript(box.j)];
   const same = box.same_sign ? "the same class" : "different classes";
   const kept = box.same_sign ? `α${i} + α${j}` : `α${i} − α${j}`;
-  const clipped = Math.abs(box.unclipped[1] - box.after[1]) > 1e-12 * Math.max(1, Math.abs(box.unclipped[1]));
-  const range = `[${number(box.L)}, ${number(box.H)}]`;
+  const clipped = box.unclipped === null || Math.abs(box.unclipped - box.after[1]) > 1e-12 * Math.max(1, Math.abs(box.unclipped));
+  const range = `[${number(box.L)}, ${number(box.H ?? Infinity)}]`;
   const end = clipped
-    ? `the maximum on the line is at α${j} = ${number(box.unclipped[1])}, outside of ${range}, so the nearer end ${number(box.after[1])} is taken`
+    ? `the maximum on the line is at α${j} = ${number(box.unclipped)}, outside of ${range}, so the nearer end ${number(box.after[1])} is taken`
     : `the maximum on the line, α${j} = ${number(box.after[1])}, is inside of ${range} and is taken`;
   return `Points ${name(box.i)} and ${name(box.j)} are of ${same}: ${kept} stays ${number(box.before[0] + (box.same_sign ? 1 : -1) * box.before[1])}. ` +
     `${end[0].toUpperCase()}${end.slice(1)}. α${i} goes from ${number(box.before[0])} to ${number(box.after[0])}.`;
@@ -163,9 +174,11 @@ export function smoWords(box) {
  */
 export function contourView(answer) {
   const data = answer.contours;
-  const [i, j] = data.pair;
+  const [i, j] = data.coordinates;
+  /** @type {number[][]} the two coefficients at every frame */
+  const path = answer.frame_steps.map((/** @type {number} */ step) => data.path[step]);
   const C = typeof data.C === "number" && Number.isFinite(data.C) ? data.C : null;
-  const all = [...data.path.flat(), ...data.optimum, ...(C === null ? [] : [0, C])];
+  const all = [...path.flat(), ...data.optimum, ...(C === null ? [] : [0, C])];
   const reach = Math.max(...all) - Math.min(0, ...all) || 1;
   const [low, high] = [Math.min(0, ...all) - 0.12 * reach, Math.max(...all) + 0.12 * reach];
   const scale = square(low, high);
@@ -185,13 +198,11 @@ export function contourView(answer) {
 
   /** @param {number} frame */
   function show(frame) {
-    const linear = data.linear[frame];
-    contour.setAttribute("d", contourPath(quadratic(linear, data.K, data.same_sign), [low, high], LEVELS, px, py));
-    const path = data.path.slice(0, frame + 1);
-    trail.setAttribute("d", path.map((/** @type {number[]} */ p, /** @type {number} */ k) =>
+    contour.setAttribute("d", contourPath(quadratic(data.quadratics[frame]), [low, high], LEVELS, px, py));
+    trail.setAttribute("d", path.slice(0, frame + 1).map((/** @type {number[]} */ p, /** @type {number} */ k) =>
       `${k ? "L" : "M"}${px(p[0]).toFixed(1)} ${py(p[1]).toFixed(1)}`).join(""));
-    const now = data.path[frame];
-    const before = data.path[Math.max(0, frame - 1)];
+    const now = path[frame];
+    const before = path[Math.max(0, frame - 1)];
     moving.replaceChildren(mark("start", px(before[0]), py(before[1])), mark("taken", px(now[0]), py(now[1])));
     svg.setAttribute("aria-label", `Contour lines of the dual over α${i + 1} and α${j + 1}: now at ${number(now[0])}, ` +
       `${number(now[1])}; the exact optimum is at ${number(data.optimum[0])}, ${number(data.optimum[1])}.`);
@@ -249,7 +260,12 @@ export function weightView(answer) {
  */
 export function barView(answer) {
   const frames = answer.frames.map((/** @type {any} */ frame) => frame.alpha);
-  const exact = answer.exact?.alpha ?? null;
+  const largest = (/** @type {number[]} */ values) => Math.max(...values.map(Math.abs));
+  const limit = answer.exact?.alpha ?? null;
+  const reach = Math.max(...frames.map(largest));
+  // an exact machine with huge coefficients would flatten all bars: it is told in words
+  const huge = limit !== null && reach > 0 && largest(limit) > 5 * reach;
+  const exact = huge ? null : limit;
   const n = frames[0].length;
   const shown = Math.min(n, 120);
   const all = [0, ...frames.flat(), ...(exact ?? [])].filter(Number.isFinite);
@@ -258,7 +274,7 @@ export function barView(answer) {
   const py = (/** @type {number} */ v) => top + ((high - v) / (high - low)) * (height - top - bottom);
   const slot = (width - left - 8) / shown;
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "mp-chart", role: "img" });
-  for (const tick of ticks(low, high, 4)) {
+  for (const tick of ticks(low, high, 6)) {
     svg.append(
       s("line", { x1: left, x2: width - 8, y1: py(tick), y2: py(tick), class: "mp-grid" }),
       s("text", { x: left - 6, y: py(tick) + 4, class: "mp-tick", "text-anchor": "end" }, number(tick, 3)),
@@ -274,6 +290,7 @@ export function barView(answer) {
   svg.append(moving);
   const caption = h("figcaption", { class: "mp-legend" }, h("span", { class: "mp-key mp-main", text: "coefficient of each point" }), " ",
     exact ? h("span", { class: "mp-key mp-grey", text: "exact machine" }) : null,
+    huge ? h("span", { class: "mp-muted", text: `those of the exact limit reach ${number(largest(/** @type {number[]} */ (limit)), 2)} and are not drawn` }) : null,
     n > shown ? h("span", { class: "mp-muted", text: ` the first ${shown} of ${n} points` }) : null);
 
   /** @param {number} frame */

@@ -6,7 +6,7 @@
  */
 
 import { lineChart } from "./charts.js";
-import { Panel, define, h, lessMotion, machineKey, name, number } from "./panel.js";
+import { Panel, define, h, lessMotion, machineKey, name, number, s } from "./panel.js";
 import { barView, contourView, smoBox, smoWords, subscript, weightView } from "./step_views.js";
 
 /** @type {Record<string, {title: string, about: string, modes: string[]}>} */
@@ -44,9 +44,25 @@ const RULES = [
   ["greedy", "largest improvement"],
 ];
 const SPEEDS = [1, 2, 5, 10, 30];
+/** @type {Record<string, string>} shapes of the buttons, in a square of 16 */
+const SHAPES = {
+  first: "M3 3h2v10h-2zM13 3v10l-7-5z",
+  back: "M12 3v10l-8-5z",
+  play: "M4 2.5v11l9-5.5z",
+  pause: "M4 3h3v10h-3zM9 3h3v10h-3z",
+  next: "M4 3v10l8-5z",
+  last: "M11 3h2v10h-2zM3 3v10l7-5z",
+};
 const GRID = [72, 72];
 // an axis from the smallest to the largest value that spans more than this factor is logarithmic
 const WIDE = 30;
+
+/** @param {string} shape */
+function icon(shape) {
+  const picture = s("svg", { viewBox: "0 0 16 16", class: "mp-icon", "aria-hidden": "true" });
+  picture.append(s("path", { d: SHAPES[shape] }));
+  return picture;
+}
 
 /** The step mode: see the head of this file. */
 export class Stepper extends Panel {
@@ -57,6 +73,7 @@ export class Stepper extends Panel {
     this.playing = false;
     /** @type {any} */ this.views = [];
     this.key = "";
+    /** @type {any} the procedure of the answer */ this.asked = null;
     /** @type {[number, number] | null} */ this.pair = null;
     this.seed = 0;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.clock = undefined;
@@ -77,27 +94,27 @@ export class Stepper extends Panel {
     this.pairInputs = [place(0), place(1)];
     this.pairLabel = h("span", { class: "mp-field" }, "Axes: α of points ", this.pairInputs[0], " and ", this.pairInputs[1]);
     this.again = h("button", { type: "button", onclick: () => this.reseed(), text: "other random order" });
-    this.about = h("p", { class: "mp-muted" });
+    this.about = h("p", { class: "mp-muted mp-about" });
     this.slider = /** @type {HTMLInputElement} */ (h("input", { type: "range", min: 0, max: 0, value: 0, class: "mp-wide",
       "aria-label": "Step", oninput: () => this.moveTo(Number(this.slider.value), true) }));
     this.playButton = h("button", { type: "button", class: "mp-play", onclick: () => this.play(!this.playing) });
     this.speed = /** @type {HTMLSelectElement} */ (h("select", { "aria-label": "Speed" },
-      ...SPEEDS.map((value) => h("option", { value, text: `${value} a second` }))));
+      ...SPEEDS.map((value) => h("option", { value, text: `${value} / s` }))));
     this.speed.value = lessMotion() ? "1" : "5";
     this.count = h("output", { class: "mp-count" });
-    const button = (/** @type {string} */ label, /** @type {string} */ sign, /** @type {() => void} */ onclick) =>
-      h("button", { type: "button", title: label, "aria-label": label, onclick, text: sign });
+    const button = (/** @type {string} */ label, /** @type {string} */ shape, /** @type {() => void} */ onclick) =>
+      h("button", { type: "button", title: label, "aria-label": label, onclick }, /** @type {any} */ (icon(shape)));
     this.bar = h("div", { class: "mp-transport", role: "group", "aria-label": "Move over the steps" },
-      button("To the start", "⏮", () => this.jump(0)),
-      button("One step back", "◀", () => this.jump(this.position - 1)),
+      button("To the start", "first", () => this.jump(0)),
+      button("One step back", "back", () => this.jump(this.position - 1)),
       this.playButton,
-      button("One step forward", "▶", () => this.jump(this.position + 1)),
-      button("To the end", "⏭", () => this.jump(Infinity)),
+      button("One step forward", "next", () => this.jump(this.position + 1)),
+      button("To the end", "last", () => this.jump(Infinity)),
       this.speed, this.count);
     this.words = h("p", { class: "mp-words", role: "status" });
     this.pictures = h("div", { class: "mp-pictures" });
     this.note = h("p", { class: "mp-muted" });
-    this.close = h("button", { type: "button", onclick: () => this.leave(), text: "back to the exact machine" });
+    this.close = h("button", { type: "button", onclick: () => this.leave(), text: "leave", title: "back to the exact machine" });
     this.body = h("div", { hidden: true }, this.bar, this.slider, this.words, this.pictures, this.note);
     this.append(
       h("div", { class: "mp-row" }, h("label", { class: "mp-field" }, "Procedure ", this.choice), this.ruleLabel, this.pairLabel,
@@ -148,7 +165,7 @@ export class Stepper extends Panel {
     const chosen = this.choice.value;
     this.ruleLabel.hidden = chosen !== "coordinate";
     this.pairLabel.hidden = chosen !== "coordinate";
-    this.again.hidden = !(chosen === "pegasos" || chosen === "perceptron" || (chosen === "coordinate" && this.rule.value === "random"));
+    this.again.hidden = !(chosen === "pegasos" || (chosen === "coordinate" && this.rule.value === "random"));
     this.close.hidden = !chosen;
     const mode = this.state?.mode ?? "classify";
     for (const option of this.choice.options) {
@@ -157,7 +174,7 @@ export class Stepper extends Panel {
     this.about.textContent = chosen
       ? PROCEDURES[chosen].about
       : "Watch a procedure find the machine: choose one. The exact optimum stays visible in grey.";
-    this.playButton.textContent = this.playing ? "⏸ pause" : "⏵ play";
+    this.playButton.replaceChildren(/** @type {any} */ (icon(this.playing ? "pause" : "play")), this.playing ? " pause" : " play");
     this.playButton.setAttribute("aria-pressed", String(this.playing));
   }
 
@@ -172,10 +189,21 @@ export class Stepper extends Panel {
     const found = { name: this.choice.value };
     if (found.name === "coordinate") {
       found.rule = this.rule.value;
-      if (this.pair) found.pair = this.pair;
+      const pair = this.pair ?? this.freePair();
+      if (pair) found.coordinates = pair;
     }
-    if (found.name !== "smo" && found.name !== "lms") found.seed = this.seed;
+    if (found.name === "coordinate" || found.name === "pegasos") found.seed = this.seed;
     return found;
+  }
+
+  /** Two points on their margin, whose coefficients end inside of the box: the clearest axes. @returns {[number, number] | null} */
+  freePair() {
+    const points = this.result?.points;
+    const n = this.state.points.length;
+    if (!points || points.state?.length !== n) return null;
+    const order = [...Array(n).keys()].filter((k) => points.state[k] !== "zero");
+    order.sort((a, b) => Number(points.state[b] === "free") - Number(points.state[a] === "free") || points.alpha[b] - points.alpha[a]);
+    return order.length < 2 ? null : [order[0], order[1]];
   }
 
   choose() {
@@ -225,8 +253,10 @@ export class Stepper extends Panel {
   /** @param {string} key */
   load(key) {
     this.key = key;
-    this.askNewest("steps", { state: this.state, procedure: this.procedure() }, (answer) => {
+    const procedure = this.procedure();
+    this.askNewest("steps", { state: this.state, procedure }, (answer) => {
       this.fail(null);
+      this.asked = procedure;
       this.answer = answer;
       this.draw();
       const start = this.frameOf(this.wanted ?? 0);
@@ -249,7 +279,7 @@ export class Stepper extends Panel {
     if (chosen === "smo") this.views.push(smoBox(answer));
     else if (chosen === "coordinate" && answer.contours) {
       this.views.push(contourView(answer));
-      answer.contours.pair.forEach((/** @type {number} */ index, /** @type {number} */ k) => {
+      answer.contours.coordinates.forEach((/** @type {number} */ index, /** @type {number} */ k) => {
         this.pairInputs[k].value = name(index);
         this.pairInputs[k].max = String(this.state.points.length);
       });
@@ -257,7 +287,7 @@ export class Stepper extends Panel {
     else if (answer.frames[0]?.alpha) this.views.push(barView(answer));
     this.chart = this.measureChart();
     this.pictures.replaceChildren(...this.views.map((/** @type {any} */ view) => view.element), this.chart.element);
-    this.note.textContent = [answer.note, answer.bound_why].filter(Boolean).join(" ");
+    this.note.textContent = answer.note ?? "";
   }
 
   /** The chart of the measure, or of the updates of the perceptron with their bound. */
@@ -281,10 +311,16 @@ export class Stepper extends Panel {
       levels.push({ value: answer.optimum, label: `exact optimum ${number(answer.optimum)}` });
     }
     const positive = [...measured, ...levels.map((level) => level.value)].filter((v) => typeof v === "number" && v !== 0);
-    const log = positive.length > 1 && this.choice.value !== "perceptron" && positive.every((v) => v > 0)
-      && Math.max(...positive) > WIDE * Math.min(...positive) && measured.find((v) => v !== null) > positive[positive.length - 1];
+    const falls = measured.find((v) => v !== null) >= Math.min(...positive);
+    const log = positive.length > 1 && this.choice.value !== "perceptron" && positive.every((v) => v > 0) && falls
+      && answer.measure !== "dual" && Math.max(...positive) > WIDE * Math.min(...positive);
+    // on a logarithmic axis an optimum of almost 0 would leave no room for the steps: it is told in words
+    const floor = Math.min(...measured.filter((v) => v !== null && v > 0));
+    const below = log ? levels.filter((level) => level.value < 1e-2 * floor) : [];
+    const drawn = levels.filter((level) => !below.includes(level));
     const label = this.choice.value === "perceptron" ? "updates so far" : answer.measure;
-    return lineChart({ title, x: steps, series: [{ label, values: measured, look: "mp-main" }], levels, log });
+    return lineChart({ title, x: steps, series: [{ label, values: measured, look: "mp-main" }], levels: drawn, log,
+      remark: below.map((level) => `${level.label}, below the chart`).join(" ") });
   }
 
   /** The number of the present step. */
@@ -323,7 +359,10 @@ export class Stepper extends Panel {
     this.words.textContent = text;
     if (tell && !this.playing) this.remember();
     if (this.active) {
-      const payload = { state: this.state, procedure: this.procedure(), step, grid: GRID };
+      // the part of the plane that the page shows, as the last fit had it
+      const shown = this.result?.grid;
+      const grid = shown?.rows ? [shown.columns, shown.rows] : shown?.columns ? [shown.columns, 2] : GRID;
+      const payload = { state: { ...this.state, view: shown?.view ?? this.state.view }, procedure: this.asked, step, grid };
       this.askNewest("frame", payload, (answer) => this.emit("frame", { answer, step, marks }));
     }
   }
