@@ -21,9 +21,12 @@ PREFERRED = 8710
 def run(arguments: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C; return the exit status."""
     uvicorn = server_package()
+    from mercer.studio.jobs import JOBS
     from mercer.studio.server import studio_app
     from mercer.studio.warming import Warming
 
+    if arguments.table is not None:
+        open_table(arguments.table)
     listening = listen(arguments.port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
@@ -42,12 +45,21 @@ def run(arguments: argparse.Namespace) -> int:
         pass
     finally:
         listening.close()
+        JOBS.kill_all()
     print("\nmercer studio: stopped", file=sys.stderr, flush=True)
     if any(thread.name.startswith("mercer-studio") for thread in threading.enumerate()):
         # a computation that is still running must not delay the end
         sys.stdout.flush()
         os._exit(0)
     return 0
+
+
+def open_table(path: Path) -> None:
+    """Open the table of the command line, so that the page begins with it."""
+    from mercer.studio.session import SESSION
+    from mercer.studio.tables import TABLES
+
+    SESSION.table = TABLES.add(path.name, path).id
 
 
 def server_package() -> Any:

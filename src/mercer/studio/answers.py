@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
+from mercer.exceptions import MercerError
 from mercer.studio import presets
 from mercer.studio.lessons import lessons_json
 from mercer.studio.machine import too_few
-from mercer.studio.state import MOST_POINTS, State, StateError, kind, number, parse_state, whole
+from mercer.studio.state import MOST_CLASSES, MOST_POINTS, State, StateError, kind, number, parse_state, whole
 
 Payload = dict[str, Any]
 
@@ -24,6 +27,22 @@ def answer(name: str, payload: Any) -> dict[str, Any]:
     if not isinstance(payload, dict):
         raise StateError(f"A question is a JSON object, but {kind(payload)} was given.", "payload")
     return ANSWERS[name](payload)
+
+
+def guarded(name: str, payload: Any) -> tuple[int, dict[str, Any]]:
+    """The status and the answer to a question; an error of any kind becomes a sentence."""
+    try:
+        return 200, answer(name, payload)
+    except StateError as error:
+        return 422, {"error": {"what": error.what, "where": error.where}}
+    except MercerError as error:
+        return 422, {"error": {"what": str(error), "where": None}}
+    except MemoryError:
+        return 422, {"error": {"what": "There is not enough memory: use fewer points.", "where": "points"}}
+    except Exception as error:
+        traceback.print_exc(file=sys.stderr)
+        what = f"mercer could not compute this ({type(error).__name__}: {str(error)[:200]}). Please report it."
+        return 500, {"error": {"what": what, "where": None}}
 
 
 def state_of(payload: Payload) -> State:
@@ -156,6 +175,71 @@ def code(payload: Payload) -> dict[str, Any]:
     return code_json(state_of(payload))
 
 
+def export_page(payload: Payload) -> dict[str, Any]:
+    """One page that moves without a server."""
+    from mercer.studio.export import page_json
+
+    return page_json(state_of(payload))
+
+
+def export_model(payload: Payload) -> dict[str, Any]:
+    """The model as a file."""
+    from mercer.studio.export import model_json
+
+    return model_json(state_of(payload))
+
+
+def table_open(payload: Payload) -> dict[str, Any]:
+    """Open a table."""
+    from mercer.studio.tables import open_json
+
+    return open_json(payload)
+
+
+def table_plane(payload: Payload) -> dict[str, Any]:
+    """Rows of a table on the plane."""
+    from mercer.studio.tables import plane_json
+
+    return plane_json(payload)
+
+
+def table_strings(payload: Payload) -> dict[str, Any]:
+    """Texts of a table on the plane."""
+    from mercer.studio.tables import strings_json
+
+    return strings_json(payload)
+
+
+def table_fit(payload: Payload) -> dict[str, Any]:
+    """Start `mercer fit` on a table."""
+    from mercer.studio.jobs import JOBS
+
+    return {"job": JOBS.start(payload).id}
+
+
+def job(payload: Payload) -> dict[str, Any]:
+    """How far a fit is."""
+    from mercer.studio.jobs import JOBS
+
+    return JOBS.get(payload.get("job")).to_json()
+
+
+def job_stop(payload: Payload) -> dict[str, Any]:
+    """Stop a fit; its best machine so far is kept."""
+    from mercer.studio.jobs import JOBS
+
+    found = JOBS.get(payload.get("job"))
+    found.stop()
+    return found.to_json()
+
+
+def session(payload: Payload) -> dict[str, Any]:
+    """What this process knows: its version, its limits, and the table of the command line."""
+    from mercer.studio.session import SESSION
+
+    return SESSION.to_json() | {"limits": {"points": MOST_POINTS, "grid": MOST_GRID, "classes": MOST_CLASSES}}
+
+
 ANSWERS: dict[str, Callable[[Payload], dict[str, Any]]] = {
     "presets": lambda payload: {"presets": presets.all_presets()},
     "lessons": lambda payload: lessons_json(),
@@ -171,4 +255,13 @@ ANSWERS: dict[str, Callable[[Payload], dict[str, Any]]] = {
     "steps": steps,
     "frame": frame,
     "code": code,
+    "export_page": export_page,
+    "export_model": export_model,
+    "table_open": table_open,
+    "table_plane": table_plane,
+    "table_strings": table_strings,
+    "table_fit": table_fit,
+    "job": job,
+    "job_stop": job_stop,
+    "session": session,
 }

@@ -253,5 +253,6 @@ def proof_json(state: State, error: NotSeparableError) -> dict[str, Any]:
     point = None
     if isinstance(state.machine_kernel, Linear) and state.bias and groups["positive"]:
         total = sum(weight for _, weight in groups["positive"])
-        point = rounded(sum(weight * state.X[i] for i, weight in groups["positive"]) / total)
+        place = np.array([i for i, _ in groups["positive"]], dtype=np.intp)
+        point = rounded(np.array([weight for _, weight in groups["positive"]]) @ state.X[place] / total)
     return {**groups, "point": point, "distance": plain(error.distance), "proven": error.proven}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 import warnings
@@ -76,7 +77,7 @@ def key_of(state: State) -> tuple[Hashable, ...]:
 def estimator(state: State, quantile: float | None = None) -> Any:
     """The unfitted machine of a state; in the mode "quantiles" that of one quantile."""
     kernel = state.machine_kernel
-    limits = {"tol": TOL, "time_limit": TIME_LIMIT}
+    limits: dict[str, Any] = {"tol": TOL, "time_limit": TIME_LIMIT}
     if state.mode == "classify":
         return SVC(kernel=kernel, C=state.C, loss=state.loss, fit_intercept=state.bias, **limits)
     if state.mode == "one_class":
@@ -84,7 +85,8 @@ def estimator(state: State, quantile: float | None = None) -> Any:
     if state.mode == "process":
         return GaussianProcessRegressor(kernel, alpha=state.noise**2, optimizer=None)
     if state.mode == "quantiles":
-        return SVR(kernel=kernel, C=state.C, loss="pinball", quantile=quantile, fit_intercept=state.bias, **limits)
+        given = 0.5 if quantile is None else quantile
+        return SVR(kernel=kernel, C=state.C, loss="pinball", quantile=given, fit_intercept=state.bias, **limits)
     loss = "epsilon_insensitive" if state.loss == "hinge" else "squared_epsilon_insensitive"
     return SVR(kernel=kernel, C=state.C, epsilon=state.epsilon, loss=loss, fit_intercept=state.bias, **limits)
 
@@ -211,28 +213,43 @@ def grid_json(state: State, grid: tuple[int, int], values: Sequence[float] | Any
 
 # ---- warnings and time ------------------------------------------------------------------------------------------
 
-_quiet_lock, _quiet_depth, _kept_filters = threading.Lock(), 0, []  # type: ignore[var-annotated]
+
+class _Quiet:
+    """How many blocks ignore warnings, and what restores the filters after the last one."""
+
+    def __init__(self) -> None:
+        self.lock, self.depth = threading.Lock(), 0
+        self.filters: Any = None
+
+
+_QUIET = _Quiet()
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
     """Ignore warnings meanwhile: answers tell the same by status and certificate. Threads may do so at the same time.
 
-    `warnings.catch_warnings` alone restores the wrong filters if two threads leave it in another order.
+    `warnings.catch_warnings` in each thread would restore the wrong filters if two threads leave it in another order;
+    here the first one enters it and the last one leaves it.
     """
-    global _quiet_depth, _kept_filters
-    with _quiet_lock:
-        if _quiet_depth == 0:
-            _kept_filters = warnings.filters[:]  # type: ignore[index]
+    if getattr(sys.flags, "context_aware_warnings", False):  # each thread has filters of its own
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-        _quiet_depth += 1
+            yield
+        return
+    with _QUIET.lock:
+        if _QUIET.depth == 0:
+            _QUIET.filters = warnings.catch_warnings()
+            _QUIET.filters.__enter__()
+            warnings.simplefilter("ignore")
+        _QUIET.depth += 1
     try:
         yield
     finally:
-        with _quiet_lock:
-            _quiet_depth -= 1
-            if _quiet_depth == 0:
-                warnings.filters[:] = _kept_filters  # type: ignore[index]
+        with _QUIET.lock:
+            _QUIET.depth -= 1
+            if _QUIET.depth == 0:
+                _QUIET.filters.__exit__(None, None, None)
 
 
 class Stopwatch:

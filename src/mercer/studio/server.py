@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import sys
 import threading
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Any
@@ -23,8 +21,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mercer.exceptions import MercerError
-from mercer.studio.answers import ANSWERS, answer
+from mercer.studio.answers import ANSWERS, guarded
+from mercer.studio.jobs import JOBS
+from mercer.studio.session import SESSION
 from mercer.studio.state import StateError
 from mercer.studio.warming import Warming
 
@@ -33,6 +32,10 @@ LARGEST_BODY = 20 * 1024 * 1024
 TIME_LIMIT = 60.0
 # questions that are computed at the same time
 THREADS = 4
+# answers that need no compiled loops
+AT_ONCE = ("presets", "lessons", "session", "job", "job_stop", "table_open", "table_fit", "code")
+# of reports: pictures and styles of their own, nothing that runs
+REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "frame-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -151,6 +154,18 @@ class Server:
         except Refused as refused:
             return error_response(refused.status, refused.what, refused.where)
 
+    async def report(self, request: Request) -> Response:
+        """The report of a finished job as a page."""
+        if not self.knows(request.query_params.get("token")):
+            return HTMLResponse(REFUSED.replace("WHY", "The address has no token."), status_code=403)
+        try:
+            found = JOBS.get(request.path_params["job"]).to_json().get("report")
+        except StateError as error:
+            return error_response(404, error.what, error.where)
+        if not found:
+            return error_response(404, "This job has no report.", "job")
+        return HTMLResponse(found, headers={"Content-Security-Policy": REPORT_POLICY})
+
     async def compute(self, name: str, payload: Any) -> Response:
         """Compute an answer in a thread, within the time limit."""
         running = asyncio.get_running_loop().run_in_executor(self.pool, self.serialised, name, payload)
@@ -163,26 +178,12 @@ class Server:
 
     def serialised(self, name: str, payload: Any) -> tuple[int, bytes]:
         """The status and the JSON of an answer."""
-        if self.warming is not None and name not in ("presets", "lessons", "session"):
+        if self.warming is not None and name not in AT_ONCE:
             self.warming.wait()
         status, found = guarded(name, payload)
-        return status, json.dumps(found, allow_nan=False, separators=(",", ":")).encode()
-
-
-def guarded(name: str, payload: Any) -> tuple[int, dict[str, Any]]:
-    """The status and the answer to a question; an error of any kind becomes a sentence."""
-    try:
-        return 200, answer(name, payload)
-    except StateError as error:
-        return 422, {"error": {"what": error.what, "where": error.where}}
-    except MercerError as error:
-        return 422, {"error": {"what": str(error), "where": None}}
-    except MemoryError:
-        return 422, {"error": {"what": "There is not enough memory: use fewer points.", "where": "points"}}
-    except Exception as error:
-        traceback.print_exc(file=sys.stderr)
-        what = f"mercer could not compute this ({type(error).__name__}: {str(error)[:200]}). Please report it."
-        return 500, {"error": {"what": what, "where": None}}
+        if name == "job" and found.get("report"):
+            found["report_url"] = f"report/{found['job']}?token={self.token}"
+        return status, json.dumps(found, allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 async def read_body(request: Request) -> bytes:
@@ -226,11 +227,13 @@ def studio_app(token: str, port: int, warming: Warming | None = None) -> ASGIApp
         Compilation that is under way; questions wait for it.
     """
     server = Server(token, warming)
+    SESSION.warming = warming
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
     static = files("mercer.studio") / "static"
     routes = [
         Route("/", server.page, methods=["GET"]),
         Route("/api/{name}", server.api, methods=["POST"]),
+        Route("/report/{job}", server.report, methods=["GET"]),
         Mount("/static", StaticFiles(directory=str(static), check_dir=False)),
     ]
     return Guard(Starlette(routes=routes), hosts)

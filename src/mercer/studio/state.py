@@ -161,7 +161,7 @@ def read_kernel(given: Any) -> Kernel:
 def count_kernels(kernel: Kernel) -> int:
     """The number of kernels in an expression. Raises StateError at exponents that are too large."""
     count = 1
-    for one in fields(kernel):  # type: ignore[arg-type]
+    for one in fields(kernel):
         value = getattr(kernel, one.name)
         parts = value if isinstance(value, tuple) else (value,)
         count += sum(count_kernels(part) for part in parts if isinstance(part, Kernel))

@@ -180,8 +180,9 @@ def _pegasos(state: State, procedure: dict[str, Any]) -> Walk:
     lam = 1.0 / (state.C * n)
     size = procedure["step_size"]
     model = PegasosClassifier(
-        lam, kernel=kernel, n_steps=min(MOST_STEPS, procedure["passes"] * n), fit_intercept=state.bias, average="last",
-        step_size="pegasos" if size is None else size, random_state=procedure["seed"], trace=True, time_limit=TIME_LIMIT,
+        lam, kernel=kernel, n_steps=min(MOST_STEPS, procedure["passes"] * n), fit_intercept=state.bias,
+        average="last", step_size="pegasos" if size is None else size, random_state=procedure["seed"], trace=True,
+        time_limit=TIME_LIMIT,
     ).fit(state.X, state.y)  # fmt: skip
     columns, sign = model.steps_.columns, signs(state)
     n_steps = len(columns["t"])

@@ -5,11 +5,22 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from typing import Any
 
 from mercer.studio.presets import all_presets
+from mercer.studio.state import PROCEDURES
 
-# modes in the order in which they are likely to be used first
-_FIRST = ("blobs", "moons", "separable", "three_classes", "sine", "ring", "heteroscedastic", "gaps")
+# presets in the order in which their modes are likely to be used first; the first answers wait for these
+_FIRST = ("blobs", "moons", "separable", "three_classes", "sine", "ring", "heteroscedastic", "gaps", "disc")
+# then, without delaying answers: the other questions about a preset
+_LATER: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("leave_one_out", "blobs", {}),
+    ("path", "moons", {}),
+    ("steps", "blobs", {"procedure": {"name": "smo"}}),
+    ("search_map", "moons", {}),
+    *(("steps", "moons", {"procedure": {"name": name, "passes": 1}}) for name in PROCEDURES),
+    ("leave_one_out", "sine", {}),
+)
 
 
 class Warming:
@@ -36,20 +47,23 @@ class Warming:
         self.done.wait(300.0)
 
     def _run(self) -> None:
-        from mercer.studio.answers import fit
-
         start = time.perf_counter()
+        states = {preset["name"]: preset["state"] for preset in all_presets()}
         try:
-            states = {preset["name"]: preset["state"] for preset in all_presets()}
             for k, name in enumerate(_FIRST):
                 self.line = f"compiling its loops, {k} of {len(_FIRST)}"
-                try:
-                    fit({"state": states[name], "grid": [72, 72]})
-                except Exception as error:  # the first question will meet it again and report it
-                    print(f"mercer studio: {name}: {error}", file=sys.stderr, flush=True)
+                self._try("fit", {"state": states[name], "grid": [72, 72]})
         finally:
-            self.line = "ready"
+            self.line = ""
             self.done.set()
-            seconds = time.perf_counter() - start
-            if self._said:
-                print(f"mercer studio: ready after {seconds:.0f} s", file=sys.stderr, flush=True)
+        if self._said:
+            print(f"mercer studio: ready after {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+        for name, preset, more in _LATER:
+            self._try(name, {"state": states[preset], **more})
+
+    @staticmethod
+    def _try(name: str, payload: dict[str, Any]) -> None:
+        """Answer a question and forget it; the first person who asks it meets an error again and is told."""
+        from mercer.studio.answers import guarded
+
+        guarded(name, payload)
