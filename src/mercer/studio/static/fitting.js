@@ -37,6 +37,7 @@ export class Fitting {
     this.fits = 0;
     this.seconds = 0;
     this.pending = 0;
+    /** the fine picture of the newest state is shown */ this.settled = false;
     this.version = 0;
     /** @type {State | null} */ this.pathState = null;
     /** @type {any} */ this.timer = null;
@@ -47,6 +48,7 @@ export class Fitting {
     if (previous && !differ(state, previous, FITTED)) return;
     if (previous && differ(state, previous, PATH_FIELDS)) this.forgetPath();
     this.version++;
+    this.settled = false;
     clearTimeout(this.timer);
     this.request(state, COARSE_CELLS);
     this.timer = setTimeout(() => this.rested(state), REST);
@@ -59,9 +61,12 @@ export class Fitting {
   }
 
   /** @param {State} state */
-  rested(state) {
-    this.request(state, FINE_CELLS);
-    if (hasPath(state) && !this.pathState) this.requestPath(state);
+  async rested(state) {
+    const version = this.version;
+    const path = hasPath(state) && !this.pathState ? this.requestPath(state) : null;
+    await this.request(state, FINE_CELLS);
+    await path;
+    if (version === this.version) this.settled = true;
   }
 
   /** @param {State} state @param {number} cells */

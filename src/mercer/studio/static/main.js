@@ -25,7 +25,7 @@ import "./takeaway.js";
 import { html } from "./dom.js";
 import { Fitting } from "./fitting.js";
 import { buildHeader } from "./header.js";
-import { Store, StateError, decodeFragment, encodeFragment, parseState, stateText } from "./store.js";
+import { DEFAULT_STATE, Store, StateError, decodeFragment, encodeFragment, parseState, stateText } from "./store.js";
 import { buildTabs } from "./tabs.js";
 import { newestOnly } from "./transport.js";
 
@@ -81,9 +81,11 @@ export function mount(root, call, options = {}) {
     ),
   );
 
+  let started = false; // whether a machine has been shown
   const fitting = new Fitting(ask, {
     view: (state) => plane.viewFor(state),
     result(result, state) {
+      started = true;
       for (const component of components) component.result = result;
       plane.resultState = state;
       // the newest machine is shown: an error about an older one is out of date
@@ -91,6 +93,12 @@ export function mount(root, call, options = {}) {
     },
     path: (path) => (controls.path = path),
     failed(error) {
+      const refused = error.name === "AnswerError" && /** @type {any} */ (error).where !== "server";
+      if (!started && refused && store.state !== DEFAULT_STATE) {
+        store.set(DEFAULT_STATE);
+        tell(`This state cannot be shown: ${error.message} The page starts with its default.`, "error", "state");
+        return;
+      }
       controls.problem = error;
       tell(error.message, "error", "fit");
     },
@@ -223,7 +231,7 @@ export function mount(root, call, options = {}) {
       return given ?? (options.address ? decodeFragment(location.hash) : null);
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
-      tell(`This state cannot be shown: ${error.message} The page starts with its default.`, "error", "state");
+      tell(`This state cannot be shown: ${error.message} The page ${started ? "stays as it was" : "starts with its default"}.`, "error", "state");
       return null;
     }
   }

@@ -451,11 +451,20 @@ class MercerPlane extends HTMLElement {
     const label = `Plane with ${points.length} points${mode === "classify" ? ` of ${classes} ${classes === 1 ? "class" : "classes"}` : ""}`;
     if (this.surface.getAttribute("aria-label") !== label) this.surface.setAttribute("aria-label", label);
     const step = this._frame?.answer ? (this._frame.label ?? `Step ${this._frame.step ?? ""}: in colour the machine on its way, in grey the optimum`) : null;
-    const text = step ?? this._result?.message ?? "";
+    const text = step ?? this.messageText();
     if (this.banner.textContent !== text) this.banner.textContent = text;
     this.banner.hidden = !text;
     this.banner.classList.toggle("warning", this._result?.status === "not_separable" || this._result?.status === "limit");
     this.tools.drawLegend(this.legend);
+  }
+
+  /** What the plane says about its machine, if there is anything to say. */
+  messageText() {
+    const { status, message, proof } = this._result ?? {};
+    if (status !== "not_separable") return message ?? "";
+    const count = (proof?.positive?.length ?? 0) + (proof?.negative?.length ?? 0);
+    const reason = count ? `: ${count} of the points combine to a common point of both convex hulls` : "";
+    return `No hard margin exists${reason}. Use a finite C or a richer kernel.`;
   }
 
   // ---- pictures --------------------------------------------------------------------------------------------------

@@ -89,14 +89,15 @@ export function buildTools(plane) {
   /** @param {HTMLElement} element */
   function drawLegend(element) {
     const { mode, show } = plane.state;
-    const key = `${mode}${JSON.stringify(show)}`;
+    const many = Boolean(plane.result?.grid?.labels);
+    const key = `${mode}${many}${JSON.stringify(show)}`;
     if (key === legendKey) return;
     legendKey = key;
     /** @param {string} name @param {string} text */
     const entry = (name, text) => html("span", { class: "legend-entry" }, html("span", { class: `legend-mark ${name}`, "aria-hidden": "true" }), text);
     /** @type {Record<string, [string, string][]>} */
     const lines = {
-      classify: [["boundary", "f = 0"], ...(show.margins ? /** @type {[string, string][]} */ ([["margin", "f = ±1"]]) : [])],
+      classify: [["boundary", many ? "border" : "f = 0"], ...(show.margins && !many ? /** @type {[string, string][]} */ ([["margin", "f = ±1"]]) : [])],
       one_class: [["boundary", "f = 0"]],
       regress: [["boundary", "f"], ...(show.margins ? /** @type {[string, string][]} */ ([["margin", "f ± ε"]]) : [])],
       quantiles: [["boundary", "median"], ["curve", "quantiles"]],

@@ -106,9 +106,35 @@ function columnPlaces(width, columns) {
   return { index, share };
 }
 
-/** Signed margins of one class: positive where it wins. @param {any} grid @param {number} label @returns {number[][]} */
-export function classField(grid, label) {
-  return grid.values.map((/** @type {number[]} */ row, /** @type {number} */ r) =>
-    row.map((value, c) => (grid.labels[r][c] === label ? Math.max(value, 1e-9) : -Math.max(value, 1e-9))),
-  );
+/**
+ * For each class that wins somewhere, its votes less the largest of the others' on a finer grid: zero on its borders, which
+ * are then those that `paintRegions` shows.
+ *
+ * @param {{columns: number, rows: number, values: number[][], labels: number[][]}} grid @param {number} factor
+ * @returns {Map<number, import("./contours.js").Field>}
+ */
+export function classFields(grid, factor) {
+  const present = [...new Set(grid.labels.flat())];
+  const columns = (grid.columns - 1) * factor + 1;
+  const rows = (grid.rows - 1) * factor + 1;
+  const fields = new Map(present.map((label) => [label, { columns, rows, values: new Float32Array(columns * rows) }]));
+  const votes = new Float32Array(10);
+  for (let row = 0; row < rows; row++) {
+    const r = Math.min(Math.floor(row / factor), grid.rows - 2);
+    const v = row / factor - r;
+    for (let column = 0; column < columns; column++) {
+      const c = Math.min(Math.floor(column / factor), grid.columns - 2);
+      const u = column / factor - c;
+      votes.fill(0);
+      for (const [dr, dc, share] of [[0, 0, (1 - u) * (1 - v)], [0, 1, u * (1 - v)], [1, 0, (1 - u) * v], [1, 1, u * v]])
+        votes[grid.labels[r + dr][c + dc]] += share * Math.max(grid.values[r + dr][c + dc], 1e-6);
+      let [first, second, winner] = [-1, -1, -1];
+      for (const label of present) {
+        if (votes[label] > first) [first, second, winner] = [votes[label], first, label];
+        else if (votes[label] > second) second = votes[label];
+      }
+      for (const label of present) /** @type {any} */ (fields.get(label)).values[row * columns + column] = votes[label] - (label === winner ? Math.max(second, 0) : first);
+    }
+  }
+  return fields;
 }

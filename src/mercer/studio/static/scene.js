@@ -13,7 +13,7 @@
  */
 import { contour, fieldOf, refine } from "./contours.js";
 import { classColour } from "./palette.js";
-import { classField } from "./regions.js";
+import { classFields } from "./regions.js";
 
 export const PLANE_MODES = new Set(["classify", "one_class"]);
 
@@ -105,8 +105,7 @@ function levels(shapes, pixels, machine, state, look, opacity) {
     );
   };
   if (grid.labels) {
-    const labels = new Set(grid.labels.flat());
-    for (const label of labels) shapes.push({ lines: lines(fieldOf(classField(grid, label)), 0), stroke: look.ink, width: 1.6, opacity });
+    for (const field of classFields(grid, factor).values()) shapes.push({ lines: lines(field, 0), stroke: look.ink, width: 1.8, opacity });
     return;
   }
   const field = refine(fieldOf(grid.values), factor);
@@ -143,9 +142,10 @@ function proof(shapes, pixels, found, state, look) {
     const members = (found[side] ?? []).filter((/** @type {number[]} */ [index]) => state.points[index]);
     if (!members.length) continue;
     const corners = members.map((/** @type {number[]} */ [index]) => pixels(state.points[index][0], state.points[index][1]));
-    const colour = classColour(state.points[members[0][0]][2]);
-    const ring = hull(corners);
-    shapes.push({ lines: [ring], closed: true, stroke: colour, width: 2.5, dash: [2, 4], fill: ring.length > 2 ? colour : undefined, opacity: 0.9 });
+    const label = state.points[members[0][0]][2];
+    const colour = classColour(label);
+    const own = state.points.filter((/** @type {number[]} */ p) => p[2] === label).map((/** @type {number[]} */ [x, y]) => pixels(x, y));
+    shapes.push({ lines: [hull(own)], closed: true, stroke: colour, width: 1.6, dash: [2, 5], fill: colour });
     shapes.push({ lines: corners.map((/** @type {number[]} */ [x, y]) => circle(x, y, 13)), closed: true, stroke: colour, width: 2 });
     if (!found.point) continue;
     const centre = pixels(found.point[0], found.point[1]);
@@ -156,7 +156,7 @@ function proof(shapes, pixels, found, state, look) {
   if (!found.point) return;
   const [x, y] = pixels(found.point[0], found.point[1]);
   shapes.push({ lines: [circle(x, y, 6)], closed: true, fill: look.warn, stroke: look.paper, width: 2 });
-  shapes.push({ label: { x: x + 12, y: y - 10, text: "in both hulls", anchor: "left", size: 13 }, fill: look.ink });
+  shapes.push({ label: { x, y: y + 30, text: "in both hulls", anchor: "center", size: 13 }, fill: look.ink });
 }
 
 /** @param {number} x @param {number} y @param {number} r */
