@@ -45,7 +45,7 @@ export function buildScene(frame, state, result, step, look, axes) {
   gridLines(shapes, frame, look, axes);
   const pixels = toPixels(frame);
   if (PLANE_MODES.has(state.mode)) {
-    if (step && result?.grid?.values) levels(shapes, pixels, result, state, { ...look, ink: look.faint, soft: look.faint }, 0.9);
+    if (step && result?.grid?.values) levels(shapes, pixels, result, state, { ...look, ink: look.faint, pair: [look.faint, look.faint] }, 0.9);
     const machine = step ?? result;
     if (machine?.grid?.values) levels(shapes, pixels, machine, state, look, 1);
     if (machine?.line && !machine?.grid?.values) lineOf(shapes, pixels, frame, machine.line, look);
@@ -93,30 +93,42 @@ function tick(value, step) {
   return text.replace("-", "−");
 }
 
+/** @type {WeakMap<object, Record<string, number[][][]>>} level lines of a grid in data: the points move more often than the machine */
+const known = new WeakMap();
+
+/** @param {any} grid @param {string} mode @returns {Record<string, number[][][]>} lines by level, or by class */
+function linesOf(grid, mode) {
+  const found = known.get(grid);
+  if (found) return found;
+  const factor = grid.columns < 120 ? 2 : 1;
+  const [x0, x1, y0, y1] = grid.view;
+  /** @param {import("./contours.js").Field} field @param {number} level */
+  const lines = (field, level) => contour(field, level).map((line) => line.map(([c, r]) => [x0 + (c / (field.columns - 1)) * (x1 - x0), y0 + (r / (field.rows - 1)) * (y1 - y0)]));
+  /** @type {Record<string, number[][][]>} */ const result = {};
+  if (grid.labels) for (const [label, field] of classFields(grid, factor)) result[label] = lines(field, 0);
+  else {
+    const field = refine(fieldOf(grid.values), factor);
+    for (const level of mode === "classify" ? [0, -1, 1] : [0]) result[level] = lines(field, level);
+  }
+  known.set(grid, result);
+  return result;
+}
+
 /** Boundary and margins. @param {Shape[]} shapes @param {Function} pixels @param {any} machine @param {any} state @param {any} look @param {number} opacity */
 function levels(shapes, pixels, machine, state, look, opacity) {
-  const grid = machine.grid;
-  const factor = grid.columns < 100 ? 3 : grid.columns < 160 ? 2 : 1;
-  /** @param {import("./contours.js").Field} field @param {number} level */
-  const lines = (field, level) => {
-    const [x0, x1, y0, y1] = grid.view;
-    return contour(field, level).map((line) =>
-      line.map(([c, r]) => pixels(x0 + (c / (field.columns - 1)) * (x1 - x0), y0 + (r / (field.rows - 1)) * (y1 - y0))),
-    );
-  };
-  if (grid.labels) {
-    for (const field of classFields(grid, factor).values()) shapes.push({ lines: lines(field, 0), stroke: look.ink, width: 1.8, opacity });
+  const found = linesOf(machine.grid, state.mode);
+  /** @param {number[][][]} lines */
+  const drawn = (lines) => lines.map((line) => line.map(([x, y]) => pixels(x, y)));
+  if (machine.grid.labels) {
+    for (const lines of Object.values(found)) shapes.push({ lines: drawn(lines), stroke: look.ink, width: 1.8, opacity });
     return;
   }
-  const field = refine(fieldOf(grid.values), factor);
-  const halo = { stroke: look.paper, opacity: 0.65 * opacity };
-  const boundary = lines(field, 0);
   if (state.mode === "classify" && state.show.margins) {
-    const [low, high] = [-1, 1].map((level) => lines(field, level));
     const [negative, positive] = look.pair ?? [look.soft, look.soft];
-    shapes.push({ lines: low, stroke: negative, width: 1.6, dash: [6, 5], opacity }, { lines: high, stroke: positive, width: 1.6, dash: [6, 5], opacity });
+    shapes.push({ lines: drawn(found[-1]), stroke: negative, width: 1.6, dash: [6, 5], opacity }, { lines: drawn(found[1]), stroke: positive, width: 1.6, dash: [6, 5], opacity });
   }
-  shapes.push({ lines: boundary, width: 5, ...halo }, { lines: boundary, stroke: look.ink, width: 2.4, opacity });
+  const boundary = drawn(found[0]);
+  shapes.push({ lines: boundary, stroke: look.paper, width: 5, opacity: 0.65 * opacity }, { lines: boundary, stroke: look.ink, width: 2.4, opacity });
 }
 
 /** The line w·x + b = 0 and its margins, where no grid is known. @param {Shape[]} shapes @param {Function} pixels @param {Frame} frame @param {any} line @param {any} look */
