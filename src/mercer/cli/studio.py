@@ -75,7 +75,8 @@ def server_package() -> Any:
 def listen(port: int | None) -> socket.socket:
     """A socket that listens on the loopback address at this port, or at a free one."""
     for tried in (PREFERRED, 0) if port is None else (port,):
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # asyncio turns off Nagle's delay, 40 ms an answer, only for sockets that name their protocol
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if os.name == "posix":  # a port that was in use a moment ago is free
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -20,6 +20,7 @@ from mercer.studio.machine import (
     lattice,
     plain,
     quietly,
+    reached,
     refusal,
     rounded,
     short,
@@ -57,7 +58,7 @@ def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> 
     if values[1] is not None:
         drawn["labels"] = model.classes_[values[1]].reshape(grid[1], grid[0]).tolist()
     hard = state.mode == "classify" and math.isinf(state.C)
-    finished = model.fit_status_ == 0
+    finished = reached(model)
     return {
         "seconds": watch.seconds,
         "status": "limit" if not finished else "separable" if hard else "optimal",

@@ -125,13 +125,9 @@ def _along_path(state: State) -> tuple[str, str, list[dict[str, Any]], int]:
     """Breaks of the exact path, thinned if there are many, and the C of the state."""
     path = path_of(state)
     breaks = np.asarray(path.C)
-    positions = np.geomspace(breaks[0], breaks[-1], MOST_STOPS - 1)
-    # the breaks nearest to even steps of log C
-    chosen = (
-        breaks
-        if len(breaks) < MOST_STOPS
-        else breaks[np.unique(np.searchsorted(breaks, positions).clip(0, len(breaks) - 1))]
-    )
+    chosen = breaks
+    if len(breaks) >= MOST_STOPS:
+        chosen = breaks[np.linspace(0, len(breaks) - 1, MOST_STOPS - 1).round().astype(np.intp)]
     own = min(max(state.C, float(breaks[0])), float(breaks[-1]))
     values = np.unique(np.append(chosen, own))
     stops = [_stop(f"C = {short(C)}", C, at_C(state, float(C), GRID)) for C in values]

@@ -275,6 +275,6 @@ def _on_columns(kernel: Any) -> Formula:
 
 def mathml_of(kernel: Kernel) -> str:
     """k(x, z) = … as a MathML element."""
-    left = "<mi>k</mi><mo>(</mo><mi>x</mi><mo>,</mo><mi>z</mi><mo>)</mo><mo>=</mo>"
-    body = f"<mrow>{left}{formula_of(kernel).mathml}</mrow>"
+    left = "<mi>k</mi><mo>(</mo><mi>x</mi><mo>,</mo><mi>z</mi><mo>)</mo>"
+    body = f"<mrow><mrow>{left}</mrow><mo>=</mo>{formula_of(kernel).mathml}</mrow>"
     return f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">{body}</math>'

@@ -28,6 +28,8 @@ from mercer.studio.state import State, StateError
 TOL = 1e-6
 # seconds after which a fit is shown as it is
 TIME_LIMIT = 10.0
+# relative gap at which a fit that rounding has stopped is as good as optimal
+CLOSE = 1e-9
 # fitted machines that are kept
 KEPT = 16
 # significant digits of numbers in an answer
@@ -113,6 +115,12 @@ def _fit(state: State) -> Any:
             raise
         except (MercerError, ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             raise StateError(refusal(error), "kernel") from None
+
+
+def reached(model: Any) -> bool:
+    """Whether a fit reached its tolerance, or came so close to the optimum that rounding allows no more."""
+    shown = model.certificate_
+    return bool(model.fit_status_ == 0 or (shown.valid and shown.relative_gap <= CLOSE))
 
 
 def refusal(error: Exception) -> str:

@@ -17,6 +17,7 @@ from mercer.studio.machine import (
     item,
     plain,
     quietly,
+    reached,
     refusal,
     rounded,
     short,
@@ -61,7 +62,7 @@ def _points(problem: Optimality, y: Vector) -> dict[str, Any]:
 
 
 def _status(models: list[Any]) -> dict[str, Any]:
-    finished = all(model.fit_status_ == 0 for model in models)
+    finished = all(reached(model) for model in models)
     gap = max(model.certificate_.relative_gap for model in models)
     message = f"The fit ended before it reached its tolerance; its relative gap is {short(gap)}. Lower C."
     return {"status": "optimal" if finished else "limit", "message": None if finished else message}

@@ -47,8 +47,9 @@
     table,
     spoken,
   );
-  root.append(element("div", { class: "stage" }, canvas, side));
-  if (data.stops.length > 1) root.append(element("div", { class: "slider" }, play, slider, shown));
+  const picture = element("div", {}, canvas);
+  if (data.stops.length > 1) picture.append(element("div", { class: "slider" }, play, slider, shown));
+  root.append(element("div", { class: "stage" }, picture, side));
   root.append(element("p", { class: "note" }, data.along));
   const code = element("pre", { tabindex: 0, "aria-label": "Python code of this machine" }, data.code);
   root.append(element("details", {}, element("summary", {}, "Python code"), code));
