@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("StudioWidget", error.name or "anywidget", "studio") from None
 
-STYLES = ("studio.css", "panels.css")
+STYLES = ("studio.css", "plane.css", "controls.css", "panels.css")
 
 
 def static_text(name: str) -> str:
