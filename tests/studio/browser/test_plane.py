@@ -205,7 +205,7 @@ def test_a_finger_adds_and_drags(open_studio):
 
 @pytest.mark.slow
 def test_dragging_refits_many_times_a_second(open_studio, record_property):
-    """While one of 200 points is dragged, exact machines follow: over eight a second if the processor is not overloaded."""
+    """While one of 200 points is dragged, exact machines follow: over eight a second on a free processor."""
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], 100)
     X = rng.normal(size=(200, 2)) * 0.8 + np.where(labels, 1, -1)[:, None]

@@ -267,8 +267,11 @@ export function mount(root, call, options = {}) {
     store,
     plane,
     fitting,
-    /** @param {object} part */
-    load: (part) => attempt(() => store.load(part)),
+    /** Show another state; one that is shown already changes nothing. @param {object} part */
+    load: (part) =>
+      attempt(() => {
+        if (stateText(parseState(JSON.stringify(part))) !== stateText(store.state)) store.load(part);
+      }),
     destroy() {
       removeEventListener("hashchange", readAddress);
       root.replaceChildren();

@@ -61,16 +61,25 @@ async function render({ model, el }) {
   el.append(root);
   const { mount } = await importMain(model.get("modules"));
   let own = false;
+  /** @type {any} */ let timer = null;
   const studio = mount(root, messageCall(model), {
     state: model.get("state"),
     onState(/** @type {any} */ state) {
-      own = true;
-      model.set("state", state);
-      model.save_changes();
-      own = false;
+      // Python need not see every place of a dragged point
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        own = true;
+        model.set("state", state);
+        model.save_changes();
+        own = false;
+      }, 150);
     },
   });
-  const follow = () => !own && studio.load(model.get("state"));
+  const follow = () => {
+    if (own) return;
+    clearTimeout(timer);
+    studio.load(model.get("state"));
+  };
   model.on("change:state", follow);
   return () => {
     model.off("change:state", follow);
