@@ -96,7 +96,7 @@ def test_breaks_of_the_path_are_marked_and_reached(studio):
     """The path's breaks are drawn below the slider; the arrows set C to the next and the previous break."""
     page = studio.page
     breaks = page.evaluate("document.querySelector('mercer-controls')._path.C")
-    assert page.locator("canvas.slider-marks").is_visible()
+    assert page.locator("canvas.slider-marks:visible").count() == 1
     assert f"{len(breaks)} breaks" in page.inner_text(".path-line")
     C = studio.state["C"]
     page.click("button[aria-label='C at the next break']")
@@ -106,19 +106,19 @@ def test_breaks_of_the_path_are_marked_and_reached(studio):
     assert studio.settle().state["C"] == pytest.approx(max(one for one in breaks if one < above * (1 - 1e-6)), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["linear", "polynomial", "gaussian", "laplacian", "matern", "rational_quadratic", "periodic", "sigmoid"],
-)
-def test_kernels_by_name(studio, name):
+@pytest.mark.slow
+def test_kernels_by_name(studio):
     """Each kernel of the list is read by the back end with the parameters of its sliders."""
-    studio.page.select_option("#mercer-kernel-name", name)
-    studio.settle()
-    assert studio.state["kernel"].startswith(f"{name}(")
-    assert studio.result["status"] in ("optimal", "limit")
-    assert studio.page.input_value("#mercer-kernel-text") == studio.state["kernel"]
-    sliders = studio.page.locator("mercer-controls fieldset:nth-of-type(3) input[type=range]").count()
-    assert sliders == studio.state["kernel"].count("=")
+    names = studio.page.eval_on_selector_all("#mercer-kernel-name option", "all => all.map(one => one.value)")
+    assert len(names) == 9 and "matern" in names
+    for name in filter(None, names):
+        studio.page.select_option("#mercer-kernel-name", name)
+        studio.settle()
+        assert studio.state["kernel"].startswith(f"{name}(")
+        assert studio.result["status"] in ("optimal", "limit")
+        assert studio.page.input_value("#mercer-kernel-text") == studio.state["kernel"]
+        sliders = studio.page.locator("mercer-controls fieldset:nth-of-type(3) input[type=range]").count()
+        assert sliders == studio.state["kernel"].count("=")
 
 
 def test_a_kernel_by_expression(studio):

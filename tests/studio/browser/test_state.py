@@ -25,7 +25,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", ["not JSON", "infinite", "too many points", "mode"])
 def test_a_wrong_state_gets_a_message_and_the_default(open_studio, name):
     """A state that cannot be shown is named with its fault; the page starts with its default and works."""
     state, message = HOSTILE[name]
@@ -36,7 +36,19 @@ def test_a_wrong_state_gets_a_message_and_the_default(open_studio, name):
     assert len(studio.state["points"]) == 30 and studio.result["status"] == "optimal"
 
 
-@pytest.mark.parametrize("after", ["#s=%%%", "#s=", "#s=AAA\x00", "#s=" + "A" * 5000])
+@pytest.mark.slow
+def test_wrong_states_change_nothing(open_studio):
+    """Each wrong state in the address of a running page is named with its fault, and the page stays as it was."""
+    studio = open_studio({"points": POINTS, "kernel": "linear()"})
+    before = studio.state
+    for state, message in HOSTILE.values():
+        studio.page.evaluate("hash => { location.hash = hash }", fragment(state))
+        studio.wait(f"document.querySelector('.message').textContent.includes({json.dumps(message)})")
+        assert studio.page.inner_text(".message").endswith("The page stays as it was.")
+        assert studio.state == before
+
+
+@pytest.mark.parametrize("after", ["#s=%%%", "#s=" + "A" * 5000])
 def test_a_damaged_fragment_gets_a_message(open_studio, after):
     """Text after #s= that is no base64url is called damaged."""
     studio = open_studio(after=after)

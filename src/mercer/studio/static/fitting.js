@@ -39,6 +39,7 @@ export class Fitting {
     this.pending = 0;
     /** the fine picture of the newest state is shown */ this.settled = false;
     this.version = 0;
+    this.mode = "";
     /** @type {State | null} */ this.pathState = null;
     /** @type {any} */ this.timer = null;
   }
@@ -48,6 +49,7 @@ export class Fitting {
     if (previous && !differ(state, previous, FITTED)) return;
     if (previous && differ(state, previous, PATH_FIELDS)) this.forgetPath();
     this.version++;
+    this.mode = state.mode;
     this.settled = false;
     clearTimeout(this.timer);
     this.request(state, COARSE_CELLS);
@@ -78,8 +80,8 @@ export class Fitting {
     this.busy(1);
     try {
       const result = fromPath ? await this.onPath(payload, state) : await this.ask("fit", payload);
-      // a fine grid of an older machine must not replace a newer coarse one
-      if (cells === COARSE_CELLS || version === this.version) {
+      // a fine grid of an older machine must not replace a newer coarse one, nor a machine of another mode
+      if (version === this.version || (cells === COARSE_CELLS && state.mode === this.mode)) {
         this.fits++;
         this.seconds += result.seconds ?? 0;
         this.listeners.result(result, state);

@@ -214,8 +214,9 @@ function tube(shapes, pixels, grid, state, look) {
 
 /** @param {Shape[]} shapes @param {Function} pixels @param {any} grid @param {any} state @param {any} look @param {Frame} frame */
 function quantileCurves(shapes, pixels, grid, state, look, frame) {
-  const count = grid.curves.length;
-  const order = state.quantiles.map((/** @type {number} */ q, /** @type {number} */ k) => [q, k]).sort((/** @type {number[]} */ a, /** @type {number[]} */ b) => a[0] - b[0]);
+  // while a new list of quantiles is fitted, the curves are those of the old one
+  const count = Math.min(grid.curves.length, state.quantiles.length);
+  const order = state.quantiles.slice(0, count).map((/** @type {number} */ q, /** @type {number} */ k) => [q, k]).sort((/** @type {number[]} */ a, /** @type {number[]} */ b) => a[0] - b[0]);
   if (state.show.regions)
     for (let k = 0; 2 * k + 1 < count; k++)
       shapes.push({ lines: [band(pixels, grid.x, grid.curves[order[k][1]], grid.curves[order[count - 1 - k][1]])], closed: true, fill: look.accent, opacity: 0.12 });
