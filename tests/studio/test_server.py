@@ -1,32 +1,89 @@
 """The server: only its own page gets answers, and whatever is sent, the answer is a sentence."""
 
+import http.client
 import json
 import re
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-pytest.importorskip("starlette")
-
-from starlette.testclient import TestClient
-
-from mercer.studio import server
+from mercer.cli.studio import listen
 from mercer.studio.presets import all_presets
-from mercer.studio.server import LARGEST_BODY, studio_app
+
+uvicorn = pytest.importorskip("uvicorn")
+server = pytest.importorskip("mercer.studio.server")
 
 TOKEN = "a-token-of-the-tests"
-ADDRESS = "http://127.0.0.1:8710"
 BLOBS = next(preset["state"] for preset in all_presets() if preset["name"] == "blobs")
+
+
+@dataclass
+class Reply:
+    """A response that was read."""
+
+    status_code: int
+    headers: Any
+    text: str
+
+    def json(self):
+        return json.loads(self.text)
+
+
+class Client:
+    """Requests to a running server, as they are: nothing is normalised."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def send(self, method, path, content=None, headers=None):
+        given = {"Host": f"127.0.0.1:{self.port}", **(headers or {})}
+        given = {key: value.replace("PORT", str(self.port)) for key, value in given.items()}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for key, value in given.items():
+                connection.putheader(key, value)
+            chunked = content is not None and not isinstance(content, bytes)
+            if chunked:
+                connection.putheader("Transfer-Encoding", "chunked")
+            elif content is not None:
+                connection.putheader("Content-Length", str(len(content)))
+            with suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent
+                connection.endheaders(content, encode_chunked=chunked)
+            reply = connection.getresponse()
+            return Reply(reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read().decode())
+        finally:
+            connection.close()
+
+    def get(self, path, headers=None):
+        return self.send("GET", path, headers=headers)
+
+    def post(self, path, content, headers=None):
+        return self.send("POST", path, content, headers)
 
 
 @pytest.fixture(scope="module")
 def client():
-    return TestClient(studio_app(TOKEN, 8710), base_url=ADDRESS, raise_server_exceptions=False)
+    with listen(0) as listening:
+        port = listening.getsockname()[1]
+        running = uvicorn.Server(uvicorn.Config(server.studio_app(TOKEN, port), log_level="error", lifespan="off"))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        while not running.started:
+            time.sleep(0.01)
+        yield Client(port)
+        running.should_exit = True
+        thread.join(10)
 
 
 def ask(client, name, payload, **headers):
-    given = {"X-Mercer-Token": TOKEN, **headers}
-    body = payload if isinstance(payload, bytes) else json.dumps(payload)
-    return client.post(f"/api/{name}", content=body, headers=given)
+    given = {"X-Mercer-Token": TOKEN, **{key.replace("_", "-"): value for key, value in headers.items()}}
+    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    return client.post(f"/api/{name}", body, given)
 
 
 def test_the_page_needs_its_token(client):
@@ -42,7 +99,7 @@ def test_answers_need_the_token_in_their_header(client):
     """A question without the token, or with it in the URL only, is refused."""
     assert ask(client, "presets", {}).status_code == 200
     for headers in ({}, {"X-Mercer-Token": "wrong"}, {"X-Mercer-Token": "ü".encode().decode("latin-1")}):
-        refused = client.post(f"/api/presets?token={TOKEN}", content="{}", headers=headers)
+        refused = client.post(f"/api/presets?token={TOKEN}", b"{}", headers)
         assert refused.status_code == 403 and refused.json()["error"]["where"] == "token"
 
 
@@ -51,11 +108,11 @@ def test_answers_need_the_token_in_their_header(client):
     [
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
-        {"Origin": "https://127.0.0.1:8710"},
-        {"Origin": "http://127.0.0.1:8711"},
+        {"Origin": "https://127.0.0.1:PORT"},
+        {"Origin": "http://127.0.0.1:1"},
         {"Host": "evil.example"},
-        {"Host": "evil.example:8710"},
-        {"Host": "127.0.0.1:8711"},
+        {"Host": "evil.example:PORT"},
+        {"Host": "127.0.0.1:1"},
         {"Sec-Fetch-Site": "cross-site"},
     ],
     ids=str,
@@ -69,7 +126,7 @@ def test_other_sites_are_refused(client, headers):
 
 def test_its_own_page_may_ask(client):
     """The page's own origin is accepted, by number and by name."""
-    for host in ("127.0.0.1:8710", "localhost:8710"):
+    for host in ("127.0.0.1:PORT", "localhost:PORT"):
         assert ask(client, "presets", {}, Origin=f"http://{host}", Host=host).status_code == 200
 
 
@@ -128,14 +185,14 @@ def test_a_million_points_are_refused(client):
 
 def test_bodies_that_are_too_large_are_refused(client):
     """More than 20 MB is refused by its declared length, and by counting if the length is not declared."""
-    refused = ask(client, "fit", b"x" * (LARGEST_BODY + 1))
+    refused = ask(client, "fit", b"x" * (server.LARGEST_BODY + 1))
     assert refused.status_code == 413
 
     def chunks():
-        for _ in range(LARGEST_BODY // 2**20 + 2):
+        for _ in range(server.LARGEST_BODY // 2**20 + 2):
             yield b" " * 2**20
 
-    streamed = client.post("/api/fit", content=chunks(), headers={"X-Mercer-Token": TOKEN})
+    streamed = client.post("/api/fit", chunks(), {"X-Mercer-Token": TOKEN})
     assert streamed.status_code == 413
 
 
@@ -160,8 +217,6 @@ def test_an_unexpected_error_is_a_sentence(client, monkeypatch, capsys):
 
 def test_an_answer_that_takes_too_long_is_given_up(client, monkeypatch):
     """After the time limit the page is told so."""
-    import threading
-
     ended = threading.Event()
     monkeypatch.setitem(server.ANSWERS, "fit", lambda payload: {"waited": ended.wait(30.0)})
     monkeypatch.setattr(server, "TIME_LIMIT", 0.05)

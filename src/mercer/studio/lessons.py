@@ -1,11 +1,10 @@
-"""Lesson cards: JSON files of the package, and cards of a teacher in a folder of their own."""
+"""Lesson cards: JSON files of the package. Cards of a teacher have the same form; the page opens them itself."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from mercer.exceptions import InvalidInputError
@@ -22,14 +21,6 @@ def package_lessons() -> list[dict[str, Any]]:
         return []
     names = sorted(one.name for one in folder.iterdir() if one.name.endswith(".json"))
     return [read_card((folder / name).read_text(encoding="utf-8"), name) for name in names]
-
-
-def folder_lessons(folder: Path) -> list[dict[str, Any]]:
-    """The cards in a folder of JSON files, in the order of their names."""
-    found = sorted(folder.glob("*.json"))
-    if not found:
-        raise InvalidInputError(f"{folder} has no lesson cards: put files NAME.json into it.")
-    return [read_card(path.read_text(encoding="utf-8"), path.name) for path in found]
 
 
 def read_card(text: str, name: str) -> dict[str, Any]:
