@@ -43,7 +43,7 @@ def test_two_columns_are_the_plane(open_studio):
     assert points[:, 2].tolist() == (np.arange(40) % 2).tolist()
     assert page.locator("mercer-data .mp-classes li").all_inner_texts() == ["elm", "oak"]
     page.get_by_text("40 rows are on the plane.").wait_for()
-    assert "width" in page.locator("mercer-plane").text_content()
+    assert "width" in page.evaluate("mercerStudio.plane._axes.x")
 
 
 def test_kernel_components_are_the_plane(open_studio):
@@ -81,7 +81,7 @@ def test_files_that_are_no_tables_are_refused(open_studio, text, name):
     studio.page.locator("mercer-data input[type=file]").set_input_files(file)
     error = studio.page.locator("mercer-data .mp-error")
     error.wait_for(timeout=1000 * PATIENCE)
-    assert len(error.inner_text()) > 20
+    assert name in error.inner_text()
     assert studio.state == before
     studio.errors.clear()  # the browser logs the answer 422
 

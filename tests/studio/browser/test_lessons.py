@@ -53,9 +53,12 @@ def test_every_lesson_sets_up_its_state(open_studio):
         wanted = "not_separable" if card["id"] == "not-separable" else "optimal"
         assert studio.result["status"] in (wanted, "separable"), card["id"]
         if card.get("panel") == "stepper":
-            page.locator("mercer-lessons mercer-stepper .mp-chart").last.wait_for(timeout=1000 * PATIENCE)
+            studio.wait(
+                "(s => s.key === s.keyOf() && !s.body.inert && !s.body.hidden && s.asked.name === s.state.procedure.name)"
+                "(document.querySelector('mercer-lessons mercer-stepper'))"
+            )
             page.locator("mercer-lessons mercer-stepper").get_by_role("button", name="One step forward").click()
-            studio.wait("mercerStudio.plane.frame?.step === 1")
+            studio.wait("mercerStudio.plane._frame?.step === 1")
     assert page.locator("mercer-lessons").get_by_role("button", name="next").is_disabled()
 
 

@@ -125,7 +125,14 @@ def test_take_away_files(open_studio, tmp_path):
     page = studio.page
     page.locator("mercer-takeaway pre").get_by_text("certificate").first.wait_for(timeout=1000 * PATIENCE)
     kept = {}
-    for button in ("download studio.py", "picture, PNG", "picture, SVG", "model, .mercer", "page that moves", "state, JSON"):
+    for button in (
+        "download studio.py",
+        "picture, PNG",
+        "picture, SVG",
+        "model, .mercer",
+        "page that moves",
+        "state, JSON",
+    ):
         with page.expect_download(timeout=1000 * PATIENCE) as waiting:
             page.locator("mercer-takeaway").get_by_role("button", name=button).click()
         found = tmp_path / waiting.value.suggested_filename

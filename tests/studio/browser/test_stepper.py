@@ -8,7 +8,15 @@ POINTS = [
     [-1.06, -1.08, 0], [-0.4, -1.06, 0], [0.41, 0.15, 0], [-1.02, -0.06, 0], [0.17, 1.3, 0],
     [0.25, 1.04, 1], [1.11, 0.23, 1], [1.46, 0.7, 1], [1.45, 0.08, 1], [0.8, 0.64, 1],
 ]  # fmt: skip
-SEPARABLE = [[-1.5, -0.6, 0], [-1.2, 0.4, 0], [-0.8, -1.4, 0], [1.1, 0.5, 1], [1.6, -0.4, 1], [0.7, 1.5, 1]]
+SEPARABLE = [
+    [-1.5, -0.6, 0],
+    [-0.2, 1.5, 0],
+    [-1.2, 0.4, 0],
+    [-0.8, -1.4, 0],
+    [1.1, 0.5, 1],
+    [1.6, -0.4, 1],
+    [0.7, 1.5, 1],
+]
 LINE = [[x, round(float(np.sin(2 * x)), 3), 0] for x in np.linspace(-2, 2, 12).round(2).tolist()]
 CASES = {
     "smo": ({"points": POINTS}, "dual", ".mp-box"),
@@ -44,16 +52,16 @@ def test_each_procedure_has_its_picture_and_its_measure(open_studio, name):
     assert measure in page.locator("mercer-stepper .mp-figure").last.inner_text()
     assert page.locator("mercer-stepper .mp-words").inner_text() == "Start: every coefficient is 0."
     page.get_by_role("button", name="One step forward").click()
-    studio.wait("mercerStudio.plane.frame?.step === 1")
+    studio.wait("mercerStudio.plane._frame?.step === 1")
     assert page.locator(f"mercer-stepper {picture}").count() > 0
     assert page.locator("mercer-stepper .mp-words").inner_text() != "Start: every coefficient is 0."
-    first = page.evaluate("mercerStudio.plane.frame.answer.alpha")
+    first = page.evaluate("mercerStudio.plane._frame.answer.alpha")
     assert np.count_nonzero(first) > 0
     page.get_by_role("button", name="To the end").click()
-    studio.wait("mercerStudio.plane.frame?.step > 1")
-    assert page.evaluate("mercerStudio.plane.frame.answer.alpha") != first
+    studio.wait("mercerStudio.plane._frame?.step > 1")
+    assert page.evaluate("mercerStudio.plane._frame.answer.alpha") != first
     page.get_by_role("button", name="leave").click()
-    studio.wait("mercerStudio.plane.frame === null")
+    studio.wait("mercerStudio.plane._frame === null")
     assert studio.state["procedure"] is None
 
 
@@ -62,8 +70,8 @@ def test_smo_ends_at_the_exact_machine(open_studio):
     studio = steps(open_studio, "smo")
     exact = studio.result["points"]["alpha"]
     studio.page.get_by_role("button", name="To the end").click()
-    studio.wait("mercerStudio.plane.frame?.step > 5")
-    np.testing.assert_allclose(studio.page.evaluate("mercerStudio.plane.frame.answer.alpha"), exact, atol=1e-2)
+    studio.wait("mercerStudio.plane._frame?.step > 5")
+    np.testing.assert_allclose(studio.page.evaluate("mercerStudio.plane._frame.answer.alpha"), exact, atol=1e-2)
 
 
 def test_forward_back_slider_and_keys_agree(open_studio):
@@ -149,7 +157,7 @@ def test_a_procedure_that_cannot_run_says_why(open_studio):
     error = studio.page.locator("mercer-stepper .mp-error")
     error.wait_for(timeout=1000 * PATIENCE)
     assert "finite C" in error.inner_text()
-    assert studio.page.evaluate("mercerStudio.plane.frame") is None
+    assert studio.page.evaluate("mercerStudio.plane._frame") is None
     studio.errors.clear()  # the browser logs the answer 422
 
 
@@ -158,5 +166,5 @@ def test_steps_in_the_address(open_studio):
     state = {"points": POINTS, "kernel": "linear()", "procedure": {"name": "smo", "rule": None, "step": 4}}
     studio = open_studio(state)
     studio.page.get_by_role("tab", name="Steps").click()
-    studio.wait("mercerStudio.plane.frame?.step === 4")
+    studio.wait("mercerStudio.plane._frame?.step === 4")
     assert step_of(studio) == 4

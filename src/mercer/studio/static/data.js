@@ -157,6 +157,7 @@ export class Data extends Panel {
     const target = this.target.input.value;
     this.fail(null);
     this.show.setAttribute("disabled", "");
+    this.show.textContent = "computing …";
     try {
       const kind = this.kind.input.value;
       const answer = kind === "strings"
@@ -182,6 +183,7 @@ export class Data extends Panel {
       this.fail(error);
     } finally {
       this.show.removeAttribute("disabled");
+      this.show.textContent = "show on the plane";
     }
   }
 

@@ -29,7 +29,7 @@ export class SearchMap extends Panel {
     this.start = h("button", { type: "button", onclick: () => this.load(true), text: "compute the map" });
     this.words = h("p", { class: "mp-words", role: "status" });
     this.table = h("div", { class: "mp-map", role: "grid", "aria-label": "Accuracy; rows are C, columns are γ" });
-    this.best = h("button", { type: "button", hidden: true });
+    this.best = h("button", { type: "button", hidden: true, text: "go to the best ★" });
     this.note = h("p", { class: "mp-muted" });
     this.append(h("div", { class: "mp-row" }, this.start, this.best), this.errorLine(), this.words, this.table, this.note);
     this.table.addEventListener("keydown", (event) => this.keyed(event));
@@ -120,7 +120,6 @@ export class SearchMap extends Panel {
       (this.answer.gammas ? "" : " This kernel has no width γ: choose a Gaussian kernel to search over it, too.");
     if (best) {
       this.best.hidden = false;
-      this.best.textContent = "go to the best ★";
       this.best.onclick = () => this.go(best.gamma, best.C);
     }
     this.place();

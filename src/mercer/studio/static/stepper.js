@@ -76,6 +76,8 @@ export class Stepper extends Panel {
     /** @type {any} the procedure of the answer */ this.asked = null;
     /** @type {[number, number] | null} */ this.pair = null;
     this.seed = 0;
+    /** @type {number[]} points that the present step moved */ this.marks = [];
+    /** the part of the plane that was asked for */ this.seen = "";
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.clock = undefined;
   }
 
@@ -134,8 +136,11 @@ export class Stepper extends Panel {
       if (this.answer) this.clear();
       return;
     }
-    const key = machineKey(this.state) + JSON.stringify([procedure.name, this.ruleOf(), this.pair, this.seed]);
+    const key = this.keyOf();
     if (key !== this.key) {
+      // steps of another machine: they rest until the new ones are here
+      this.play(false);
+      this.body.inert = true;
       this.wanted = procedure.step ?? 0;
       if (this.active) this.later(() => this.load(key));
     } else if (this.answer && procedure.step !== before?.procedure?.step && procedure.step !== this.stepNumber()) {
@@ -148,11 +153,18 @@ export class Stepper extends Panel {
   activeChanged() {
     if (this.active) {
       this.stateChanged();
-      if (this.answer && this.state?.procedure) this.moveTo(this.position, false);
+      if (this.answer && this.state?.procedure && this.keyOf() === this.key) this.moveTo(this.position, false);
     } else {
       this.play(false);
       if (this.answer) this.emit("frame", { answer: null, step: 0, marks: [] });
     }
+  }
+
+  /** A page of another size shows another part of the plane: the machine of the step is asked for again. */
+  resultChanged() {
+    const view = this.result?.grid?.view;
+    if (!this.active || !this.answer || !view || String(view) === this.seen || this.keyOf() !== this.key) return;
+    this.askFrame();
   }
 
   disconnectedCallback() {
@@ -176,6 +188,11 @@ export class Stepper extends Panel {
       : "Watch a procedure find the machine: choose one. The exact optimum stays visible in grey.";
     this.playButton.replaceChildren(/** @type {any} */ (icon(this.playing ? "pause" : "play")), this.playing ? " pause" : " play");
     this.playButton.setAttribute("aria-pressed", String(this.playing));
+  }
+
+  /** What the steps depend on. */
+  keyOf() {
+    return machineKey(this.state) + JSON.stringify([this.state.procedure?.name, this.ruleOf(), this.pair, this.seed]);
   }
 
   /** The rule of coordinate ascent; null for the others. */
@@ -273,6 +290,7 @@ export class Stepper extends Panel {
   draw() {
     const { answer } = this;
     this.body.hidden = false;
+    this.body.inert = false;
     this.slider.max = String(answer.frames.length - 1);
     this.views = [];
     const chosen = this.choice.value;
@@ -358,13 +376,19 @@ export class Stepper extends Panel {
     const { text, marks } = this.describe(step);
     this.words.textContent = text;
     if (tell && !this.playing) this.remember();
-    if (this.active) {
-      // the part of the plane that the page shows, as the last fit had it
-      const shown = this.result?.grid;
-      const grid = shown?.rows ? [shown.columns, shown.rows] : shown?.columns ? [shown.columns, 2] : GRID;
-      const payload = { state: { ...this.state, view: shown?.view ?? this.state.view }, procedure: this.asked, step, grid };
-      this.askNewest("frame", payload, (answer) => this.emit("frame", { answer, step, marks }));
-    }
+    this.marks = marks;
+    if (this.active) this.askFrame();
+  }
+
+  /** Ask for the machine of the present step, on the part of the plane that the last fit had. */
+  askFrame() {
+    const step = this.stepNumber();
+    const shown = this.result?.grid;
+    const grid = shown?.rows ? [shown.columns, shown.rows] : shown?.columns ? [shown.columns, 2] : GRID;
+    const view = shown?.view ?? this.state.view;
+    this.seen = String(view);
+    const payload = { state: { ...this.state, view }, procedure: this.asked, step, grid };
+    this.askNewest("frame", payload, (answer) => this.emit("frame", { answer, step, marks: this.marks }));
   }
 
   /** Keep the step in the state, without an entry in the history. */
