@@ -325,11 +325,17 @@ class MercerPlane extends HTMLElement {
     if (index === null || !this._state.points[index] || (busy && this.input?.drag?.kind !== "move")) return this.card.hide();
     const known = this.card.index === index && this.answerFor === this._state.points ? this.card.answer : null;
     this.card.fill(index, this._state, this._result, known);
-    this.card.place(...this.pixelsOf(index), this.width, this.height);
+    this.placeCard(index);
     if (known || busy) return;
     const version = ++this.cardVersion;
     clearTimeout(this.cardTimer);
     this.cardTimer = setTimeout(() => this.askPoint(index, version), 140);
+  }
+
+  /** @param {number} index */
+  placeCard(index) {
+    const pixels = this.pixels;
+    this.card.place(this.pixelsOf(index), this.width, this.height, this._state.points.map((/** @type {number[]} */ [x, y]) => pixels(x, y)));
   }
 
   /** @param {number} index @param {number} version */
@@ -343,7 +349,7 @@ class MercerPlane extends HTMLElement {
       this.card.answer = answer;
       this.answerFor = state.points;
       this.card.fill(index, this._state, this._result, answer);
-      this.card.place(...this.pixelsOf(index), this.width, this.height);
+      this.placeCard(index);
     } catch {
       /* the numbers of the fit stay on the card */
     }
@@ -442,7 +448,7 @@ class MercerPlane extends HTMLElement {
     const brush = this.tool === "paint" && this.pointer;
     this.brush.setAttribute("visibility", brush ? "visible" : "hidden");
     if (brush) this.brush.setAttribute("transform", `translate(${this.pointer[0]},${this.pointer[1]})`);
-    if (!this.card.element.hidden && this.card.index !== null && this._state.points[this.card.index]) this.card.place(...this.pixelsOf(this.card.index), this.width, this.height);
+    if (!this.card.element.hidden && this.card.index !== null && this._state.points[this.card.index]) this.placeCard(this.card.index);
   }
 
   describe() {

@@ -12,9 +12,11 @@ export class PointCard {
     this.element = html("div", { class: "point-card", role: "note", hidden: true });
     /** @type {number | null} */ this.index = null;
     /** @type {any} */ this.answer = null;
+    /** @type {number | undefined} right, left, above or below */ this.side = undefined;
   }
 
   hide() {
+    this.side = undefined;
     this.index = null;
     this.answer = null;
     this.element.hidden = true;
@@ -25,6 +27,7 @@ export class PointCard {
    * @param {any} answer of `point`, null while it is not known
    */
   fill(index, state, result, answer) {
+    if (index !== this.index) this.side = undefined;
     this.index = index;
     const [x, y, label] = state.points[index];
     const plane = state.mode === "classify" || state.mode === "one_class";
@@ -56,16 +59,25 @@ export class PointCard {
     return html("p", { class: `card-line${held.flips ? " flips" : ""}` }, text);
   }
 
-  /** Beside a point, inside the plane. @param {number} x @param {number} y @param {number} width @param {number} height */
-  place(x, y, width, height) {
+  /**
+   * Right, left, above or below the point, inside the plane, where the card hides the fewest points.
+   *
+   * @param {number[]} at pixels of the point @param {number} width of the plane @param {number} height @param {number[][]} marks pixels of all points
+   */
+  place(at, width, height, marks) {
     const card = this.element;
     const [w, h] = [card.offsetWidth, card.offsetHeight];
-    const right = x + 22 + w < width - 6;
-    const left = right ? x + 22 : x - 22 - w;
-    card.style.left = `${Math.max(6, Math.min(left, width - w - 6))}px`;
-    // on a narrow plane neither side has room: above or below the point then
-    const beside = right || left >= 6;
-    const top = beside ? y - h / 2 : y > height / 2 ? y - h - 22 : y + 22;
-    card.style.top = `${Math.max(6, Math.min(top, height - h - 6))}px`;
+    const [x, y] = at;
+    const clamp = (/** @type {number} */ value, /** @type {number} */ most) => Math.max(6, Math.min(value, most - 6));
+    const places = [[x + 24, y - h / 2], [x - 24 - w, y - h / 2], [x - w / 2, y - h - 24], [x - w / 2, y + 24]].map(([left, top]) => [clamp(left, width - w), clamp(top, height - h)]);
+    const hidden = (/** @type {number[]} */ [left, top]) => {
+      const covers = (/** @type {number[]} */ [px, py]) => px > left - 9 && px < left + w + 9 && py > top - 9 && py < top + h + 9;
+      return marks.filter(covers).length + (covers(at) ? 1000 : 0);
+    };
+    // the card stays on its side unless another one is clearly better: no jumping while a point is dragged
+    const counts = places.map(hidden);
+    const best = counts.indexOf(Math.min(...counts));
+    if (this.side === undefined || counts[best] < counts[this.side] - 2) this.side = best;
+    [card.style.left, card.style.top] = places[this.side].map((value) => `${value}px`);
   }
 }

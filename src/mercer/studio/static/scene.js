@@ -168,7 +168,11 @@ function proof(shapes, pixels, found, state, look) {
   if (!found.point) return;
   const [x, y] = pixels(found.point[0], found.point[1]);
   shapes.push({ lines: [circle(x, y, 6)], closed: true, fill: look.warn, stroke: look.paper, width: 2 });
-  shapes.push({ label: { x, y: y + 30, text: "in both hulls", anchor: "center", size: 13 }, fill: look.ink });
+  // the label goes where it is farthest from the points
+  const marks = state.points.map((/** @type {number[]} */ [px, py]) => pixels(px, py));
+  const room = (/** @type {number[]} */ [dx, dy]) => Math.min(...marks.map((/** @type {number[]} */ [px, py]) => Math.hypot((px - x - dx) / 3, py - y - dy)));
+  const [dx, dy] = [[0, -24], [0, 24], [-64, 0], [64, 0], [0, -48], [0, 48], [-64, 40], [64, 40]].reduce((best, place) => (room(place) > room(best) ? place : best));
+  shapes.push({ label: { x: x + dx, y: y + dy + 4, text: "in both hulls", anchor: "center", size: 13 }, fill: look.ink });
 }
 
 /** @param {number} x @param {number} y @param {number} r */
