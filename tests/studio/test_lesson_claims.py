@@ -1,4 +1,4 @@
-"""Every number that a lesson says one will see is that of a machine fitted here, by the estimators and not by the studio."""
+"""Every number that a lesson says one will see is that of a machine fitted here, by the estimators alone."""
 
 from __future__ import annotations
 
@@ -353,8 +353,8 @@ def test_lesson_quantiles():
         below[q], above[q] = np.sum(residual < -1e-4), np.sum(residual > 1e-4)
         on[q] = len(y) - below[q] - above[q]
         assert below[q] <= q * len(y) + 1e-9 and above[q] <= (1 - q) * len(y) + 1e-9
-    says(card, f"{below[0.1]} points are below the curve of 0.1 and {on[0.1]} on it", f"{below[0.5]} below the curve of 0.5",
-         f"{above[0.9]} above the curve of 0.9", f"of {len(y)} points")  # fmt: skip
+    says(card, f"{below[0.1]} points are below the curve of 0.1 and {on[0.1]} on it")
+    says(card, f"{below[0.5]} below the curve of 0.5", f"{above[0.9]} above the curve of 0.9", f"of {len(y)} points")
 
 
 def test_lesson_one_class():

@@ -49,7 +49,8 @@ def test_two_columns_are_the_plane(open_studio):
 def test_kernel_components_are_the_plane(open_studio):
     """Two kernel principal components have mean 0 and standard deviation 1."""
     studio = table(open_studio, TABLE)
-    studio.page.get_by_label("Plane", exact=True).select_option("components", timeout=1000 * PATIENCE)
+    kinds = studio.page.locator("mercer-data").get_by_label("Plane", exact=True)
+    kinds.select_option("components", timeout=1000 * PATIENCE)
     points = np.array(to_plane(studio, 40).state["points"])
     np.testing.assert_allclose(points[:, :2].mean(axis=0), 0, atol=1e-3)
     np.testing.assert_allclose(points[:, :2].std(axis=0), 1, atol=1e-3)

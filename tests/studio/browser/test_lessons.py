@@ -54,7 +54,7 @@ def test_every_lesson_sets_up_its_state(open_studio):
         assert studio.result["status"] in (wanted, "separable"), card["id"]
         if card.get("panel") == "stepper":
             studio.wait(
-                "(s => s.key === s.keyOf() && !s.body.inert && !s.body.hidden && s.asked.name === s.state.procedure.name)"
+                "(s => s.key === s.keyOf() && !s.body.inert && !s.body.hidden && s.asked.name === s.choice.value)"
                 "(document.querySelector('mercer-lessons mercer-stepper'))"
             )
             page.locator("mercer-lessons mercer-stepper").get_by_role("button", name="One step forward").click()

@@ -165,7 +165,7 @@ def test_every_control_of_the_panels_has_a_name(open_studio):
     """Buttons, inputs, selects and canvases of the panels have a name for screen readers."""
     studio = open_studio({"points": POINTS})
     nameless = studio.page.evaluate("""() => [...document.querySelectorAll(
-        ".mp button, .mp select, .mp input, .mp canvas:not([aria-hidden]), .mp svg[role=img], .mp progress")].filter((e) =>
-        !(e.getAttribute("aria-label") || e.textContent.trim() || e.closest("label")?.textContent.trim()
-          || e.labels?.length)).map((e) => e.outerHTML.slice(0, 120))""")
+        ".mp button, .mp select, .mp input, .mp canvas:not([aria-hidden]), .mp svg[role=img], .mp progress"
+        )].filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() ||
+          e.closest("label")?.textContent.trim() || e.labels?.length)).map((e) => e.outerHTML.slice(0, 120))""")
     assert nameless == []

@@ -69,7 +69,7 @@ export class Data extends Panel {
 
   /** @param {string} text @param {() => void} [onchange] */
   select(text, onchange) {
-    const input = /** @type {HTMLSelectElement} */ (h("select", { onchange: onchange ?? null }));
+    const input = /** @type {HTMLSelectElement} */ (h("select", { "aria-label": text, onchange: onchange ?? null }));
     return { input, label: h("label", { class: "mp-field" }, `${text} `, input) };
   }
 
