@@ -165,7 +165,7 @@ def _nested():
     [
         ("many.csv", lambda: (",".join(f"c{i}" for i in range(1_000_000)) + "\n1").encode(), "1,000,000 columns"),
         ("keys.jsonl", lambda: "\n".join(json.dumps({f"k{i}": 1}) for i in range(50_000)).encode(), "columns"),
-        ("bomb.parquet", _bomb, "MB of memory"),
+        ("bomb.parquet", _bomb, "MB of text"),
         ("rows.parquet", _long_column, "rows"),
         ("lists.parquet", _nested, "holds neither numbers, dates nor text"),
         ("no.parquet", lambda: b"PAR1 this is none", "is not a Parquet file"),

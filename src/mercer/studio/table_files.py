@@ -18,6 +18,8 @@ SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".pq", ".jsonl", ".ndjso
 MOST_COLUMNS, MOST_ROWS, MOST_CELLS = 2000, 1_000_000, 20_000_000
 # bytes of a table when it is read
 MOST_BYTES = 500 * 1024 * 1024
+# bytes of all texts of a Parquet file: each is looked at
+MOST_TEXT_BYTES = 64 * 1024 * 1024
 
 
 def check_table_file(path: Path, name: str) -> None:
@@ -95,21 +97,14 @@ def _check_parquet(path: Path, name: str) -> None:
         values = sum(group.column(k).num_values for group in groups for k in range(group.num_columns))
         if values > MOST_CELLS:
             raise StateError(f"{name} holds {values:,} values; the page takes at most {MOST_CELLS:,}.", "table")
-        texts = [
-            field.name
-            for field in schema
-            if pyarrow.types.is_string(field.type) or pyarrow.types.is_large_string(field.type)
-        ]
+        texts = [field.name for field in schema if _is_text(pyarrow.types, field.type)]
         others = [
-            field.name
-            for field in schema
-            if field.name not in texts
-            and not (pyarrow.types.is_primitive(field.type) or _is_small(pyarrow, field.type))
+            field.name for field in schema if field.name not in texts and not _is_small(pyarrow.types, field.type)
         ]
         if others:
             raise StateError(f"{name}: the column {others[0]!r} holds neither numbers, dates nor text.", "table")
-        if texts and _text_bytes(parquet, path, texts) > MOST_BYTES:
-            raise StateError(f"{name} takes more than {MOST_BYTES // 2**20} MB of memory.", "table")
+        if texts and _text_bytes(parquet, path, texts) > MOST_TEXT_BYTES:
+            raise StateError(f"{name} holds more than {MOST_TEXT_BYTES // 2**20} MB of text.", "table")
     except pyarrow.ArrowException as error:
         raise StateError(f"{name} is not a Parquet file: {str(error)[:200].rstrip('.')}.", "table") from None
     except (OSError, ValueError) as error:
@@ -118,14 +113,16 @@ def _check_parquet(path: Path, name: str) -> None:
         raise StateError(f"{name} is not a Parquet file: {str(error)[:200].rstrip('.')}.", "table") from None
 
 
-def _is_small(pyarrow: Any, kind: Any) -> bool:
-    """Types other than numbers whose values are small."""
-    types = pyarrow.types
-    return (
-        types.is_null(kind)
-        or types.is_decimal(kind)
-        or (types.is_dictionary(kind) and types.is_string(kind.value_type))
-    )
+def _is_text(types: Any, kind: Any) -> bool:
+    """Whether cells are texts, stored one by one or as a dictionary."""
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_small(types: Any, kind: Any) -> bool:
+    """Whether cells are numbers, dates or nothing, which take a few bytes each."""
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_primitive(kind) or types.is_null(kind) or types.is_decimal(kind))
 
 
 def _text_bytes(parquet: Any, path: Path, texts: list[str]) -> int:
