@@ -34,6 +34,8 @@ export class Fitting {
     this.ask = ask;
     this.listeners = listeners;
     this.sliding = false;
+    this.holding = false;
+    /** @type {State | null} the newest */ this.state = null;
     this.fits = 0;
     this.seconds = 0;
     this.pending = 0;
@@ -53,7 +55,16 @@ export class Fitting {
     this.settled = false;
     clearTimeout(this.timer);
     this.request(state, COARSE_CELLS);
-    this.timer = setTimeout(() => this.rested(state), REST);
+    if (!this.holding) this.timer = setTimeout(() => this.rested(state), REST);
+    this.state = state;
+  }
+
+  /** While a hand holds a point only coarse machines are fitted; fine pictures and paths wait. @param {boolean} holding */
+  hold(holding) {
+    this.holding = holding;
+    clearTimeout(this.timer);
+    const state = this.state;
+    if (!holding && state && !this.settled) this.timer = setTimeout(() => this.rested(state), REST);
   }
 
   forgetPath() {

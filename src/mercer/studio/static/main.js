@@ -82,11 +82,15 @@ export function mount(root, call, options = {}) {
   );
 
   let started = false; // whether a machine has been shown
+  /** @type {any} */ let shown = null; // the newest answer
+  // while a hand is on the plane the panels wait: what they ask for would slow the fits down
+  const listening = () => (fitting.holding ? [plane, controls, certificate] : components);
   const fitting = new Fitting(ask, {
     view: (state) => plane.viewFor(state),
     result(result, state) {
       started = true;
-      for (const component of components) component.result = result;
+      for (const component of listening()) component.result = result;
+      shown = result;
       plane.resultState = state;
       // the newest machine is shown: an error about an older one is out of date
       if (message.dataset.from === "fit") tell("", "info");
@@ -142,7 +146,7 @@ export function mount(root, call, options = {}) {
       plane.frame = null;
       controls.problem = null;
     }
-    for (const component of components) component.state = state;
+    for (const component of listening()) component.state = state;
     header.update(store.canUndo, store.canRedo);
     fitting.changed(state, previous);
     writeAddress();
@@ -183,6 +187,14 @@ export function mount(root, call, options = {}) {
     notice: ({ text, kind }) => tell(text, kind),
     view: ({ name }) => tabs.show(name),
     "gesture-end": () => store.endGesture(),
+    hold({ holding }) {
+      fitting.hold(holding);
+      if (holding) return;
+      for (const { element } of panels) {
+        element.state = store.state;
+        element.result = shown;
+      }
+    },
     sliding: ({ sliding }) => (fitting.sliding = sliding),
     resized: () => fitting.changed(store.state, null),
   };

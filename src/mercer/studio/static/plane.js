@@ -2,7 +2,7 @@
  * <mercer-plane>: the points and the machine. A canvas holds regions and lines, an SVG above it the points.
  *
  * Properties in: state, result, frame (a machine on its way, from the stepper), other (a second marked point), axes, dark.
- * Events out: patch, select, ask (point), gesture-end, resized, notice.
+ * Events out: patch, select, ask (point), hold (a hand is on the plane), gesture-end, resized, notice.
  */
 import { fieldOf, valueAt } from "./contours.js";
 import { define, html, send, svg, tidy } from "./dom.js";
@@ -246,6 +246,11 @@ class MercerPlane extends HTMLElement {
   /** @param {number | null} index */
   select(index) {
     if (index !== this._state.selected) send(this, "select", { index });
+  }
+
+  /** @param {boolean} holding whether a hand is on the plane */
+  hold(holding) {
+    send(this, "hold", { holding });
   }
 
   endGesture() {

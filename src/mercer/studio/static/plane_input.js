@@ -67,6 +67,7 @@ export class PlaneInput {
       this.plane.dragging = index;
       if (added) this.plane.select(null);
     }
+    this.plane.hold(true);
   }
 
   /** @param {PointerEvent} event */
@@ -121,6 +122,7 @@ export class PlaneInput {
     this.plane.dragging = null;
     if (drag.kind === "move" && !drag.moved && !drag.added) this.plane.select(this.plane.state.selected === drag.index ? null : drag.index);
     this.plane.endGesture();
+    this.plane.hold(false);
   }
 
   /** @param {number[]} place */
