@@ -210,6 +210,10 @@ export class Stepper extends Panel {
       if (pair) found.coordinates = pair;
     }
     if (found.name === "coordinate" || found.name === "pegasos") found.seed = this.seed;
+    if (found.name === "pegasos" || found.name === "perceptron") {
+      // the back end shows at most 300 steps; up to 60 points it shows every one
+      found.passes = Math.max(5, Math.min(20, Math.floor(299 / Math.max(1, this.state.points.length))));
+    }
     return found;
   }
 
