@@ -8,6 +8,7 @@
  * @typedef {import("./store.js").State} State
  */
 
+const HELD_CELLS = 3200; // while a hand holds a point
 const COARSE_CELLS = 4800;
 const FINE_CELLS = 20000;
 const REST = 220; // milliseconds without a change
@@ -54,7 +55,7 @@ export class Fitting {
     this.mode = state.mode;
     this.settled = false;
     clearTimeout(this.timer);
-    this.request(state, COARSE_CELLS);
+    this.request(state, this.holding ? HELD_CELLS : COARSE_CELLS);
     if (!this.holding) this.timer = setTimeout(() => this.rested(state), REST);
     this.state = state;
   }
@@ -92,7 +93,7 @@ export class Fitting {
     try {
       const result = fromPath ? await this.onPath(payload, state) : await this.ask("fit", payload);
       // a fine grid of an older machine must not replace a newer coarse one, nor a machine of another mode
-      if (version === this.version || (cells === COARSE_CELLS && state.mode === this.mode)) {
+      if (version === this.version || (cells <= COARSE_CELLS && state.mode === this.mode)) {
         this.fits++;
         this.seconds += result.seconds ?? 0;
         this.listeners.result(result, state);
