@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.estimators.prediction import votes
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels import Linear
 from mercer.kernels.features import Matrix, Vector
@@ -83,18 +84,22 @@ def decision_values(model: Any, Z: Matrix) -> tuple[Vector, Vector | None]:
     """The values that are drawn at points Z, and for several classes the index of the winner."""
     if len(getattr(model, "classes_", ())) <= 2:
         return model.decision_function(Z), None
-    pairwise = class_margins(model, Z)
-    winner = np.asarray(model.classes_.searchsorted(model.predict(Z)))
-    return pairwise[np.arange(len(Z)), winner], winner
+    pairwise = pair_values(model, Z)
+    winner = votes(pairwise, len(model.classes_)).argmax(axis=1)
+    return class_margins(pairwise, len(model.classes_))[np.arange(len(Z)), winner], winner
 
 
-def class_margins(model: Any, Z: Matrix) -> Matrix:
-    """For each point and class, the smallest value by which the class beats another one."""
-    n_classes = len(model.classes_)
+def pair_values(model: Any, Z: Matrix) -> Matrix:
+    """The decision value of each pair of classes; positive for the first."""
     by_pairs = copy(model)  # other threads may use the model at the same time
     by_pairs.decision_function_shape = "ovo"
-    pairwise = by_pairs.decision_function(Z)
-    smallest = np.full((len(Z), n_classes), np.inf)
+    values: Matrix = by_pairs.decision_function(Z)
+    return values
+
+
+def class_margins(pairwise: Matrix, n_classes: int) -> Matrix:
+    """For each point and class, the smallest value by which the class beats another one."""
+    smallest = np.full((len(pairwise), n_classes), np.inf)
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         smallest[:, i] = np.minimum(smallest[:, i], pairwise[:, k])
         smallest[:, j] = np.minimum(smallest[:, j], -pairwise[:, k])
