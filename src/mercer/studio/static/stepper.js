@@ -142,7 +142,11 @@ export class Stepper extends Panel {
       this.play(false);
       this.body.inert = true;
       this.wanted = procedure.step ?? 0;
-      if (this.active) this.later(() => this.load(key));
+      if (this.active) this.later(() => this.load());
+    } else if (this.body.inert) {
+      // the steps of this machine are on their way
+      this.wanted = procedure.step ?? 0;
+      if (this.active) this.later(() => this.load());
     } else if (this.answer && procedure.step !== before?.procedure?.step && procedure.step !== this.stepNumber()) {
       // undo, or a state that was opened
       this.play(false);
@@ -153,7 +157,7 @@ export class Stepper extends Panel {
   activeChanged() {
     if (this.active) {
       this.stateChanged();
-      if (this.answer && this.state?.procedure && this.keyOf() === this.key) this.moveTo(this.position, false);
+      if (this.answer && this.state?.procedure && !this.body.inert) this.moveTo(this.position, false);
     } else {
       this.play(false);
       if (this.answer) this.emit("frame", { answer: null, step: 0, marks: [] });
@@ -163,7 +167,7 @@ export class Stepper extends Panel {
   /** A page of another size shows another part of the plane: the machine of the step is asked for again. */
   resultChanged() {
     const view = this.result?.grid?.view;
-    if (!this.active || !this.answer || !view || String(view) === this.seen || this.keyOf() !== this.key) return;
+    if (!this.active || !this.answer || !view || String(view) === this.seen || this.body.inert) return;
     this.askFrame();
   }
 
@@ -271,9 +275,10 @@ export class Stepper extends Panel {
     this.emit("frame", { answer: null, step: 0, marks: [] });
   }
 
-  /** @param {string} key */
-  load(key) {
-    this.key = key;
+  /** Ask for the steps of the present machine. */
+  load() {
+    if (!this.state?.procedure) return;
+    this.key = this.keyOf();
     const procedure = this.procedure();
     this.askNewest("steps", { state: this.state, procedure }, (answer) => {
       this.fail(null);
@@ -285,6 +290,7 @@ export class Stepper extends Panel {
     }, (error) => {
       this.answer = null;
       this.body.hidden = true;
+      this.body.inert = false;
       this.emit("frame", { answer: null, step: 0, marks: [] });
       this.fail(error);
     });
