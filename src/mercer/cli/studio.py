@@ -21,13 +21,18 @@ PREFERRED = 8710
 def run(arguments: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C; return the exit status."""
     uvicorn = server_package()
+    with listen(arguments.port) as listening:  # first, because imports take seconds and the port may be in use
+        return serve(uvicorn, listening, arguments)
+
+
+def serve(uvicorn: Any, listening: socket.socket, arguments: argparse.Namespace) -> int:
+    """Serve the page on a socket until Ctrl-C; return the exit status."""
     from mercer.studio.jobs import JOBS
     from mercer.studio.server import studio_app
     from mercer.studio.warming import Warming
 
     if arguments.table is not None:
         open_table(arguments.table)
-    listening = listen(arguments.port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
     app = studio_app(token, port, Warming().start())
@@ -44,7 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         pass
     finally:
-        listening.close()
         JOBS.kill_all()
     print("\nmercer studio: stopped", file=sys.stderr, flush=True)
     if any(thread.name.startswith("mercer-studio") for thread in threading.enumerate()):
