@@ -60,7 +60,11 @@ class MercerControls extends HTMLElement {
     const previous = this._state;
     this._state = state;
     if (previous && previous.mode !== state.mode) this.remembered[previous.mode] = previous;
-    if (this.built) this.update();
+    if (!this.built) return;
+    // while points move, only the name of their set changes
+    const others = Object.keys(state).filter((key) => key !== "points" && key !== "selected");
+    if (previous && others.every((key) => previous[key] === state[key])) this.updatePresets();
+    else this.update();
   }
 
   set presets(presets) {

@@ -40,6 +40,7 @@ class MercerPlane extends HTMLElement {
     /** @type {number[]} */ this.cross = [0, 0];
     /** @type {any} */ this.resultState = null;
     this.scheduled = false;
+    /** @type {any[] | null} what the canvas shows */ this.paintedFor = null;
     this.cardVersion = 0;
     /** @type {any} */ this.look = null;
   }
@@ -82,7 +83,7 @@ class MercerPlane extends HTMLElement {
       this._frame = null;
     }
     this.tools?.update();
-    if (previous?.selected !== state.selected || previous?.points !== state.points) this.updateCard();
+    if (previous?.selected !== state.selected || (previous?.points !== state.points && this.dragging === null)) this.updateCard();
     this.draw();
   }
 
@@ -428,6 +429,18 @@ class MercerPlane extends HTMLElement {
   }
 
   paint() {
+    // a held point moves at once; the picture behind it changes with the next machine
+    const key = [this._result, this._frame, this._state.view, this._state.show, this.width, this.height, this._dark, this._axes];
+    const same = this.dragging !== null && this.paintedFor?.every((part, k) => part === key[k]);
+    this.paintedFor = key;
+    if (!same) this.paintCanvas();
+    const machine = this._frame?.answer?.points ? this._frame.answer : this._result;
+    this.points.draw(this._state, machine?.points, this.pixels, { hover: this.hover, other: this._other, marks: this._frame?.marks ?? [] });
+    this.paintHand();
+    if (!same) this.describe();
+  }
+
+  paintCanvas() {
     const ratio = globalThis.devicePixelRatio || 1;
     const [wide, high] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
     if (this.canvas.width !== wide || this.canvas.height !== high) [this.canvas.width, this.canvas.height] = [wide, high];
@@ -439,10 +452,6 @@ class MercerPlane extends HTMLElement {
     const regions = this.regions(pair);
     if (regions) context.drawImage(regions.canvas, regions.box[0], regions.box[1], regions.box[2], regions.box[3]);
     paintShapes(context, shapes, this.look.paper);
-    const machine = this._frame?.answer?.points ? this._frame.answer : this._result;
-    this.points.draw(this._state, machine?.points, this.pixels, { hover: this.hover, other: this._other, marks: this._frame?.marks ?? [] });
-    this.paintHand();
-    this.describe();
   }
 
   paintHand() {
