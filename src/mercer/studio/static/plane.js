@@ -433,11 +433,12 @@ class MercerPlane extends HTMLElement {
     const key = [this._result, this._frame, this._state.view, this._state.show, this.width, this.height, this._dark, this._axes];
     const same = this.dragging !== null && this.paintedFor?.every((part, k) => part === key[k]);
     this.paintedFor = key;
-    if (!same) this.paintCanvas();
+    if (same && this.points.move(this.dragging, this.pixelsOf(this.dragging))) return this.paintHand();
+    this.paintCanvas();
     const machine = this._frame?.answer?.points ? this._frame.answer : this._result;
     this.points.draw(this._state, machine?.points, this.pixels, { hover: this.hover, other: this._other, marks: this._frame?.marks ?? [] });
     this.paintHand();
-    if (!same) this.describe();
+    this.describe();
   }
 
   paintCanvas() {

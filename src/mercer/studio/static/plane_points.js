@@ -71,6 +71,13 @@ export class PointLayer {
     });
   }
 
+  /** Move one point alone. @param {number} index @param {number[]} place in pixels @returns {boolean} whether it was drawn before */
+  move(index, [px, py]) {
+    const item = this.items[index];
+    if (item) setAttributes(item.group, { transform: `translate(${px.toFixed(2)},${py.toFixed(2)})` });
+    return Boolean(item);
+  }
+
   /** @param {number} index */
   create(index) {
     const mark = svg("path", { class: "mark" });
