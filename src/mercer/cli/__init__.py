@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from mercer.cli import bench, certify, convert, fit, inspect, kernel_check, libsvm_tools, predict, warm
+from mercer.cli import bench, certify, convert, fit, inspect, kernel_check, libsvm_tools, predict, studio, warm
 from mercer.exceptions import MercerError
 
 __all__ = ["command", "main"]
@@ -93,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         ("kernel-check", kernel_check, "test whether a kernel or a matrix satisfies Mercer's condition"),
         ("convert", convert, "convert a model to ONNX, Python, C, LIBSVM's format or a model file"),
         ("bench", bench, "compare the fitting times of mercer and scikit-learn"),
+        ("studio", studio, "open a local page on which points are moved and the exact machine is shown"),
         ("warm", warm, "compile all loops now, so that no later fit waits for it"),
     ):
         one = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")

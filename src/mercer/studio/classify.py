@@ -1,0 +1,264 @@
+"""Fits of classification and one-class machines over the plane, with what the page shows of them."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from mercer.estimators.prediction import votes
+from mercer.exceptions import InvalidInputError, NotSeparableError
+from mercer.kernels import Linear
+from mercer.kernels.features import Matrix, Vector
+from mercer.studio.machine import (
+    Stopwatch,
+    certificate_json,
+    fitted,
+    grid_json,
+    item,
+    lattice,
+    plain,
+    quietly,
+    reached,
+    refusal,
+    rounded,
+    short,
+)
+from mercer.studio.state import State, StateError
+from mercer.svm.batch import class_pairs
+from mercer.theory.bounds import error_bounds
+from mercer.theory.kkt import KKTReport, kkt_report
+
+# the order in which a point's states count, if it takes part in several pairs of classes
+_RANK = {"zero": 0, "free": 1, "bound": 2}
+
+
+def fit_plane(state: State, grid: tuple[int, int]) -> dict[str, Any]:
+    """The answer to `fit` in the modes "classify" and "one_class"."""
+    watch = Stopwatch()
+    try:
+        model = fitted(state)
+    except NotSeparableError as error:
+        return not_separable(state, error, watch)
+    return shown(state, model, grid, watch)
+
+
+def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> dict[str, Any]:
+    """What the page shows of a fitted machine."""
+    with quietly():
+        try:
+            report = kkt_report(model, state.X, None if state.mode == "one_class" else state.y)
+            values = decision_values(model, lattice(state, grid))
+        except (InvalidInputError, ArithmeticError, ValueError) as error:
+            raise StateError(refusal(error), "kernel") from None
+        points = points_json(state, model, report)
+        numbers = one_class_numbers(model, report) if state.mode == "one_class" else class_numbers(state, model, report)
+    drawn = grid_json(state, grid, values[0])
+    if values[1] is not None:
+        drawn["labels"] = model.classes_[values[1]].reshape(grid[1], grid[0]).tolist()
+    hard = state.mode == "classify" and math.isinf(state.C)
+    finished = reached(model)
+    return {
+        "seconds": watch.seconds,
+        "status": "limit" if not finished else "separable" if hard else "optimal",
+        "message": None if finished else unfinished(model),
+        "classes": [int(label) for label in model.classes_] if state.mode == "classify" else [],
+        "grid": drawn,
+        "points": points,
+        "line": line_json(model),
+        "certificate": certificate_json(model.certificate_),
+        "numbers": numbers,
+        "plan": str(model.plan_),
+    }
+
+
+def unfinished(model: Any) -> str:
+    """The message for a fit that did not reach its tolerance."""
+    gap = model.certificate_.relative_gap
+    return f"The fit ended before it reached its tolerance; its relative gap is {short(gap)}. Lower C."
+
+
+def decision_values(model: Any, Z: Matrix) -> tuple[Vector, Vector | None]:
+    """The values that are drawn at points Z, and for several classes the index of the winner."""
+    if len(getattr(model, "classes_", ())) <= 2:
+        return model.decision_function(Z), None
+    pairwise = pair_values(model, Z)
+    winner = votes(pairwise, len(model.classes_)).argmax(axis=1)
+    return class_margins(pairwise, len(model.classes_))[np.arange(len(Z)), winner], winner
+
+
+def pair_values(model: Any, Z: Matrix) -> Matrix:
+    """The decision value of each pair of classes; positive for the first."""
+    by_pairs = copy(model)  # other threads may use the model at the same time
+    by_pairs.decision_function_shape = "ovo"
+    values: Matrix = by_pairs.decision_function(Z)
+    return values
+
+
+def class_margins(pairwise: Matrix, n_classes: int) -> Matrix:
+    """For each point and class, the smallest value by which the class beats another one."""
+    smallest = np.full((len(pairwise), n_classes), np.inf)
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        smallest[:, i] = np.minimum(smallest[:, i], pairwise[:, k])
+        smallest[:, j] = np.minimum(smallest[:, j], -pairwise[:, k])
+    return smallest
+
+
+def points_json(state: State, model: Any, report: KKTReport) -> dict[str, Any]:
+    """α, state, value, slack and KKT violation of each point; for several classes the worst of its pairs."""
+    n = state.n
+    alpha, slack, violation = np.zeros(n), np.zeros(n), np.zeros(n)
+    rank = np.zeros(n, np.intp)
+    for problem in report.problems:
+        rows = problem.rows
+        alpha[rows] = np.maximum(alpha[rows], problem.alpha)
+        slack[rows] = np.maximum(slack[rows], problem.xi)
+        violation[rows] = np.maximum(violation[rows], problem.violation)
+        rank[rows] = np.maximum(rank[rows], [_RANK[str(one)] for one in problem.state])
+    f, margin = values_at_points(state, model, report)
+    names = list(_RANK)
+    return {
+        "alpha": rounded(alpha),
+        "state": [names[one] for one in rank],
+        "f": rounded(f),
+        "slack": rounded(slack),
+        "kkt": [plain(one) for one in violation],
+        "margin": rounded(margin),
+    }
+
+
+def values_at_points(state: State, model: Any, report: KKTReport) -> tuple[Vector, Vector]:
+    """f and the geometric margin of each point: y f / |w|, for several classes the smallest over its pairs."""
+    norms = np.maximum(np.atleast_1d(model.rkhs_norm_), np.finfo(np.float64).tiny)
+    f = np.full(state.n, np.inf)
+    margin = np.full(state.n, np.inf)
+    for problem, norm in zip(report.problems, norms, strict=True):
+        rows, decision = problem.rows, problem.decision
+        sign = np.ones(len(rows)) if not problem.labels else np.where(state.y[rows] == problem.labels[0], 1.0, -1.0)
+        own = sign * decision
+        margin[rows] = np.minimum(margin[rows], own / norm)
+        f[rows] = decision if len(report.problems) == 1 else np.minimum(f[rows], own)
+    return f, margin
+
+
+def line_json(model: Any) -> dict[str, Any] | None:
+    """w and b of a linear machine of two classes or one."""
+    if not isinstance(model._kernel, Linear) or len(np.atleast_1d(model.intercept_)) != 1:
+        return None
+    w = np.asarray(model.coef_).ravel()
+    return {"w": [float(one) for one in w], "b": float(np.atleast_1d(model.intercept_)[0])}
+
+
+# ---- numbers ----------------------------------------------------------------------------------------------------
+
+
+def class_numbers(state: State, model: Any, report: KKTReport) -> list[dict[str, Any]]:
+    """The numbers beside the picture of a classifier."""
+    n, n_pairs = state.n, len(report.problems)
+    carrying = len(model.support_)
+    norms = np.atleast_1d(model.rkhs_norm_)
+    of_pairs = "" if n_pairs == 1 else f"; the smallest of {n_pairs} pairs of classes"
+    wrong = int(np.count_nonzero(model.predict(state.X) != state.y))
+    slack = sum(float(problem.xi.sum()) for problem in report.problems)
+    numbers = [
+        item("|w|", float(norms.max()), "Length of the weight vector in the feature space."),
+        item("margin", float(np.min(model.margin_)), f"1/|w|: half the width of the street{of_pairs}."),
+        item(
+            "support vectors",
+            carrying / n,
+            "Share of points with α > 0. Leave-one-out error is at most this share.",
+            f"{carrying} of {n} ({100 * carrying / n:.0f} %)",
+        ),
+        item("free", report.count("free"), "Points with 0 < α < C: exactly on the margin.", str(report.count("free"))),
+        item(
+            "at C", report.count("bound"), "Points with α = C: inside the margin or wrong.", str(report.count("bound"))
+        ),
+        item(
+            "training error",
+            wrong / n,
+            "Share of points on the wrong side.",
+            f"{wrong} of {n} ({100 * wrong / n:.1f} %)",
+        ),
+        item("total slack", slack, "Σ ξ: how far points are on the wrong side of their margin, in sum."),
+    ]
+    return numbers + bound_numbers(state, model)
+
+
+def bound_numbers(state: State, model: Any) -> list[dict[str, Any]]:
+    """The smallest bound on the error of unseen points, of one pair of classes."""
+    if len(state.classes) != 2:
+        return []
+    try:
+        bounds = error_bounds(model, state.X, state.y)[0].bounds
+    except (InvalidInputError, ArithmeticError, ValueError):
+        return []
+    known = [one for one in bounds if math.isfinite(one.value)]
+    return [item(f"bound: {one.name}", one.value, one.remark) for one in known]
+
+
+def one_class_numbers(model: Any, report: KKTReport) -> list[dict[str, Any]]:
+    """The numbers beside the picture of a one-class machine."""
+    problem = report.problems[0]
+    n, carrying = len(problem.rows), len(model.support_)
+    outside = int(np.count_nonzero(problem.decision < -1e-9 * max(1.0, float(np.abs(problem.decision).max()))))
+    norm = float(np.atleast_1d(model.rkhs_norm_)[0])
+    offset = float(np.atleast_1d(model.offset_)[0])
+    return [
+        item("|w|", norm, "Length of the weight vector in the feature space."),
+        item("ρ", offset, "The threshold: a point is inside if ⟨w, φ(x)⟩ is at least ρ."),
+        item("distance", offset / norm if norm > 0 else math.inf, "ρ/|w|: distance of the hyperplane from the origin."),
+        item(
+            "outside",
+            outside / n,
+            "Share of points outside the region: at most ν.",
+            f"{outside} of {n} ({100 * outside / n:.1f} %)",
+        ),
+        item(
+            "support vectors",
+            carrying / n,
+            "Share of points with α > 0: at least ν.",
+            f"{carrying} of {n} ({100 * carrying / n:.0f} %)",
+        ),
+        item("free", report.count("free"), "Points with 0 < α < 1: on the boundary.", str(report.count("free"))),
+        item("at the bound", report.count("bound"), "Points with α = 1: outside.", str(report.count("bound"))),
+    ]
+
+
+# ---- hard margins that do not exist -----------------------------------------------------------------------------
+
+
+def not_separable(state: State, error: NotSeparableError, watch: Stopwatch) -> dict[str, Any]:
+    """The answer for a hard margin on inseparable points: the common point of both hulls proves it."""
+    return {
+        "seconds": watch.seconds,
+        "status": "not_separable",
+        "message": str(error),
+        "classes": state.classes,
+        "grid": None,
+        "points": None,
+        "line": None,
+        "certificate": None,
+        "why": "There is no machine to certify: no hyperplane separates the classes.",
+        "numbers": [],
+        "proof": proof_json(state, error),
+        "plan": "",
+    }
+
+
+def proof_json(state: State, error: NotSeparableError) -> dict[str, Any]:
+    """Weights of the points of each class that combine to the same point."""
+    weights = np.asarray(error.common_point_weights)
+    used = np.flatnonzero(weights) if len(weights) == state.n else np.array([], np.intp)
+    first, second = state.classes[0], state.classes[1]
+    groups = {
+        "positive": [[int(i), abs(float(weights[i]))] for i in used if state.y[i] == second],
+        "negative": [[int(i), abs(float(weights[i]))] for i in used if state.y[i] == first],
+    }
+    point = None
+    if isinstance(state.machine_kernel, Linear) and state.bias and groups["positive"]:
+        total = sum(weight for _, weight in groups["positive"])
+        place = np.array([i for i, _ in groups["positive"]], dtype=np.intp)
+        point = rounded(np.array([weight for _, weight in groups["positive"]]) @ state.X[place] / total)
+    return {**groups, "point": point, "distance": plain(error.distance), "proven": error.proven}

@@ -1,0 +1,149 @@
+/**
+ * <mercer-certificate>: the proof that the machine is optimal. Primal and dual value as two bars that meet, the gap between
+ * them, and the numbers of the machine, each with an explanation.
+ *
+ * Properties in: state, result.
+ */
+import { define, html, tidy } from "./dom.js";
+
+const HELP = {
+  primal: "Value of the problem that the machine minimises: ½|w|² + C Σξ. Every machine has a primal value; the best one the smallest.",
+  dual: "Value of the dual problem at these α. No machine has a primal value below it.",
+  gap: "Primal minus dual value: no machine is better than this one by more than the gap.",
+};
+const STATUS = {
+  optimal: ["✓", "Optimal", "good"],
+  separable: ["✓", "Optimal, hard margin", "good"],
+  limit: ["!", "Stopped early", "warn"],
+  not_separable: ["✗", "Not separable", "warn"],
+  waiting: ["…", "Waiting for points", "quiet"],
+};
+
+class MercerCertificate extends HTMLElement {
+  constructor() {
+    super();
+    /** @type {any} */ this._result = null;
+    /** @type {any} */ this._state = null;
+    /** @type {Set<string>} names of numbers whose explanation is open */ this.open = new Set();
+    this.boundsOpen = false;
+    this.key = "";
+  }
+
+  connectedCallback() {
+    if (this.built) return;
+    this.built = true;
+    this.classList.add("card");
+    this.badge = html("span", { class: "badge" });
+    this.time = html("span", { class: "fit-time" });
+    this.dualBar = html("div", { class: "bar dual" });
+    this.primalBar = html("div", { class: "bar primal" });
+    this.bars = html("div", { class: "bars", role: "img" }, this.dualBar, this.primalBar);
+    this.values = html("div", { class: "bar-values" });
+    this.why = html("p", { class: "hint", hidden: true });
+    this.numbers = html("div", { class: "numbers" });
+    this.live = html("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+    this.append(html("div", { class: "certificate-head" }, html("h2", { text: "Certificate" }), this.badge, this.time), this.bars, this.values, this.why, this.numbers, this.live);
+    this.update();
+  }
+
+  set state(/** @type {any} */ state) {
+    this._state = state;
+  }
+
+  set result(/** @type {any} */ result) {
+    this._result = result;
+    if (this.built) this.update();
+  }
+
+  update() {
+    const result = this._result;
+    const [icon, title, kind] = STATUS[/** @type {"optimal"} */ (result?.status)] ?? ["…", "No machine yet", "quiet"];
+    this.badge.textContent = `${icon} ${title}`;
+    this.badge.className = `badge ${kind}`;
+    this.time.textContent = result?.seconds ? `${tidy(1000 * result.seconds, 2)} ms` : "";
+    this.time.title = "Time of this answer: fit, certificate and picture";
+    this.updateBars(result?.certificate ?? null);
+    const why = result?.certificate ? "" : (result?.why ?? "");
+    this.why.textContent = why;
+    this.why.hidden = !why;
+    this.updateNumbers(result?.numbers ?? []);
+    clearTimeout(this.liveTimer);
+    this.liveTimer = setTimeout(() => this.say(title), 900);
+  }
+
+  /** @param {any} certificate */
+  updateBars(certificate) {
+    this.bars.hidden = this.values.hidden = !certificate;
+    if (!certificate) return;
+    const { primal, dual, gap, relative_gap: relative } = certificate;
+    // the optimum stands at 62 % of the track: the dual bar comes from the left, the primal bar from the right
+    const middle = (primal + dual) / 2;
+    const scale = Math.max(Math.abs(dual), Math.abs(primal), 1e-12);
+    const share = (/** @type {number} */ value) => Math.max(0.02, Math.min(0.98, 0.62 + (0.38 * (value - middle)) / scale));
+    this.dualBar.style.width = `${100 * share(dual)}%`;
+    this.primalBar.style.width = `${100 * (1 - share(primal))}%`;
+    this.bars.setAttribute("aria-label", `Primal ${tidy(primal, 6)}, dual ${tidy(dual, 6)}, gap ${tidy(gap, 3)}`);
+    const rows = /** @type {string[][]} */ ([
+      ["dual", "Dual", tidy(dual, 7)],
+      ["gap", "Gap", tidy(Math.max(gap, 0), 2), relative > 0 ? `relative ${tidy(relative, 2)}` : ""],
+      ["primal", "Primal", tidy(primal, 7)],
+    ]);
+    this.values.replaceChildren(...rows.map(([name, title, text, more]) => html("div", { class: `bar-value ${name}`, title: HELP[/** @type {"gap"} */ (name)] }, html("span", { class: "bar-name", text: title }), html("span", { class: "bar-number", text }), more ? html("span", { class: "bar-more", text: more }) : null)));
+  }
+
+  /** @param {{name: string, value: any, text?: string, help?: string}[]} numbers */
+  updateNumbers(numbers) {
+    const names = numbers.map(({ name }) => name).join("|");
+    if (names !== this.key) {
+      this.key = names;
+      this.buildNumbers(numbers);
+    }
+    numbers.forEach(({ name, value, text }) => {
+      const cell = this.cells?.get(name);
+      const shown = text ?? tidy(value);
+      if (!cell || cell.title === shown) return;
+      cell.title = shown;
+      const parts = /^(.*) \((.*)\)$/.exec(shown);
+      if (parts) cell.replaceChildren(`${parts[1]} `, html("span", { class: "number-more", text: parts[2] }));
+      else cell.textContent = shown;
+    });
+  }
+
+  /** @param {{name: string, help?: string}[]} numbers */
+  buildNumbers(numbers) {
+    /** @type {Map<string, HTMLElement>} */ this.cells = new Map();
+    const bounds = numbers.filter(({ name }) => name.startsWith("bound"));
+    const plain = numbers.filter(({ name }) => !name.startsWith("bound"));
+    const parts = plain.map((number) => this.numberRow(number));
+    if (bounds.length) {
+      const details = html("details", { class: "bounds" }, html("summary", { text: `Bounds on the error of new points (${bounds.length})` }), ...bounds.map((number) => this.numberRow(number)));
+      details.open = this.boundsOpen;
+      details.addEventListener("toggle", () => (this.boundsOpen = details.open));
+      parts.push(details);
+    }
+    this.numbers.replaceChildren(...parts);
+  }
+
+  /** A name and a value; pressing it opens the explanation. @param {{name: string, help?: string}} number */
+  numberRow({ name, help }) {
+    const value = html("span", { class: "number-value" });
+    /** @type {Map<string, HTMLElement>} */ (this.cells).set(name, value);
+    const text = html("p", { class: "number-help", text: help ?? "", hidden: !this.open.has(name) });
+    const button = html("button", { type: "button", class: "number", title: help ?? "", "aria-expanded": String(this.open.has(name)) }, html("span", { class: "number-name", text: name.replace(/^bound: /, "") }), value);
+    button.addEventListener("click", () => {
+      text.hidden = !text.hidden;
+      button.setAttribute("aria-expanded", String(!text.hidden));
+      if (text.hidden) this.open.delete(name);
+      else this.open.add(name);
+    });
+    return html("div", { class: "number-row" }, button, text);
+  }
+
+  /** One sentence for screen readers, once the machine has settled. @param {string} title */
+  say(title) {
+    const certificate = this._result?.certificate;
+    this.live.textContent = certificate ? `${title}. Gap ${tidy(Math.max(certificate.gap, 0), 2)}, primal value ${tidy(certificate.primal, 4)}.` : title;
+  }
+}
+
+define("mercer-certificate", MercerCertificate);

@@ -1,0 +1,69 @@
+"""Compile or load the loops of the first fits in the background, while the browser opens."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any
+
+from mercer.studio.presets import all_presets
+from mercer.studio.state import PROCEDURES
+
+# presets in the order in which their modes are likely to be used first; the first answers wait for these
+_FIRST = ("blobs", "moons", "separable", "three_classes", "sine", "ring", "heteroscedastic", "gaps", "disc")
+# then, without delaying answers: the other questions about a preset
+_LATER: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("leave_one_out", "blobs", {}),
+    ("path", "moons", {}),
+    ("steps", "blobs", {"procedure": {"name": "smo"}}),
+    ("search_map", "moons", {}),
+    *(("steps", "moons", {"procedure": {"name": name, "passes": 1}}) for name in PROCEDURES),
+    ("leave_one_out", "sine", {}),
+)
+
+
+class Warming:
+    """Fits one preset of each mode in a thread. ``wait`` returns when they are done."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.line = "loading"
+        self._said = False
+        self._thread = threading.Thread(target=self._run, daemon=True, name="mercer-studio-warming")
+
+    def start(self) -> Warming:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def wait(self) -> None:
+        """Wait until all loops are there; says so once on standard error if that takes time."""
+        if self.done.is_set():
+            return
+        if not self.done.wait(0.5) and not self._said:
+            self._said = True
+            print("mercer studio: the first answer waits for compiled loops ...", file=sys.stderr, flush=True)
+        self.done.wait(300.0)
+
+    def _run(self) -> None:
+        start = time.perf_counter()
+        states = {preset["name"]: preset["state"] for preset in all_presets()}
+        try:
+            for k, name in enumerate(_FIRST):
+                self.line = f"compiling its loops, {k} of {len(_FIRST)}"
+                self._try("fit", {"state": states[name], "grid": [72, 72]})
+        finally:
+            self.line = ""
+            self.done.set()
+        if self._said:
+            print(f"mercer studio: ready after {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+        for name, preset, more in _LATER:
+            self._try(name, {"state": states[preset], **more})
+
+    @staticmethod
+    def _try(name: str, payload: dict[str, Any]) -> None:
+        """Answer a question and forget it; the first person who asks it meets an error again and is told."""
+        from mercer.studio.answers import guarded
+
+        guarded(name, payload)

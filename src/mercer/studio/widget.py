@@ -1,0 +1,76 @@
+"""The studio in Jupyter: the same page as a widget, whose questions go through the kernel instead of a server."""
+
+from __future__ import annotations
+
+import threading
+from importlib.resources import files
+from typing import Any
+
+from mercer.exceptions import MissingExtraError
+from mercer.studio.answers import guarded
+from mercer.studio.presets import all_presets
+from mercer.studio.state import parse_state
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:
+    raise MissingExtraError("StudioWidget", error.name or "anywidget", "studio") from None
+
+STYLES = ("studio.css", "plane.css", "controls.css", "panels.css")
+
+
+def static_text(name: str) -> str:
+    """A file of the page."""
+    return (files("mercer.studio") / "static" / name).read_text(encoding="utf-8")
+
+
+def modules() -> dict[str, str]:
+    """The modules of the page by name. A notebook loads no files, so they are sent as text."""
+    folder = files("mercer.studio") / "static"
+    names = sorted(one.name for one in folder.iterdir() if one.name.endswith(".js"))
+    return {name: static_text(name) for name in names if name not in ("boot.js", "widget.js")}
+
+
+class StudioWidget(anywidget.AnyWidget):
+    """mercer studio in a notebook cell.
+
+    Parameters
+    ----------
+    state : dict, default=None
+        A state of the page, as its file or its URL has it; None is the preset "moons".
+
+    Attributes
+    ----------
+    state : dict
+        The present state. It follows the page, and the page follows it.
+
+    Examples
+    --------
+    >>> from mercer.studio import StudioWidget                                  # doctest: +SKIP
+    >>> StudioWidget({"points": [[0, 0, 0], [1, 1, 1]], "kernel": "linear()"})  # doctest: +SKIP
+    """
+
+    _esm = static_text("widget.js")
+    _css = "\n".join(static_text(name) for name in STYLES)
+    modules = traitlets.Dict().tag(sync=True)
+    state = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, state: dict[str, Any] | None = None, **options: Any) -> None:
+        if state is None:
+            state = next(preset["state"] for preset in all_presets() if preset["name"] == "moons")
+        super().__init__(modules=modules(), state=parse_state(state).to_json(), **options)
+        self.on_msg(self._asked)
+
+    @traitlets.validate("state")
+    def _checked(self, proposal: Any) -> dict[str, Any]:
+        return parse_state(proposal["value"]).to_json()
+
+    def _asked(self, widget: Any, message: Any, buffers: Any) -> None:
+        """Answer a question of the page, in a thread so that the notebook stays free."""
+        if isinstance(message, dict) and isinstance(message.get("name"), str):
+            threading.Thread(target=self._answer, args=(message,), daemon=True, name="mercer-studio-widget").start()
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        status, found = guarded(message["name"], message.get("payload", {}))
+        self.send({"id": message.get("id"), "answer": found} if status == 200 else {"id": message.get("id"), **found})

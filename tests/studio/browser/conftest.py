@@ -1,0 +1,74 @@
+"""The page of mercer studio in headless Chromium: one server and one browser for all tests, a fresh page for each."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.studio.browser.studio_page import Studio, fragment
+
+SOURCES = Path(__file__).parents[3] / "src"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="session")
+def studio_address():
+    """The address of a running `mercer studio`."""
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    if CHROMIUM is None:
+        pytest.skip("needs chromium")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mercer", "studio", "--no-browser", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )
+    with server:
+        line = server.stdout.readline()
+        assert "http://127.0.0.1:" in line, f"the server printed {line!r}"
+        yield line[line.index("http") :].strip()
+        server.send_signal(signal.SIGINT)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+@pytest.fixture(scope="session")
+def chromium(studio_address):
+    """A headless browser."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_studio(studio_address, chromium):
+    """A function that opens a page: of a state or a fragment, at a size, in a theme. No page may log an error."""
+    opened = []
+
+    def open_page(state=None, *, after="", width=1280, height=800, dark=False, wait=True, **context):
+        scheme = "dark" if dark else "light"
+        fresh = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **context)
+        page = fresh.new_page()
+        errors = []
+        page.on(
+            "console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(studio_address + (fragment(state) if state is not None else after))
+        studio = Studio(page, errors)
+        opened.append((fresh, studio))
+        return studio.settle() if wait else studio
+
+    yield open_page
+    for fresh, studio in opened:
+        fresh.close()
+        assert studio.errors == []

@@ -1,0 +1,110 @@
+"""Tables of one's own on the page: columns, kernel components and strings as the plane, a fit as mercer fit."""
+
+import numpy as np
+import pytest
+from tests.studio.browser.studio_page import PATIENCE
+
+ROWS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
+TABLE = "width,height,weight,kind\n" + "".join(
+    f"{a + 2 * (k % 2)},{b},{c},{'oak' if k % 2 else 'elm'}\n" for k, (a, b, c) in enumerate(ROWS)
+)
+CURVE = "x,y\n" + "".join(f"{x:.3f},{np.sin(x):.4f}\n" for x in np.linspace(0, 6, 30))
+STRINGS = "text,kind\n" + "".join(
+    f"{''.join(np.random.default_rng(k).choice(list('AT' if k % 2 else 'GC'), 12))},{'at' if k % 2 else 'gc'}\n"
+    for k in range(20)
+)
+
+
+def table(open_studio, text, name="trees.csv"):
+    """The page with a table open."""
+    studio = open_studio()
+    studio.page.get_by_role("tab", name="My data").click()
+    file = {"name": name, "mimeType": "text/csv", "buffer": text.encode() if isinstance(text, str) else text}
+    studio.page.locator("mercer-data input[type=file]").set_input_files(file)
+    return studio
+
+
+def to_plane(studio, count):
+    """Show the table on the plane and wait for its points."""
+    button = studio.page.get_by_role("button", name="show on the plane")
+    button.wait_for(timeout=1000 * PATIENCE)
+    button.click()
+    studio.wait(f"mercerStudio.store.state.points.length === {count}")
+    return studio.settle()
+
+
+def test_two_columns_are_the_plane(open_studio):
+    """Two columns of a CSV file become standardised points with their classes and the names of their axes."""
+    studio = to_plane(table(open_studio, TABLE), 40)
+    page = studio.page
+    points = np.array(studio.state["points"])
+    width = ROWS[:, 0] + 2 * (np.arange(40) % 2)
+    np.testing.assert_allclose(points[:, 0], (width - width.mean()) / width.std(), atol=1e-3)
+    assert points[:, 2].tolist() == (np.arange(40) % 2).tolist()
+    assert page.locator("mercer-data .mp-classes li").all_inner_texts() == ["elm", "oak"]
+    page.get_by_text("40 rows are on the plane.").wait_for()
+    assert "width" in page.evaluate("mercerStudio.plane._axes.x")
+
+
+def test_kernel_components_are_the_plane(open_studio):
+    """Two kernel principal components have mean 0 and standard deviation 1."""
+    studio = table(open_studio, TABLE)
+    kinds = studio.page.locator("mercer-data").get_by_label("Plane", exact=True)
+    kinds.select_option("components", timeout=1000 * PATIENCE)
+    points = np.array(to_plane(studio, 40).state["points"])
+    np.testing.assert_allclose(points[:, :2].mean(axis=0), 0, atol=1e-3)
+    np.testing.assert_allclose(points[:, :2].std(axis=0), 1, atol=1e-3)
+
+
+def test_a_target_of_numbers_is_regression(open_studio):
+    """A table whose target has many values opens as regression over one column."""
+    studio = to_plane(table(open_studio, CURVE, "curve.csv"), 30)
+    assert studio.state["mode"] == "regress"
+    assert {point[2] for point in studio.state["points"]} == {0}
+
+
+def test_strings_as_a_kernel_map(open_studio):
+    """Strings of two alphabets lie apart on their kernel map: a line separates them."""
+    studio = to_plane(table(open_studio, STRINGS, "strings.csv"), 20)
+    studio.update(kernel="linear()", C="inf")
+    assert studio.result["status"] in ("optimal", "separable")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [(b"\x00\x01\x02", "noise.parquet"), ("", "empty.csv"), ("a\n", "short.csv")]
+)
+def test_files_that_are_no_tables_are_refused(open_studio, text, name):
+    """A file that cannot be read gets a message, and the plane stays as it is."""
+    studio = open_studio()
+    before = studio.state
+    studio.page.get_by_role("tab", name="My data").click()
+    file = {"name": name, "mimeType": "text/csv", "buffer": text if isinstance(text, bytes) else text.encode()}
+    studio.page.locator("mercer-data input[type=file]").set_input_files(file)
+    error = studio.page.locator("mercer-data .mp-error")
+    error.wait_for(timeout=1000 * PATIENCE)
+    assert name in error.inner_text()
+    assert studio.state == before
+    studio.errors.clear()  # the browser logs the answer 422
+
+
+@pytest.mark.slow
+def test_fit_as_mercer_fit(open_studio, tmp_path):
+    """The whole table is fitted with progress; its report shows in a frame that runs nothing; the model file loads."""
+    import mercer
+
+    studio = table(open_studio, TABLE)
+    page = studio.page
+    start = page.get_by_role("button", name="fit as mercer fit")
+    start.wait_for(timeout=1000 * PATIENCE)
+    start.click()
+    page.get_by_role("button", name="show the report").wait_for(timeout=1000 * PATIENCE)
+    assert "classification of 'kind'" in page.locator("mercer-data pre").inner_text()
+    page.get_by_role("button", name="show the report").click()
+    frame = page.locator("mercer-data iframe")
+    assert frame.get_attribute("sandbox") == ""
+    page.frame_locator("mercer-data iframe").locator("h1").first.wait_for(timeout=1000 * PATIENCE)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="download the model").click()
+    found = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(found)
+    assert hasattr(mercer.load(found), "predict")

@@ -1,0 +1,170 @@
+"""Procedures step by step on the page: their pictures, moving over the steps, the machine of a step on the plane."""
+
+import numpy as np
+import pytest
+from tests.studio.browser.studio_page import PATIENCE
+
+POINTS = [
+    [-1.06, -1.08, 0], [-0.4, -1.06, 0], [0.41, 0.15, 0], [-1.02, -0.06, 0], [0.17, 1.3, 0],
+    [0.25, 1.04, 1], [1.11, 0.23, 1], [1.46, 0.7, 1], [1.45, 0.08, 1], [0.8, 0.64, 1],
+]  # fmt: skip
+SEPARABLE = [
+    [-1.5, -0.6, 0],
+    [-0.2, 1.5, 0],
+    [-1.2, 0.4, 0],
+    [-0.8, -1.4, 0],
+    [1.1, 0.5, 1],
+    [1.6, -0.4, 1],
+    [0.7, 1.5, 1],
+]
+LINE = [[x, round(float(np.sin(2 * x)), 3), 0] for x in np.linspace(-2, 2, 12).round(2).tolist()]
+CASES = {
+    "smo": ({"points": POINTS}, "dual", ".mp-box"),
+    "coordinate": ({"points": POINTS, "bias": False}, "dual", ".mp-contour"),
+    "pegasos": ({"points": POINTS, "bias": False}, "objective", ".mp-trail"),
+    "perceptron": ({"points": SEPARABLE, "bias": False}, "updates so far", ".mp-trail"),
+    "lms": ({"points": LINE, "mode": "regress", "kernel": "gaussian(gamma=1.0)"}, "error", ".mp-bar"),
+}
+
+
+def steps(open_studio, name, **more):
+    """The page with a procedure chosen in the panel of steps."""
+    state, _, _ = CASES[name]
+    studio = open_studio({"kernel": "linear()", "C": 1.0, **state}, **more)
+    studio.page.get_by_role("tab", name="Steps").click()
+    studio.page.get_by_label("Procedure", exact=True).select_option(name)
+    studio.page.locator("mercer-stepper .mp-chart").last.wait_for(timeout=1000 * PATIENCE)
+    return studio
+
+
+def step_of(studio):
+    """The number of the present step."""
+    return int(studio.page.locator("mercer-stepper .mp-count").inner_text().split()[1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_procedure_has_its_picture_and_its_measure(open_studio, name):
+    """Choosing a procedure draws its picture and its measure; a step changes the words and the machine on the plane."""
+    studio = steps(open_studio, name)
+    page = studio.page
+    _, measure, picture = CASES[name]
+    assert studio.state["procedure"]["name"] == name
+    assert measure in page.locator("mercer-stepper .mp-figure").last.inner_text()
+    assert page.locator("mercer-stepper .mp-words").inner_text() == "Start: every coefficient is 0."
+    page.get_by_role("button", name="One step forward").click()
+    studio.wait("mercerStudio.plane._frame?.step === 1")
+    assert page.locator(f"mercer-stepper {picture}").count() > 0
+    assert page.locator("mercer-stepper .mp-words").inner_text() != "Start: every coefficient is 0."
+    first = page.evaluate("mercerStudio.plane._frame.answer.alpha")
+    assert np.count_nonzero(first) > 0
+    page.get_by_role("button", name="To the end").click()
+    studio.wait("mercerStudio.plane._frame?.step > 1")
+    assert page.evaluate("mercerStudio.plane._frame.answer.alpha") != first
+    page.get_by_role("button", name="leave").click()
+    studio.wait("mercerStudio.plane._frame === null")
+    assert studio.state["procedure"] is None
+
+
+def test_smo_ends_at_the_exact_machine(open_studio):
+    """After the last step of SMO, the coefficients on the plane are those of the exact machine."""
+    studio = steps(open_studio, "smo")
+    exact = studio.result["points"]["alpha"]
+    studio.page.get_by_role("button", name="To the end").click()
+    studio.wait("mercerStudio.plane._frame?.step > 5")
+    np.testing.assert_allclose(studio.page.evaluate("mercerStudio.plane._frame.answer.alpha"), exact, atol=1e-2)
+
+
+def test_forward_back_slider_and_keys_agree(open_studio):
+    """Buttons, slider and arrow keys move over the same steps; the state keeps the step; undo does not count them."""
+    studio = steps(open_studio, "smo")
+    page = studio.page
+    forward = page.get_by_role("button", name="One step forward")
+    forward.click()
+    forward.click()
+    assert step_of(studio) == 2
+    page.get_by_role("button", name="One step back").click()
+    assert step_of(studio) == 1
+    page.keyboard.press("ArrowRight")
+    assert step_of(studio) == 2
+    slider = page.get_by_label("Step", exact=True)
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert step_of(studio) == 3
+    assert slider.get_attribute("aria-valuetext").startswith("step 3 of")
+    assert studio.state["procedure"]["step"] == 3
+    page.get_by_role("button", name="To the start").click()
+    assert step_of(studio) == 0
+
+
+def test_play_runs_to_the_end_and_pauses(open_studio):
+    """Play moves on by itself, pause stops it, and at the end it stops by itself."""
+    studio = steps(open_studio, "smo")
+    page = studio.page
+    page.get_by_label("Speed").select_option("5")
+    page.get_by_role("button", name="play").click()
+    studio.wait("document.querySelector('mercer-stepper').position >= 2")
+    page.get_by_role("button", name="pause").click()
+    stopped = step_of(studio)
+    page.wait_for_timeout(500)
+    assert step_of(studio) == stopped
+    page.get_by_label("Speed").select_option("30")
+    page.get_by_role("button", name="play").click()
+    studio.wait(
+        "(() => { const s = document.querySelector('mercer-stepper'); "
+        "return !s.playing && s.position === s.answer.frames.length - 1 })()"
+    )
+
+
+def test_a_changed_machine_gets_new_steps(open_studio):
+    """A new C computes the steps again: the box of SMO has the new C."""
+    studio = steps(open_studio, "smo")
+    studio.update(C=0.25)
+    studio.wait("document.querySelector('mercer-stepper').answer?.box[0].C === 0.25")
+
+
+def test_coordinate_rules_and_axes(open_studio):
+    """The three rules give runs of different lengths; the axes are the chosen points, and wrong ones are refused."""
+    studio = steps(open_studio, "coordinate")
+    page = studio.page
+    lengths = {}
+    for rule in ("round-robin", "random", "greedy"):
+        page.get_by_label("Next coordinate").select_option(rule)
+        studio.wait(f"document.querySelector('mercer-stepper').asked?.rule === '{rule}'")
+        lengths[rule] = page.evaluate("document.querySelector('mercer-stepper').answer.n_steps")
+    assert lengths["greedy"] < lengths["round-robin"]
+    page.get_by_label("Point of the horizontal axis").fill("3")
+    page.get_by_label("Point of the vertical axis").fill("7")
+    page.keyboard.press("Tab")
+    studio.wait("document.querySelector('mercer-stepper').answer.contours.coordinates.join() === '2,6'")
+    page.get_by_label("Point of the vertical axis").fill("99")
+    page.keyboard.press("Tab")
+    assert page.locator("mercer-stepper .mp-error").inner_text() == "Choose two different points between 1 and 10."
+
+
+def test_perceptron_stays_below_its_bound(open_studio):
+    """The chart has the bound (ρ/γ)² as a line, and the updates stay below it."""
+    studio = steps(open_studio, "perceptron")
+    answer = studio.page.evaluate("document.querySelector('mercer-stepper').answer")
+    assert 0 < max(answer["columns"]["mistakes"]) <= answer["bound"]
+    assert "at most (ρ/γ)²" in studio.page.locator("mercer-stepper .mp-chart").last.text_content()
+
+
+def test_a_procedure_that_cannot_run_says_why(open_studio):
+    """SMO with a hard margin is refused in words, and the exact machine stays on the plane."""
+    studio = open_studio({"points": SEPARABLE, "kernel": "linear()", "C": "inf"})
+    studio.page.get_by_role("tab", name="Steps").click()
+    studio.page.get_by_label("Procedure", exact=True).select_option("smo")
+    error = studio.page.locator("mercer-stepper .mp-error")
+    error.wait_for(timeout=1000 * PATIENCE)
+    assert "finite C" in error.inner_text()
+    assert studio.page.evaluate("mercerStudio.plane._frame") is None
+    studio.errors.clear()  # the browser logs the answer 422
+
+
+def test_steps_in_the_address(open_studio):
+    """An address with a procedure and a step opens at that step."""
+    state = {"points": POINTS, "kernel": "linear()", "procedure": {"name": "smo", "rule": None, "step": 4}}
+    studio = open_studio(state)
+    studio.page.get_by_role("tab", name="Steps").click()
+    studio.wait("mercerStudio.plane._frame?.step === 4")
+    assert step_of(studio) == 4
