@@ -246,3 +246,13 @@ def test_the_certificate_shows_bars_that_meet(studio):
         assert len(row.locator(".number-help").inner_text()) > 10
     page.click(".bounds summary")
     assert page.locator(".bounds .number").first.is_visible()
+
+
+def test_an_indefinite_kernel_is_not_called_optimal(studio):
+    """A machine without a valid certificate is shown as not certified, with the reason; a kernel's is optimal."""
+    badge = studio.page.locator("mercer-certificate .badge")
+    assert "Optimal" in badge.inner_text()
+    studio.update(kernel="sigmoid(gamma=0.5, coef0=-1.0)")
+    assert studio.result["certificate"]["valid"] is False
+    assert "Not certified" in badge.inner_text()
+    assert studio.result["certificate"]["why"] in studio.page.locator("mercer-certificate").inner_text()

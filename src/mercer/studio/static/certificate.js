@@ -18,6 +18,8 @@ const STATUS = {
   not_separable: ["✗", "Not separable", "warn"],
   waiting: ["…", "Waiting for points", "quiet"],
 };
+// an indefinite kernel has no dual value: the machine may be a good one, but nothing proves it
+const UNCERTIFIED = ["!", "Not certified", "warn"];
 
 class MercerCertificate extends HTMLElement {
   constructor() {
@@ -57,13 +59,16 @@ class MercerCertificate extends HTMLElement {
 
   update() {
     const result = this._result;
-    const [icon, title, kind] = STATUS[/** @type {"optimal"} */ (result?.status)] ?? ["…", "No machine yet", "quiet"];
+    const certificate = result?.certificate ?? null;
+    const invalid = certificate?.valid === false;
+    const status = STATUS[/** @type {"optimal"} */ (result?.status)] ?? ["…", "No machine yet", "quiet"];
+    const [icon, title, kind] = invalid && status === STATUS.optimal ? UNCERTIFIED : status;
     this.badge.textContent = `${icon} ${title}`;
     this.badge.className = `badge ${kind}`;
     this.time.textContent = result?.seconds ? `${tidy(1000 * result.seconds, 2)} ms` : "";
     this.time.title = "Time of this answer: fit, certificate and picture";
-    this.updateBars(result?.certificate ?? null);
-    const why = result?.certificate ? "" : (result?.why ?? "");
+    this.updateBars(certificate);
+    const why = (certificate ? invalid && certificate.why : result?.why) || "";
     this.why.textContent = why;
     this.why.hidden = !why;
     this.updateNumbers(result?.numbers ?? []);
