@@ -65,6 +65,20 @@ def test_gram_matrix_is_in_step_with_the_selection(open_studio):
     assert studio.state["selected"] == order[row + 1]
 
 
+def test_feature_space_of_a_regression_is_not_asked_for(open_studio):
+    """In modes over one variable the panel says what it is for, without a refused question; back in the plane it draws."""
+    studio = show(open_studio, "Feature space", {"points": INNER + OUTER, "kernel": DISC, "C": 10.0})
+    caption = studio.page.locator("mercer-lift .mp-words").first
+    studio.page.click("[data-mode=regress]")
+    studio.settle()
+    assert "for classification and one-class machines" in caption.inner_text()
+    assert not studio.page.locator("mercer-lift canvas").is_visible()
+    studio.page.click("[data-mode=classify]")
+    studio.settle()
+    studio.wait("document.querySelector('mercer-lift').answer?.plane")
+    assert studio.page.locator("mercer-lift canvas").is_visible()
+
+
 def test_feature_space_turns(open_studio):
     """The disc's map is drawn exactly with its line; dragging and arrow keys turn it; a click selects a point."""
     studio = show(open_studio, "Feature space", {"points": INNER + OUTER, "kernel": DISC, "C": 10.0})

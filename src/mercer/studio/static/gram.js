@@ -2,7 +2,7 @@
  * <mercer-gram>: the Gram matrix as an image, sorted by class, in step with the selection. A click on a cell marks its pair.
  */
 
-import { Panel, colour, define, h, name, number, prepareCanvas } from "./panel.js";
+import { Panel, colour, define, h, kernelKey, name, number, prepareCanvas } from "./panel.js";
 
 /** Colours from low to high: a scale whose lightness grows evenly, readable without colour vision. */
 const SCALE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
@@ -44,7 +44,6 @@ export class Gram extends Panel {
     /** @type {any} */ this.answer = null;
     /** @type {[number, number] | null} row and column */ this.cell = null;
     /** @type {number | null} */ this.other = null;
-    this.key = "";
   }
 
   stateChanged() {
@@ -63,23 +62,14 @@ export class Gram extends Panel {
   }
 
   load() {
-    if (!this.active || !this.state) return;
-    const { kernel, points, mode } = this.state;
-    const key = JSON.stringify([kernel, points, mode]);
-    if (key === this.key) return;
-    this.later(() => {
-      this.key = key;
-      this.askNewest("gram", { state: this.state }, (answer) => this.take(answer), (error) => {
-        this.answer = null;
-        this.draw();
-        this.fail(error);
-      });
+    this.askOnce("gram", kernelKey, (answer) => this.take(answer), () => {
+      this.answer = null;
+      this.draw();
     }, 60);
   }
 
   /** @param {any} answer */
   take(answer) {
-    this.fail(null);
     this.answer = answer;
     const n = answer.matrix.length;
     this.image = null;

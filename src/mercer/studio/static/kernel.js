@@ -2,7 +2,7 @@
  * <mercer-kernel>: the formula of the kernel, and whether it is positive semidefinite on these points (Mercer's condition).
  */
 
-import { Panel, define, h, number } from "./panel.js";
+import { Panel, define, h, kernelKey, number } from "./panel.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 const ALLOWED = new Set(["math", "mrow", "mi", "mo", "mn", "msup", "msub", "msubsup", "mfrac", "msqrt", "mroot", "mtext",
@@ -50,7 +50,6 @@ export class KernelCard extends Panel {
     this.numbers = h("dl", { class: "mp-numbers" });
     this.advice = h("ul", { class: "mp-advice" });
     this.append(this.formula, this.text, this.light, this.numbers, this.errorLine(), this.advice);
-    this.key = "";
   }
 
   stateChanged() {
@@ -62,24 +61,15 @@ export class KernelCard extends Panel {
   }
 
   load() {
-    if (!this.active || !this.state) return;
-    const { kernel, points, mode } = this.state;
-    const key = JSON.stringify([kernel, points, mode]);
-    if (key === this.key) return;
-    this.later(() => {
-      this.key = key;
-      this.askNewest("kernel", { state: this.state }, (answer) => this.show(answer), (error) => {
-        this.light.replaceChildren();
-        this.numbers.replaceChildren();
-        this.advice.replaceChildren();
-        this.fail(error);
-      });
+    this.askOnce("kernel", kernelKey, (answer) => this.show(answer), () => {
+      this.light.replaceChildren();
+      this.numbers.replaceChildren();
+      this.advice.replaceChildren();
     });
   }
 
   /** @param {any} answer */
   show(answer) {
-    this.fail(null);
     const made = answer.formula ? formula(answer.formula) : null;
     this.formula.replaceChildren(made ?? answer.plain ?? "");
     if (answer.plain) this.formula.setAttribute("title", answer.plain);

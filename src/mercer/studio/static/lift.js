@@ -64,7 +64,6 @@ export class Lift extends Panel {
     this.view = { ...START };
     /** @type {any} */ this.answer = null;
     /** @type {Place[]} the points in the cube */ this.places = [];
-    this.key = "";
     this.canvas.addEventListener("pointerdown", (event) => this.grab(event));
     this.canvas.addEventListener("keydown", (event) => this.keyed(event));
     new ResizeObserver(() => this.draw()).observe(this.canvas);
@@ -89,22 +88,21 @@ export class Lift extends Panel {
   }
 
   load() {
-    if (!this.active || !this.state) return;
-    const key = machineKey(this.state);
-    if (key === this.key) return;
-    this.later(() => {
-      this.key = key;
-      this.askNewest("lift", { state: this.state }, (answer) => this.take(answer), (error) => {
-        this.answer = null;
-        this.draw();
-        this.fail(error);
-      });
+    const plane = ["classify", "one_class"].includes(this.state?.mode);
+    this.canvas.hidden = !plane;
+    if (!plane) {
+      this.caption.textContent = "The feature space is drawn for classification and one-class machines.";
+      this.key = "";
+      return;
+    }
+    this.askOnce("lift", machineKey, (answer) => this.take(answer), () => {
+      this.answer = null;
+      this.draw();
     }, 80);
   }
 
   /** @param {any} answer */
   take(answer) {
-    this.fail(null);
     this.answer = answer;
     const { points, plane } = answer;
     // each axis is scaled to [−1, 1]: z = centre + half · u

@@ -162,6 +162,7 @@ export class Panel extends HTMLElement {
     this._built = false;
     /** @type {Map<string, number>} the newest question of each name */ this._newest = new Map();
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this._timer = undefined;
+    /** the key of the state whose answer is shown */ this.key = "";
   }
 
   get state() {
@@ -259,6 +260,26 @@ export class Panel extends HTMLElement {
     }
   }
 
+  /**
+   * While the panel is shown, ask once for each key of the state; then use the answer, or clear what depends on it.
+   * @param {string} name @param {(state: any) => string} keyOf @param {(answer: any) => void} use @param {() => void} clear
+   */
+  askOnce(name, keyOf, use, clear, milliseconds = PATIENCE) {
+    if (!this.active || !this.state) return;
+    const key = keyOf(this.state);
+    if (key === this.key) return;
+    this.later(() => {
+      this.key = key;
+      this.askNewest(name, { state: this.state }, (answer) => {
+        this.fail(null);
+        use(answer);
+      }, (error) => {
+        clear();
+        this.fail(error);
+      });
+    }, milliseconds);
+  }
+
   /** Call once changes have stopped for a moment. @param {() => void} work */
   later(work, milliseconds = PATIENCE) {
     clearTimeout(this._timer);
@@ -290,4 +311,9 @@ export function machineKey(state) {
   if (!state) return "";
   const { selected, lesson, show, procedure, view, ...rest } = state;
   return JSON.stringify(rest);
+}
+
+/** What of a state changes kernel values. @param {any} state @returns {string} */
+export function kernelKey({ kernel, points, mode }) {
+  return JSON.stringify([kernel, points, mode]);
 }

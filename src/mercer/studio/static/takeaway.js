@@ -32,7 +32,6 @@ export class TakeAway extends Panel {
         button("state, JSON", "to open on this page again", () => this.saveState())),
       h("p", { class: "mp-words", role: "status" }), this.errorLine());
     this.words = /** @type {HTMLElement} */ (this.querySelector(".mp-words"));
-    this.key = "";
   }
 
   stateChanged() {
@@ -44,21 +43,13 @@ export class TakeAway extends Panel {
   }
 
   load() {
-    if (!this.active || !this.state) return;
-    const key = machineKey(this.state);
-    if (key === this.key) return;
-    this.later(() => {
-      this.key = key;
-      this.askNewest("code", { state: this.state }, (answer) => {
-        this.fail(null);
-        this.python = answer.python;
-        this.code.textContent = answer.python;
-      }, (error) => {
-        this.python = "";
-        this.code.textContent = "";
-        this.fail(error);
-      });
-    }, 200);
+    this.askOnce("code", machineKey, (answer) => this.showCode(answer.python), () => this.showCode(""));
+  }
+
+  /** @param {string} python */
+  showCode(python) {
+    this.python = python;
+    this.code.textContent = python;
   }
 
   /** Run one of the buttons and tell how it went. @param {HTMLButtonElement} button @param {() => Promise<void>} work */
