@@ -66,7 +66,7 @@ def test_gram_matrix_is_in_step_with_the_selection(open_studio):
 
 
 def test_feature_space_of_a_regression_is_not_asked_for(open_studio):
-    """In modes over one variable the panel says what it is for, without a refused question; back in the plane it draws."""
+    """In modes over one variable the panel says what it is for, without a refused question; in the plane it draws."""
     studio = show(open_studio, "Feature space", {"points": INNER + OUTER, "kernel": DISC, "C": 10.0})
     caption = studio.page.locator("mercer-lift .mp-words").first
     studio.page.click("[data-mode=regress]")

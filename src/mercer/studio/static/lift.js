@@ -87,15 +87,20 @@ export class Lift extends Panel {
     this.draw();
   }
 
+  /** Whether the samples are points of the plane. */
+  get inPlane() {
+    return ["classify", "one_class"].includes(this.state?.mode);
+  }
+
   load() {
-    const plane = ["classify", "one_class"].includes(this.state?.mode);
-    this.canvas.hidden = !plane;
-    if (!plane) {
+    this.canvas.hidden = !this.inPlane;
+    if (!this.inPlane) {
       this.caption.textContent = "The feature space is drawn for classification and one-class machines.";
       this.key = "";
+      clearTimeout(this._timer);
       return;
     }
-    this.askOnce("lift", machineKey, (answer) => this.take(answer), () => {
+    this.askOnce("lift", machineKey, (answer) => this.inPlane && this.take(answer), () => {
       this.answer = null;
       this.draw();
     }, 80);
