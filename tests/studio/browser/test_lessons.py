@@ -62,6 +62,7 @@ def test_every_lesson_sets_up_its_state(open_studio):
     assert page.locator("mercer-lessons").get_by_role("button", name="next").is_disabled()
 
 
+@pytest.mark.slow
 def test_previous_next_and_progress(open_studio):
     """Opening what one should see marks a lesson as done; previous and next move between cards; a reload remembers."""
     studio = lessons(open_studio)

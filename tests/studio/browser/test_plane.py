@@ -79,6 +79,7 @@ def test_the_brush_scatters_points(open_studio):
     assert studio.state["points"] == TWO["points"]
 
 
+@pytest.mark.slow
 def test_ten_classes(open_studio):
     """Classes can be added up to ten; each has a mark of its own shape and colour."""
     studio = open_studio(TWO)
