@@ -1,6 +1,6 @@
 """Pages of the repository as pages of the site.
 
-The files at the top of the repository (CHANGELOG.md, GLOSSARY.md, CONTRIBUTING.md) are pages of the site, too: a page
+The files at the top of the repository (CHANGELOG.md, CONTRIBUTING.md, …) are pages of the site, too: a page
 that says ``<!-- file: ../GLOSSARY.md -->`` is replaced by that file. Links between the two places are rewritten, so
 that they work both in the repository and on the site.
 """
@@ -18,6 +18,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "GLOSSARY.md": "glossary.md",
     "CONTRIBUTING.md": "contributing.md",
+    "RELEASING.md": "releasing.md",
 }
 # entries of toctrees that may be missing, as the part of the project that they describe is, and their files
 OPTIONAL = {"studio": "studio.md", "../tutorials/*": "tutorials"}
