@@ -120,8 +120,8 @@ def memory(n: int, m: int) -> None:
     seconds = timed(model := SVC(landmarks=m, gamma=0.05, cache_size=3000), X, y, 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"{n:,} × 10 rows, {m} landmarks: {seconds:.0f} s, peak {1e-6 * peak:.2f} GB of which {1e-6 * before:.2f} GB "
-        f"before the fit; certified gap {model.certificate_.relative_gap:.1e}"
+        f"{n:,} × 10 rows, {m} landmarks: {seconds:.0f} s, peak {1.024e-6 * peak:.2f} GB of which "
+        f"{1.024e-6 * before:.2f} GB before the fit; certified gap {model.certificate_.relative_gap:.1e}"
     )
 
 
