@@ -156,25 +156,36 @@ def line_json(model: Any) -> dict[str, Any] | None:
 
 def class_numbers(state: State, model: Any, report: KKTReport) -> list[dict[str, Any]]:
     """The numbers beside the picture of a classifier."""
-    n, n_pairs = state.n, len(report.problems)
-    carrying = len(model.support_)
-    norms = np.atleast_1d(model.rkhs_norm_)
-    of_pairs = "" if n_pairs == 1 else f"; the smallest of {n_pairs} pairs of classes"
     wrong = int(np.count_nonzero(model.predict(state.X) != state.y))
-    slack = sum(float(problem.xi.sum()) for problem in report.problems)
-    numbers = [
-        item("|w|", float(norms.max()), "Length of the weight vector in the feature space."),
-        item("margin", float(np.min(model.margin_)), f"1/|w|: half the width of the street{of_pairs}."),
+    numbers = separation_numbers(
+        state.n,
+        float(np.atleast_1d(model.rkhs_norm_).max()),
+        float(np.min(model.margin_)),
+        (len(model.support_), report.count("free"), report.count("bound")),
+        wrong,
+        sum(float(problem.xi.sum()) for problem in report.problems),
+        len(report.problems),
+    )
+    return numbers + bound_numbers(state, model)
+
+
+def separation_numbers(
+    n: int, norm: float, margin: float, counts: tuple[int, int, int], wrong: int, slack: float, n_pairs: int = 1
+) -> list[dict[str, Any]]:
+    """What is said of every classifier of n points; ``counts`` are its support vectors, those free and those at C."""
+    of_pairs = "" if n_pairs == 1 else f"; the smallest of {n_pairs} pairs of classes"
+    carrying, free, bound = counts
+    return [
+        item("|w|", norm, "Length of the weight vector in the feature space."),
+        item("margin", margin, f"1/|w|: half the width of the street{of_pairs}."),
         item(
             "support vectors",
             carrying / n,
             "Share of points with α > 0. Leave-one-out error is at most this share.",
             f"{carrying} of {n} ({100 * carrying / n:.0f} %)",
         ),
-        item("free", report.count("free"), "Points with 0 < α < C: exactly on the margin.", str(report.count("free"))),
-        item(
-            "at C", report.count("bound"), "Points with α = C: inside the margin or wrong.", str(report.count("bound"))
-        ),
+        item("free", free, "Points with 0 < α < C: exactly on the margin.", str(free)),
+        item("at C", bound, "Points with α = C: inside the margin or wrong.", str(bound)),
         item(
             "training error",
             wrong / n,
@@ -183,7 +194,6 @@ def class_numbers(state: State, model: Any, report: KKTReport) -> list[dict[str,
         ),
         item("total slack", slack, "Σ ξ: how far points are on the wrong side of their margin, in sum."),
     ]
-    return numbers + bound_numbers(state, model)
 
 
 def bound_numbers(state: State, model: Any) -> list[dict[str, Any]]:

@@ -11,13 +11,13 @@ from mercer.exceptions import MercerError
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
 from mercer.selection.solution_path import SolutionPath, solution_path
+from mercer.studio.classify import separation_numbers
 from mercer.studio.machine import (
     Cache,
     Stopwatch,
     certificate_json,
     estimator,
     grid_json,
-    item,
     lattice,
     plain,
     quietly,
@@ -141,18 +141,6 @@ def _line(state: State, beta: Vector, intercept: float) -> dict[str, Any] | None
 
 
 def _numbers(state: State, states: list[str], own: Vector, slack: Vector, norm: float) -> list[dict[str, Any]]:
-    n, carrying, wrong = state.n, state.n - states.count("zero"), int(np.count_nonzero(own <= 0))
-    return [
-        item("|w|", norm, "Length of the weight vector in the feature space."),
-        item("margin", 1.0 / norm if norm > 0 else math.inf, "1/|w|: half the width of the street."),
-        item(
-            "support vectors",
-            carrying / n,
-            "Share of points with α > 0. Leave-one-out error is at most this share.",
-            f"{carrying} of {n} ({100 * carrying / n:.0f} %)",
-        ),
-        item("free", states.count("free"), "Points with 0 < α < C: exactly on the margin.", str(states.count("free"))),
-        item("at C", states.count("bound"), "Points with α = C: inside the margin.", str(states.count("bound"))),
-        item("training error", wrong / n, "Share of points on the wrong side.", f"{wrong} of {n}"),
-        item("total slack", plain(slack.sum()) or 0.0, "Σ ξ: how far points are on the wrong side of their margin."),
-    ]
+    counts = state.n - states.count("zero"), states.count("free"), states.count("bound")
+    margin, wrong = 1.0 / norm if norm > 0 else math.inf, int(np.count_nonzero(own <= 0))
+    return separation_numbers(state.n, norm, margin, counts, wrong, plain(slack.sum()) or 0.0)

@@ -33,19 +33,17 @@ class ExactFormula(NamedTuple):
     rows: Vector | None
 
     def values(
-        self, some: Vector | None, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
+        self, some: Vector, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
         totals: Vector,
     ) -> int:  # fmt: skip
         """Recompute F in float64 where it matters (see `exact_rows`); the number of kernel values computed.
 
-        The program has one variable for each of these samples, or for all. Edits F. Fills ``slacks`` with -inf where F
-        is exact, and groups and totals for `survey_of`.
+        The program has one variable for each of these samples. Edits F. Fills ``slacks`` with -inf where F is exact,
+        and groups and totals for `survey_of`.
         """
         from mercer.svm._verify_loops import exact_values
 
-        index = np.arange(len(beta)) if some is None else some
-        if self.rows is not None:
-            index = self.rows[index]
+        index = some if self.rows is None else self.rows[some]
         return int(exact_values(
             self.formula, self.X, index, beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
             nearness(options), slacks, groups, totals,
