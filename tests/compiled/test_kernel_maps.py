@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from tests.compiled.test_tiles import TERMS, nonnegative, panels_of
 
 from mercer._compiled import kernel_maps as maps
-from mercer._compiled.tiles import CHI2, DOT, L1, add_sparse_product, gaussian_block, mapped_block
+from mercer._compiled.tiles import CHI2, DOT, L1, SQUARE, add_sparse_product, gaussian_block, mapped_block
 
 GAMMA, CONSTANT = 0.4, 1.5
 # sums over features → kernel values; the rational map has the exponent CONSTANT
@@ -21,6 +21,16 @@ FORMULAS = {
     maps.TANH: lambda s: np.tanh(GAMMA * s + CONSTANT),
     maps.RATIONAL: lambda s: (1 + GAMMA * s) ** -CONSTANT,
 }
+LOOPS = {
+    maps.POLYNOMIAL: maps.polynomial,
+    maps.SERIES: maps.series,
+    maps.EXPONENTIAL: maps.exponential,
+    maps.MATERN12: maps.matern12,
+    maps.MATERN32: maps.matern32,
+    maps.MATERN52: maps.matern52,
+    maps.TANH: maps.tangent,
+    maps.RATIONAL: maps.rational,
+}
 NAMES = ["identity", "polynomial", "series", "exponential", "matern12", "matern32", "matern52", "tanh", "rational"]
 every_map = pytest.mark.parametrize("code", FORMULAS, ids=NAMES)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -32,6 +42,12 @@ def parameters(code, dtype, distances=False):
     return np.array([distances, GAMMA, CONSTANT, 5, *([0.5, 2.0, -0.3] if code == maps.SERIES else [])], dtype)
 
 
+def mapped(code, params, values, norm, norms, out):
+    """out = phi(values) of one row of sums."""
+    out[:] = values
+    maps.apply_map(maps.map_address(code, out.dtype), params, out, norm, norms)
+
+
 @every_map
 @both_dtypes
 @pytest.mark.parametrize("n", [0, 1, 5, 67])
@@ -40,13 +56,25 @@ def test_maps(code, dtype, n):
     rng = np.random.default_rng(0)
     sums = np.append(0.0, 9 * rng.random(n))[:n].astype(dtype)
     out = np.full(n, np.nan, dtype)
-    maps.apply_map(code, parameters(code, dtype), sums.copy(), dtype(0), np.zeros(n, dtype), out)
+    mapped(code, parameters(code, dtype), sums.copy(), dtype(0), np.zeros(n, dtype), out)
     np.testing.assert_allclose(out, FORMULAS[code](sums.astype(np.float64)), rtol=ERROR[dtype])
     x, Z = rng.normal(size=3).astype(dtype), rng.normal(size=(n, 3)).astype(dtype)
     norm, norms = dtype(x @ x), (Z**2).sum(axis=1)
-    maps.apply_map(code, parameters(code, dtype, True), Z @ x, norm, norms, out)
+    mapped(code, parameters(code, dtype, True), Z @ x, norm, norms, out)
     squares = ((x - Z).astype(np.float64) ** 2).sum(axis=1)
     np.testing.assert_allclose(out, FORMULAS[code](squares), rtol=30 * ERROR[dtype])
+
+
+@both_dtypes
+@pytest.mark.parametrize("code", LOOPS, ids=NAMES[1:])
+def test_loops_of_maps(code, dtype):
+    """Called from Python each loop replaces sums by the formula's values, with the bits of a call by address."""
+    sums = np.linspace(0, 9, 21).astype(dtype)
+    values, same = sums.copy(), np.empty_like(sums)
+    LOOPS[code](parameters(code, dtype), values)
+    np.testing.assert_allclose(values, FORMULAS[code](sums.astype(np.float64)), rtol=ERROR[dtype])
+    mapped(code, parameters(code, dtype), sums, dtype(0), np.zeros(21, dtype), same)
+    np.testing.assert_array_equal(values, same)
 
 
 @pytest.mark.parametrize("degree", range(8))
@@ -54,7 +82,7 @@ def test_powers(degree):
     """Every whole degree, 2 and 3 by loops of their own."""
     values = np.array([-2.0, 0.0, 0.5, 3.0])
     params, out = np.array([0.0, 1.0, 0.0, degree]), np.empty(4)
-    maps.apply_map(maps.POLYNOMIAL, params, values.copy(), 0.0, np.zeros(4), out)
+    mapped(maps.POLYNOMIAL, params, values.copy(), 0.0, np.zeros(4), out)
     np.testing.assert_allclose(out, values**degree, rtol=1e-14)
 
 
@@ -63,7 +91,7 @@ def test_powers(degree):
 def test_nan_and_far(code, dtype):
     """NaN stays NaN; far away there is neither NaN nor an overflow where the map is bounded."""
     values, out = np.array([1.0, np.nan, 1e30], dtype), np.empty(3, dtype)
-    maps.apply_map(code, parameters(code, dtype), values.copy(), dtype(0), np.zeros(3, dtype), out)
+    mapped(code, parameters(code, dtype), values.copy(), dtype(0), np.zeros(3, dtype), out)
     assert np.isfinite(out[0]) and np.isnan(out[1])
     bounded = code not in (maps.IDENTITY, maps.POLYNOMIAL, maps.SERIES)
     assert not bounded or out[2] == pytest.approx(FORMULAS[code](1e30), abs=1e-30)
@@ -73,7 +101,7 @@ def test_nan_and_far(code, dtype):
 def test_rounding_makes_no_negative_distance(dtype):
     """Equal samples whose inner product is rounded up have the distance 0."""
     out, above = np.empty(1, dtype), np.array([dtype(1) + 4 * np.finfo(dtype).eps], dtype)
-    maps.apply_map(maps.MATERN12, parameters(maps.MATERN12, dtype, True), above, dtype(1), np.ones(1, dtype), out)
+    mapped(maps.MATERN12, parameters(maps.MATERN12, dtype, True), above, dtype(1), np.ones(1, dtype), out)
     assert out[0] == 1.0
 
 
@@ -87,9 +115,10 @@ def test_gaussian_and_mapped_blocks(dtype, products, m, n, d):
     squares = ((A[:, None].astype(np.float64) - B) ** 2).sum(axis=2)
     norms, panels = [(X**2).sum(axis=1) for X in (A, B)], panels_of(B)
     found, same = np.full((2, m, n), np.nan, dtype)
-    gaussian_block(products, dtype(GAMMA), A, norms[0], panels, norms[1], 0, len(panels), found)
-    params, term = parameters(maps.EXPONENTIAL, dtype, products), DOT if products else 1
-    mapped_block(term, maps.EXPONENTIAL, params, A, norms[0], panels, norms[1], 0, len(panels), same)
+    params, term = parameters(maps.EXPONENTIAL, dtype, products), DOT if products else SQUARE
+    gaussian_block(term, 0, params, A, norms[0], panels, norms[1], 0, len(panels), found)
+    exponential = maps.map_address(maps.EXPONENTIAL, np.dtype(dtype))
+    mapped_block(term, exponential, params, A, norms[0], panels, norms[1], 0, len(panels), same)
     for values in (found, same):
         np.testing.assert_allclose(values, np.exp(-GAMMA * squares), rtol=40 * ERROR[dtype])
 
@@ -108,7 +137,8 @@ def test_add_sparse_product(dtype, term, code, m, n, d):
     weights, out = rng.normal(size=n).astype(dtype), np.ones(m + 2)
     totals = A.sum(axis=1) if term in (L1, CHI2) else np.zeros(m, dtype)
     add_sparse_product(
-        term, code, parameters(code, dtype, distances), a.indptr, a.indices, a.data, (A**2).sum(axis=1), totals, rows,
+        term, maps.map_address(code, np.dtype(dtype)), parameters(code, dtype, distances),
+        a.indptr, a.indices, a.data, (A**2).sum(axis=1), totals, rows,
         b.indptr, b.indices, b.data, (B**2).sum(axis=1), weights, d, out,
     )  # fmt: skip
     sums = TERMS[1 if distances else term](A[:, None].astype(np.float64), B.astype(np.float64)).sum(axis=2)

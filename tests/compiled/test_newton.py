@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba import njit
 from tests.problems.instances import FORMS, instance
 from tests.reference.qp import objective
 
@@ -46,6 +47,11 @@ def test_one_step_is_enough_without_bounds(first, dtype):
     np.testing.assert_allclose(score, linear - K @ after - 0.5 * after, atol=1e-5)
 
 
+@njit
+def by_address(address, K, beta, score, lower, upper, l1, ridge, first_group):
+    return call_newton(address, K, beta, score, lower, upper, l1, ridge, first_group)
+
+
 @pytest.mark.parametrize("score_dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_call_by_address(dtype, score_dtype):
@@ -55,7 +61,7 @@ def test_a_call_by_address(dtype, score_dtype):
     wide[:, :12] = K
     columns = [np.full(12, value) for value in (-0.05, 0.05, 0.1, 0.2)]
     ends = []
-    for call in (newton_step, lambda *given: call_newton(newton_address(dtype, score_dtype), *given)):
+    for call in (newton_step, lambda *given: by_address(newton_address(dtype, score_dtype), *given)):
         after, score = beta.copy(), (linear - K @ beta).astype(score_dtype)
         ends.append((call(wide, after, score, *columns, 5), after.tobytes(), score.tobytes()))
     assert ends[0] == ends[1] and ends[0][0] > 0

@@ -5,6 +5,7 @@ import pytest
 from tests.naming import named
 
 from mercer._compiled.kernel_blocks import fill_block, formula_of
+from mercer._compiled.kernel_maps import map_address
 from mercer.gram.operator import ClassBlocks, Data
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from mercer.kernels.features import VectorFeatures
@@ -32,7 +33,7 @@ def test_sums_are_mapped_row_by_row():
     params = np.asarray(params)
     params[0] = 0.0  # these are distances already
     sums, out = RNG.uniform(0.0, 9.0, size=(6, 40)), np.full((6, 40), -1.0)
-    map_sums(code, params, sums, 2, 5, out)
+    map_sums(map_address(code, params.dtype), params, sums, 2, 5, out)
     np.testing.assert_allclose(out[2:5], np.exp(-0.7 * sums[2:5]), rtol=1e-9)
     assert np.all(out[:2] == -1.0) and np.all(out[5:] == -1.0)
 

@@ -9,6 +9,7 @@ import pytest
 
 from mercer._compiled import shared_loops as shared
 from mercer._compiled import spin_pool, stored_rows, tiles
+from mercer._compiled.kernel_blocks import formula_of
 from mercer._compiled.thread_pool import current_spin_pool, run_shares, run_tasks
 from mercer.kernels import Gaussian, Polynomial
 
@@ -143,8 +144,7 @@ def test_around_shared_loops_there_is_one_thread():
 def test_machine_code_of_jobs_is_found_on_disk():
     """numba's cache compares what a function closes over: types and numbers are equal in every process."""
     kinds = (np.float32, np.float64)
-    jobs = [shared._block_job(kind, gaussian) for kind in kinds for gaussian in (True, False)]
-    jobs += [shared._product_job(kind) for kind in kinds]
+    jobs = [make(kind) for make in (shared._block_job, shared._product_job) for kind in kinds]
     jobs += [shared._read_job(kind, other) for kind in kinds for other in kinds]
     for job in jobs:
         assert all(isinstance(cell.cell_contents, type | int) for cell in job.py_func.__closure__ or ()), job
@@ -174,12 +174,12 @@ def test_shared_loops_called_directly(n_threads):
             np.testing.assert_array_equal(block, expected)
         kernel = Gaussian(0.3)
         b = kernel.prepare(store[:, :5], np.float32)
-        a, (term, code, params), found = b.take(np.arange(11)), kernel.formula(b), np.empty((11, 40), np.float32)
-        job = shared._block_address(found.dtype, True)
+        a, formula, found = b.take(np.arange(11)), formula_of(*kernel.formula(b)), np.empty((11, 40), np.float32)
+        job = shared._block_address(found.dtype)
         for per_part in (1, 2, 100):
             found[:] = np.nan
             shared.share_block(
-                pool.slot, pool.next_job(), job, term, code, params, a.X, a.norms, b.panels, b.norms, found, per_part
+                pool.slot, pool.next_job(), job, formula, a.X, a.norms, b.panels, b.norms, found, per_part
             )
             exact = store[:, :5].astype(np.float64)
             squares = ((exact[:11, None] - exact) ** 2).sum(axis=2)

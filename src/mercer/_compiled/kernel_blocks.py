@@ -1,52 +1,53 @@
-"""Blocks of kernel values within compiled code. The type of the formula selects the loop at compile time.
+"""Blocks of kernel values within compiled code, which calls their loop by its address.
 
-A run-time test would compile both loops into every caller.
+So code that needs kernel values is the same for all kernels, and the loop of a block is compiled once.
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
 from mercer._compiled.compile import compiled
-from mercer._compiled.tiles import DOT, gaussian_block, is_gaussian, mapped_block
-
-
-class GaussianFormula(NamedTuple):
-    """exp(-gamma |x - z|^2), its distances from inner products or from differences."""
-
-    products: Any
-    gamma: Any
-
-
-class MappedFormula(NamedTuple):
-    """Any term and map: see `tiles` and `kernel_maps`."""
-
-    term: Any
-    code: Any
-    params: Any
+from mercer._compiled.kernel_maps import map_address
+from mercer._compiled.pointers import address_of, emit_call, vectors
+from mercer._compiled.tiles import gaussian_block, is_gaussian, mapped_block
 
 
 class Formula(NamedTuple):
-    """A kernel as compiled code takes it; one of the two is None."""
+    """A kernel as compiled code takes it: the address of the loop of a block, and the first arguments of this loop."""
 
-    gaussian: Any
-    mapped: Any
+    block: Any
+    term: Any
+    phi: Any
+    params: Any
 
 
 def formula_of(term: int, code: int, params: Any) -> Formula:
-    """The formula of a kernel; params has the dtype of the samples."""
-    if is_gaussian(term, code, params):
-        return Formula(GaussianFormula(term == DOT, params[1]), None)
-    return Formula(None, MappedFormula(term, code, params))
+    """The formula of a kernel (see `tiles.dense_block`); params has the dtype of the samples."""
+    gaussian = is_gaussian(term, code, params)
+    phi = 0 if gaussian else map_address(code, params.dtype)
+    return Formula(_block_address(params.dtype, gaussian), term, phi, params)
 
 
-@compiled()
-def _fill_block(gaussian, mapped, A, a_norms, panels, b_norms, start, stop, out):
-    if gaussian is not None:  # numba drops the branch of an argument that is None
-        gaussian_block(gaussian.products, gaussian.gamma, A, a_norms, panels, b_norms, start, stop, out)
-    if mapped is not None:
-        mapped_block(mapped.term, mapped.code, mapped.params, A, a_norms, panels, b_norms, start, stop, out)
+@lru_cache
+def _block_address(dtype: np.dtype[Any], gaussian: bool) -> int:
+    line, table, panels = vectors(dtype), vectors(dtype, 2), vectors(dtype, 3)
+    given = types.int64, types.int64, line, table, line, panels, line, types.int64, types.int64, table
+    return address_of(gaussian_block if gaussian else mapped_block, *given)
+
+
+@intrinsic
+def call_block(typingctx, block, term, phi, params, A, a_norms, panels, b_norms, start, stop, out):
+    """Call the loop of a block by its address."""
+    whole = types.int64
+    return types.none(whole, whole, whole, params, A, a_norms, panels, b_norms, whole, whole, out), emit_call
 
 
 @compiled()
 def fill_block(formula, A, a_norms, panels, b_norms, start, stop, out):
-    """`tiles.dense_block` for a formula."""
-    _fill_block(formula.gaussian, formula.mapped, A, a_norms, panels, b_norms, start, stop, out)
+    """`tiles.dense_block` for a formula; out is in C order."""
+    block, term, phi, params = formula
+    call_block(block, term, phi, params, A, a_norms, panels, b_norms, start, stop, out)

@@ -1,11 +1,13 @@
 """LLVM code for arrays without reference counts, and for calls of functions by their address.
 
-Counting the references of an array takes longer than a short loop. A function that is called by its address is not
-compiled into its callers, and threads that wait in compiled code can call it.
+Counting the references of an array takes longer than a short loop. A function that is called by its address is
+compiled once, not again as a part of each caller, and threads that wait in compiled code can call it.
 """
 
 from typing import Any
 
+import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -48,9 +50,30 @@ def at(typingctx, address):
     return types.voidptr(types.int64), codegen
 
 
-def address_of(function: Any) -> int:
-    """The address of the machine code of a compiled function(address of an array, part)."""
-    signature = (types.int64, types.int64)
-    function.compile(signature)
-    found = function.overloads[signature]
+def emit_call(context, builder, signature, args):
+    """Emit the call of a compiled function: args[0] is its address, the others are its arguments.
+
+    The types of the arguments must be those that `address_of` was given: arrays in C order.
+    """
+    if any(isinstance(kind, types.Array) and kind.layout != "C" for kind in signature.args):
+        raise TypeError(f"a call by address needs arrays in C order: {signature.args}")
+    kinds = [context.get_value_type(kind) for kind in (signature.return_type, *signature.args[1:])]
+    function = ir.FunctionType(kinds[0], kinds[1:]).as_pointer()
+    return builder.call(builder.inttoptr(args[0], function), args[1:])
+
+
+def address_of(function: Any, *kinds: Any) -> int:
+    """The address of the machine code of a compiled function for arguments of these types."""
+    function.compile(kinds)
+    found = function.overloads[kinds]
     return int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
+
+
+def job_address(job: Any) -> int:
+    """The address of a compiled function(address of an array, part)."""
+    return address_of(job, types.int64, types.int64)
+
+
+def vectors(dtype: Any, ndim: int = 1) -> Any:
+    """The type of arrays in C order."""
+    return types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "C")

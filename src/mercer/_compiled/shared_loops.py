@@ -21,10 +21,10 @@ from numba import carray
 from mercer._compiled import stored_rows as storage
 from mercer._compiled import tiles
 from mercer._compiled.compile import compiled
-from mercer._compiled.pointers import address_of, at
+from mercer._compiled.kernel_blocks import call_block, formula_of
+from mercer._compiled.pointers import at, job_address
 from mercer._compiled.spin_pool import ARGUMENTS, SLOT_SIZE, SpinPool, run_job
 from mercer._compiled.thread_pool import current_spin_pool, run_shares, value_nanoseconds
-from mercer._compiled.tiles import DOT, gaussian_block, mapped_block
 
 # parts of a loop for each thread: a slow or busy core takes fewer of them
 PARTS_PER_THREAD = 4
@@ -51,25 +51,20 @@ def _block_arrays(args, part, kind):
     )  # fmt: skip
 
 
-def _block_job(kind: Any, gaussian: bool) -> Any:
-    """The job for Gaussian or for other values: one job for both would compile both loops.
+def _block_job(kind: Any) -> Any:
+    """The job for a block of kernel values.
 
     A job may close over types and numbers only: with a compiled function among its variables its machine code would not
     be found on disk.
     """
 
     @compiled()
-    def gaussian_job(address, part):
+    def block_job(address, part):
         args = carray(at(address), (SLOT_SIZE,), np.int64)[ARGUMENTS:]
-        gamma = carray(at(args[2]), (args[14],), kind)[1]
-        gaussian_block(args[0] == DOT, gamma, *_block_arrays(args, part, kind))
+        params = carray(at(args[2]), (args[14],), kind)
+        call_block(args[15], args[0], args[1], params, *_block_arrays(args, part, kind))
 
-    @compiled()
-    def mapped_job(address, part):
-        args = carray(at(address), (SLOT_SIZE,), np.int64)[ARGUMENTS:]
-        mapped_block(args[0], args[1], carray(at(args[2]), (args[14],), kind), *_block_arrays(args, part, kind))
-
-    return gaussian_job if gaussian else mapped_job
+    return block_job
 
 
 def _product_job(kind: Any) -> Any:
@@ -102,25 +97,26 @@ def _read_job(kind: Any, block_kind: Any) -> Any:
 
 
 @lru_cache
-def _block_address(dtype: np.dtype[Any], gaussian: bool) -> int:
-    return address_of(_block_job(dtype.type, gaussian))
+def _block_address(dtype: np.dtype[Any]) -> int:
+    return job_address(_block_job(dtype.type))
 
 
 @lru_cache
 def _product_address(dtype: np.dtype[Any]) -> int:
-    return address_of(_product_job(dtype.type))
+    return job_address(_product_job(dtype.type))
 
 
 @lru_cache
 def _read_address(dtype: np.dtype[Any], block_dtype: np.dtype[Any]) -> int:
-    return address_of(_read_job(dtype.type, block_dtype.type))
+    return job_address(_read_job(dtype.type, block_dtype.type))
 
 
 @compiled()
-def share_block(slot, number, job, term, code, params, A, a_norms, panels, b_norms, out, per_part):
+def share_block(slot, number, job, formula, A, a_norms, panels, b_norms, out, per_part):
     """Share a block of kernel values. A part is all rows against some panels, which are thus read from memory once."""
     args = slot[ARGUMENTS:]
-    args[0], args[1], args[2], args[14] = term, code, params.ctypes.data, params.shape[0]
+    block, term, phi, params = formula
+    args[0], args[1], args[2], args[14], args[15] = term, phi, params.ctypes.data, params.shape[0], block
     args[3], args[4], args[5], args[6] = A.ctypes.data, a_norms.ctypes.data, panels.ctypes.data, b_norms.ctypes.data
     args[7], args[8], args[9], args[10] = out.ctypes.data, A.shape[0], A.shape[1], panels.shape[2]
     args[11], args[12], args[13] = panels.shape[0], out.shape[1], per_part
@@ -166,9 +162,9 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: 
     if pool is None or not out.flags.c_contiguous:
         tiles.dense_block(term, code, params, A, a_norms, panels, b_norms, 0, len(panels), out)
         return
-    job = _block_address(A.dtype, tiles.is_gaussian(term, code, params))
-    per_part = _per_part(len(panels), nanoseconds, pool)
-    share_block(pool.slot, pool.next_job(), job, term, code, params, A, a_norms, panels, b_norms, out, per_part)
+    job, per_part = _block_address(A.dtype), _per_part(len(panels), nanoseconds, pool)
+    formula = formula_of(term, code, params)
+    share_block(pool.slot, pool.next_job(), job, formula, A, a_norms, panels, b_norms, out, per_part)
 
 
 def add_rows_product(store, rows, weights, out, n_threads=1):  # type: ignore[no-untyped-def]

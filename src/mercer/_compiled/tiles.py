@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from mercer._compiled.compile import compiled
 from mercer._compiled.exp import emit_exp
 from mercer._compiled.extrema import larger
-from mercer._compiled.kernel_maps import EXPONENTIAL, IDENTITY, apply_map
+from mercer._compiled.kernel_maps import EXPONENTIAL, apply_map, map_address
 from mercer._compiled.register_tiles import (
     ROWS,
     SPARSE_ROWS_BYTES,
@@ -60,14 +60,12 @@ def _pack(X, panels):
 
 @compiled()
 def _sums(term, A, panels, first, last, sums):
-    """sums = sums over features of all rows of A (a multiple of ROWS) with the panels first:last; None: of products."""
+    """sums = sums over features of all rows of A (a multiple of ROWS) with the panels first:last."""
     width = panels.shape[2]
     for p in range(first, last):
         column = (p - first) * width
         for r in range(0, A.shape[0], ROWS):
-            if term is None:
-                register_tile_dot(A, r, panels, p, sums, r, column)
-            elif term == DOT:
+            if term == DOT:
                 register_tile_dot(A, r, panels, p, sums, r, column)
             elif term == SQUARE:
                 register_tile_sq(A, r, panels, p, sums, r, column)
@@ -89,21 +87,14 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, ou
 
     out has a column for each sample from start*L on, or more; the last panel may be cut short.
     """
-    # chosen here, not in compiled code: most fits need one of them, and compile only that
-    if is_gaussian(term, code, params) and out.dtype == A.dtype and out.strides[1] == out.itemsize:
-        gaussian_block(term == DOT, params[1], A, a_norms, panels, b_norms, start, stop, out)
-    elif term == DOT and code == IDENTITY and params[0] == 0:  # the linear kernel, and products with several columns
-        mapped_block(None, None, None, A, a_norms, panels, b_norms, start, stop, out)
-    else:
-        mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out)
+    gaussian = is_gaussian(term, code, params) and out.dtype == A.dtype and out.strides[1] == out.itemsize
+    block, phi = (gaussian_block, 0) if gaussian else (mapped_block, map_address(code, A.dtype))
+    block(term, phi, params, A, a_norms, panels, b_norms, start, stop, out)
 
 
 @compiled()
-def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, out):
-    """`dense_block` for any term and map: a tile of sums in memory, then the map, row by row.
-
-    Inner products as they are have None for both: numba drops the branches of other terms and maps.
-    """
+def mapped_block(term, phi, params, A, a_norms, panels, b_norms, start, stop, out):
+    """`dense_block` for any term and any map (`map_address`): a tile of sums in memory, then the map, row by row."""
     m, d = A.shape
     width = panels.shape[2]
     size = A.itemsize
@@ -131,11 +122,9 @@ def mapped_block(term, code, params, A, a_norms, panels, b_norms, start, stop, o
             count = min(last * width, start * width + out.shape[1], b_norms.shape[0]) - base
             for r in range(height):
                 values, here = sums[r, :count], out[top + r, left : left + count]
-                if params is not None:
-                    apply_map(code, params, values, a_norms[top + r], b_norms[base : base + count], here)
-                else:
-                    for j in range(count):
-                        here[j] = values[j]
+                apply_map(phi, params, values, a_norms[top + r], b_norms[base : base + count])
+                for j in range(count):
+                    here[j] = values[j]
 
 
 @compiled()
@@ -171,7 +160,7 @@ def _sparse_sums(term, indptr, indices, data, first, last, expanded, sums):
 
 @compiled()
 def sparse_block(
-    term, code, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
+    term, phi, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
     b_indptr, b_indices, b_data, b_norms, d, out,
 ):  # fmt: skip
     """out[:, :] = K of the CSR rows a_rows of a against the CSR samples of b.
@@ -203,7 +192,10 @@ def sparse_block(
                 if term == L1 or term == CHI2:
                     for j in range(count):  # a distance that rounding made negative is zero
                         line[j] = larger(line[j] + a_totals[row], a_data.dtype.type(0.0))
-                apply_map(code, params, line, a_norms[row], b_norms[first:last], out[top + r, first:last])
+                apply_map(phi, params, line, a_norms[row], b_norms[first:last])
+                here = out[top + r, first:last]
+                for j in range(count):
+                    here[j] = line[j]
         _clear(a_indptr, a_indices, rows, expanded)
 
 
@@ -239,7 +231,7 @@ def _add_lines(lines, weights, part, out):
 
 @compiled()
 def add_sparse_product(
-    term, code, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
+    term, phi, params, a_indptr, a_indices, a_data, a_norms, a_totals, a_rows,
     b_indptr, b_indices, b_data, b_norms, weights, d, out,
 ):  # fmt: skip
     """out[i] += sum_j K[a_rows[i], j] weights[j], without the transposition of `sparse_block`.
@@ -249,7 +241,7 @@ def add_sparse_product(
     width, run = SPARSE_ROWS_BYTES // a_data.itemsize, 128
     m, n = a_rows.shape[0], b_indptr.shape[0] - 1
     expanded, sums = np.zeros((d, width), a_data.dtype), np.zeros((run, width), a_data.dtype)
-    flat, values = sums.reshape(run * width), np.empty(run * width, a_data.dtype)
+    values = sums.reshape(run * width)
     norms, totals = np.zeros(width, a_data.dtype), np.zeros(width, a_data.dtype)
     part, nothing = np.empty(width, a_data.dtype), np.empty(0, a_data.dtype)
     added, zero = np.empty(width), a_data.dtype.type(0.0)
@@ -270,7 +262,7 @@ def add_sparse_product(
             if distances or term == L1 or term == CHI2:
                 _finish_sums(sums, last - first, distances, totals, norms, b_norms, first)
             size = (last - first) * width
-            apply_map(code, plain, flat[:size], zero, nothing, values[:size])
+            apply_map(phi, plain, values[:size], zero, nothing)
             _add_lines(values, weights[first:last], part, added)
         for r in range(rows.shape[0]):
             out[top + r] += added[r]
@@ -486,10 +478,10 @@ def _copy(values, height, count, out, top, left):
 
 
 @compiled()
-def gaussian_block(products, gamma, A, a_norms, panels, b_norms, start, stop, out):
-    """out[:, :] = K of the rows A against the samples start*L : stop*L of the panels, as `tiles.dense_block`.
+def gaussian_block(term, _, params, A, a_norms, panels, b_norms, start, stop, out):
+    """`dense_block` of a Gaussian kernel: the map is applied to sums that are still in registers.
 
-    Distances come from inner products and squared norms (``products``), or from differences. The rows of out must be
+    Distances come from inner products and squared norms (the term is DOT), or from differences. The rows of out must be
     contiguous. Rows and columns that do not fill a tile are computed in a full tile and copied: no value depends on its
     place in a tile.
     """
@@ -508,7 +500,8 @@ def gaussian_block(products, gamma, A, a_norms, panels, b_norms, start, stop, ou
     last_norms = np.zeros(width, A.dtype)
     for j in range(right, n):
         last_norms[j - right] = b_norms[start * width + j]
-    factor, o, tile = -gamma, np.int64(0), np.int64(ROWS)  # literals would compile the callees again
+    products, factor = term == DOT, -params[1]
+    o, tile = np.int64(0), np.int64(ROWS)  # literals would compile the callees again
     # each panel is read from memory once
     for first in range(start, whole, step):
         last, left, b = min(first + step, whole), (first - start) * width, first * width

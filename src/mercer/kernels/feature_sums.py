@@ -235,12 +235,15 @@ class SumKernel(Kernel):
 
     def _of_csr(self, a: VectorFeatures, b: VectorFeatures, plan: Plan) -> tuple[Any, ...]:
         """The arguments of the compiled loops for CSR samples."""
+        from mercer._compiled.kernel_maps import map_address
+
         term, code, params = plan
         a_norms, b_norms = self._norms(a, b, params)
         # the terms of features in which b is zero: |a| for absolute and chi-squared distances
         totals = a.totals if term in (L1, CHI2) else np.zeros(len(a), b.dtype)
         left = a.X.indptr, a.X.indices, a.X.data, a_norms, totals, np.arange(len(a))
-        return term, code, np.asarray(params, b.dtype), *left, b.X.indptr, b.X.indices, b.X.data, b_norms
+        phi = map_address(code, b.dtype)
+        return term, phi, np.asarray(params, b.dtype), *left, b.X.indptr, b.X.indices, b.X.data, b_norms
 
 
 def feature_moments(term: int, A: Matrix, B: Matrix, change: Matrix, factor: float) -> Vector:

@@ -221,10 +221,11 @@ def solve_chain(
 
 
 @compiled()
-def map_sums(code, params, sums, start, stop, out):
-    """out[start:stop] = phi(sums[start:stop]), entry by entry (see `kernel_maps`)."""
-    line, norms = np.empty(sums.shape[1], sums.dtype), np.empty(0, sums.dtype)
+def map_sums(phi, params, sums, start, stop, out):
+    """out[start:stop] = phi(sums[start:stop]), entry by entry; ``phi`` is the address of a map (`map_address`)."""
+    norms = np.empty(0, sums.dtype)
     for i in range(start, stop):
+        line = out[i]
         for j in range(sums.shape[1]):  # assigning a slice would compile numpy's check of shapes, for seconds
             line[j] = sums[i, j]
-        apply_map(code, params, line, sums.dtype.type(0.0), norms, out[i])
+        apply_map(phi, params, line, sums.dtype.type(0.0), norms)

@@ -139,10 +139,12 @@ class Matrices:
         if self._shared.get(k) not in self._sums:
             GramOperator(kernel, features, n_threads, self.evaluations).dense(K)
             return
+        from mercer._compiled.kernel_maps import map_address
         from mercer.selection._chain_loops import map_sums
 
         assert isinstance(kernel, SumKernel) and isinstance(features, VectorFeatures)
         sums = self._sums[self._shared[k]][1]
         _, code, params = kernel.plan(features)
         constants = np.array([0.0, *params[1:]], self.dtype)
-        run_shares(lambda start, stop: map_sums(code, constants, sums, start, stop, K), self.n, n_threads)
+        phi = map_address(code, constants.dtype)
+        run_shares(lambda start, stop: map_sums(phi, constants, sums, start, stop, K), self.n, n_threads)

@@ -15,11 +15,12 @@ Here v_c are the directions of the sums and members that were fixed before, each
 from typing import Any
 
 import numpy as np
-from numba import carray
+from numba import types
+from numba.extending import intrinsic
 
 from mercer._compiled.cholesky import factorise, room_for, solve
 from mercer._compiled.compile import compiled
-from mercer._compiled.pointers import address_of, at, call
+from mercer._compiled.pointers import address_of, emit_call, vectors
 from mercer._compiled.tiles import add_rows_product
 
 # most bounds that one step may meet
@@ -191,36 +192,13 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
 
 
 # ---- calls by address ------------------------------------------------------------------------------------------------
-#
-# `solve_block` calls Newton's step by the address of its machine code, so that it is compiled without it. Arrays are
-# passed as addresses, too.
 
 
-@compiled()
-def call_newton(address, K, beta, score, lower, upper, l1, ridge, first_group):
-    """Call `newton_step` by its address. The rows of K must be contiguous."""
-    given, gained = np.empty(11, np.int64), np.empty(1)
-    given[0], given[1], given[2] = K.ctypes.data, K.shape[1], beta.shape[0]
-    given[3], given[4], given[5] = beta.ctypes.data, score.ctypes.data, lower.ctypes.data
-    given[6], given[7], given[8] = upper.ctypes.data, l1.ctypes.data, ridge.ctypes.data
-    given[9], given[10] = first_group, gained.ctypes.data
-    call(address, given, 0)
-    return gained[0]
-
-
-def _newton_job(kind: Any, score_kind: Any) -> Any:
-    @compiled()
-    def newton_job(address, _):
-        given = carray(at(address), (11,), np.int64)
-        n = given[2]
-        carray(at(given[10]), (1,), np.float64)[0] = newton_step(
-            carray(at(given[0]), (n, given[1]), kind), carray(at(given[3]), (n,), np.float64),
-            carray(at(given[4]), (n,), score_kind), carray(at(given[5]), (n,), np.float64),
-            carray(at(given[6]), (n,), np.float64), carray(at(given[7]), (n,), np.float64),
-            carray(at(given[8]), (n,), np.float64), given[9],
-        )  # fmt: skip
-
-    return newton_job
+@intrinsic
+def call_newton(typingctx, address, K, beta, score, lower, upper, l1, ridge, first_group):
+    """Call `newton_step` by its address. `solve_block` does, so that it is compiled without Newton's step."""
+    signature = types.float64(types.int64, K, beta, score, lower, upper, l1, ridge, types.int64)
+    return signature, emit_call
 
 
 # steps of a run that needs Newton's step and was given no address of it
@@ -233,5 +211,7 @@ def newton_address(dtype: Any, score_dtype: Any) -> int:
     """The address of the machine code of Newton's step for a block and scores of these dtypes."""
     key = np.dtype(dtype), np.dtype(score_dtype)
     if key not in newton_addresses:
-        newton_addresses[key] = address_of(_newton_job(key[0].type, key[1].type))
+        numbers = vectors(np.float64)
+        given = vectors(dtype, 2), numbers, vectors(score_dtype), numbers, numbers, numbers, numbers, types.int64
+        newton_addresses[key] = address_of(newton_step, *given)
     return newton_addresses[key]

@@ -311,14 +311,17 @@ def _precomputed() -> None:
 
 
 def _shared_loops() -> None:
-    """Loops that threads share, and Newton's step: they are called by address, and not every fit needs them."""
-    from mercer._compiled import shared_loops
+    """Loops that are called by address, since not every fit needs them."""
+    from mercer._compiled import kernel_blocks, kernel_maps, shared_loops
     from mercer.svm._block_newton_loops import newton_address
 
     single, double = np.dtype(np.float32), np.dtype(np.float64)
     for dtype in (single, double):
+        for code in kernel_maps.MAPS:
+            kernel_maps.map_address(code, dtype)
         for gaussian in (False, True):
-            shared_loops._block_address(dtype, gaussian)
+            kernel_blocks._block_address(dtype, gaussian)
+        shared_loops._block_address(dtype)
         shared_loops._product_address(dtype)
         for other in (single, double):
             shared_loops._read_address(dtype, other)
