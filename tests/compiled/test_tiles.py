@@ -83,7 +83,8 @@ def test_sparse_sums_of_any_size(term, dtype):
         out = around[1:-1, 1:-1]
         totals = A.sum(axis=1) if term in (L1, CHI2) else np.zeros(m, dtype)
         sparse_block(
-            term, map_address(IDENTITY, np.dtype(dtype)), PLAIN.astype(dtype), a.indptr, a.indices, a.data, np.zeros(m, dtype), totals, rows,
+            term, map_address(IDENTITY, np.dtype(dtype)), PLAIN.astype(dtype),
+            a.indptr, a.indices, a.data, np.zeros(m, dtype), totals, rows,
             b.indptr, b.indices, b.data, np.zeros(n, dtype), d, out,
         )  # fmt: skip
         np.testing.assert_allclose(out, reference(term, A, B)[rows], rtol=0, atol=4 * d * EPSILON[dtype])

@@ -1,5 +1,6 @@
 """The server: only its own page gets answers, and whatever is sent, the answer is a sentence."""
 
+import asyncio
 import http.client
 import json
 import re
@@ -215,14 +216,15 @@ def test_an_unexpected_error_is_a_sentence(client, monkeypatch, capsys):
     assert "Traceback" not in refused.text and "Traceback" in capsys.readouterr().err
 
 
-def test_an_answer_that_takes_too_long_is_given_up(client, monkeypatch):
+def test_an_answer_that_takes_too_long_is_given_up(monkeypatch):
     """After the time limit the page is told so."""
     ended = threading.Event()
     monkeypatch.setitem(server.ANSWERS, "fit", lambda payload: {"waited": ended.wait(30.0)})
-    monkeypatch.setattr(server, "TIME_LIMIT", 0.05)
-    refused = ask(client, "fit", {"state": BLOBS})
+    hasty = server.Server(TOKEN, None, time_limit=0.05)
+    with pytest.raises(server.Refused, match=r"takes longer than 0\.05 s") as refused:
+        asyncio.run(hasty.compute("fit", {"state": BLOBS}))
     ended.set()
-    assert refused.status_code == 504 and "takes longer than 0.05 s" in refused.json()["error"]["what"]
+    assert refused.value.status == 504
 
 
 def test_fits_travel_over_http(client):

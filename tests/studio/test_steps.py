@@ -8,9 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import KernelLMS, PegasosClassifier, Perceptron
 from mercer.studio.answers import answer
+from mercer.studio.panels.step_frames import read_procedure, walk
 from mercer.studio.presets import all_presets
 from mercer.studio.state import StateError, parse_state
-from mercer.studio.steps import read_procedure, walk
 
 PRESETS = {preset["name"]: preset["state"] for preset in all_presets()}
 

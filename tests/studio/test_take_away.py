@@ -14,7 +14,7 @@ import mercer
 from mercer import parse_kernel
 from mercer.kernels.parse import KERNELS
 from mercer.studio.answers import answer
-from mercer.studio.formula import formula_of, mathml_of
+from mercer.studio.panels.formula import formula_of, mathml_of
 from mercer.studio.presets import all_presets
 from mercer.studio.state import StateError
 
@@ -190,14 +190,18 @@ def test_every_formula_is_well_formed_mathml(kernel):
 # ---- the widget -------------------------------------------------------------------------------------------------
 
 
-def test_the_widget_answers_by_messages(monkeypatch):
+def test_the_widget_answers_by_messages():
     """A question of the notebook's page gets the answer of the same name, or the error."""
     pytest.importorskip("anywidget")
     from mercer.studio import StudioWidget
 
-    widget = StudioWidget(PRESETS["two_points"])
     sent = []
-    monkeypatch.setattr(widget, "send", lambda message, buffers=None: sent.append(message))
+
+    class Recorded(StudioWidget):
+        def send(self, content, buffers=None):
+            sent.append(content)
+
+    widget = Recorded(PRESETS["two_points"])
     widget._answer({"id": 1, "name": "fit", "payload": {"state": widget.state, "grid": [4, 4]}})
     widget._answer({"id": 2, "name": "fit", "payload": {"state": {"C": -1}}})
     assert sent[0]["id"] == 1 and sent[0]["answer"]["status"] == "separable"

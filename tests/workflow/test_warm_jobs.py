@@ -1,7 +1,7 @@
 """`mercer warm` compiles or loads the loops of estimators, says what and how long, and shows how far it is."""
 
 import io
-import sys
+from contextlib import redirect_stderr
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -62,7 +62,6 @@ def test_what_is_compiled_is_shown(terminal, monkeypatch, caplog):
     """On a terminal in one line, which is erased; elsewhere in the log."""
     caplog.set_level("INFO", "mercer")
     screen = Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(machine_code, "cache_directory", lambda: None)  # nothing is found on disk
 
     @compiling.compiled()
@@ -71,7 +70,9 @@ def test_what_is_compiled_is_shown(terminal, monkeypatch, caplog):
 
     double.__module__ = double.py_func.__module__ = "mercer.tests"
     before = compiling.functions_compiled()
-    assert double(3) == 6 and compiling.functions_compiled() == before + 1
+    with redirect_stderr(screen):
+        assert double(3) == 6
+    assert compiling.functions_compiled() == before + 1
     line = f"compiling double (function {before + 1} of 5 to 35, "
     text = screen.getvalue()
     if terminal:

@@ -10,7 +10,7 @@ from typing import Any
 from mercer.exceptions import MercerError
 from mercer.studio import presets
 from mercer.studio.lessons import lessons_json
-from mercer.studio.machine import too_few
+from mercer.studio.panels.fitted_machine import too_few
 from mercer.studio.state import MOST_CLASSES, MOST_POINTS, State, StateError, kind, number, parse_state, whole
 
 Payload = dict[str, Any]
@@ -72,10 +72,10 @@ def fit(payload: Payload) -> dict[str, Any]:
     if why is not None:
         return waiting(state, why)
     if state.in_plane:
-        from mercer.studio.classify import fit_plane
+        from mercer.studio.panels.classify import fit_plane
 
         return fit_plane(state, grid)
-    from mercer.studio.regress import fit_line
+    from mercer.studio.panels.regress import fit_line
 
     return fit_line(state, grid)
 
@@ -99,70 +99,70 @@ def waiting(state: State, why: str) -> dict[str, Any]:
 
 def point(payload: Payload) -> dict[str, Any]:
     """One point: its condition, and the machine without it."""
-    from mercer.studio.point import one_point
+    from mercer.studio.panels.point import one_point
 
     return one_point(state_of(payload), whole(payload.get("index"), "index", 0, MOST_POINTS - 1))
 
 
 def leave_one_out(payload: Payload) -> dict[str, Any]:
     """Every point, by the machine without it."""
-    from mercer.studio.point import all_left_out
+    from mercer.studio.panels.point import all_left_out
 
     return all_left_out(state_of(payload))
 
 
 def path(payload: Payload) -> dict[str, Any]:
     """The breaks of the exact path over C."""
-    from mercer.studio.path import path_json
+    from mercer.studio.panels.path import path_json
 
     return path_json(state_of(payload))
 
 
 def at_C(payload: Payload) -> dict[str, Any]:
     """The machine at a C, from the path."""
-    from mercer.studio import path
+    from mercer.studio.panels import path
 
     return path.at_C(state_of(payload), number(payload.get("C"), "C", 0.0, 1e12, open_low=True), grid_of(payload))
 
 
 def search_map(payload: Payload) -> dict[str, Any]:
     """The score of each pair of γ and C."""
-    from mercer.studio import search_map
+    from mercer.studio.panels import search_map
 
     return search_map.search_map(state_of(payload), payload)
 
 
 def kernel(payload: Payload) -> dict[str, Any]:
     """The card of the kernel."""
-    from mercer.studio.kernel_card import kernel_card
+    from mercer.studio.panels.kernel_card import kernel_card
 
     return kernel_card(state_of(payload))
 
 
 def gram(payload: Payload) -> dict[str, Any]:
     """The Gram matrix."""
-    from mercer.studio.gram import gram_json
+    from mercer.studio.panels.gram_matrix import gram_json
 
     return gram_json(state_of(payload))
 
 
 def lift(payload: Payload) -> dict[str, Any]:
     """The points in feature space."""
-    from mercer.studio.lift import lift_json
+    from mercer.studio.panels.lift import lift_json
 
     return lift_json(state_of(payload))
 
 
 def steps(payload: Payload) -> dict[str, Any]:
     """The run of a procedure."""
-    from mercer.studio.steps import read_procedure, steps_json
+    from mercer.studio.panels.step_frames import read_procedure, steps_json
 
     return steps_json(state_of(payload), read_procedure(payload.get("procedure")))
 
 
 def frame(payload: Payload) -> dict[str, Any]:
     """The machine after some steps of a procedure."""
-    from mercer.studio.steps import frame_json, read_procedure
+    from mercer.studio.panels.step_frames import frame_json, read_procedure
 
     step = whole(payload.get("step", 0), "step", -1, 10**6)
     return frame_json(state_of(payload), read_procedure(payload.get("procedure")), step, grid_of(payload))

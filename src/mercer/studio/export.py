@@ -17,12 +17,12 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.io.model_file.save_load import save
-from mercer.studio.classify import fit_plane
-from mercer.studio.formula import formula_of, mathml_of
-from mercer.studio.machine import fitted, short, too_few
-from mercer.studio.path import MOST_POINTS as MOST_PATH_POINTS
-from mercer.studio.path import at_C, path_of
-from mercer.studio.regress import fit_line
+from mercer.studio.panels.classify import fit_plane
+from mercer.studio.panels.fitted_machine import fitted, short, too_few
+from mercer.studio.panels.formula import formula_of, mathml_of
+from mercer.studio.panels.path import MOST_POINTS as MOST_PATH_POINTS
+from mercer.studio.panels.path import at_C, path_of
+from mercer.studio.panels.regress import fit_line
 from mercer.studio.state import State, StateError
 
 # machines that a page holds: positions of its slider

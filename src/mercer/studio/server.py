@@ -112,10 +112,10 @@ def error_response(status: int, what: str, where: str | None) -> JSONResponse:
 
 
 class Server:
-    """The questions of one page: its token, its threads and the state of its compilation."""
+    """The questions of one page: its token, its threads, the state of its compilation, and the seconds of an answer."""
 
-    def __init__(self, token: str, warming: Warming | None) -> None:
-        self.token, self.warming = token, warming
+    def __init__(self, token: str, warming: Warming | None, time_limit: float = TIME_LIMIT) -> None:
+        self.token, self.warming, self.time_limit = token, warming, time_limit
         self.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="mercer-studio")
         self.waiting = threading.Semaphore(8 * THREADS)
 
@@ -170,9 +170,9 @@ class Server:
         """Compute an answer in a thread, within the time limit."""
         running = asyncio.get_running_loop().run_in_executor(self.pool, self.serialised, name, payload)
         try:
-            status, body = await asyncio.wait_for(asyncio.shield(running), TIME_LIMIT)
+            status, body = await asyncio.wait_for(asyncio.shield(running), self.time_limit)
         except TimeoutError:
-            what = f"The answer takes longer than {TIME_LIMIT:g} s: use fewer points or a simpler kernel."
+            what = f"The answer takes longer than {self.time_limit:g} s: use fewer points or a simpler kernel."
             raise Refused(504, what) from None
         return Response(body, status_code=status, media_type="application/json")
 

@@ -21,7 +21,7 @@ from mercer.io.tables import read_samples
 from mercer.io.tables.preprocessing import column_transformer
 from mercer.kernels import parse_kernel
 from mercer.kernels.features import Matrix, Vector
-from mercer.studio.machine import quietly, refusal
+from mercer.studio.panels.fitted_machine import quietly, refusal
 from mercer.studio.state import MOST_CLASSES, MOST_POINTS, StateError, kind, shorten
 from mercer.studio.table_files import check_table_file
 

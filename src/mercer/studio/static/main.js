@@ -129,16 +129,21 @@ export function mount(root, call, options = {}) {
   }
 
   /** @type {any} */ let addressTimer = null;
+  let written = -Infinity;
+  /** Write the state into the address: at once, or a moment after the last time, since browsers limit how often. */
   function writeAddress() {
     if (!options.address) return;
     clearTimeout(addressTimer);
-    addressTimer = setTimeout(() => {
-      try {
-        history.replaceState(null, "", encodeFragment(store.state));
-      } catch {
-        /* the browser limits how often the address may change: the next change writes it */
-      }
-    }, 250);
+    addressTimer = setTimeout(replaceAddress, Math.max(0, written + 250 - performance.now()));
+  }
+
+  function replaceAddress() {
+    written = performance.now();
+    try {
+      history.replaceState(null, "", encodeFragment(store.state));
+    } catch {
+      /* the browser refuses for a while: the next change writes it */
+    }
   }
 
   store.subscribe((state, previous) => {

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.selection.leave_one_out import leave_one_out
-from mercer.studio.machine import fitted, item, plain, quietly, short, too_few
+from mercer.studio.panels.fitted_machine import fitted, item, plain, quietly, short, too_few
 from mercer.studio.state import State, StateError
 from mercer.theory.kkt import Optimality, kkt_report
 

@@ -12,7 +12,7 @@ from mercer.estimators.prediction import votes
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels import Linear
 from mercer.kernels.features import Matrix, Vector
-from mercer.studio.machine import (
+from mercer.studio.panels.fitted_machine import (
     Stopwatch,
     certificate_json,
     fitted,

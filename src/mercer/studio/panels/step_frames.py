@@ -21,8 +21,8 @@ from mercer.kernels import Linear
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.dual import thresholds
 from mercer.problems.steps import Steps
-from mercer.studio.gram import matrix_of
-from mercer.studio.machine import Cache, estimator, fitted, grid_json, lattice, quietly, refusal, rounded
+from mercer.studio.panels.fitted_machine import Cache, estimator, fitted, grid_json, lattice, quietly, refusal, rounded
+from mercer.studio.panels.gram_matrix import matrix_of
 from mercer.studio.state import PROCEDURES, State, StateError, number, one_of, whole
 
 MOST_POINTS, MOST_STEPS, MOST_FRAMES = 500, 5000, 300

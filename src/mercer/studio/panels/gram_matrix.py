@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.kernels.features import Matrix
-from mercer.studio.machine import quietly, refusal, rounded
+from mercer.studio.panels.fitted_machine import quietly, refusal, rounded
 from mercer.studio.state import State, StateError
 
 MOST_ROWS = 200

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mercer.kernels.mercer_check import check_mercer
-from mercer.studio.formula import formula_of, mathml_of, parameters_of
-from mercer.studio.machine import plain, quietly, refusal, rounded
+from mercer.studio.panels.fitted_machine import plain, quietly, refusal, rounded
+from mercer.studio.panels.formula import formula_of, mathml_of, parameters_of
 from mercer.studio.state import State, StateError
 
 # eigenvalues take time n³

@@ -10,7 +10,7 @@ from sklearn.model_selection import LeaveOneOut
 from mercer.exceptions import MercerError
 from mercer.kernels import Kernel
 from mercer.selection.svc_cv import SVCCV
-from mercer.studio.machine import Stopwatch, plain, quietly, refusal, rounded
+from mercer.studio.panels.fitted_machine import Stopwatch, plain, quietly, refusal, rounded
 from mercer.studio.state import State, StateError, number
 
 TIME_LIMIT = 20.0

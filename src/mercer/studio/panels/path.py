@@ -11,8 +11,8 @@ from mercer.exceptions import MercerError
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
 from mercer.selection.solution_path import SolutionPath, solution_path
-from mercer.studio.classify import separation_numbers
-from mercer.studio.machine import (
+from mercer.studio.panels.classify import separation_numbers
+from mercer.studio.panels.fitted_machine import (
     Cache,
     Stopwatch,
     certificate_json,

@@ -9,7 +9,7 @@ import numpy as np
 from mercer.exceptions import MercerError
 from mercer.kernels.features import Vector
 from mercer.problems.solution import combine
-from mercer.studio.machine import (
+from mercer.studio.panels.fitted_machine import (
     Stopwatch,
     axis,
     certificate_json,

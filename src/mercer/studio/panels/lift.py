@@ -10,8 +10,8 @@ import numpy as np
 from mercer.exceptions import NotSeparableError
 from mercer.kernels import Linear, Polynomial, parse_kernel
 from mercer.kernels.features import Matrix, Vector
-from mercer.studio.gram import matrix_of
-from mercer.studio.machine import fitted, quietly, rounded
+from mercer.studio.panels.fitted_machine import fitted, quietly, rounded
+from mercer.studio.panels.gram_matrix import matrix_of
 from mercer.studio.presets import DISC_KERNEL
 from mercer.studio.state import State, StateError
 
