@@ -33,7 +33,7 @@ before, out = has_machine_code(), np.empty(2)
 squared_norms(np.array([0, 1, 3], np.int32), np.array([1.0, 2.0, 3.0]), out)
 print(cache_directory(), before, out.tolist(), sum(squared_norms.stats.cache_hits.values()))
 """
-ANNOUNCED = "mercer: compiling its loops for this machine, once (5 to 20 s) ...\n"
+ANNOUNCED = "mercer: compiling its loops for this machine, once (2 to 15 s) ...\n"
 SENTENCE = (
     "mercer found no directory that it can write to: its loops are compiled anew in each process, which takes 5 to "
     "20 s. Set the environment variable NUMBA_CACHE_DIR to a writable directory."

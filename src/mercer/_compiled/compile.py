@@ -208,7 +208,7 @@ def _announce() -> None:
     """Say once why the first fit on a new computer takes long."""
     if shipped() is None and not has_machine_code():
         once = "machine, once" if cache_directory() is not None else "process"
-        print(f"mercer: compiling its loops for this {once} (5 to 20 s) ...", file=sys.stderr, flush=True)
+        print(f"mercer: compiling its loops for this {once} (2 to 15 s) ...", file=sys.stderr, flush=True)
 
 
 def _show(name: str) -> None:

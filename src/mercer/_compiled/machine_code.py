@@ -331,7 +331,7 @@ def _temporary_directory() -> str | None:
 def _tell_not_kept(reason: str) -> None:
     """Warn once that machine code is not cached, and why."""
     logging.getLogger("mercer").warning(
-        "mercer %s: its loops are compiled anew in each process, which takes 5 to 20 s. Set the environment variable "
+        "mercer %s: its loops are compiled anew in each process, which takes 2 to 15 s. Set the environment variable "
         "NUMBA_CACHE_DIR to a writable directory.",
         reason,
     )
