@@ -35,8 +35,8 @@ print(cache_directory(), before, out.tolist(), sum(squared_norms.stats.cache_hit
 """
 ANNOUNCED = "mercer: compiling its loops for this machine, once (2 to 15 s) ...\n"
 SENTENCE = (
-    "mercer found no directory that it can write to: its loops are compiled anew in each process, which takes 5 to "
-    "20 s. Set the environment variable NUMBA_CACHE_DIR to a writable directory."
+    "mercer found no directory that it can write to: its loops are compiled anew in each process, which takes 2 to "
+    "15 s. Set the environment variable NUMBA_CACHE_DIR to a writable directory."
 )
 
 
