@@ -14,8 +14,9 @@ from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive
-from mercer.losses.regression import regression_loss
+from mercer.losses.regression import regression_loss, tube
 from mercer.problems.clock import Clock
+from mercer.problems.solution import Solution
 from mercer.validation import real_targets
 
 
@@ -131,6 +132,12 @@ class NuSVR(BaseSVR):
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start,
     precision, solver : as in ``SVC``.
 
+    Attributes
+    ----------
+    epsilon_ : float
+        Half the width of the learnt tube.
+    certificate_, support_, dual_coef_, intercept_, and others : as in ``SVR``.
+
     Examples
     --------
     >>> import numpy as np
@@ -172,3 +179,7 @@ class NuSVR(BaseSVR):
 
     def _loss(self) -> Loss:
         return NuInsensitive(float(self.nu))
+
+    def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
+        super()._publish_one(data, loss, used, solution)
+        self.epsilon_ = tube(solution.thresholds)[0]
