@@ -15,14 +15,14 @@ except ImportError:
     raise MissingExtraError("mercer.dask", package="dask and distributed", extra="dask") from None
 
 from mercer.dask.dask_evaluation import evaluate
+from mercer.dask.dask_kernel_ridge import KernelRidge
+from mercer.dask.dask_linear_svc import LinearSVC
+from mercer.dask.dask_linear_svr import LinearSVR
+from mercer.dask.dask_one_class import OneClassSVM
+from mercer.dask.dask_pegasos import PegasosClassifier
 from mercer.dask.dask_searches import SVCCV, LinearSVCCV
-from mercer.dask.kernel_ridge import KernelRidge
-from mercer.dask.linear_svc import LinearSVC
-from mercer.dask.linear_svr import LinearSVR
-from mercer.dask.one_class import OneClassSVM
-from mercer.dask.pegasos import PegasosClassifier
-from mercer.dask.svc import SVC
-from mercer.dask.svr import SVR
+from mercer.dask.dask_svc import SVC
+from mercer.dask.dask_svr import SVR
 
 __all__ = [
     "SVC",

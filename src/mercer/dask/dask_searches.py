@@ -11,10 +11,10 @@ import numpy as np
 import mercer.selection.linear_cv as linear
 import mercer.selection.svc_cv as kernels
 from mercer._sklearn_compat import fit_context
-from mercer.dask.linear_svc import LinearSVC
+from mercer.dask.dask_linear_svc import LinearSVC
+from mercer.dask.dask_svc import SVC
 from mercer.dask.machine import OnCluster
 from mercer.dask.part_folds import PartFolds, score_parts
-from mercer.dask.svc import SVC
 from mercer.estimators.base import keep_parameters, show_log
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Linear
