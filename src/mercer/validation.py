@@ -308,7 +308,16 @@ def find_classes(y: Any) -> tuple[Vector, Vector]:
             classes = np.array([low, high] if low < high else [low], dtype=labels.dtype)
             return classes, (is_high if low < high else np.zeros(len(labels), bool)).astype(np.intp)
     if labels.dtype.kind not in "biuU":  # integers and strings are always classes
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except TypeError:
+            found = sorted({type(label).__name__ for label in labels})
+            if len(found) == 1:
+                raise
+            raise InvalidInputError(
+                f"y mixes labels that cannot be compared: their types are {', '.join(found)}. Use labels of one type, "
+                "and remove samples without a label."
+            ) from None
     classes, codes = np.unique(labels, return_inverse=True)
     return classes, codes
 

@@ -182,6 +182,12 @@ class TestTargets:
         with pytest.raises(ValueError, match="Unknown label type: continuous"):
             SVC().fit(X, X[:, 0])
 
+    def test_labels_of_several_types(self):
+        """Names beside None are told by their types."""
+        X, _ = sample()
+        with pytest.raises(InvalidInputError, match="cannot be compared: their types are NoneType, str"):
+            SVC().fit(X, np.array(["spam", None] * 30, dtype=object))
+
     @pytest.mark.parametrize("estimator", [SVR(), SVR(epsilon=0.0), NuSVR()], ids=named)
     def test_constant(self, estimator):
         """A constant is predicted as itself, to within epsilon."""
