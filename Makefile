@@ -103,6 +103,7 @@ bench: $(call installed,bench)
 	$(VENV_BIN)/python benchmarks/pegasos.py $(if $(DATA),--data $(DATA))
 	$(VENV_BIN)/python benchmarks/structured.py $(if $(DATA),--data $(DATA))
 	$(VENV_BIN)/python benchmarks/selection.py $(if $(DATA),--data $(DATA))
+	$(VENV_BIN)/python benchmarks/toolbox.py $(if $(DATA),--data $(DATA))
 
 # asv describes the machine in a file of the home folder: it gets one in build
 ASV = cd benchmarks/asv && HOME=$(abspath build/asv) PIP_CACHE_DIR=$(abspath build/asv/pip) $(abspath $(VENV_BIN))/asv
