@@ -8,7 +8,7 @@ import numpy as np
 
 def shapley(f, X, background):
     """φ_j = Σ_S |S|! (d - |S| - 1)! / d! (v(S + j) - v(S)), v(S) the mean of f over rows with the features S of x."""
-    n, d = X.shape
+    d = X.shape[1]
     found = []
     for x in X:
         game = {}
