@@ -36,6 +36,11 @@ class ExplainedModel:
     plain: PlainModel | None
     terms: list[Term] | None
 
+    @property
+    def formula(self) -> bool:
+        """Whether the values have an exact formula."""
+        return self.plain is not None and (self.plain.weights is not None or self.terms is not None)
+
     def values(self, X: Any) -> Matrix:
         """The values of all functions at the rows of X, one column for each."""
         machine, X, _ = unwrap(self.model, X)

@@ -97,7 +97,7 @@ def explain(
     at_others = known.values(others)
     base = at_others.mean(axis=0)
     error: Matrix | None = None
-    if known.plain is not None and (known.plain.weights is not None or known.terms is not None):
+    if known.formula:
         values, method = _by_formula(known, numbers(rows), numbers(others), thread_count(n_jobs))
     elif rows.shape[1] <= MOST_ENUMERATED and 2 ** rows.shape[1] <= 2 * rows.shape[1] * n_samples:
         values, method = enumerated_values(known.values, rows, others), "enumeration"
@@ -106,6 +106,15 @@ def explain(
         values, error = permutation_values(known.values, rows, others, int(n_samples), rng)
         method = "permutations"
     return _published(known, X, rows, values, error, base, fx, method, others.shape[0])
+
+
+def has_formula(model: Any) -> bool:
+    """Whether `explain` has an exact formula for this model, so that it need not call it often."""
+    try:
+        known = explained_model(model)
+    except InvalidInputError:
+        return False
+    return known.formula
 
 
 def _by_formula(known: ExplainedModel, X: Matrix, others: Matrix, n_threads: int) -> tuple[Matrix, str]:
