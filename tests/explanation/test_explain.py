@@ -2,9 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, StandardScaler
@@ -254,6 +256,26 @@ def test_data_frames():
     assert words.method == "enumeration" and words.feature_names[-1] == "word"
     np.testing.assert_allclose(words.values.sum(axis=1) + words.base, table.predict(frame[:3]), rtol=0, atol=1e-12)
     assert explain(table, frame[:3]).n_background == 3
+
+
+def test_frames_of_polars():
+    """As those of pandas."""
+    X, y = samples()
+    frame = pl.DataFrame(X, schema=list("abcde"))
+    model = SVR(kernel=Matern()).fit(frame, y)
+    found = explain(model, frame[:2], frame[10:14])
+    assert found.feature_names == tuple("abcde")
+    expected = explain(SVR(kernel=Matern()).fit(X, y), X[:2], X[10:14])
+    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-14)
+
+
+def test_missing_cells_go_through_a_pipeline():
+    """Rows of the background and of X may have missing cells if the model takes them."""
+    X, y = samples()
+    X[::7, 2] = np.nan
+    model = make_pipeline(SimpleImputer(), SVR()).fit(X, y)
+    found = explain(model, X[:8], X[10:20])
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base, model.predict(X[:8]), rtol=0, atol=1e-12)
 
 
 def test_strings_and_matrices_have_no_features():

@@ -2,9 +2,9 @@
 What each feature adds: exact Shapley values
 ============================================
 
-Shapley values divide the decision value of a row among its features. For a Gaussian kernel they have an exact formula, an
-integral of a product over features, so no coalitions are sampled. The values of a row and the mean over the background
-rows add up to its decision value.
+Shapley values divide the decision value of a row among its features. For a Gaussian kernel they have an exact formula,
+an integral of a product over features, so no coalitions are sampled. The values of a row and the mean over the
+background rows add up to its decision value.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,8 @@ print(f"largest difference from the decision value: {np.abs(difference).max():.0
 assert np.abs(difference).max() < 1e-10
 
 # %%
-# Left: the mean size for each feature. Right: a dot for each row. Large values of "worst texture" speak against class 1,
-# which is "benign".
+# Left: the mean size for each feature. Right: a dot for each row. Large values of "worst texture" speak against class
+# 1, which is "benign".
 
 figure, (bars, dots) = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained")
 found.plot(ax=bars, max_features=10)

@@ -47,11 +47,12 @@ def is_frame(X: Any) -> bool:
 
 
 def _joined(first: Any, second: Any) -> Any:
+    """A column of both sets of rows."""
     if hasattr(first, "iloc"):
         import pandas as pd
 
         return pd.concat([first, second], ignore_index=True)
-    return first.extend(second) if not hasattr(first, "clone") else first.clone().extend(second)
+    return first.clone().extend(second)
 
 
 def as_rows(X: Any) -> Any:

@@ -15,6 +15,7 @@ from mercer import (
     LinearSVC,
     NuSVC,
     OneClassSVM,
+    PegasosClassifier,
     Spectrum,
 )
 
@@ -127,10 +128,15 @@ def test_other_machines_have_none():
     with pytest.raises(AttributeError, match="feature_importances_ is available after fit"):
         SVC().feature_importances_  # noqa: B018
     strings = SVC(kernel=Spectrum(2)).fit(["abab", "cdcd"], [0, 1])
-    with pytest.raises(AttributeError, match=r"needs a kernel on vectors, but Spectrum\(k=2\)"):
+    with pytest.raises(
+        AttributeError, match=r"needs a kernel on vectors that has derivatives, but the kernel is Spectrum\(k=2\)"
+    ):
         strings.feature_importances_  # noqa: B018
     X, y = samples()
     assert not hasattr(SVC(kernel="precomputed").fit(X @ X.T, y), "feature_importances_")
+    linear = PegasosClassifier(random_state=0).fit(X, y)
+    with pytest.raises(AttributeError, match=r"the model keeps a single vector\. Use coef_"):
+        linear.feature_importances_  # noqa: B018
     own = SVC(kernel=CallableKernel(lambda A, B: A @ B.T)).fit(X, y)
     with pytest.raises(AttributeError, match="feature_importances_ needs"):
         own.feature_importances_  # noqa: B018

@@ -77,7 +77,7 @@ def _shares(kernel: Kernel, points: Any, coef: Matrix) -> Vector:
     """The importance of all features, divided by its sum; 0 if f does not change with any."""
     if kernel.domain != "vectors":
         raise AttributeError(
-            f"feature_importances_ needs a kernel on vectors, but {kernel!r} compares something else. "
+            f"feature_importances_ needs a kernel on vectors that has derivatives, but the kernel is {kernel!r}. "
             "mercer.influence tells which training samples matter."
         )
     X = as_matrix(points)
@@ -85,6 +85,10 @@ def _shares(kernel: Kernel, points: Any, coef: Matrix) -> Vector:
     X = X.tocsr()[used] if sp.issparse(X) else np.asarray(X, dtype=np.float64)[used]
     coef = coef[:, used]
     n, d = X.shape
+    if n == 1:
+        raise AttributeError(
+            "feature_importances_ needs the spread of the features, but the model keeps a single vector. Use coef_."
+        )
     total, step = np.zeros(d), max(1, VALUES // max(n, d, 1))
     for start in range(0, n, step):
         rows = X[start : start + step]
