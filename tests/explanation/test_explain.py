@@ -314,5 +314,8 @@ def test_bad_input():
     with pytest.raises(InvalidInputError, match="has no function to explain"):
         explain(PolynomialFeatures().fit(X), X)
     frame = pd.DataFrame(X, columns=list("abcde"))
+    other = frame.rename(columns={"e": "f"})
     with pytest.raises(InvalidInputError, match="The background has no column 'e'"):
-        explain(SVR().fit(frame, y), frame, frame[list("abcd")])
+        explain(SVR().fit(frame, y), frame, other)
+    with pytest.raises(InvalidInputError, match=r"background has the shape \(5,\)"):
+        explain(SVR().fit(frame, y), frame, X[0])

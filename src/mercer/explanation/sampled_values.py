@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer.explanation.hybrid_rows import Rows
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Matrix
 
 # rows that are given to the function at a time
 AT_A_TIME = 100_000
@@ -73,8 +73,3 @@ def _gains(f: Function, rows: Rows, i: int, n: int, order: Any) -> Matrix:
 def _in_parts(f: Function, rows: Rows, index: Any) -> Matrix:
     parts = [f(rows.pick(index[k : k + AT_A_TIME])) for k in range(0, len(index), AT_A_TIME)]
     return np.concatenate(parts)
-
-
-def mean_value(f: Function, background: Any) -> Vector:
-    """The mean of the function over the background rows."""
-    return f(background).mean(axis=0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
 
 from mercer.exceptions import InvalidInputError
 from mercer.explanation.exact_values import exact_values, method_of
@@ -58,7 +59,7 @@ def explain(
         other steps than scalers), at most 100 rows of X. "mean" is one row, the mean of all these rows.
     n_samples : int, default=25
         Pairs of permutations for each row and background row, at least 2, if the values are sampled.
-    random_state : int, Generator or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         For the permutations. None gives the same values each time.
     n_jobs : int or None, default=None
         Threads; None is all cores.
@@ -93,19 +94,23 @@ def explain(
     rows = _checked(as_rows(X), "X")
     fx = known.values(X)  # also validates X as the model does
     others = choose_background(background, rows, known.kept_rows())
-    others = _checked(_like(others, rows), "background", rows.shape[1])
-    at_others = known.values(others)
-    base = at_others.mean(axis=0)
+    others = _like(_checked(others, "background", rows.shape[1]), rows)
+    base = known.values(others).mean(axis=0)
     error: Matrix | None = None
     if known.formula:
         values, method = _by_formula(known, numbers(rows), numbers(others), thread_count(n_jobs))
     elif rows.shape[1] <= MOST_ENUMERATED and 2 ** rows.shape[1] <= 2 * rows.shape[1] * n_samples:
         values, method = enumerated_values(known.values, rows, others), "enumeration"
     else:
-        rng = np.random.default_rng(0 if random_state is None else random_state)
-        values, error = permutation_values(known.values, rows, others, int(n_samples), rng)
+        values, error = permutation_values(known.values, rows, others, int(n_samples), _generator(random_state))
         method = "permutations"
     return _published(known, X, rows, values, error, base, fx, method, others.shape[0])
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(0 if random_state is None else random_state).randint(2**31 - 1))
 
 
 def has_formula(model: Any) -> bool:
@@ -174,11 +179,9 @@ def _like(others: Any, rows: Any) -> Any:
     """The background as a data frame if X is one."""
     if not is_frame(rows):
         return as_rows(numbers(others) if is_frame(others) or sp.issparse(others) else others)
-    if is_frame(others):
+    if is_frame(others):  # in the order of the columns of X
         missing = [name for name in rows.columns if name not in list(others.columns)]
         if missing:
             raise InvalidInputError(f"The background has no column {missing[0]!r}: give one with the columns of X.")
         return others[list(rows.columns)]
-    if others.shape[1] != rows.shape[1]:
-        return others
     return type(rows)(dict(zip(rows.columns, np.asarray(others).T, strict=True)))

@@ -112,6 +112,11 @@ def test_it_is_computed_once_and_anew_after_fit():
     before = model.feature_importances_
     model.fit(X[:, ::-1], y)
     assert not np.allclose(before, model.feature_importances_)
+    # all coefficients at their bound: equal for both fits
+    bound = SVC(C=1e-3, gamma=0.1).fit(X, y)
+    before = bound.feature_importances_
+    np.testing.assert_allclose(bound.fit(X[:, ::-1], y).feature_importances_, before[::-1], rtol=1e-6)
+    assert not np.allclose(before, before[::-1])
 
 
 def test_notebooks_do_not_compute_it():

@@ -51,15 +51,14 @@ class ImportancesMixin:
         except NotFittedError:
             raise AttributeError("feature_importances_ is available after fit") from None
         kernel, points, coef = self._expansion()
-        known, values = self.__dict__.get("_importances_of", (None, None))
-        if known is None or not np.array_equal(known, coef):
+        known = self.__dict__.get("_importances_of")
+        if known is None or not _is_same(known[0], (kernel, points, coef)):
             try:
                 values = _shares(kernel, points, np.atleast_2d(coef))
             except MercerError as error:
                 raise AttributeError(f"feature_importances_ needs derivatives of the kernel. {error}") from None
-            self._importances_of = coef, values
-        assert values is not None
-        return values.copy()
+            known = self._importances_of = (kernel, points, coef), values
+        return known[1].copy()
 
     def __dir__(self) -> list[str]:
         """All names but feature_importances_, which would be computed.
@@ -71,6 +70,11 @@ class ImportancesMixin:
             return [name for name in super().__dir__() if name != NAME]
         finally:
             _listing.active = False
+
+
+def _is_same(known: tuple[Kernel, Any, Matrix], now: tuple[Kernel, Any, Matrix]) -> bool:
+    """Whether no fit has changed the function. Coefficients alone do not tell: all of them may be at their bound."""
+    return known[0] is now[0] and known[1] is now[1] and np.array_equal(known[2], now[2])
 
 
 def _shares(kernel: Kernel, points: Any, coef: Matrix) -> Vector:
