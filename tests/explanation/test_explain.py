@@ -226,6 +226,17 @@ def test_axioms(kernel):
     np.testing.assert_allclose(explain(ignored, rows, X[:7]).values[:, [1, 3]], 0.0, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "poly", Min(), Matern()])
+def test_a_constant_function(kernel):
+    """A machine without support vectors: all values are 0."""
+    X, y = samples()
+    model = SVR(kernel=kernel, epsilon=100.0).fit(X, y)
+    found = explain(model, X[:3])
+    assert len(model.support_) == 0 and found.n_background == 3
+    np.testing.assert_allclose(found.values, 0.0, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found.base, model.intercept_[0])
+
+
 def test_values_do_not_depend_on_parts_or_threads():
     """Rows are explained one by one, whatever is explained with them."""
     X, y = samples(n=200, d=6)

@@ -38,7 +38,7 @@ def exact_values(
     values : ndarray of shape (rows, features, functions)
     """
     values = np.zeros((*X.shape, len(coef)))
-    for term in terms:
+    for term in terms if len(vectors) > 0 else ():
         columns = term.columns()
         if not columns:
             continue  # a constant adds to all values of the game alike
@@ -87,43 +87,47 @@ def _multiplicative(
     term: Term, columns: list[int], X: Matrix, background: Matrix, vectors: Matrix, coef: Matrix, n_threads: int
 ) -> Matrix:
     """The values of one term with factors or with powers of a sum, some support vectors at a time."""
+    step = max(1, TABLE // (len(columns) * len(background)))
+    out = np.zeros((len(X), len(columns), len(coef)))
+    for first in range(0, len(vectors), step):
+        some = slice(first, first + step)
+        _add_vectors(term, columns, X, background, vectors[some], coef[:, some], n_threads, out)
+    return out * (term.factor * (term.g[0] if term.total is None else 1.0) / len(background))
+
+
+def _add_vectors(
+    term: Term, columns: list[int], X: Matrix, background: Matrix, S: Matrix, coef: Matrix, n_threads: int, out: Matrix
+) -> None:
+    """Add the values of one term for some support vectors to ``out``, summed over background rows."""
     from mercer.explanation._shapley_loops import BLOCK, LANES, add_products, add_series
 
-    plain = term.total is None
-    nodes, weights = quadrature(len(columns), None if term.exponents or term.own else len(term.g) - 1)
-    d = -(-len(columns) // BLOCK) * BLOCK if plain else len(columns)
-    step = max(LANES, TABLE // (d * len(background)) // LANES * LANES)
-    out = np.zeros((len(X), len(columns), len(coef)))
-    g = np.array(term.g)
-    for first in range(0, len(vectors), step):
-        S, part = vectors[first : first + step], coef[:, first : first + step]
-        size = -(-len(S) // LANES) * LANES if plain else len(S)
+    plain, g = term.total is None, np.array(term.g)
+    nodes, weights = quadrature(len(columns), None if term.exponents or term.own else len(g) - 1)
+    d, size = len(columns), len(S)
+    if plain:
+        d, size = -(-d // BLOCK) * BLOCK, -(-size // LANES) * LANES
 
-        def table(rows: Matrix, S: Matrix = S, size: int = size) -> Matrix:
-            """The factors, and factors of 1 for missing features and support vectors."""
-            if plain and (d, size) == (len(columns), len(S)):
-                return term.weights(rows, S, columns)
-            values = np.ones((len(rows), d, size))
-            values[:, : len(columns), : len(S)] = term.weights(rows, S, columns)
-            return values
+    def table(rows: Matrix) -> Matrix:
+        """The factors, and factors of 1 for features and support vectors that fill up a block."""
+        values = np.ones((len(rows), d, size))
+        values[:, : len(columns), : len(S)] = term.weights(rows, S, columns)
+        return values
 
-        C, V = table(background), term.sums(background, S, columns) if not plain else None
-        rows = max(1, ROWS // (d * size))
+    C, V = table(background), term.sums(background, S, columns)
+    step = max(1, ROWS // (d * size))
 
-        def some(start: int, stop: int, S: Matrix = S, part: Matrix = part, C: Matrix = C, V: Matrix | None = V,
-                 rows: int = rows) -> None:  # fmt: skip
-            for begin in range(start, stop, rows):
-                end = min(begin + rows, stop)
-                A = table(X[begin:end], S)
-                found = np.zeros(A.shape)
-                if plain:
-                    add_products(A, C, nodes, weights, found)
-                else:
-                    add_series(A, C, term.sums(X[begin:end], S, columns), V, nodes, weights, g, found)
-                out[begin:end] += found[:, : len(columns), : len(S)] @ part.T
+    def explain_rows(start: int, stop: int) -> None:
+        for begin in range(start, stop, step):
+            rows = slice(begin, min(begin + step, stop))
+            A = table(X[rows])
+            found = np.zeros(A.shape)
+            if plain:
+                add_products(A, C, nodes, weights, found)
+            else:
+                add_series(A, C, term.sums(X[rows], S, columns), V, nodes, weights, g, found)
+            out[rows] += found[:, : len(columns), : len(S)] @ coef.T
 
-        run_shares(some, len(X), n_threads)
-    return out * (term.factor * (term.g[0] if plain else 1.0) / len(background))
+    run_shares(explain_rows, len(X), n_threads)
 
 
 def quadrature(d: int, degree: int | None = None) -> tuple[Vector, Vector]:
